@@ -9,130 +9,14 @@
  * A level has three parts, each ended by all workers together: mark the frontier as visited; take
  * its vertices, HR_LANES at a time, and follow their edges, spread evenly over the lanes; follow the
  * edges of its hubs, all workers together.
+ *
+ * A wide frontier is taken in the order of its vertices, from a bit for each vertex, because their
+ * edges lie in this order: so a level reads each page once, also when the cache is small. In the order
+ * of the queue, which is random, it reads a page for nearly each vertex.
  */
 #include "gpu/ops/access_op.h"
+#include "gpu/ops/bfs_run.h"
 #include "gpu/ops/operator.h"
-#include "gpu/ops/random.h"
-
-enum { BFS_OFFSETS, BFS_EDGES, BFS_PARENTS, BFS_LEVELS, BFS_OBJECTS };
-
-#define BFS_HUB_DEGREE 16384u /* a vertex with more edges is a hub, followed by all workers */
-#define BFS_SEGMENT 4096u     /* edges of a hub that a worker follows at a time */
-#define BFS_OUTPUT 1024u      /* vertices that a worker writes at a time */
-#define BFS_EDGE sizeof(uint32_t)
-
-struct hr_bfs_args {
-	uint32_t root, warm;
-};
-
-/* State of a worker, and the sum of all, the result. */
-struct hr_bfs {
-	uint64_t visited;
-	uint64_t edges;	   /* followed */
-	uint64_t checksum; /* sum of a hash of each visited vertex, its parent and its level */
-	uint64_t levels;   /* by worker 0 */
-	uint64_t run_ns;
-};
-
-#define BFS_WORDS (sizeof(struct hr_bfs) / sizeof(uint64_t))
-
-/* The start of the run's memory. */
-struct bfs_words {
-	uint64_t tail;	/* vertices in the queue */
-	uint64_t taken; /* of the frontier, by workers */
-	uint64_t hubs;	/* of the frontier; may exceed hub_capacity */
-	uint64_t unused[5];
-};
-
-/* Offsets of the arrays in the run's memory, and its size, in bytes. */
-struct bfs_memory {
-	uint64_t visited, parent, queue, hub, level, bytes;
-	uint64_t hub_capacity;
-};
-
-/* A run of one worker; each lane has a copy. */
-struct bfs_run {
-	struct hr_objects *objects;
-	const struct hr_object *offsets, *edges;
-	uint64_t vertices, edge_count;
-	uint64_t hub_capacity;
-	struct bfs_words *words;
-	uint32_t *visited; /* bits */
-	uint32_t *parent;  /* inverted; 0: none */
-	uint32_t *queue, *hub;
-	uint32_t *level; /* + 1; NULL: levels are not wanted */
-	struct hr_bfs sum;
-};
-
-HR_BOTH uint64_t bfs_part(uint64_t words)
-{
-	return (words * sizeof(uint32_t) + 63) / 64 * 64;
-}
-
-HR_BOTH uint64_t bfs_vertices(uint64_t offsets_bytes)
-{
-	return offsets_bytes / sizeof(uint64_t) - 1;
-}
-
-HR_BOTH void bfs_plan(struct bfs_memory *m, uint64_t vertices, uint64_t edges, bool levels)
-{
-	m->visited = sizeof(struct bfs_words);
-	m->parent = m->visited + bfs_part((vertices + 31) / 32);
-	m->queue = m->parent + bfs_part(vertices);
-	m->hub = m->queue + bfs_part(vertices);
-	m->hub_capacity = edges / BFS_HUB_DEGREE;
-	m->level = m->hub + bfs_part(m->hub_capacity);
-	m->bytes = m->level + (levels ? bfs_part(vertices) : 0);
-}
-
-HR_WORKER void bfs_set(struct bfs_run *run, struct hr_objects *objects)
-{
-	const bool levels = hr_get_object_map(objects, BFS_LEVELS) != NULL;
-	uint8_t *scratch = objects->scratch;
-	struct bfs_memory m;
-
-	run->objects = objects;
-	run->offsets = hr_get_object_map(objects, BFS_OFFSETS);
-	run->edges = hr_get_object_map(objects, BFS_EDGES);
-	run->vertices = bfs_vertices(run->offsets->bytes);
-	run->edge_count = run->edges->bytes / BFS_EDGE;
-	bfs_plan(&m, run->vertices, run->edge_count, levels);
-	run->hub_capacity = m.hub_capacity;
-	run->words = (struct bfs_words *)(void *)scratch;
-	run->visited = (uint32_t *)(void *)(scratch + m.visited);
-	run->parent = (uint32_t *)(void *)(scratch + m.parent);
-	run->queue = (uint32_t *)(void *)(scratch + m.queue);
-	run->hub = (uint32_t *)(void *)(scratch + m.hub);
-	run->level = levels ? (uint32_t *)(void *)(scratch + m.level) : NULL;
-	hr_zero_bytes(&run->sum, sizeof(run->sum));
-}
-
-/* Mark queue[begin .. end) as visited, and prepare the counters of this level. Collective. */
-HR_WORKER void bfs_mark(struct bfs_run *run, uint64_t begin, uint64_t end, uint32_t level)
-{
-	const uint32_t worker = run->objects->worker;
-	const uint64_t step = (uint64_t)run->objects->workers * HR_LANES;
-	uint64_t i;
-
-	for (i = begin + (uint64_t)worker * HR_LANES + hr_lane(); i < end; i += step) {
-		const uint32_t v = run->queue[i], parent = ~run->parent[v];
-
-		hr_fetch_or_u32(&run->visited[v / 32], (uint32_t)1 << v % 32);
-		if (run->level)
-			run->level[v] = level + 1;
-		run->sum.visited++;
-		run->sum.checksum += hr_mix_u64(hr_mix_u64((uint64_t)v << 32 | parent) + level);
-	}
-	if (worker == 0 && hr_lane() == 0) {
-		run->words->taken = begin;
-		/* A worker may still read the count of the last level, but only when it is 0: after
-		 * a level with hubs all workers have met at a barrier. */
-		if (run->words->hubs)
-			run->words->hubs = 0;
-		run->sum.levels++;
-	}
-	hr_lanes_sync();
-}
 
 /* Per lane: an edge from u to v, found in this level; `active` lanes only. Collective. */
 HR_WORKER void bfs_visit(struct bfs_run *run, bool active, uint32_t u, uint32_t v)
@@ -182,7 +66,8 @@ HR_WORKER bool bfs_edges_of(struct bfs_run *run, uint64_t u, uint64_t *from, uin
 	return !hr_access_refuse(run->objects, run->offsets, bad);
 }
 
-/* Request the edges of lanes that have more than a page of them. Collective. */
+/* Request the edges of lanes that have more than a page of them, and read the first edge of each lane:
+ * so the pages of all lanes are read at the same time. Collective. */
 HR_WORKER void bfs_request(struct bfs_run *run, uint64_t from, uint64_t degree)
 {
 	hr_mask mask = hr_ballot(degree * BFS_EDGE > hr_page_bytes(run->objects));
@@ -193,6 +78,8 @@ HR_WORKER void bfs_request(struct bfs_run *run, uint64_t from, uint64_t degree)
 		hr_pread_prefetch(run->objects, run->edges, hr_shfl_u64(from, lane) * BFS_EDGE,
 				  hr_shfl_u64(degree, lane) * BFS_EDGE);
 	}
+	if (HR_LANES > 1)
+		(void)hr_get_u32(run->objects, run->edges, degree ? from : HR_NO_INDEX);
 }
 
 /* The sum of `v` over this lane and all lower ones. Collective. */
@@ -209,6 +96,18 @@ HR_WORKER uint64_t bfs_running_sum(uint64_t v)
 	return v;
 }
 
+/* Per lane: the lane that has item k, when each lane has as many as `sum`, over this lane and all lower
+ * ones, exceeds that of the lane before. k is below the sum of all lanes. Collective. */
+HR_WORKER uint32_t bfs_lane_of(uint64_t sum, uint64_t k)
+{
+	uint32_t lane = 0, step;
+
+	for (step = HR_LANES / 2; step; step /= 2)
+		if (hr_shfl_u64(sum, lane + step - 1) <= k)
+			lane += step;
+	return lane;
+}
+
 /* Per lane: follow `degree` edges from `from` on of vertex u. All lanes share all edges. False after
  * an error. Collective. */
 HR_WORKER bool bfs_share(struct bfs_run *run, uint32_t u, uint64_t from, uint64_t degree)
@@ -219,13 +118,9 @@ HR_WORKER bool bfs_share(struct bfs_run *run, uint32_t u, uint64_t from, uint64_
 
 	for (first = 0; first < total; first += HR_LANES) {
 		const uint64_t k = first + hr_lane();
-		uint32_t lane = 0, step;
-		uint64_t edge;
+		const uint32_t lane = bfs_lane_of(sum, k);
+		const uint64_t edge = hr_shfl_u64(from - (sum - degree), lane) + k;
 
-		for (step = HR_LANES / 2; step; step /= 2)
-			if (hr_shfl_u64(sum, lane + step - 1) <= k)
-				lane += step;
-		edge = hr_shfl_u64(from - (sum - degree), lane) + k;
 		if (!bfs_follow(run, hr_shfl_u32(u, lane), k < total ? edge : HR_NO_INDEX))
 			return false;
 	}
@@ -244,54 +139,151 @@ HR_WORKER bool bfs_leave(struct bfs_run *run, uint32_t u)
 	return true;
 }
 
-/* Follow the edges of the frontier, queue[.. end), except those of hubs. False after an error.
- * Collective. */
-HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t end)
+/* Per lane: follow the edges of vertex u of the frontier, unless it is a hub; HR_NO_INDEX: none. False
+ * after an error. Collective. */
+HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t u)
+{
+	uint64_t from, to, degree;
+
+	if (!bfs_edges_of(run, u, &from, &to))
+		return false;
+	degree = to - from;
+	run->sum.edges += degree;
+	if (degree >= BFS_HUB_DEGREE && bfs_leave(run, (uint32_t)u))
+		degree = 0;
+	bfs_request(run, from, degree);
+	return bfs_share(run, (uint32_t)u, from, degree);
+}
+
+/* The next `n` items of the frontier. The same in all lanes. Collective. */
+HR_WORKER uint64_t bfs_take(struct bfs_run *run, uint64_t n)
+{
+	uint64_t at = 0;
+
+	if (hr_lane() == 0)
+		at = hr_fetch_add_u64(&run->words->taken, n);
+	return hr_shfl_u64(at, 0);
+}
+
+/* Follow the edges of queue[.. end), except those of hubs. False after an error. Collective. */
+HR_WORKER bool bfs_expand_queue(struct bfs_run *run, uint64_t end)
 {
 	for (;;) {
-		uint64_t at = 0, from, to, degree;
-		uint32_t u = 0;
+		uint64_t at = bfs_take(run, HR_LANES);
 
-		if (hr_lane() == 0)
-			at = hr_fetch_add_u64(&run->words->taken, HR_LANES);
-		at = hr_shfl_u64(at, 0);
 		if (at >= end)
 			return true;
 		at += hr_lane();
-		u = at < end ? run->queue[at] : 0;
-		if (!bfs_edges_of(run, at < end ? u : HR_NO_INDEX, &from, &to))
-			return false;
-		degree = to - from;
-		run->sum.edges += degree;
-		if (degree >= BFS_HUB_DEGREE && bfs_leave(run, u))
-			degree = 0;
-		bfs_request(run, from, degree);
-		if (!bfs_share(run, u, from, degree))
+		if (!bfs_expand(run, at < end ? run->queue[at] : HR_NO_INDEX))
 			return false;
 	}
 }
 
-/* Follow this worker's segments of a hub's edges; the read of the next segment is in flight
- * meanwhile. False after an error. Collective. */
-HR_WORKER bool bfs_hub(struct bfs_run *run, uint32_t u)
+/* The index of the bit of a word that has n bits below it; 0 when there is none. */
+HR_BOTH uint32_t bfs_bit(uint32_t word, uint32_t n)
 {
-	const uint64_t step = (uint64_t)run->objects->workers * BFS_SEGMENT;
-	uint64_t from, to, edge, first;
+	for (; n; n--)
+		word &= word - 1;
+	return word ? hr_lowest_bit(word) : 0;
+}
 
-	if (!bfs_edges_of(run, u, &from, &to))
-		return false;
-	for (first = from + (uint64_t)run->objects->worker * BFS_SEGMENT; first < to;
-	     first += step) {
+/* Follow the edges of the vertices that have bits in a word of each lane, except those of hubs. at: the
+ * index of the word of lane 0. False after an error. Collective. */
+HR_WORKER bool bfs_expand_words(struct bfs_run *run, uint64_t at, uint32_t word)
+{
+	const uint64_t count = hr_count_bits((hr_mask)word);
+	const uint64_t sum = bfs_running_sum(count);
+	const uint64_t total = hr_shfl_u64(sum, HR_LANES - 1);
+	uint64_t first;
+
+	for (first = 0; first < total; first += HR_LANES) {
+		const uint64_t k = first + hr_lane();
+		const uint32_t lane = bfs_lane_of(sum, k);
+		const uint64_t before = hr_shfl_u64(sum - count, lane);
+		const uint32_t bit = bfs_bit(hr_shfl_u32(word, lane), (uint32_t)(k - before) & 31);
+
+		if (!bfs_expand(run, k < total ? (at + lane) * 32 + bit : HR_NO_INDEX))
+			return false;
+	}
+	return true;
+}
+
+/* Follow the edges of a wide frontier of `count` vertices, in their order, except those of hubs, and
+ * clear its bits. False after an error. Collective. */
+HR_WORKER bool bfs_expand_bits(struct bfs_run *run, uint64_t count)
+{
+	const uint64_t words = (run->vertices + 31) / 32, wanted = words * BFS_TAKE / count + 1;
+	const uint64_t step = wanted < HR_LANES ? wanted : HR_LANES;
+
+	for (;;) {
+		const uint64_t at = bfs_take(run, step), mine = at + hr_lane();
+		const bool is = hr_lane() < step && mine < words;
+		uint32_t word = 0;
+
+		if (at >= words)
+			return true;
+		if (is)
+			word = run->frontier[mine];
+		if (word)
+			run->frontier[mine] = 0;
+		if (!bfs_expand_words(run, at, word))
+			return false;
+	}
+}
+
+/* Follow the edges of the frontier, queue[begin .. end), except those of hubs. False after an error.
+ * Collective. */
+HR_WORKER bool bfs_expand_all(struct bfs_run *run, uint64_t begin, uint64_t end)
+{
+	return bfs_is_wide(run, begin, end) ? bfs_expand_bits(run, end - begin)
+					    : bfs_expand_queue(run, end);
+}
+
+/*
+ * Follow this worker's segments of the edges [from, to) of hub u; the read of the next segment is in
+ * flight meanwhile. before: segments of earlier hubs of the level, so that all segments of all hubs are
+ * spread evenly. False after an error. Collective.
+ */
+HR_WORKER bool bfs_hub(struct bfs_run *run, uint32_t u, uint64_t from, uint64_t to, uint64_t before)
+{
+	const uint64_t workers = run->objects->workers, step = workers * BFS_SEGMENT;
+	const uint64_t mine = (run->objects->worker + workers - before % workers) % workers;
+	uint64_t edge, first;
+
+	for (first = from + mine * BFS_SEGMENT; first < to; first += step) {
 		const uint64_t end = to - first < BFS_SEGMENT ? to : first + BFS_SEGMENT;
 
 		if (to - first > step)
 			hr_pread_prefetch(run->objects, run->edges, (first + step) * BFS_EDGE,
 					  BFS_SEGMENT * BFS_EDGE);
 		for (edge = first; edge < end; edge += HR_LANES) {
-			const uint64_t mine = edge + hr_lane();
+			const uint64_t lanes = edge + hr_lane();
 
-			if (!bfs_follow(run, u, mine < end ? mine : HR_NO_INDEX))
+			if (!bfs_follow(run, u, lanes < end ? lanes : HR_NO_INDEX))
 				return false;
+		}
+	}
+	return true;
+}
+
+/* Follow the edges of all hubs of the level, all workers together. False after an error. Collective. */
+HR_WORKER bool bfs_hubs(struct bfs_run *run, uint64_t hubs)
+{
+	uint64_t before = 0, i, from, to;
+	uint32_t lane;
+
+	for (i = 0; i < hubs; i += HR_LANES) {
+		const uint64_t mine = i + hr_lane();
+		const uint32_t u = mine < hubs ? run->hub[mine] : 0;
+
+		if (!bfs_edges_of(run, mine < hubs ? u : HR_NO_INDEX, &from, &to))
+			return false;
+		for (lane = 0; lane < HR_LANES && i + lane < hubs; lane++) {
+			const uint64_t start = hr_shfl_u64(from, lane), end = hr_shfl_u64(to, lane);
+
+			if (!bfs_hub(run, hr_shfl_u32(u, lane), start, end, before))
+				return false;
+			before += (end - start + BFS_SEGMENT - 1) / BFS_SEGMENT;
 		}
 	}
 	return true;
@@ -300,22 +292,19 @@ HR_WORKER bool bfs_hub(struct bfs_run *run, uint32_t u)
 /* All levels. False when the run ends with an error. Collective. */
 HR_WORKER bool bfs_search(struct bfs_run *run)
 {
-	uint64_t begin = 0, end = 1, i;
+	uint64_t begin = 0, end = 1;
 	uint32_t level;
 
 	for (level = 0; begin < end; level++) {
 		uint64_t hubs;
 
 		bfs_mark(run, begin, end, level);
-		if (hr_workers_sync(run->objects) || !bfs_expand(run, end) ||
+		if (hr_workers_sync(run->objects) || !bfs_expand_all(run, begin, end) ||
 		    hr_workers_sync(run->objects))
 			return false;
 		hubs = hr_shfl_u64(run->words->hubs, 0);
 		hubs = hubs < run->hub_capacity ? hubs : run->hub_capacity;
-		for (i = 0; i < hubs; i++)
-			if (!bfs_hub(run, run->hub[i]))
-				return false;
-		if (hubs && hr_workers_sync(run->objects))
+		if (hubs && (!bfs_hubs(run, hubs) || hr_workers_sync(run->objects)))
 			return false;
 		begin = end;
 		end = hr_shfl_u64(run->words->tail, 0);
