@@ -107,6 +107,13 @@ struct hr_page_position {
 int hr_page_shape(struct hr_page_shape *shape, uint64_t frames, uint32_t page_shift,
 		  uint64_t pages);
 
+/*
+ * Divide the rows of a shape into smaller ones, of at least 4 sets, until there are `rows` or more, so
+ * that I/O workers have equal shares: each row has one owner. Sets and frames stay. pages: as for
+ * hr_page_shape(). Host side.
+ */
+void hr_page_shape_divide(struct hr_page_shape *shape, uint64_t pages, uint64_t rows);
+
 HR_BOTH uint32_t hr_page_sets(const struct hr_page_shape *shape)
 {
 	return shape->rows << shape->group_shift;

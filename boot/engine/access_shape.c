@@ -25,6 +25,8 @@
 /* A hash spreads pages over sets, so some sets overflow when there are only as many frames as pages. */
 #define SPARE_PERCENT 25u
 #define SPARE_FRAMES (16 * HR_WAYS)
+/* With fewer rows for each I/O worker, some have many more rows than others, and limit the rate. */
+#define ROWS_OF_IO_WORKER 8u
 
 _Static_assert((int)HR_CACHE_CLOCK == HR_POLICY_CLOCK && (int)HR_CACHE_LRU == HR_POLICY_LRU &&
 		       (int)HR_CACHE_STREAM == HR_POLICY_STREAM,
@@ -346,6 +348,10 @@ static int shape_cache(struct hr_appliance *app, struct hr_run *run, struct hr_p
 						(uint32_t)__builtin_ctz(page), pages ? pages : 1);
 
 	cache->policy = run->config->cache.policy;
+	if (!err)
+		hr_page_shape_divide(&cache->shape, pages ? pages : 1,
+				     (uint64_t)ROWS_OF_IO_WORKER * run->blocks[HR_ROLE_IO] *
+					     run->workers[HR_ROLE_IO]);
 	if (err == -EFBIG)
 		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
 			      "its objects have too many pages of %u bytes for %llu frames; use "

@@ -38,6 +38,32 @@ Test(page_table, a_place_gives_its_page_back)
 		}
 }
 
+/* Rows are divided until there are enough, or they have 4 sets; pages keep places of their own. */
+Test(page_table, rows_can_be_divided)
+{
+	static const struct {
+		uint64_t frames, rows;
+		uint32_t shift, divided;
+	} row[] = {
+		{ 7 * 32 * 100, 100, 5, 100 }, { 7 * 32 * 100, 101, 4, 200 },
+		{ 7 * 32 * 100, 800, 2, 800 }, { 7 * 32 * 100, 801, 2, 800 },
+		{ 7 * 16, 1000, 0, 16 },       { 7 * 64, 1000, 2, 16 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_page_shape shape;
+		uint32_t sets;
+
+		cr_assert_eq(hr_page_shape(&shape, row[i].frames, 12, 5000), 0);
+		sets = hr_page_sets(&shape);
+		hr_page_shape_divide(&shape, 5000, row[i].rows);
+		cr_expect_eq(shape.group_shift, row[i].shift, "row %zu: %u", i, shape.group_shift);
+		cr_expect_eq(shape.rows, row[i].divided, "row %zu: %u", i, shape.rows);
+		cr_expect_eq(hr_page_sets(&shape), sets);
+		check_pages(&shape, 0, 5000);
+	}
+}
+
 Test(page_table, large_page_numbers_have_places_too)
 {
 	struct fake_random random = { fake_random_seed("page_table") };
