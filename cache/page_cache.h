@@ -10,9 +10,9 @@
  * Reclaiming frames. A worker that uses a frame leaves no mark on it. Instead, each worker has a word
  * `seen`, and stores the current epoch there when the worker uses no page any more (a quiescent
  * state). Each I/O worker stores the epoch in its own word after a share of the compute workers has
- * done so, and I/O worker 0 advances the epoch by one when every I/O worker has: so every worker
- * has seen the epoch. `settled` is the smallest value of all `seen` words. An owner that
- * has itself seen epoch e removes a page and notes e + 2, because:
+ * done so, and one of them advances the epoch by one when every I/O worker has (with several gpus
+ * worker 0): so every worker has seen the epoch. `settled` is the smallest value of all `seen` words.
+ * An owner that has itself seen epoch e removes a page and notes e + 2, because:
  *   - the epoch can reach e + 2 only after the owner has stored e + 1 in its own word, which
  *     releases the removal;
  *   - a worker that has seen e + 2 acquired it after that, so its later look-ups find the page gone,
@@ -102,12 +102,13 @@ struct hr_io_counters {
 	uint64_t write_commands;
 	uint64_t errors; /* pages that became ERROR */
 	uint64_t whole;	 /* pages that were not read, because a worker writes all of them */
+	uint64_t waits;	 /* times that a page found no frame in its set, and waited for one */
 	/* With several gpus: pages copied from the frame of another gpu; pages that left because
 	 * another gpu wrote to them */
 	uint64_t copies, invalidations;
-	/* By worker 0: epochs that have ended. By each: a worker (compute workers first) of its share
-	 * that had not seen the current epoch at the latest look, or itself when all had; by worker
-	 * 0 then an I/O worker that had not published the epoch */
+	/* By worker 0: epochs that it has seen end. By each: a worker (compute workers first) of its
+	 * share that had not seen the current epoch at the latest look, or itself when all had; then
+	 * an I/O worker that had not published the epoch */
 	uint64_t epochs, behind;
 	/* Cycles of the worker's processor, 0 on the CPU: parts of the time that a miss takes. */
 	uint64_t serve_cycles, serves; /* from requests taken to their doorbell; batches of them */
@@ -126,7 +127,7 @@ enum hr_cache_ended { HR_CACHE_COMPUTES, HR_CACHE_UNWRITTEN, HR_CACHE_UNREAD };
 
 /* Words that all workers of the cache share. */
 struct hr_cache_words {
-	uint32_t epoch, settled; /* by I/O worker 0 */
+	uint32_t epoch, settled; /* by an I/O worker */
 	uint32_t stop;	       /* enum hr_cache_stop: not 0: the run ends now, every wait returns */
 	uint32_t ended;	       /* by I/O worker 0: enum hr_cache_ended */
 	uint64_t flush_wanted; /* number of the newest hr_flush(); hr_arrive_u64() */

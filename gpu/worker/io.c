@@ -8,6 +8,10 @@
 
 HR_STATIC_ASSERT(sizeof(struct hr_access) % sizeof(uint64_t) == 0, "moved by words");
 
+/* Epochs from the removal of a page until its frame is used again; the most frames of a set that are
+ * kept for this time. */
+#define IO_GRACE_EPOCHS 3u
+#define IO_RESERVE_MAX 4u
 /* Steps through the words `seen`, in a round. */
 #define IO_SCANS 4u
 /* Steps of waiting before hr_idle() makes longer pauses. Waits for an epoch are short: the CPU yields,
@@ -20,6 +24,33 @@ HR_STATIC_ASSERT(sizeof(struct hr_access) % sizeof(uint64_t) == 0, "moved by wor
 /* The same when the round has begun commands: the next thing to do is to look for their completions. */
 #define IO_DUTY_ROUNDS_BEGUN (HR_LANES == 1 ? 1u : 64u)
 
+/* The worker's sets. */
+HR_WORKER uint32_t io_sets(const struct hr_io_worker *w)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	const uint32_t workers = cache->io_workers;
+
+	return (cache->shape.rows + workers - 1 - w->role.index) / workers
+	       << cache->shape.group_shift;
+}
+
+/*
+ * Choose the reserve of a set after `epochs` have passed. A frame that is given up cannot be used for
+ * about IO_GRACE_EPOCHS; so many such frames a set has on average as pages enter in this time. Pages
+ * come at random times. With this reserve about one of eight waits for a frame; with a larger one, a
+ * small cache would hold fewer pages, and more would be read.
+ */
+HR_WORKER void io_choose_reserve(struct hr_io_worker *w, uint32_t epochs)
+{
+	const uint32_t sets = io_sets(w);
+	const uint32_t now = w->entered / epochs * IO_GRACE_EPOCHS;
+
+	w->entered = 0;
+	w->leaving = (w->leaving + now + 1) / 2;
+	w->reserve = sets ? 1 + (2 * w->leaving + sets / 4 * 3) / sets : 1;
+	w->reserve = w->reserve < IO_RESERVE_MAX ? w->reserve : IO_RESERVE_MAX;
+}
+
 /* Read the shared words. Collective. */
 HR_WORKER void io_look(struct hr_io_worker *w)
 {
@@ -31,8 +62,10 @@ HR_WORKER void io_look(struct hr_io_worker *w)
 	epoch = hr_shfl_u32(word[0], 0);
 	settled = hr_shfl_u32(word[1], 0);
 	w->stopped |= hr_shfl_u32(word[2], 0) != 0;
-	if (settled != w->settled)
+	if (settled != w->settled) {
+		io_choose_reserve(w, settled - w->settled);
 		w->settled = hr_shfl_u32(hr_acquire_u32(&words->settled), 0);
+	}
 	if (hr_shfl_u32(word[3], 0) && !w->unread) {
 		const uint32_t ended = hr_shfl_u32(hr_acquire_u32(&words->ended), 0);
 
@@ -42,7 +75,10 @@ HR_WORKER void io_look(struct hr_io_worker *w)
 	if (hr_shfl_u32(word[4], 0) != (uint32_t)w->flush_wanted)
 		w->flush_wanted = hr_shfl_u64(hr_acquire_u64(&words->flush_wanted), 0);
 	if (epoch != w->seen) {
-		w->seen = hr_shfl_u32(hr_acquire_u32(&words->epoch), 0);
+		epoch = hr_shfl_u32(hr_acquire_u32(&words->epoch), 0);
+		if (w->role.index == 0)
+			hr_io_count(&w->block->count.epochs, epoch - w->seen);
+		w->seen = epoch;
 		w->scan = w->scan_ended = 0;
 	}
 }
@@ -108,19 +144,14 @@ HR_WORKER void io_publish_epoch(struct hr_io_worker *w)
 	w->scan = w->scan_ended = 0;
 }
 
-/* Worker 0: when all I/O workers have published the epoch, the next one begins. With several gpus it
- * may have to wait for them; then the next round comes here again. Collective. */
-HR_WORKER void io_next_epoch(struct hr_io_worker *w)
+/* With several gpus, worker 0: when all I/O workers have published the epoch, the next one begins, or
+ * it has to wait for the other gpus; then the next round comes here again. Collective. */
+HR_WORKER void io_next_epoch_of_gpus(struct hr_io_worker *w)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	struct hr_cache_words *words = cache->words;
-	struct hr_peers_epoch all = { w->seen, true, true };
+	const struct hr_peers_epoch all = hr_io_peers_epoch(w, w->scan_ended == cache->io_workers);
 
-	if (!io_scan(w, cache->computers, cache->io_workers))
-		return;
-	hr_lanes_sync();
-	if (cache->peers)
-		all = hr_io_peers_epoch(w, w->scan_ended == cache->io_workers);
 	if (hr_lane() == 0) {
 		if (all.settled != w->settled)
 			hr_release_u32(&words->settled, all.settled);
@@ -132,9 +163,34 @@ HR_WORKER void io_next_epoch(struct hr_io_worker *w)
 	}
 	if (!all.ends)
 		return;
-	hr_io_count(&w->block->count.epochs, 1);
-	if (cache->peers)
-		hr_io_peers_next_epoch(w);
+	hr_io_peers_next_epoch(w);
+	w->scan = w->scan_ended = 0;
+}
+
+/*
+ * When all I/O workers have published the epoch, the next one begins. Any of them finds that, because a
+ * round of worker 0 may take long. One worker changes the epoch, and then `settled`: no other changes
+ * these words before that worker has published the new epoch. Collective.
+ */
+HR_WORKER void io_next_epoch(struct hr_io_worker *w)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	struct hr_cache_words *words = cache->words;
+
+	if (cache->peers && w->role.index != 0)
+		return;
+	if (!io_scan(w, cache->computers, cache->io_workers))
+		return;
+	hr_lanes_sync();
+	if (cache->peers) {
+		io_next_epoch_of_gpus(w);
+		return;
+	}
+	if (hr_lane() == 0 && hr_replace_u32(&words->epoch, w->seen, hr_epoch_next(w->seen))) {
+		hr_release_u32(&words->settled, w->seen);
+		if (w->scan_ended == cache->io_workers)
+			hr_release_u32(&words->ended, HR_CACHE_UNREAD);
+	}
 	w->scan = w->scan_ended = 0;
 }
 
@@ -144,8 +200,13 @@ HR_WORKER void io_epoch(struct hr_io_worker *w)
 	io_look(w);
 	if (w->published != w->seen)
 		io_publish_epoch(w);
-	else if (w->role.index == 0)
+	if (w->published == w->seen)
 		io_next_epoch(w);
+}
+
+HR_DEVICE_SLOW void hr_io_epoch(struct hr_io_worker *w)
+{
+	io_epoch(w);
 }
 
 /* Worker 0 passes the host's stop request on. Any worker stops waiting when the host states that
@@ -289,6 +350,7 @@ HR_WORKER void io_start(struct hr_io_worker *w, struct hr_access *access, uint32
 	w->seen = w->settled = HR_EPOCH_FIRST;
 	w->published = HR_EPOCH_FIRST - 1; /* its share may have no worker */
 	w->urgent = HR_IO_NONE;
+	w->reserve = 1;
 	w->row = worker;
 	w->unused = access->commands;
 	if (access->cache.peers)

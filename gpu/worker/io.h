@@ -80,7 +80,10 @@ struct hr_io_worker {
 	 * room_waits: a page waits for a frame there. */
 	uint32_t room_set[HR_IO_SLICES], room_wanted[HR_IO_SLICES];
 	bool room_waits[HR_IO_SLICES];
-	bool room;	  /* there are such sets */
+	bool room; /* there are such sets */
+	/* Frames that each set keeps free, or on the way to it: from the pages that got a frame since
+	 * `settled` changed, and while a frame that is given up cannot be used, mean: io.c. */
+	uint32_t reserve, entered, leaving;
 	bool offers_wait; /* one waits for frames of OFFERED pages, until the epoch offers_end */
 	uint32_t offers_end;
 	uint64_t moved_ns; /* latest time when a waiting page got a frame, or a command ended */
@@ -289,6 +292,10 @@ HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w);
  * write waits for its epoch. There are at least as many unused commands as such pages. Collective.
  */
 HR_DEVICE void hr_io_begin(struct hr_io_worker *w, const struct hr_io_batch *b, uint8_t opcode);
+
+/* Read the shared words, and do the worker's part in the change of epochs: in the midst of long work,
+ * too, because an epoch ends after all I/O workers have done so. Collective. */
+HR_DEVICE_SLOW void hr_io_epoch(struct hr_io_worker *w);
 
 /* Reap the completions of all queue pairs. True when there were any. Collective. */
 HR_DEVICE bool hr_io_reap_all(struct hr_io_worker *w);

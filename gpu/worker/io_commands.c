@@ -9,6 +9,9 @@
 
 HR_STATIC_ASSERT(HR_LANES == 1 || HR_PAGE % HR_STREAM_BYTES == 0, "pages are whole pieces");
 
+/* Pages that are copied between two looks at the epoch: a page takes 4 us. */
+#define IO_EPOCH_PAGES 6u
+
 /* Pages of a command's present transfer: from command->at to this. */
 HR_WORKER uint32_t io_end_of(const struct hr_io_command *c)
 {
@@ -309,13 +312,13 @@ HR_WORKER bool io_advance(struct hr_io_worker *w, uint32_t number)
 
 /* Copy the pages of the transfers of lanes with `mine` from staging memory to frames. Lanes compute
  * addresses side by side: those of all first pages, all second pages, and so on. Collective. */
-HR_WORKER void io_copy_in(const struct hr_io_worker *w, bool mine, uint32_t number)
+HR_WORKER void io_copy_in(struct hr_io_worker *w, bool mine, uint32_t number)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	const struct hr_io_command *c = &w->command[mine ? number : 0];
 	const uint32_t end = mine ? io_end_of(c) : 0;
 	struct hr_stream stream;
-	uint32_t k = mine ? c->at : 0;
+	uint32_t k = mine ? c->at : 0, copied = 0;
 	hr_mask mask;
 
 	hr_stream_begin(&stream);
@@ -329,6 +332,8 @@ HR_WORKER void io_copy_in(const struct hr_io_worker *w, bool mine, uint32_t numb
 		for (; mask; mask &= mask - 1) {
 			const uint32_t lane = hr_lowest_bit(mask);
 
+			if (++copied % IO_EPOCH_PAGES == 0 && !cache->peers)
+				hr_io_epoch(w);
 			hr_stream_copy(&stream, (uint8_t *)(uintptr_t)hr_shfl_u64(to, lane),
 				       (const uint8_t *)(uintptr_t)hr_shfl_u64(from, lane),
 				       1u << cache->shape.page_shift);

@@ -15,7 +15,7 @@
 
 /* Polls for a request, and for the completion of its command. A poll of host memory takes a GPU more
  * than 1 us. */
-#define IO_ONE_POLLS_IDLE (HR_LANES == 1 ? 1u : 12u)
+#define IO_ONE_POLLS_IDLE (HR_LANES == 1 ? 1u : 32u)
 #define IO_ONE_POLLS_SENT (HR_LANES == 1 ? 1u : 8u)
 
 /* The same in all lanes. */

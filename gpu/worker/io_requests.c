@@ -5,9 +5,8 @@
 #include "gpu/worker/io.h"
 #include "gpu/worker/io_peers_pages.h"
 
-/* Frames of a set that are free, or become free, after a page got one: so many, and one more for each
- * other request for the set, at most IO_ROOM_MAX. */
-#define IO_ROOM 1u
+/* Frames of a set that are free, or become free, after a page got one: one for each other request for
+ * the set, at most IO_ROOM_MAX, and no less than hr_io_worker.reserve. */
 #define IO_ROOM_MAX 3u
 
 /* Result of the service of a page of a batch. */
@@ -333,8 +332,8 @@ HR_WORKER void io_note_room(struct hr_io_worker *w, const struct hr_io_batch *b,
 		const uint32_t earlier = (1u << (hr_io_index(s) & 31)) - 1;
 		uint32_t wanted = hr_count_bits((hr_mask)(same[s] & waits));
 
-		wanted = wanted > IO_ROOM ? wanted : IO_ROOM;
 		wanted = wanted < IO_ROOM_MAX ? wanted : IO_ROOM_MAX;
+		wanted = wanted > w->reserve ? wanted : w->reserve;
 		/* the first page of a set removes for all */
 		w->room_wanted[s] =
 			hr_io_in(missed, s) && !(same[s] & missed & earlier) ? wanted : 0;
@@ -391,6 +390,7 @@ HR_WORKER void io_wait_for_frames(struct hr_io_worker *w, const struct hr_io_bat
 
 		if (!mask)
 			continue;
+		hr_io_count(&w->block->count.waits, hr_count_bits(mask));
 		if (waits && at < HR_IO_BATCH) {
 			w->block->waiting[at] = b->page[s];
 			w->block->ticket[at] = b->ticket[s];
@@ -426,6 +426,7 @@ HR_WORKER bool io_serve(struct hr_io_worker *w, struct hr_io_batch *b, bool wait
 	}
 	for (s = 0; s < HR_IO_SLICES; s++)
 		frames += hr_count_bits(hr_ballot(b->page[s] != HR_NO_PAGE && b->way[s] < HR_WAYS));
+	w->entered += frames;
 	if (w->access->cache.peers) {
 		w->asked += frames;
 	} else if (frames) {

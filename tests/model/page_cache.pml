@@ -1,6 +1,6 @@
 /*
  * page_cache.pml - the protocol of cache/page_cache.h for one row of the page table: compute workers
- * that read and write in place, and the owner of the row, which is also I/O worker 0.
+ * that read and write in place, and the owner of the row, which also moves the epochs.
  *
  * Steps that are one statement here are one access of the code: a look-up, a compare and swap, a
  * store. Checked in all interleavings:
@@ -346,7 +346,7 @@ inline complete_read(w)
 proctype owner()
 {
 	byte kept = PAGES, p, i;
-	bool kept_whole, whole;
+	bool kept_whole, whole, storing; /* storing: the epoch has moved, `settled` has not */
 
 	do
 	:: kept == PAGES && nempty(ring) ->
@@ -366,8 +366,9 @@ proctype owner()
 	OWN(1)
 #endif
 	:: MOVES && seen[OWNER] > 0 -> quiescent(OWNER)
-	:: MOVES && ALL_SEEN && settled > 0 -> settled = 0
-	:: MOVES && ALL_SEEN && settled == 0 -> advance()
+	/* any I/O worker; it stores `settled` before it publishes the new epoch */
+	:: MOVES && ALL_SEEN && !storing -> advance(); storing = true
+	:: storing -> d_step { settled = 1; storing = false }
 	:: ended == WORKERS && empty(ring) && kept == PAGES && !LEAVING && IDLE(0) -> break
 	od;
 	/* all written data are durable */

@@ -43,6 +43,7 @@ struct misses {
 	double serve_us, ssd_us, settle_us, rest_us;
 	/* Of many workers. */
 	double misses_per_s, raw_per_s, of_raw, reads_per_miss, commands_per_batch, epochs_per_s;
+	double waits_per_miss;
 	uint32_t io_blocks, blocks;
 };
 
@@ -66,6 +67,7 @@ static const struct hr_counter row[] = {
 	ROW(commands_per_batch, "commands", REAL, 2, "that an I/O worker begins at once"),
 	ROW(epochs_per_s, "epochs/s", REAL, 0,
 	    "of the cache; pages that leave wait for two or three"),
+	ROW(waits_per_miss, "waits", REAL, 3, "for a frame, of a page that is requested"),
 	ROW(io_blocks, "blocks", U32, 0, "of I/O workers"),
 	ROW(blocks, "blocks", U32, 0, "all"),
 	{ 0 }
@@ -134,6 +136,7 @@ static void note_gather(const struct hr_appliance *app, const struct hr_run *run
 	m->reads_per_miss = hr_bench_mean((double)io.reads, pages_entered(run, &io));
 	m->commands_per_batch = hr_bench_mean((double)io.read_commands, io.serves);
 	m->epochs_per_s = result.run_ns > 0 ? (double)io.epochs * 1e9 / result.run_ns : 0;
+	m->waits_per_miss = hr_bench_mean((double)io.waits, io.reads);
 	m->io_blocks = run->blocks[HR_ROLE_IO];
 	m->blocks = m->io_blocks + run->blocks[HR_ROLE_ACCESS];
 }
