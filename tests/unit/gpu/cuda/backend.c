@@ -42,7 +42,7 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	cr_expect_eq(backend.max_threads, 512);
 	cr_assert_not_null(backend.facts);
 	cr_expect_str_eq(backend.facts->pci, "0000:41:0a.0");
-	cr_expect_eq(backend.facts->entries, 5);
+	cr_expect_eq(backend.facts->entries, 6);
 	cr_expect_str_eq(backend.facts->entry[1].name, "hr_entry_bench");
 	backend.ops->close(&backend);
 	cr_expect_null(backend.ops);
