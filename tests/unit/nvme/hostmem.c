@@ -203,6 +203,9 @@ Test(hostmem, the_kind_stays_while_memory_is_in_use)
 	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_OWN);
+	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE, test_error()), 0);
+	hr_hostmem_free(&other);
+	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	hr_hostmem_free(&region);
 	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_PHYSICAL);
