@@ -18,9 +18,13 @@ HR_WORKER void tap_look_at_seat(const struct hr_pipe *pipe, uint32_t seat, uint6
 	for (s = 0; pipe->tap->own[seat].held && s < pipe->slots; s++) {
 		const struct hr_tap_lending *lending = &pipe->tap->lending[s];
 
-		if (!(lending->seats >> seat & 1) || now - lending->lent_ns <= oldest_ns)
+		/* the worker may lend it now, at a later time */
+		const uint64_t lent_ns = hr_fresh_u64(&lending->lent_ns);
+		const uint64_t held_ns = now > lent_ns ? now - lent_ns : 0;
+
+		if (!(lending->seats >> seat & 1) || held_ns <= oldest_ns)
 			continue;
-		oldest_ns = now - lending->lent_ns;
+		oldest_ns = held_ns;
 		tile = pipe->slot[s].tile;
 	}
 	hr_relaxed_sys_u64(&words->oldest_tile, tile);

@@ -121,8 +121,11 @@ struct hr_tap_entry {
 	uint32_t slot, gen;
 	uint32_t bytes; /* of the data; a last tile may be shorter */
 	uint32_t flags;
-	uint64_t lent_ns; /* CLOCK_MONOTONIC of the tap */
-	uint64_t pad[3];
+	/* By the clock of the tap: CLOCK_MONOTONIC, or that of the GPU. When it was lent, when it was
+	 * computed (0: not known), and when the tap freed the slot from the tile before it (0: there
+	 * was none). */
+	uint64_t lent_ns, ready_ns, freed_ns;
+	uint64_t pad;
 	uint64_t sequence; /* stored last, with release */
 };
 

@@ -1,75 +1,33 @@
 #include "gpu/tap/role.h"
 
-#include "gpu/tap/look.h"
+#include "gpu/tap/lend.h"
 #include "gpu/tap/poison.h"
+#include "gpu/tap/watch.h"
 #include "gpu/worker/role.h"
 
 /*
- * One warp does the work of the role. Words of consumers and of the host lie in host memory,
- * where a load takes a GPU about a microsecond: lanes load the words of 32 slots, or all seats,
- * together. Lane 0 alone writes own[], lending[] of a slot that it lends, and all words for
- * others.
+ * One warp does the work of the role, and reads no host memory: gpu/tap/watch.h does that for it. The
+ * pipeline that the functions get is the copy in the block's memory, but for hr_tap_block().
+ * Lane 0 alone writes lending[], and all words for others but the sequences of entries.
+ *
+ * What others wait for comes first: a slot is freed before its counters are, and tiles that are
+ * lent in one round are published by one fence.
  */
-
-HR_WORKER struct hr_tap_entry *tap_entries(const struct hr_tap_role *tap, uint32_t seat)
-{
-	uint8_t *at = tap->entries + seat * hr_tap_ring_bytes(tap->ring);
-
-	return (struct hr_tap_entry *)(void *)(at + sizeof(struct hr_tap_head));
-}
-
-HR_WORKER struct hr_tap_head *tap_head(const struct hr_tap_role *tap, uint32_t seat)
-{
-	return (struct hr_tap_head *)(void *)(tap->entries + seat * hr_tap_ring_bytes(tap->ring));
-}
-
-/* The generations that the seat gives back. */
-HR_WORKER const uint32_t *tap_gens(const struct hr_pipe *pipe, uint32_t seat)
-{
-	const uint8_t *at = pipe->tap->pages + seat * hr_tap_page_bytes(pipe->slots);
-
-	return (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_page));
-}
-
-HR_WORKER void tap_add(uint64_t *count, uint64_t by)
-{
-	hr_relaxed_sys_u64(count, *count + by);
-}
 
 /* The tile of a slot is done: given back by all its consumers, or dropped. */
 HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 {
 	struct hr_slot *slot = &w->pipe->slot[s];
 	struct hr_tap_lending *lending = &w->pipe->tap->lending[s];
+	const uint32_t bytes = slot->out_bytes;
 
 	lending->flags = lending->avoid = lending->tries = 0;
 	tap_poison(&slot->out);
-	hr_role_count(w, slot->out_bytes);
 	hr_release_u32(&slot->state, HR_SLOT_FREE);
+	hr_role_count(w, bytes);
 }
 
 /* ---- tiles that come back */
-
-/* Seats of the mask that have given the slot back; *failed: those of them whose work has failed.
- * The page is untrusted: a wrong word only gives back a tile of this seat, or keeps it. */
-HR_WORKER uint32_t tap_returned(const struct hr_pipe *pipe, uint32_t s, uint32_t mask,
-				uint32_t *failed)
-{
-	const uint32_t gen = pipe->tap->lending[s].gen;
-	uint32_t left = mask, back = 0;
-
-	for (; left; left &= left - 1) {
-		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
-		const uint32_t word = hr_poll_sys_u32(&tap_gens(pipe, seat)[s]);
-
-		if ((word & ~HR_TAP_FAILED) != gen)
-			continue;
-		hr_polled_sys(&tap_gens(pipe, seat)[s]);
-		back |= bit;
-		*failed |= word & HR_TAP_FAILED ? bit : 0;
-	}
-	return back;
-}
 
 /* A seat has given a tile back after hold_ns. One lane. */
 HR_WORKER void tap_count(struct hr_tap_role *tap, uint32_t seat, uint64_t hold_ns, bool failed)
@@ -110,21 +68,36 @@ HR_WORKER void tap_slot_back(struct hr_role_worker *w, uint32_t s, uint32_t back
 {
 	struct hr_tap_role *tap = w->pipe->tap;
 	struct hr_tap_lending *lending = &tap->lending[s];
-	const uint64_t now = hr_clock_ns();
+	const uint64_t now = hr_clock_ns(), hold_ns = now - lending->lent_ns;
 	uint32_t left = back;
 
+	tap_set_seats(lending, lending->seats & ~back);
+	if (!lending->seats && failed && !tap->each) {
+		tap_retry(w, s, failed);
+	} else if (!lending->seats) {
+		lending->freed_ns = now;
+		tap_free(w, s);
+	}
 	for (; left; left &= left - 1) {
 		const uint32_t seat = hr_lowest_bit(left);
 
-		tap_count(tap, seat, now - lending->lent_ns, failed >> seat & 1);
+		tap_count(tap, seat, hold_ns, failed >> seat & 1);
 	}
-	lending->seats &= ~back;
-	if (lending->seats)
-		return;
-	if (failed && !tap->each)
-		tap_retry(w, s, failed);
-	else
-		tap_free(w, s);
+}
+
+/* What the watcher has found to have come back of a slot: seats; *failed: those of them whose work
+ * has failed. */
+HR_WORKER uint32_t tap_returned(const struct hr_pipe *pipe, uint32_t s, uint32_t *failed)
+{
+	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
+	const uint64_t *word = &tap_watch()->back[s];
+	uint64_t back = hr_fresh_u64(word);
+
+	if (!(back & 0xffff) || back >> 32 != lending->gen || !(back & lending->seats))
+		return 0;
+	back = hr_acquire_u64(word);
+	*failed = (uint32_t)(back >> 16) & (uint32_t)back & lending->seats;
+	return (uint32_t)back & lending->seats & 0xffff;
 }
 
 /* Collective. */
@@ -136,8 +109,7 @@ HR_WORKER bool tap_collect(struct hr_role_worker *w)
 
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
-		const uint32_t seats = s < pipe->slots ? pipe->tap->lending[s].seats : 0;
-		uint32_t failed = 0, back = seats ? tap_returned(pipe, s, seats, &failed) : 0;
+		uint32_t failed = 0, back = s < pipe->slots ? tap_returned(pipe, s, &failed) : 0;
 		hr_mask lanes = hr_ballot(back != 0);
 
 		any |= lanes != 0;
@@ -171,7 +143,7 @@ HR_WORKER void tap_take_back(struct hr_role_worker *w, uint32_t seat)
 		lending->avoid &= ~bit;
 		if (!(lending->seats & bit))
 			continue;
-		lending->seats &= ~bit;
+		tap_set_seats(lending, lending->seats & ~bit);
 		if (!tap->each) {
 			lending->flags = HR_TAP_REDELIVERED;
 			again++;
@@ -203,7 +175,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 	tap->own[seat].lends = order % HR_TAP_ORDERS == HR_TAP_LEND;
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
 		tap->own[seat].held = 0;
-		tap->own[seat].sent = tap->own[seat].returned = 0;
+		tap->own[seat].sent = tap->own[seat].shown = tap->own[seat].returned = 0;
 		tap->own[seat].hold_ns = tap->own[seat].hold_max_ns = 0;
 		tap_clear(words);
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
@@ -225,7 +197,7 @@ HR_WORKER void tap_carry_out(struct hr_role_worker *w, uint32_t seat, uint32_t o
 	hr_lanes_sync();
 }
 
-/* Each lane has a seat: take over its credits, which the host changes at any time. Collective. */
+/* Each lane has a seat: take over its credits. Collective. */
 HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
 {
 	uint32_t base, lenders = 0;
@@ -235,8 +207,7 @@ HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
 		const bool lends = seat < HR_TAP_SEATS && tap->own[seat].lends;
 
 		if (lends)
-			tap->own[seat].credits =
-				hr_acquire_sys_u32(&tap->words->seat[seat].credits);
+			tap->own[seat].credits = hr_fresh_u32(&tap_watch()->credits[seat]);
 		lenders += hr_count_bits(hr_ballot(lends));
 	}
 	hr_lanes_sync();
@@ -245,21 +216,25 @@ HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
 	hr_lanes_sync();
 }
 
-/* Collective. */
-HR_WORKER bool tap_obey(struct hr_role_worker *w)
+/* Carry out the orders that the watcher has found; *news: how often it had found any at the last
+ * call. Collective. */
+HR_WORKER bool tap_obey(struct hr_role_worker *w, uint32_t *news)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
+	const uint32_t now = hr_shfl_u32(hr_fresh_u32(&tap_watch()->news), 0);
 	bool any = false;
 	uint32_t base;
 
+	if (now == *news)
+		return false;
+	*news = now;
+	hr_acquire_u32(&tap_watch()->news);
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
 		const uint32_t seat = base + hr_lane();
 		const bool valid = seat < HR_TAP_SEATS;
-		const uint32_t order = valid ? hr_poll_sys_u32(&tap->words->seat[seat].order) : 0;
+		const uint32_t order = valid ? hr_fresh_u32(&tap_watch()->order[seat]) : 0;
 		hr_mask changed = hr_ballot(valid && order != tap->own[seat].done);
 
-		if (valid)
-			hr_polled_sys(&tap->words->seat[seat].order);
 		for (; changed; changed &= changed - 1) {
 			const uint32_t lane = hr_lowest_bit(changed);
 
@@ -274,6 +249,7 @@ HR_WORKER bool tap_obey(struct hr_role_worker *w)
 /* ---- lending */
 
 #define TAP_NOTHING UINT32_MAX
+#define TAP_BATCH 8u /* tiles that one fence publishes: more would let the first one wait */
 
 /* The computed slot with the lowest tile, at least `from`, that is not lent. Collective. */
 HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
@@ -305,92 +281,16 @@ HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
 	return found;
 }
 
-HR_WORKER bool tap_has_credit(const struct hr_tap_role *tap, uint32_t seat)
-{
-	return tap->own[seat].lends && tap->own[seat].held < tap->own[seat].credits;
-}
-
-HR_WORKER uint32_t tap_lenders(const struct hr_tap_role *tap)
-{
-	uint32_t seat, mask = 0;
-
-	for (seat = 0; seat < HR_TAP_SEATS; seat++)
-		mask |= tap->own[seat].lends ? (uint32_t)1 << seat : 0;
-	return mask;
-}
-
-/* Mask of the seats for the next tile; 0: none now. Seats to avoid get it when there are no
- * others. */
-HR_WORKER uint32_t tap_choose(struct hr_tap_role *tap, uint32_t avoid)
-{
-	uint32_t i, mask = 0;
-
-	if (avoid && !(tap_lenders(tap) & ~avoid))
-		avoid = 0;
-	for (i = 0; i < HR_TAP_SEATS; i++) {
-		const uint32_t seat = (tap->next + i) % HR_TAP_SEATS;
-
-		if (avoid >> seat & 1)
-			continue;
-		if (tap_has_credit(tap, seat)) {
-			mask |= (uint32_t)1 << seat;
-			if (tap->each)
-				continue;
-			tap->next = seat + 1;
-			return mask;
-		}
-		if (tap->each && !tap->drop && tap->own[seat].lends)
-			return 0;
-	}
-	return mask;
-}
-
-HR_WORKER void tap_lend_to(const struct hr_pipe *pipe, uint32_t seat, uint32_t s, uint64_t now)
-{
-	struct hr_tap_role *tap = pipe->tap;
-	const uint64_t n = tap->own[seat].sent++;
-	struct hr_tap_entry *entry = &tap_entries(tap, seat)[n % tap->ring];
-
-	entry->tile = pipe->slot[s].tile;
-	entry->slot = s;
-	entry->gen = tap->lending[s].gen;
-	entry->bytes = pipe->slot[s].out_bytes;
-	entry->flags = tap->lending[s].flags;
-	entry->lent_ns = now;
-	hr_release_sys_u64(&entry->sequence, n + 1);
-	tap->own[seat].held++;
-	if (entry->flags & HR_TAP_REDELIVERED)
-		tap_add(&tap->words->seat[seat].redelivered, 1);
-	hr_relaxed_sys_u64(&tap->words->seat[seat].lent, n + 1);
-}
-
-HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask)
-{
-	struct hr_tap_lending *lending = &pipe->tap->lending[s];
-	const uint64_t now = hr_clock_ns();
-
-	/* a page that is all zero gives nothing back */
-	lending->gen = lending->gen == HR_TAP_FAILED - 1 ? 1 : lending->gen + 1;
-	lending->seats = mask;
-	lending->lent_ns = now;
-	hr_release_alias();
-	if (pipe->slot[s].tile >= pipe->tap->front) {
-		pipe->tap->front = pipe->slot[s].tile + 1;
-		hr_relaxed_sys_u64(&pipe->tap->words->front, pipe->tap->front);
-	}
-	for (; mask; mask &= mask - 1)
-		tap_lend_to(pipe, hr_lowest_bit(mask), s, now);
-}
-
 enum tap_step { TAP_WAITS, TAP_LENT, TAP_NEXT };
 
 /* Lend the tile of a slot, or drop it. TAP_WAITS: no consumer has a credit; TAP_NEXT: those that may
  * have this tile have none, but others may have the next one. One lane. */
-HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s)
+HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s, uint32_t lenders,
+				     uint32_t rich)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
 	const uint32_t avoid = tap->lending[s].avoid;
-	const uint32_t mask = tap_choose(tap, avoid);
+	const uint32_t mask = tap_choose(tap, avoid, lenders, rich);
 
 	if (mask) {
 		tap_lend(w->pipe, s, mask);
@@ -403,29 +303,35 @@ HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s)
 	return TAP_LENT;
 }
 
-/* Lend tiles, the oldest first, until there are no more tiles, or no credits. Collective. */
+/* Lend up to TAP_BATCH tiles, the oldest first, until there are no more tiles, or no credits.
+ * Collective. */
 HR_WORKER bool tap_lend_all(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	uint64_t from = 0;
-	uint32_t s, step = TAP_LENT;
-	bool any = false;
+	uint32_t s, lenders, rich, count = 0, step = TAP_LENT;
 
-	while (pipe->tap->began && step != TAP_WAITS &&
+	tap_masks(pipe->tap, &lenders, &rich);
+	if (!rich && !pipe->tap->drop)
+		return false;
+	while (pipe->tap->began && step != TAP_WAITS && count < TAP_BATCH &&
 	       (s = tap_oldest(pipe, from)) != TAP_NOTHING) {
 		/* compute has stopped the pipeline */
 		if (pipe->slot[s].out_bytes == HR_OUT_BROKEN)
 			break;
+		tap_masks(pipe->tap, &lenders, &rich);
 		hr_lanes_sync();
 		if (hr_lane() == 0)
-			step = tap_hand_out(w, s);
+			step = tap_hand_out(w, s, lenders, rich);
 		step = hr_shfl_u32(step, 0);
 		hr_lanes_sync();
-		any |= step == TAP_LENT;
+		count += step == TAP_LENT;
 		if (step == TAP_NEXT)
 			from = pipe->slot[s].tile + 1;
 	}
-	return any;
+	if (count)
+		tap_publish(pipe->tap);
+	return count != 0;
 }
 
 /* ---- the role */
@@ -437,7 +343,7 @@ HR_WORKER void tap_abandon(const struct hr_pipe *pipe)
 	uint32_t s;
 
 	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
-		pipe->tap->lending[s].seats = 0;
+		tap_set_seats(&pipe->tap->lending[s], 0);
 		if (hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
@@ -491,9 +397,9 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 	hr_lanes_sync();
 }
 
-HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped)
+HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped, uint32_t *news)
 {
-	bool any = hr_role_host_round(w) && tap_obey(w);
+	bool any = tap_obey(w, news);
 
 	any |= tap_collect(w);
 	if (stopped) {
@@ -503,7 +409,6 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped)
 	any |= tap_lend_all(w);
 	if (any || hr_role_host_round(w))
 		tap_tell_last(w);
-	tap_look(w->pipe);
 	return any;
 }
 
@@ -526,7 +431,7 @@ HR_WORKER bool tap_rests(const struct hr_pipe *pipe)
 
 /* True when all workers leave the launch. *since: 0, or since when nothing has happened.
  * Collective. */
-HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since)
+HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since, uint32_t *news)
 {
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
 
@@ -537,10 +442,10 @@ HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since)
 	if (!*since)
 		*since = now;
 	/* an order of the host that came before the last round is carried out */
-	if (now - *since < HR_TAP_PARK_NS || tap_obey(w))
+	if (now - *since < HR_TAP_PARK_NS || tap_obey(w, news))
 		return false;
 	if (hr_lane() == 0)
-		hr_release_u32(&w->pipe->parked, w->launch);
+		hr_release_u32(&tap_watch()->far->parked, w->launch);
 	hr_lanes_sync();
 	return true;
 }
@@ -551,28 +456,60 @@ HR_WORKER void tap_leave(struct hr_role_worker *w)
 	hr_release_sys_u32(&w->pipe->tap->words->parked, w->launch);
 }
 
-HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
+HR_WORKER bool tap_stopped(const struct hr_role_worker *w)
 {
-	struct hr_role_worker w;
+	return w->failed || hr_shfl_u32(hr_fresh_u32(&tap_watch()->stop), 0) != 0;
+}
+
+/* As hr_role_check_stop(). Collective. */
+HR_WORKER void tap_check_stop(struct hr_role_worker *w, bool progress)
+{
+	if (!progress && hr_shfl_u32(hr_fresh_u32(&tap_watch()->host_stop), 0) == HR_STOP_WAITING)
+		w->failed = w->dead = true;
+}
+
+/* The worker, until all slots are closed; true: it parks. Collective. */
+HR_WORKER bool tap_run(struct hr_role_worker *w)
+{
+	struct hr_pipe *pipe = w->pipe;
+	uint32_t open, step = 0, news = 0;
 	uint64_t since = 0;
-	uint32_t open;
 	bool parks;
 
-	if (hr_warp() != 0)
-		return;
-	hr_role_worker_set(&w, pipe, HR_ROLE_WRITEBACK, block, 1);
 	do {
-		const bool stopped = hr_role_stopped(&w);
-		const bool any = tap_round(&w, stopped);
+		bool stopped, any;
 
+		if (hr_warps() == 1)
+			tap_watch_step(pipe, step++);
+		stopped = tap_stopped(w);
+		any = tap_round(w, stopped, &news);
 		/* slots close after the last tile, or a stop */
 		open = stopped || pipe->tap->last ? tap_open_slots(pipe) : pipe->slots;
-		hr_role_check_stop(&w, any);
-		hr_role_beat(&w, any);
-		parks = pipe->tap->park && open && tap_parks(&w, !any && !stopped, &since);
+		tap_check_stop(w, any);
+		/* one warp that polls takes nothing from others, and a pause would delay tiles */
+		w->spins = HR_LANES == 1 ? w->spins : 0;
+		hr_role_beat(w, any);
+		parks = pipe->tap->park && open && tap_parks(w, !any && !stopped, &since, &news);
 	} while (open && !parks);
+	return parks;
+}
+
+HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
+{
+	struct hr_pipe *near = tap_watch_begin(pipe);
+	struct hr_role_worker w;
+	bool parks;
+
+	if (hr_warp() == 1)
+		tap_watch_run(near);
+	if (hr_warp() != 0)
+		return;
+	hr_role_worker_set(&w, near, HR_ROLE_WRITEBACK, block, 1);
+	parks = tap_run(&w);
+	tap_watch_keep();
 	if (hr_lane() != 0)
 		return;
+	hr_release_u32(&tap_watch()->over, 1);
 	if (parks)
 		tap_leave(&w);
 	else

@@ -71,12 +71,13 @@ struct hr_tap_words {
 
 /* The lending of a slot; used by the worker only. */
 struct hr_tap_lending {
-	uint32_t seats;	  /* mask of the seats that have the tile */
-	uint32_t gen;	  /* of the last lending; 31 bits, never 0 after the first */
-	uint32_t flags;	  /* of the next entry: HR_TAP_REDELIVERED */
-	uint32_t avoid;	  /* mask of the seats that have given the tile back as failed */
-	uint32_t tries;	  /* how often that was */
-	uint64_t lent_ns; /* of the last lending */
+	uint32_t seats;	   /* mask of the seats that have the tile */
+	uint32_t gen;	   /* of the last lending; 31 bits, never 0 after the first */
+	uint32_t flags;	   /* of the next entry: HR_TAP_REDELIVERED */
+	uint32_t avoid;	   /* mask of the seats that have given the tile back as failed */
+	uint32_t tries;	   /* how often that was */
+	uint64_t lent_ns;  /* of the last lending */
+	uint64_t freed_ns; /* when the tile before it came back; 0: there was none */
 };
 
 /* The descriptor of the role, in HR_PLACE_WORKER. Its owner fills it before the launch. */
@@ -96,10 +97,11 @@ struct hr_tap_role {
 	uint32_t began;	    /* so many consumers have come */
 	uint32_t next;	    /* the seat that is asked first for the next tile */
 	uint32_t last;	    /* each tile that is left is lent */
-	uint64_t looked_ns; /* time of the last look at what consumers hold */
+	uint64_t looked_ns; /* time of the watcher's last look at what consumers hold */
 	struct {
 		uint32_t done, lends, held, credits;
-		uint64_t sent, returned; /* entries; tiles */
+		/* entries; those of them that the consumer can see; tiles */
+		uint64_t sent, shown, returned;
 		uint64_t hold_ns, hold_max_ns;
 	} own[HR_TAP_SEATS];
 	uint64_t front;

@@ -183,6 +183,8 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 			slot->out_bytes = out_bytes;
 			hr_role_count(w, compute_bytes(pipe, &tile));
 		}
+		if (pipe->tap)
+			slot->computed_ns = hr_clock_ns();
 	}
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
 }

@@ -70,6 +70,7 @@ struct hr_slot {
 	uint64_t lost; /* the first such tile, when spoiled */
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
+	uint64_t computed_ns; /* by compute, with a tap: when the tile was computed */
 };
 
 #define HR_NO_TILE UINT64_MAX

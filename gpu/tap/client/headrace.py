@@ -83,7 +83,7 @@ class _Info(ctypes.Structure):
 class _Tile(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("tile", ctypes.c_uint64), ("bytes", ctypes.c_uint32),
                 ("redelivered", ctypes.c_uint32), ("lent_ns", ctypes.c_uint64),
-                ("epoch", ctypes.c_uint64), ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
+                ("ready_ns", ctypes.c_uint64), ("freed_ns", ctypes.c_uint64), ("epoch", ctypes.c_uint64), ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
 
 
 def _find() -> str:

@@ -125,6 +125,8 @@ static bool take(struct hr_tap_session *s, struct hr_tap_tile *tile)
 				      .bytes = e->bytes,
 				      .redelivered = (e->flags & HR_TAP_REDELIVERED) != 0,
 				      .lent_ns = e->lent_ns,
+				      .ready_ns = e->ready_ns,
+				      .freed_ns = e->freed_ns,
 				      .epoch = s->epoch,
 				      .slot = e->slot,
 				      .gen = e->gen };

@@ -93,6 +93,9 @@ struct hr_tap_tile {
 	uint32_t redelivered; /* 1: another consumer had it and did not give it back */
 	/* when the pipeline handed it out: CLOCK_MONOTONIC; the GPU's clock for tiles on a GPU */
 	uint64_t lent_ns;
+	/* By the same clock: when it was computed (0: not known), and when the tap freed its
+	 * memory from the tile before it, which had been given back (0: there was none). */
+	uint64_t ready_ns, freed_ns;
 	uint64_t epoch;	    /* of its run: of hr_tap_info() then */
 	uint32_t slot, gen; /* for hr_tap_done() */
 };

@@ -1,0 +1,129 @@
+/*
+ * gpu/tap/lend.h - which consumers get a tile, and how they see it; for gpu/tap/role.c. Worker code.
+ */
+#ifndef GPU_TAP_LEND_H
+#define GPU_TAP_LEND_H
+
+#include "gpu/tap/role.h"
+
+HR_WORKER struct hr_tap_entry *tap_entries(const struct hr_tap_role *tap, uint32_t seat)
+{
+	uint8_t *at = tap->entries + seat * hr_tap_ring_bytes(tap->ring);
+
+	return (struct hr_tap_entry *)(void *)(at + sizeof(struct hr_tap_head));
+}
+
+HR_WORKER struct hr_tap_head *tap_head(const struct hr_tap_role *tap, uint32_t seat)
+{
+	return (struct hr_tap_head *)(void *)(tap->entries + seat * hr_tap_ring_bytes(tap->ring));
+}
+
+/* The watcher reads it. */
+HR_WORKER void tap_set_seats(struct hr_tap_lending *lending, uint32_t seats)
+{
+	hr_relaxed_u32(&lending->seats, seats);
+}
+
+HR_WORKER void tap_add(uint64_t *count, uint64_t by)
+{
+	hr_relaxed_sys_u64(count, *count + by);
+}
+
+/* Masks of the seats that tiles are lent to, and of those that have a credit. Collective. */
+HR_WORKER void tap_masks(const struct hr_tap_role *tap, uint32_t *lenders, uint32_t *rich)
+{
+	uint32_t base;
+
+	*lenders = *rich = 0;
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
+		const uint32_t seat = base + hr_lane();
+		const bool lends = seat < HR_TAP_SEATS && tap->own[seat].lends;
+		const bool credit = lends && tap->own[seat].held < tap->own[seat].credits;
+
+		*lenders |= (uint32_t)hr_ballot(lends) << base;
+		*rich |= (uint32_t)hr_ballot(credit) << base;
+	}
+}
+
+/* Mask of the seats for the next tile; 0: none now. Seats to avoid get it when there are no
+ * others. */
+HR_WORKER uint32_t tap_choose(struct hr_tap_role *tap, uint32_t avoid, uint32_t lenders,
+			      uint32_t rich)
+{
+	uint32_t mask, after;
+
+	if (avoid && !(lenders & ~avoid))
+		avoid = 0;
+	mask = rich & ~avoid;
+	if (tap->each)
+		return tap->drop || mask == (lenders & ~avoid) ? mask : 0;
+	if (!mask)
+		return 0;
+	after = mask & ~(((uint32_t)1 << tap->next % HR_TAP_SEATS) - 1);
+	tap->next = hr_lowest_bit(after ? after : mask) + 1;
+	return (uint32_t)1 << (tap->next - 1);
+}
+
+/* Fill the entry of a tile, which tap_publish() makes valid. */
+HR_WORKER void tap_lend_to(const struct hr_pipe *pipe, uint32_t seat, uint32_t s, uint64_t now)
+{
+	struct hr_tap_role *tap = pipe->tap;
+	const struct hr_tap_lending *lending = &tap->lending[s];
+	struct hr_tap_entry *entry =
+		&tap_entries(tap, seat)[tap->own[seat].sent++ & (tap->ring - 1)];
+
+	entry->tile = pipe->slot[s].tile;
+	entry->slot = s;
+	entry->gen = lending->gen;
+	entry->bytes = pipe->slot[s].out_bytes;
+	entry->flags = lending->flags;
+	entry->lent_ns = now;
+	entry->ready_ns = pipe->slot[s].computed_ns;
+	entry->freed_ns = lending->freed_ns;
+	tap->own[seat].held++;
+	if (lending->flags & HR_TAP_REDELIVERED)
+		tap_add(&tap->words->seat[seat].redelivered, 1);
+	hr_relaxed_sys_u64(&tap->words->seat[seat].lent, tap->own[seat].sent);
+}
+
+HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask)
+{
+	struct hr_tap_lending *lending = &pipe->tap->lending[s];
+	const uint64_t now = hr_clock_ns();
+
+	/* a page that is all zero gives nothing back */
+	hr_relaxed_u32(&lending->gen, lending->gen == HR_TAP_FAILED - 1 ? 1 : lending->gen + 1);
+	tap_set_seats(lending, mask);
+	lending->lent_ns = now;
+	if (pipe->slot[s].tile >= pipe->tap->front) {
+		pipe->tap->front = pipe->slot[s].tile + 1;
+		hr_relaxed_sys_u64(&pipe->tap->words->front, pipe->tap->front);
+	}
+	for (; mask; mask &= mask - 1)
+		tap_lend_to(pipe, hr_lowest_bit(mask), s, now);
+}
+
+/* Show consumers the entries that were filled: each lane has a seat. Collective. */
+HR_WORKER void tap_publish(struct hr_tap_role *tap)
+{
+	uint32_t base;
+
+	hr_lanes_sync();
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
+		const uint32_t seat = base + hr_lane();
+
+		if (seat >= HR_TAP_SEATS || tap->own[seat].shown == tap->own[seat].sent)
+			continue;
+		hr_release_alias();
+		hr_release_sys();
+		for (; tap->own[seat].shown != tap->own[seat].sent; tap->own[seat].shown++) {
+			const uint64_t n = tap->own[seat].shown;
+			struct hr_tap_entry *entry = &tap_entries(tap, seat)[n & (tap->ring - 1)];
+
+			hr_fenced_sys_u64(&entry->sequence, n + 1);
+		}
+	}
+	hr_lanes_sync();
+}
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * gpu/tap/watch.h - the words that the tap's worker waits for, mirrored in memory of its block; for
+ * gpu/tap/role.c. Worker code.
+ *
+ * Pages of consumers and words of the host lie in host memory, where each load takes a GPU more
+ * than a microsecond. So the second warp of the block (the watcher) loads them all the time, and
+ * the worker looks at the block's own memory only. In a block of one worker the worker does the
+ * watcher's step in each of its rounds.
+ *
+ * Loads of GPU memory take some hundred cycles, too, and an acquire empties the cache of the SM. So
+ * the worker has a copy of the descriptors in the block's memory, with its own state, which it
+ * writes back when it leaves the launch.
+ *
+ * The watcher reads what is lent while the worker changes it, so a mirrored word names the
+ * generation that was compared. The worker accepts it only for the lending of that generation, and
+ * for seats that have the tile.
+ */
+#ifndef GPU_TAP_WATCH_H
+#define GPU_TAP_WATCH_H
+
+#include "gpu/tap/look.h"
+#include "gpu/tap/role.h"
+#include "gpu/worker/role.h"
+
+/* Steps of the watcher between two looks at the words of the host: orders may come later than
+ * tiles. */
+#define TAP_ORDER_STEPS (HR_LANES == 1 ? 1u : 16u)
+
+/* Lendings of a pipeline with more slots stay where they are. */
+#define TAP_NEAR_SLOTS 256u
+
+/* In hr_block_memory(). */
+struct tap_watch {
+	struct hr_pipe *far;	 /* the pipeline's descriptor */
+	struct hr_pipe pipe;	 /* a copy, with `tap` here */
+	struct hr_tap_role role; /* the state of the worker */
+	struct hr_tap_lending lending[TAP_NEAR_SLOTS];
+	uint32_t over; /* by the worker: the watcher ends */
+	/* by the watcher */
+	uint32_t stop;	    /* of the pipeline */
+	uint32_t host_stop; /* enum hr_pipe_stop */
+	uint32_t news;	    /* counts changes of the orders and credits, after them */
+	uint32_t order[HR_TAP_SEATS], credits[HR_TAP_SEATS];
+	/* what consumers have given back: generation << 32 | mask of seats that have failed << 16 |
+	 * mask of seats */
+	uint64_t back[HR_SLOTS_MAX];
+};
+
+HR_STATIC_ASSERT(sizeof(struct hr_pipe) % 8 == 0 && sizeof(struct hr_tap_role) % 8 == 0 &&
+			 sizeof(struct hr_tap_lending) % 8 == 0,
+		 "they are copied by words");
+HR_STATIC_ASSERT(sizeof(struct tap_watch) <= HR_BLOCK_MEMORY, "it is in the block's memory");
+HR_STATIC_ASSERT(HR_TAP_SEATS <= 16, "a mask of seats has 16 bits");
+
+HR_WORKER struct tap_watch *tap_watch(void)
+{
+	return (struct tap_watch *)hr_block_memory();
+}
+
+/* The generations that the seat gives back. */
+HR_WORKER const uint32_t *tap_gens(const struct hr_pipe *pipe, uint32_t seat)
+{
+	const uint8_t *at = pipe->tap->pages + seat * hr_tap_page_bytes(pipe->slots);
+
+	return (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_page));
+}
+
+/* Both have whole 8-byte words. By `count` threads, of which this one has the number `i`. */
+HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32_t i,
+			      uint32_t count)
+{
+	uint64_t *t = (uint64_t *)to;
+	const uint64_t *f = (const uint64_t *)from;
+
+	for (; i < bytes / sizeof(*t); i += count)
+		t[i] = f[i];
+}
+
+HR_WORKER uint64_t tap_near_lendings(const struct hr_pipe *pipe)
+{
+	return pipe->slots <= TAP_NEAR_SLOTS ? pipe->slots * sizeof(struct hr_tap_lending) : 0;
+}
+
+/* Copy the descriptors; no mirrored word has changed yet. Returns the copy. Block-collective. */
+HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
+{
+	struct tap_watch *watch = tap_watch();
+	uint32_t i;
+
+	hr_block_sync();
+	tap_watch_copy(&watch->pipe, far, sizeof(*far), hr_thread(), hr_threads());
+	tap_watch_copy(&watch->role, far->tap, sizeof(*far->tap), hr_thread(), hr_threads());
+	tap_watch_copy(watch->lending, far->tap->lending, tap_near_lendings(far), hr_thread(),
+		       hr_threads());
+	for (i = hr_thread(); i < far->slots; i += hr_threads())
+		watch->back[i] = 0;
+	for (i = hr_thread(); i < HR_TAP_SEATS; i += hr_threads()) {
+		watch->order[i] = far->tap->own[i].done;
+		watch->credits[i] = far->tap->own[i].credits;
+	}
+	hr_block_sync();
+	if (hr_thread() == 0) {
+		watch->far = far;
+		watch->pipe.tap = &watch->role;
+		if (tap_near_lendings(far))
+			watch->role.lending = watch->lending;
+		watch->over = watch->stop = watch->host_stop = watch->news = 0;
+	}
+	hr_block_sync();
+	return &watch->pipe;
+}
+
+/* Write the state of the worker back. Collective. */
+HR_WORKER void tap_watch_keep(void)
+{
+	struct tap_watch *watch = tap_watch();
+	struct hr_tap_role *far = watch->far->tap;
+	struct hr_tap_lending *lending = far->lending;
+
+	hr_lanes_sync();
+	tap_watch_copy(lending, watch->lending, tap_near_lendings(&watch->pipe), hr_lane(),
+		       HR_LANES);
+	tap_watch_copy(far, &watch->role, sizeof(*far), hr_lane(), HR_LANES);
+	hr_lanes_sync();
+	if (hr_lane() == 0)
+		far->lending = lending;
+	hr_lanes_sync();
+}
+
+/* The mirrored word of a slot. The page is untrusted: a wrong word only gives back a tile of this
+ * seat, or keeps it. */
+HR_WORKER uint64_t tap_watch_returned(const struct hr_pipe *pipe, uint32_t s)
+{
+	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
+	const uint32_t gen = hr_fresh_u32(&lending->gen);
+	uint32_t left = hr_fresh_u32(&lending->seats), back = 0, failed = 0;
+
+	for (; left; left &= left - 1) {
+		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
+		const uint32_t word = hr_poll_sys_u32(&tap_gens(pipe, seat)[s]);
+
+		if ((word & ~HR_TAP_FAILED) != gen)
+			continue;
+		hr_polled_sys(&tap_gens(pipe, seat)[s]);
+		back |= bit;
+		failed |= word & HR_TAP_FAILED ? bit : 0;
+	}
+	return (uint64_t)gen << 32 | failed << 16 | back;
+}
+
+/* Mirror what was given back. */
+HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe)
+{
+	struct tap_watch *watch = tap_watch();
+	uint32_t s;
+
+	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
+		const uint64_t now = tap_watch_returned(pipe, s);
+
+		if (now != watch->back[s])
+			hr_release_u64(&watch->back[s], now);
+	}
+}
+
+/* Mirror the seats' orders, and the credits, which the host changes at any time. An order was given
+ * after all that `back` has to tell of the time before it, so the pages are read between the order
+ * and its mirror. Collective. */
+HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
+{
+	const uint32_t seat = hr_lane();
+	struct tap_watch *watch = tap_watch();
+	uint32_t base, orders[(HR_TAP_SEATS + HR_LANES - 1) / HR_LANES];
+	bool news = false;
+
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES)
+		if (base + seat < HR_TAP_SEATS)
+			orders[base / HR_LANES] =
+				hr_acquire_sys_u32(&pipe->tap->words->seat[base + seat].order);
+	tap_watch_slots(pipe);
+	hr_lanes_sync();
+	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
+		const bool valid = base + seat < HR_TAP_SEATS;
+		const uint32_t i = valid ? base + seat : 0;
+		const uint32_t order = valid ? orders[base / HR_LANES] : 0;
+		const uint32_t credits =
+			valid ? hr_acquire_sys_u32(&pipe->tap->words->seat[i].credits) : 0;
+		const bool changed =
+			valid && (order != watch->order[i] || credits != watch->credits[i]);
+
+		if (changed) {
+			hr_relaxed_u32(&watch->order[i], order);
+			hr_relaxed_u32(&watch->credits[i], credits);
+		}
+		news |= hr_ballot(changed) != 0;
+	}
+	hr_lanes_sync();
+	if (news && hr_lane() == 0)
+		hr_release_u32(&watch->news, watch->news + 1);
+}
+
+/* Look once at all words; `step` counts the calls. Collective. */
+HR_WORKER void tap_watch_step(const struct hr_pipe *pipe, uint32_t step)
+{
+	struct tap_watch *watch = tap_watch();
+
+	if (hr_lane() == 0)
+		hr_relaxed_u32(&watch->stop, hr_poll_u32(&watch->far->stop));
+	if (step % TAP_ORDER_STEPS != 0) {
+		tap_watch_slots(pipe);
+		return;
+	}
+	if (hr_lane() == 0)
+		hr_relaxed_u32(&watch->host_stop, hr_poll_sys_u32(&pipe->control->stop));
+	tap_watch_orders(pipe);
+	tap_look(pipe);
+}
+
+/* The watcher, until the worker has ended. Collective. */
+HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
+{
+	uint32_t step = 0;
+
+	while (!hr_shfl_u32(hr_fresh_u32(&tap_watch()->over), 0))
+		tap_watch_step(pipe, step++);
+}
+
+#endif
