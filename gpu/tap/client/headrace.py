@@ -37,6 +37,7 @@ default stream. Work on another stream needs done(stream).
 import atexit
 import ctypes
 import os
+import struct
 import sys
 import weakref
 from typing import Any, Optional
@@ -84,6 +85,33 @@ class _Tile(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("tile", ctypes.c_uint64), ("bytes", ctypes.c_uint32),
                 ("redelivered", ctypes.c_uint32), ("lent_ns", ctypes.c_uint64),
                 ("ready_ns", ctypes.c_uint64), ("freed_ns", ctypes.c_uint64), ("epoch", ctypes.c_uint64), ("slot", ctypes.c_uint32), ("gen", ctypes.c_uint32)]
+
+
+class _Record:
+    """Memory for what the library says of a tile, used for one tile after another."""
+    __slots__ = ("memory", "pointer")
+    fields = struct.Struct("=QQIIQQQQII").unpack_from  # of _Tile, in its order, in one step
+
+    def __init__(self):
+        self.memory = _Tile()
+        self.pointer = ctypes.byref(self.memory)
+
+
+class _Format:
+    """What all tiles of a run have in common."""
+    __slots__ = ("gpu", "dtype", "size", "kind", "columns", "bytes", "shape", "device")
+
+    def __init__(self, info):
+        self.gpu = info.gpu if info.gpu >= 0 else None
+        self.dtype = info.dtype.decode()
+        self.size, self.kind, _ = _DTYPES.get(self.dtype, (1, "", 0))
+        self.columns, self.bytes = info.columns, info.tile_bytes
+        self.shape = self.shape_of(info.tile_bytes)
+        self.device = (1, 0) if self.gpu is None else (2, self.gpu)
+
+    def shape_of(self, nbytes):
+        elements = nbytes // self.size
+        return (elements // self.columns, self.columns) if self.columns else (elements,)
 
 
 def _find() -> str:
@@ -135,43 +163,58 @@ class Tile:
     memory.
     """
 
-    def __init__(self, owner, record):
+    # a process takes a tile every few microseconds, so this class does without a dictionary
+    __slots__ = ("_owner", "_record", "_stream", "_format", "_data", "tile", "nbytes", "redelivered",
+                 "lent_ns", "__weakref__")
+
+    def __init__(self, owner, record, fields):
+        self._data, self.tile, self.nbytes, redelivered, self.lent_ns = fields[:5]
         self._owner, self._record, self._stream = owner, record, None
-        self.gpu = owner.gpu
-        self.tile, self.nbytes = record.tile, record.bytes
-        self.redelivered, self.lent_ns = bool(record.redelivered), record.lent_ns
-        self.dtype = owner.dtype
-        elements = self.nbytes // _DTYPES[owner.dtype][0]
-        columns = owner.columns
-        self.shape = (elements // columns, columns) if columns else (elements,)
+        self._format = owner._format
+        self.redelivered = redelivered != 0
+
+    @property
+    def gpu(self):
+        return self._format.gpu
+
+    @property
+    def dtype(self):
+        return self._format.dtype
+
+    @property
+    def shape(self):
+        of = self._format
+        return of.shape if self.nbytes == of.bytes else of.shape_of(self.nbytes)
 
     def done(self, stream=None) -> None:
         """Give the tile back. Arrays over its memory must not be used any more.
 
         stream, for a tile on a GPU: it is given back after the work that this stream has now; None:
         the stream that DLPack has named, or the legacy default stream."""
-        if self.gpu is None and stream is not None:
-            raise ValueError("the tile is in host memory, which has no streams")
-        if self._record is None or self.gpu is None:
-            return self._give("hr_tap_done")
-        stream = self._stream if stream is None else _stream_number(stream)
-        self._owner._give_stream(self._record, stream or _LEGACY_STREAM)
-        self._record = None
+        if self._format.gpu is None:
+            if stream is not None:
+                raise ValueError("the tile is in host memory, which has no streams")
+            if self._record is not None:
+                self._give(self._owner._done)
+        elif self._record is not None:
+            stream = self._stream if stream is None else self._owner._number_of(stream)
+            self._owner._give_stream(self._record, self.tile, stream or _LEGACY_STREAM)
+            self._record = None
 
     def fail(self) -> None:
         """Give the tile back because its work has failed: another consumer gets it, or this one when
         there is no other; after as many times as the tap permits (key `tries`) it is dropped."""
-        self._give("hr_tap_fail")
-
-    def _give(self, call: str) -> None:
         if self._record is not None:
-            self._owner._give(call, self._record)
-            self._record = None
+            self._give(self._owner._library.hr_tap_fail)
+
+    def _give(self, call) -> None:
+        self._owner._give(call, self._record)
+        self._record = None
 
     def _address(self):
         if self._record is None:
             raise ValueError("the tile was given back")
-        return self._record.data
+        return self._data
 
     def memory(self):
         """A read-only memoryview of the bytes, without a copy. It keeps the tile. Host memory only."""
@@ -182,7 +225,7 @@ class Tile:
         return memoryview(view).toreadonly().cast("B")
 
     def _interface(self):
-        return {"version": 3, "shape": self.shape, "typestr": _DTYPES[self.dtype][1],
+        return {"version": 3, "shape": self.shape, "typestr": self._format.kind,
                 "data": (self._address(), True)}
 
     @property
@@ -195,23 +238,25 @@ class Tile:
     def __cuda_array_interface__(self):
         if self.gpu is None:
             raise AttributeError("the tile is in host memory")
-        return dict(self._interface(), strides=None, stream=None)
+        return {"version": 3, "shape": self.shape, "typestr": self._format.kind,
+                "data": (self._address(), True), "strides": None, "stream": None}
 
     def __dlpack_device__(self):
-        return (1, 0) if self.gpu is None else (2, self.gpu)
+        return self._format.device
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if self.gpu is None and stream is not None:
+        of = self._format
+        if of.gpu is None and stream is not None:
             raise BufferError("the tile is in host memory, which has no streams")
-        if dl_device not in (None, self.__dlpack_device__()) or copy:
+        if copy or dl_device is not None and dl_device != of.device:
             raise BufferError("the tile is not copied, neither to another device nor on its own")
-        if self.gpu is not None:
+        if of.gpu is not None:
             self._name_stream(stream)
         return _dlpack.export(self, bool(max_version and max_version[0] >= 1))
 
     def _name_stream(self, stream):
         """The stream of an array over the tile, after whose work the tile is given back."""
-        named = _LEGACY_STREAM if stream in (None, -1) else _stream_number(stream)
+        named = _LEGACY_STREAM if stream in (None, -1) else self._owner._number_of(stream)
         if self._stream not in (None, named):
             raise BufferError("the tile is in use by another stream; use it on one stream, or "
                               "give it back by done(stream)")
@@ -225,7 +270,8 @@ class Tile:
 
     def __del__(self):
         try:
-            self.done()
+            if self._record is not None:
+                self.done()
         except Exception:  # at the exit of the interpreter the owner may be gone
             pass
 
@@ -236,8 +282,13 @@ class Tap:
     def __init__(self, name: str, credits: int = 0, consumer: Optional[str] = None,
                  directory: Optional[str] = None, library: Optional[str] = None,
                  wait: Optional[float] = 60, gpu: Optional[int] = None) -> None:
-        self._handle, self._ended, self._lent = None, False, weakref.WeakSet()
+        self._handle, self._ended = None, False
+        self._tiles = {}  # slot: its newest tile, by a weak reference
+        self._spare = []  # records that no tile uses
+        self._stream, self._stream_number = None, 0  # the one that was named last
         self._library = _load(library)
+        self._next, self._done = self._library.hr_tap_next, self._library.hr_tap_done
+        self._done_stream = self._library.hr_tap_done_stream
         consumer = consumer or os.path.basename(sys.argv[0]) or "python3"
         wait_ms = -1 if wait is None else max(1, int(wait * 1000))
         options = _Options(credits, consumer.encode(), directory and os.fsencode(directory), wait_ms,
@@ -260,23 +311,25 @@ class Tap:
         self.pipeline = info.pipeline.decode()
         self.epoch, self.tiles, self.tile_bytes = info.epoch, info.tiles, info.tile_bytes
         self.credits, self.columns, self.each = info.credits, info.columns, bool(info.each)
-        self.gpu = info.gpu if info.gpu >= 0 else None
-        self.dtype = info.dtype.decode()
+        self._format = _Format(info)
+        self.gpu, self.dtype = self._format.gpu, self._format.dtype
 
     def next(self, timeout: Optional[float] = None) -> Optional[Tile]:
         """The next tile; None: no further tile comes. Timeout after that many seconds; Restarted when
         the run was broken off, and another one follows; Error when none follows."""
         if self._handle is None:
             raise ValueError("the tap is closed")
-        record = _Tile()
+        record = self._spare.pop() if self._spare else _Record()
         wait = -1 if timeout is None else int(timeout * 1000)
-        count = self._library.hr_tap_next(self._handle, ctypes.byref(record), 1, wait)
+        count = self._next(self._handle, record.pointer, 1, wait)
         if count == 1:
-            if record.epoch != self.epoch:
+            fields = _Record.fields(record.memory)
+            if fields[7] != self.epoch:
                 self._describe()
-            tile = Tile(self, record)
-            self._lent.add(tile)
+            tile = Tile(self, record, fields)
+            self._tiles[fields[8]] = weakref.ref(tile)
             return tile
+        self._spare.append(record)
         self._ended = count == 0
         if count == 0:
             return None
@@ -297,25 +350,35 @@ class Tap:
             raise Error(-fd, os.strerror(-fd))
         return fd
 
-    def _give(self, call: str, record: _Tile) -> None:
+    def _give(self, call, record) -> None:
         if self._handle is not None:
-            getattr(self._library, call)(self._handle, ctypes.byref(record))
+            call(self._handle, record.pointer)
+            self._spare.append(record)
 
-    def _give_stream(self, record: _Tile, stream: int) -> None:
+    def _give_stream(self, record, number: int, stream: int) -> None:
         if self._handle is None:
             return
-        err = self._library.hr_tap_done_stream(self._handle, ctypes.byref(record), stream)
+        err = self._done_stream(self._handle, record.pointer, stream)
         if err == -_EIO:
-            raise Error(_EIO, f"tap '{self.name}': the driver does not give tile {record.tile} back")
+            raise Error(_EIO, f"tap '{self.name}': the driver does not give tile {number} back")
+        self._spare.append(record)
+
+    def _number_of(self, stream) -> int:
+        """The handle of a stream, which is mostly the one of the last call."""
+        if stream is not self._stream:
+            self._stream_number = _stream_number(stream)
+            self._stream = stream
+        return self._stream_number
 
     def close(self) -> None:
         """Detach; arrays over tiles must not be used any more. After the last tile, tiles that
         are still referenced are given back; before it, they go to another consumer."""
         if self._handle is not None:
-            for tile in list(self._lent) if self._ended else ():
-                tile.done()
+            for reference in self._tiles.values() if self._ended else ():
+                if (tile := reference()) is not None:
+                    tile.done()
             self._library.hr_tap_close(self._handle)
-            self._handle = None
+            self._handle = self._stream = None
 
     def __iter__(self) -> "Tap":
         return self
@@ -405,9 +468,13 @@ class _Dlpack:
         self._Versioned._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
                                     ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
                                     ("flags", ctypes.c_uint64), ("tensor", self._Tensor)]
-        self._kept = {}  # address of a struct: what it needs
-        self._delete = self._DELETER(lambda address: self._kept.pop(address, None))
+        self._kept = {}  # address of a struct in use: whether it has a version, and its tile
+        self._made = {}  # address of a struct: the struct, its tensor and its shape
+        self._spare = [], []  # addresses without and with a version that are not in use
+        self._delete = self._DELETER(self._delete_managed)
         self._drop = self._CAPSULE(self._drop_capsule)
+        self._deleter = ctypes.cast(self._delete, ctypes.c_void_p)
+        self._destructor = ctypes.cast(self._drop, ctypes.c_void_p)
         self._api = api = ctypes.PyDLL(None)  # of its own: others declare other arguments
         api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         api.PyCapsule_New.restype = ctypes.py_object
@@ -415,29 +482,42 @@ class _Dlpack:
         api.PyCapsule_GetPointer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 
+    def _delete_managed(self, address):
+        kept = self._kept.pop(address, None)
+        if kept:
+            self._spare[kept[0]].append(address)
+
     def _drop_capsule(self, capsule):
         """A capsule that was not taken still owns its tensor."""
         for name in (b"dltensor", b"dltensor_versioned"):
             if self._api.PyCapsule_IsValid(capsule, name):
-                address = self._api.PyCapsule_GetPointer(capsule, name)
-                self._kept.pop(address, None)
+                self._delete_managed(self._api.PyCapsule_GetPointer(capsule, name))
+
+    def _make(self, versioned):
+        """A tensor with room for the shape, whose fields that depend on the tile are not set."""
+        tensor = self._Tensor(lanes=1)
+        managed = self._Versioned(1, 0, None, self._deleter, 0, tensor) if versioned \
+            else self._Managed(tensor, None, self._deleter)
+        shape = (ctypes.c_int64 * 2)()
+        managed.tensor.shape = ctypes.addressof(shape)
+        address = ctypes.addressof(managed)
+        self._made[address] = (managed, managed.tensor, shape)
+        return address
 
     def export(self, tile, versioned, read_only=True):
-        size, _, code = _DTYPES[tile.dtype]
-        shape = (ctypes.c_int64 * len(tile.shape))(*tile.shape)
-        tensor = self._Tensor(tile._address(), *tile.__dlpack_device__(), len(tile.shape), code,
-                              8 * size, 1, ctypes.addressof(shape), None, 0)
-        deleter = ctypes.cast(self._delete, ctypes.c_void_p)
+        (size, _, code), dimensions = _DTYPES[tile.dtype], tile.shape
+        spare = self._spare[versioned]
+        address = spare.pop() if spare else self._make(versioned)
+        managed, tensor, shape = self._made[address]
+        tensor.data = tile._address()
+        tensor.device_type, tensor.device_id = tile.__dlpack_device__()
+        tensor.ndim, tensor.code, tensor.bits = len(dimensions), code, 8 * size
+        shape[:len(dimensions)] = dimensions
         if versioned:
-            flags = self._READ_ONLY if read_only else 0
-            managed = self._Versioned(1, 0, None, deleter, flags, tensor)
-        else:
-            managed = self._Managed(tensor, None, deleter)
-        address = ctypes.addressof(managed)
-        self._kept[address] = (managed, shape, tile)
-        return self._api.PyCapsule_New(
-            address, b"dltensor_versioned" if versioned else b"dltensor",
-            ctypes.cast(self._drop, ctypes.c_void_p))
+            managed.flags = self._READ_ONLY if read_only else 0
+        self._kept[address] = (versioned, tile)
+        return self._api.PyCapsule_New(address, b"dltensor_versioned" if versioned else b"dltensor",
+                                       self._destructor)
 
 
 _dlpack = _Dlpack()
