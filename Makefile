@@ -350,8 +350,8 @@ check-gpu: gpu-tests
 
 # Programs of the demo and the bench.
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
-$(B)/tests/bench/tap_consumer: $(tap_library)
-$(B)/tests/bench/tap_consumer: ldflags += -Wl,-rpath,'$$$$ORIGIN/../..'
+$(addprefix $(B)/tests/bench/,tap_consumer tap_times): $(tap_library)
+$(addprefix $(B)/tests/bench/,tap_consumer tap_times): ldflags += -Wl,-rpath,'$$ORIGIN/../..'
 $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl

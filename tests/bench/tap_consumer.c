@@ -8,74 +8,12 @@
  *        tap_consumer TAP hold           takes one tile, says so, and waits to be killed
  * Exit code 0; 1: bytes differ, or the pipeline failed; 2: usage; 3: the tap, or the file is missing.
  */
-#include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "gpu/tap/client/tap.h"
-
-#define WAIT_S 60
-#define ROUNDS_MAX (1u << 20)
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-static struct hr_tap *attach(const char *name, uint32_t credits)
-{
-	const struct hr_tap_options options = { .credits = credits };
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	char why[HR_TAP_REASON];
-	struct hr_tap *tap;
-	int err = hr_tap_open(name, &options, &tap, why, sizeof why);
-
-	for (int i = 0; i < WAIT_S * 1000 && (err == -ENOENT || err == -ECONNREFUSED); i++) {
-		nanosleep(&pause, NULL);
-		err = hr_tap_open(name, &options, &tap, why, sizeof why);
-	}
-	if (!err)
-		return tap;
-	fprintf(stderr, "%s\n", why);
-	return NULL;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Print percentiles of the sorted samples. */
-static void print_samples(const char *what, uint64_t *ns, uint32_t count)
-{
-	if (!count)
-		return;
-	qsort(ns, count, sizeof *ns, by_size);
-	printf("%s: p50 %llu ns, p90 %llu, p99 %llu, worst %llu, of %u\n", what,
-	       (unsigned long long)ns[count / 2], (unsigned long long)ns[count / 10 * 9],
-	       (unsigned long long)ns[(uint64_t)count * 99 / 100],
-	       (unsigned long long)ns[count - 1], count);
-}
-
-static int end_of(struct hr_tap *tap, int n)
-{
-	if (n < 0)
-		fprintf(stderr, "%s\n", hr_tap_reason(tap));
-	return n < 0;
-}
+#include "tests/bench/tap_bench.h"
 
 /* ---- modes */
 
@@ -86,13 +24,6 @@ struct copier {
 	int (*stream_create)(void **stream, unsigned flags);
 	void *stream;
 };
-
-static void find(void *library, const char *name, void *function)
-{
-	void *found = dlsym(library, name);
-
-	memcpy(function, &found, sizeof found);
-}
 
 /* Copies out of the GPU's memory, by the driver. */
 static int open_copier(struct copier *c, int gpu)
@@ -180,7 +111,7 @@ static int compare(struct hr_tap *tap, const char *path)
 
 static int rounds(struct hr_tap *tap)
 {
-	uint64_t *ns = calloc(ROUNDS_MAX, sizeof *ns), began;
+	uint64_t *ns = calloc(SAMPLES_MAX, sizeof *ns), began;
 	struct hr_tap_tile tile;
 	uint32_t count = 0;
 	int n;
@@ -189,14 +120,14 @@ static int rounds(struct hr_tap *tap)
 		return 1;
 	n = hr_tap_next(tap, &tile, 1, -1);
 	while (n == 1) {
-		began = now_ns(CLOCK_MONOTONIC);
+		began = now_ns();
 		hr_tap_done(tap, &tile);
 		/* looks at the memory all the time */
 		do
 			n = hr_tap_next(tap, &tile, 1, 0);
 		while (n == -ETIMEDOUT);
-		if (n == 1 && count < ROUNDS_MAX)
-			ns[count++] = now_ns(CLOCK_MONOTONIC) - began;
+		if (n == 1 && count < SAMPLES_MAX)
+			ns[count++] = now_ns() - began;
 	}
 	print_samples("given back -> next tile", ns, count);
 	free(ns);
@@ -205,29 +136,29 @@ static int rounds(struct hr_tap *tap)
 
 static int drain(struct hr_tap *tap)
 {
-	uint64_t *ns = calloc(ROUNDS_MAX, sizeof *ns), tiles = 0, bytes = 0, first = 0, at;
+	uint64_t *ns = calloc(SAMPLES_MAX, sizeof *ns), tiles = 0, bytes = 0, first = 0, at;
 	struct hr_tap_tile tile;
 	uint32_t count = 0;
 	int n;
 
 	while ((n = hr_tap_next(tap, &tile, 1, -1)) == 1) {
 		if (!first)
-			first = now_ns(CLOCK_MONOTONIC);
+			first = now_ns();
 		tiles++;
 		bytes += tile.bytes;
-		at = now_ns(CLOCK_MONOTONIC);
+		at = now_ns();
 		hr_tap_done(tap, &tile);
 		/* a tile that is there already: the cost of the calls */
 		n = hr_tap_next(tap, &tile, 1, 0);
 		if (n != 1)
 			continue;
-		if (ns && count < ROUNDS_MAX)
-			ns[count++] = now_ns(CLOCK_MONOTONIC) - at;
+		if (ns && count < SAMPLES_MAX)
+			ns[count++] = now_ns() - at;
 		tiles++;
 		bytes += tile.bytes;
 		hr_tap_done(tap, &tile);
 	}
-	at = now_ns(CLOCK_MONOTONIC) - first;
+	at = now_ns() - first;
 	printf("%llu tiles in %.3f s: %.2f GB/s, %.0f tiles/s\n", (unsigned long long)tiles,
 	       (double)at / 1e9, (double)bytes / (double)at, (double)tiles * 1e9 / (double)at);
 	print_samples("done + next, tile is there", ns, count);
@@ -247,9 +178,9 @@ static int attach_often(const char *name, uint32_t count)
 
 	for (uint32_t i = 0; ns && tap && i < count; i++) {
 		hr_tap_close(tap);
-		began = now_ns(CLOCK_MONOTONIC);
+		began = now_ns();
 		tap = attach(name, i + 1 == count ? 0 : 1);
-		ns[i] = now_ns(CLOCK_MONOTONIC) - began;
+		ns[i] = now_ns() - began;
 	}
 	if (ns && tap)
 		print_samples("attach", ns, count);

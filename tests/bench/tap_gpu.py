@@ -12,6 +12,8 @@ import time
 
 import cupy
 
+from headrace import Timeout
+
 KERNEL = cupy.RawKernel(r"""
 extern "C" __global__ void add(const unsigned long long *data, unsigned long long words, unsigned long long *to)
 {
@@ -50,19 +52,37 @@ def attach(name):
 def by_tap(name):
     total = cupy.zeros(1, dtype=cupy.uint64)
     work(cupy.zeros(1024, dtype=cupy.uint64), total)
-    stream, spent, tiles, size = cupy.cuda.get_current_stream(), 0, 0, 0
+    stream, tiles, size, now = cupy.cuda.get_current_stream(), 0, 0, time.perf_counter_ns
+    spent = {"next of a tile that is there": [], "asarray": [], "launch": [], "done": []}
     with attach(name) as tap:
         began = cpu = None
-        while (tile := tap.next()) is not None:
-            at = time.perf_counter()
-            began = began or at
+        while True:
+            first = now()
+            try:
+                tile = tap.next(timeout=0)
+                there = True
+            except Timeout:
+                tile, there = tap.next(), False
+            if tile is None:
+                break
+            taken = now()
+            began = began or taken / 1e9
             cpu = cpu or time.thread_time()
-            work(cupy.asarray(tile), total)
+            array = cupy.asarray(tile)
+            made = now()
+            work(array, total)
+            launched = now()
             tile.done(stream)
+            done = now()
             tiles, size = tiles + 1, size + tile.nbytes
-            spent += time.perf_counter() - at
-        report("tap", began, cpu, tiles, size, total)
-        print(f"  asarray, launch and done: {spent / tiles * 1e6:.1f} us a tile")
+            for part, ns in zip(spent, (taken - first, made - taken, launched - made, done - launched)):
+                if there or ns != taken - first:
+                    spent[part].append(ns)
+        ready = (tap.credits + 2) * tap.tile_bytes  # of the slots: they were filled when it came
+        report("tap", began, cpu, tiles, max(size - ready, 0), total)
+    medians = {part: sorted(ns)[len(ns) // 2] / 1e3 if ns else 0 for part, ns in spent.items()}
+    print("p50 of a tile: " + ", ".join(f"{part} {us:.1f} us" for part, us in medians.items()) +
+          f"; without the launch {sum(medians.values()) - medians['launch']:.1f} us")
 
 
 def by_copy(path, tile):
