@@ -10,9 +10,9 @@
  * in it: hr_link_step() does what can be done now. The owner's workers touch no queue of the network
  * device: a CPU thread posts work requests and polls; the data goes from memory to memory.
  *
- *   DOWN -> CALLING -> HELLO -> PROOF -> FLOW -> DRAIN -> ENDED
- *     ^       any failure of the connection      |
- *     +---- back-off <---- BROKEN <--------------+           FAILED: no further try helps
+ *   down -> greeting (HELLO, PROOF) -> opening (queue pair) -> flow -> ended
+ *     ^                                     |                   |
+ *     +------------- back-off <---------- broken <--------------+    failed: no further try helps
  *
  * A receiver offers slots: "tile t may be written to slot s" is a credit, and there is no other flow
  * control. A sender writes tile t to the slot that was offered for t (RDMA WRITE), then its descriptor

@@ -15,6 +15,8 @@
  *   READY      ->
  *   BEAT, END, DONE, BYE in both directions at any time after that
  *
+ * All versions have a HELLO of this size that begins with the version, so another one is named.
+ *
  * REFUSE, in place of HELLO or PROOF: why the connection ends. It carries no code, because there is
  * no common key.
  *
