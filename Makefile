@@ -368,6 +368,10 @@ lab_programs := $(patsubst %.c,$(B)/%,$(wildcard tests/lab/*.c))
 lab-tools: $(B)/headrace $(lab_tests) $(lab_programs)
 	@:
 
+# Programs of the dynamic variant for guests that load libraries.
+lab-dynamic: $(B)/headrace $(B)/tests/lab/link_drive
+	@:
+
 $(lab).ok: $(B)/headrace $(wildcard $(base)/headrace) $(lab_tests) $(lab_programs) $(lab_files)
 	$(call say,LAB,emulated machines)
 	$(Q)mkdir -p $(@D) && $(call test,1200,tests/lab/run.py --build $(B) --dynamic $(base) \
@@ -414,7 +418,7 @@ check:
 	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
 	$(Q)tests/deps.sh model || echo "note: without spin the models are not checked"
 	$(Q)failed=0; \
-	$(again) SAN= all check-unit check-cli check-models || failed=1; \
+	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-unit check-cli check-models || failed=1; \
 	$(again) SAN=address,undefined \
 		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
 	$(again) SAN=thread $(thread_names:%=$(base)-thread/%.ok) || failed=1; \
@@ -430,7 +434,7 @@ check:
 check-lab:
 	$(Q)tests/deps.sh build lab image
 	$(Q)rm -f $(base)-static/tests/lab/lab.ok
-	$(Q)$(again) SAN= $(base)/headrace
+	$(Q)$(again) SAN= lab-dynamic
 	$(Q)$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
 
 fuzz:
@@ -462,7 +466,7 @@ bench:
 
 bench-lab:
 	$(Q)tests/deps.sh build lab bench-lab
-	$(Q)$(again) SAN= $(base)/headrace
+	$(Q)$(again) SAN= lab-dynamic
 	$(Q)$(again) STATIC=1 lab-tools
 	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --dynamic $(base) \
 		--cache $(base)/lab
@@ -576,7 +580,8 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 
 .SECONDARY:
 .PHONY: all install install-files op anew tools gpu-tests check-gpu deps check \
-	check-unit check-cli check-models model check-lab lab-tools lab-run demo example mutate bench \
+	check-unit check-cli check-models model check-lab lab-tools lab-dynamic lab-run demo \
+	example mutate bench \
 	bench-lab plot image fuzz fuzz-run lint lint-run lint-warnings lint-format lint-cppcheck \
 	lint-shell $(lint_scripts) clean
 

@@ -1,0 +1,60 @@
+"""Medians of all turns: the link divided by perftest, and the time to recover."""
+import glob
+import json
+import os
+import re
+import statistics
+
+GOAL = 0.9  # of perftest's rate
+RECOVERY_MAX = 2.0  # seconds
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def rate(path):
+    """Bytes per second."""
+    text = read(path)
+    if path.startswith("link."):
+        found = re.search(r"bytes=(\d+) ms=(\d+)", text)
+        return int(found[1]) / max(int(found[2]), 1) * 1000
+    # The columns of perftest: bytes, iterations, peak, average in MiB/s.
+    found = re.search(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+) ", text, re.MULTILINE)
+    return float(found[1]) * (1 << 20)
+
+
+def recovery(path):
+    """Seconds from the return of the network to the connection that came up after it."""
+    back = None
+    for line in read(path).splitlines():
+        if re.fullmatch(r"\d+\.\d+", line):
+            back = float(line)
+        found = re.match(r"\d+ up at (\d+) ms", line)
+        if found and back is not None:
+            return int(found[1]) / 1000 - back
+    return None
+
+
+def median(pattern):
+    rates = [rate(path) for path in glob.glob(pattern)]
+    return statistics.median(rates) if rates else 0.0
+
+
+report = {"tiles": {}}
+for size in (65536, 1048576):
+    link, plain = median(f"link.{size}.*"), median(f"perftest.{size}.*")
+    ratio = link / plain if plain else 0.0
+    report["tiles"][size] = {"link": link, "perftest": plain, "ratio": ratio}
+    print(f"{'ok' if ratio >= GOAL else 'not ok'} - tiles of {size} bytes: {ratio:.2f} times "
+          f"ib_write_bw, at least {GOAL}")
+    print(f"# link {link / 1e6:.1f} MB/s, ib_write_bw {plain / 1e6:.1f} MB/s")
+times = [recovery(path) for path in sorted(glob.glob("recovery.*"))]
+report["recovery_s"] = times
+good = bool(times) and all(t is not None and t <= RECOVERY_MAX for t in times)
+print(f"{'ok' if good else 'not ok'} - after a loss of 1 s the next connection is up within "
+      f"{RECOVERY_MAX:.0f} s")
+print("#", " ".join("none" if t is None else f"{t:.2f}" for t in times), "s")
+with open(os.path.join(os.environ["BUILD"], "bench-lab-link.json"), "w", encoding="utf-8") as f:
+    json.dump(report, f, indent=1)

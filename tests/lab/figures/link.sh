@@ -1,0 +1,46 @@
+# shellcheck shell=dash disable=SC2154
+# Tiles over the link of two appliances (tests/lab/link_drive.c) and plain RDMA writes by perftest,
+# alternately between the same two guests, with the same size, depth and MTU; and the time from the
+# return of a link that was down for 1 s to the next tile. link.after.py compares.
+#: run machine=pair boot=intel_iommu=off
+#: rdma
+#: limit 550
+
+# shellcheck source=tests/lab/guest/rdma.sh
+. /lab/rdma.sh
+
+TURNS=7
+there=10.0.0.2:7000
+
+by_link() {
+    peer ". /lab/rdma.sh; start receiver link_drive receive $there slots=16 $* && listens 7000" &&
+        exits 0 link_drive send $there slots=16 depth=8 "$@" && give "link.$bytes.$turn" /tmp/out &&
+        peer 'ended receiver 0'
+}
+by_perftest() {
+    peer ". /lab/rdma.sh; start bw ib_write_bw -d rxe0 -F -t 8 -m 4096 $* && listens 18515" &&
+        exits 0 ib_write_bw -d rxe0 -F -t 8 -m 4096 "$@" 10.0.0.2 &&
+        give "perftest.$bytes.$turn" /tmp/out && peer 'ended bw 0'
+}
+
+check "an RDMA device here" rdma_up 10.0.0.1
+check "an RDMA device there" peer '. /lab/rdma.sh; rdma_up 10.0.0.2'
+for turn in $(seq $TURNS); do
+    for bytes in 65536 1048576; do
+        tiles=$((33554432 / bytes))
+        check "turn $turn: $bytes bytes, link" by_link tiles=$tiles bytes=$bytes check=0
+        check "turn $turn: $bytes bytes, perftest" by_perftest -s $bytes -n $tiles
+    done
+done
+
+# The receiver takes 1 ms for each tile, so the stream is not at its end before the link is back.
+recover() {
+    peer ". /lab/rdma.sh; start receiver link_drive receive $there tiles=4000 hold=2 && listens 7000" &&
+        start sender link_drive send $there tiles=4000 && soon grep -q '^500 ' /tmp/sender.out &&
+        host link net0 down && sleep 1 && host link net0 up &&
+        cut -d ' ' -f 1 /proc/uptime >>/tmp/sender.out &&
+        ended sender 0 && peer 'ended receiver 0' && give "recovery.$turn" /tmp/sender.out
+}
+for turn in $(seq 3); do
+    check "turn $turn: the link is down for 1 s" recover
+done
