@@ -1,0 +1,135 @@
+# shellcheck shell=dash disable=SC2154,SC2016
+# Pipelines of two appliances over RDMA: this guest sends an object, the other one takes its tiles and
+# stores or computes, while the network, one of the two, or a disk fails.
+#: run machine=pair boot=intel_iommu=off memory=768
+#: rdma
+#: limit 420
+
+# shellcheck source=tests/lab/guest/rdma.sh
+. /lab/rdma.sh
+
+# Tiles of 4 KiB, the last one short.
+bytes=4092037
+tiles=1000
+key="remote = { key = \"/tmp/key\"; call = \"100s\"; };"
+
+# sends [OPTIONS_OF_THE_SSD]: the configuration of this guest
+sends() {
+    cat >/tmp/send.conf <<X
+ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+$key
+pipelines = ( { name = "send"; source = { object = "in"; }; operator = "copy"; tile = "4K"; slots = 16;
+    sink = { remote = "10.0.0.2:4791"; name = "s"; depth = 8; }; } );
+X
+}
+# takes [OPTIONS_OF_THE_SSD [SLOTS]]: the configuration of the other guest
+takes() {
+    peer "cat >/tmp/take.conf" "<<X
+appliance = { checkpoint = \"50ms\"; };
+ssds = ( { name = \"b\"; device = \"soft:/tmp/b.img${1-}\"; } );
+gpus = ( { name = \"g\"; device = \"host:1\"; } );
+$key
+pipelines = ( { name = \"take\"; source = { remote = \"10.0.0.2:4791\"; name = \"s\"; bytes = \"8M\"; };
+    operator = \"copy\"; tile = \"4K\"; slots = ${2-16}; sink = { object = \"out\"; }; } );
+X"
+}
+both() {
+    peer 'start take headrace run --json /tmp/take.conf' &&
+        start send headrace run --json /tmp/send.conf
+}
+# done_with SENDER RECEIVER: both end with these exit codes
+done_with() {
+    ended send "$1" || { peer "ended take $2; cat /tmp/take.err"; return 1; }
+    cat /tmp/send.err
+    peer "ended take $2 && cat /tmp/take.err"
+}
+# the other guest's object has the bytes of this guest's, and is removed
+arrived() {
+    peer 'headrace store get -q soft:/tmp/b.img out - | sha256sum | cut -c 1-64; headrace store rm soft:/tmp/b.img out' \
+        >/tmp/sum && cat /tmp/sum && [ "$(head -n 1 /tmp/sum)" = "$(sha256sum </tmp/in | cut -c 1-64)" ]
+}
+# A part of the sink is durable, at most TILES.
+durable() {
+    peer "headrace status --json >/tmp/take.status 2>/dev/null &&
+        [ \"\$(sed -n 's/.*\"durable_tiles\": \([0-9]*\).*/\1/p' /tmp/take.status | head -n 1)\" -gt 20 ]"
+}
+# stream MEMBER: the first one of this name in the sender's result
+stream() {
+    sed 's/[,{]/\n/g' /tmp/send.out | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" | head -n 1
+}
+
+check "an RDMA device here" rdma_up 10.0.0.1
+check "an RDMA device there" peer '. /lab/rdma.sh; rdma_up 10.0.0.2'
+head -c $bytes /dev/urandom >/tmp/in
+printf '%032d' 7 >/tmp/key
+chmod 400 /tmp/key
+check "the key" peer 'printf %032d 7 >/tmp/key; chmod 400 /tmp/key; headrace store format soft:/tmp/b.img,size=64M'
+check "a store" exits 0 headrace store format soft:/tmp/a.img,size=64M
+check "an object of an odd length" exits 0 headrace store put -q soft:/tmp/a.img in /tmp/in
+sends
+check "the other side" takes
+check "check shows the device" exits 0 headrace check /tmp/send.conf
+check "by its name" says rxe0
+
+check "1,000 tiles" both
+check "both are done" done_with 0 0
+check "all bytes are there" arrived
+check "the run had all tiles" test "$(stream tiles)" = $tiles
+check "no CPU copied a tile" test "$(stream tiles_copied)" = 0
+check "no receiver was not ready" test "$(stream not_ready)" = 0
+
+# Slow enough for failures in the middle.
+echo "on read count 1000000: delay 8ms" >/tmp/slow
+sends ",faults=/tmp/slow"
+check "a sender with a slow disk" both
+check "a part is durable at the receiver" soon durable
+check "the link goes down" host link net0 down
+sleep 1
+check "and comes back after 1 s" host link net0 up
+check "both are done" done_with 0 0
+check "all bytes are there" arrived
+check "the connection was lost and came back" test "$(stream broken)" -ge 1
+
+check "a sender" both
+check "a part is durable" soon durable
+kill -KILL "$(cat /tmp/send.pid)"
+ended send 137
+check "is killed, and the same command goes on" start send headrace run --json /tmp/send.conf
+check "both are done" done_with 0 0
+check "all bytes are there" arrived
+check "only the rest was sent" grep -q "resumes at tile [1-9]" /tmp/send.err
+
+check "a receiver" both
+check "a part is durable" soon durable
+check "is killed" peer 'kill -KILL "$(cat /tmp/take.pid)"; ended take 137'
+check "the same command goes on" peer 'start take headrace run --json /tmp/take.conf'
+check "the sender's run cannot go on" ended send 4
+sends
+check "its next one does" start send headrace run --json /tmp/send.conf
+check "both are done" done_with 0 0
+check "all bytes are there" arrived
+
+# A disk that fails at one end ends both runs, and both name its object.
+echo "on read nth 200 count 60: status 0x281 dnr" >/tmp/fails
+sends ",faults=/tmp/fails"
+check "a sender whose disk fails" both
+check "both end with 4" done_with 4 4
+check "the sender names its object" grep -q "object 'in'" /tmp/send.err
+check "the receiver too" peer "grep \"object 'in'\" /tmp/take.err"
+sends
+check "the fault" peer 'echo "on write nth 200 count 60: status 0x280 dnr" >/tmp/fails'
+check "the other side" takes ",faults=/tmp/fails"
+check "a receiver whose disk fails" both
+check "both end with 4" done_with 4 4
+check "the sender names the receiver's object" grep -q "object 'out'" /tmp/send.err
+check "the other side" takes "" 1
+check "a receiver with one slot" both
+check "both are done" done_with 0 0
+check "all bytes are there" arrived
+
+check "another key" peer 'rm /tmp/key; printf %032d 8 >/tmp/key; chmod 400 /tmp/key'
+check "the receiver" peer 'start take headrace run --json /tmp/take.conf'
+check "refuses the sender" exits 2 headrace run /tmp/send.conf
+check "whose message names the key" warns key
+check "the receiver ends by a signal" peer 'kill -INT "$(cat /tmp/take.pid)"; ended take 1'
