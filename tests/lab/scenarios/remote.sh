@@ -80,7 +80,7 @@ check "no CPU copied a tile" test "$(stream tiles_copied)" = 0
 check "no receiver was not ready" test "$(stream not_ready)" = 0
 
 # Slow enough for failures in the middle.
-echo "on read count 1000000: delay 8ms" >/tmp/slow
+echo "on read count 1000000: delay 100ms" >/tmp/slow
 sends ",faults=/tmp/slow"
 check "a sender with a slow disk" both
 check "a part is durable at the receiver" soon durable
