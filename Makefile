@@ -289,7 +289,8 @@ $(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -fPIC -shared -o $@ $(fake_verbs_sources) \
 		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
-$(objects)/tests/harness/link_rig.o: cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
+$(objects)/tests/harness/link_rig.o $(B)/tests/harness/link_rig.tidy: \
+	cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
 $(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)) $(filter $(B)/tests/cli/remote%,$(clis)): \
 	$(fake_verbs)
 $(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <link.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +333,16 @@ void hr_wait_ns(uint64_t ns)
 	}
 	sleep_ns(ns);
 	hr_tick();
+}
+
+/* A descriptor is not simulated: what it tells comes from outside. */
+bool hr_wait_readable(int fd, uint64_t ns)
+{
+	struct pollfd look = { .fd = fd, .events = POLLIN };
+
+	if (ns && poll(&look, 1, 0) == 0)
+		sleep_ns(ns);
+	return poll(&look, 1, 0) > 0;
 }
 
 void hr_wait_precisely(void)

@@ -29,9 +29,10 @@ struct packet {
 static int address_of(uint32_t number, struct sockaddr_un *at)
 {
 	static int folder = -1;
+	const char *name = getenv("FAKE_IBVERBS_DIR");
 
-	if (folder < 0)
-		folder = open(getenv("FAKE_IBVERBS_DIR"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0 && name)
+		folder = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	memset(at, 0, sizeof(*at));
 	at->sun_family = AF_UNIX;
 	snprintf(at->sun_path, sizeof(at->sun_path), "/proc/self/fd/%d/qp-%06x", folder, number);
