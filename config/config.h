@@ -182,7 +182,7 @@ struct hr_config_pipeline {
 	struct hr_config_object source[HR_SOURCES_MAX];
 	struct hr_config_feed feed;
 	struct hr_config_remote from; /* with a feed */
-	bool has_sink; /* an object; a pipeline with a tap has none */
+	bool has_sink;		      /* an object; a pipeline with a tap has none */
 	struct hr_config_object sink;
 	struct hr_config_tap tap;
 	struct hr_config_remote to; /* with a tap */

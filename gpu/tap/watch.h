@@ -173,15 +173,16 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 	bool news = false;
 
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES)
-		if (base + seat < HR_TAP_SEATS)
-			orders[base / HR_LANES] =
-				hr_acquire_sys_u32(&pipe->tap->words->seat[base + seat].order);
+		orders[base / HR_LANES] =
+			base + seat < HR_TAP_SEATS
+				? hr_acquire_sys_u32(&pipe->tap->words->seat[base + seat].order)
+				: 0;
 	tap_watch_slots(pipe);
 	hr_lanes_sync();
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
 		const bool valid = base + seat < HR_TAP_SEATS;
 		const uint32_t i = valid ? base + seat : 0;
-		const uint32_t order = valid ? orders[base / HR_LANES] : 0;
+		const uint32_t order = orders[base / HR_LANES];
 		const uint32_t credits =
 			valid ? hr_acquire_sys_u32(&pipe->tap->words->seat[i].credits) : 0;
 		const bool changed =

@@ -27,9 +27,11 @@ status_tells_what_a_producer_holds() {
         len(f["attached"]) == 1 and a["name"] == "producer.py" and a["pid"] > 0 and a["credits"] == 7 and
         a["tiles_held"] == 7 and a["lag_tiles"] == 7 and a["tiles_offered"] == 7 and a["tiles_committed"] == 0)(
         p["feed"], p["feed"]["attached"][0])' || { cat "$SCRATCH/.status"; return 1; }
-    until_true 60 under_way 'p["feed"]["attached"][0]["leases_exceeded"] == 1' &&
-        under_way 'p["feed"]["leases_exceeded"] == 1 and p["feed"]["attached"][0]["idle_ms"] >= 1000' ||
-        { cat "$SCRATCH/.status"; return 1; }
+    if ! until_true 60 under_way 'p["feed"]["attached"][0]["leases_exceeded"] == 1' ||
+        ! under_way 'p["feed"]["leases_exceeded"] == 1 and p["feed"]["attached"][0]["idle_ms"] >= 1000'; then
+        cat "$SCRATCH/.status"
+        return 1
+    fi
     cp "$SCRATCH/err" "$SCRATCH/warned"
     exits 0 status && says "feed f: 0 tiles committed, 0 discarded; producers: 1 attached now, 1 since the run began" &&
         says "producer.py (pid $first, uid $(id -u)): holds 7 of 7 tiles, lag 7, idle " || return 1

@@ -167,7 +167,7 @@ static void take(struct drive *d, const struct hr_link_event *event)
 	}
 	if (!d->checked)
 		return;
-	expected = malloc(event->bytes);
+	expected = malloc(event->bytes + 1u);
 	if (!expected)
 		abort();
 	if (!event->has_crc || fill(expected, event->tile, event->bytes) != event->crc ||

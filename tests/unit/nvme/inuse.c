@@ -1,5 +1,6 @@
 /*
- * Use of a disk by others: the disks of a controller, their holders, and unknown cases. Real mounts, swap and open files are in tests/lab.
+ * Use of a disk by others: the disks of a controller, their holders, and unknown cases. Real
+ * mounts, swap and open files are in tests/lab.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
