@@ -12,6 +12,7 @@
 #include "boot/cmd/bench/operators.h"
 #include "boot/cmd/bench/peers.h"
 #include "boot/cmd/bench/baseline.h"
+#include "boot/cmd/bench/remote.h"
 #include "boot/cmd/bench/report.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/options.h"
@@ -22,6 +23,7 @@
 #include "boot/engine/signals.h"
 #include "config/config.h"
 #include "config/units.h"
+#include "gpu/remote/link.h"
 #include "nvme/transport.h"
 
 #define SECONDS_DEFAULT 0.5
@@ -42,7 +44,11 @@
 static const char help[] =
 	"usage: headrace bench [CONFIG] [--json] [--seconds S] [--blocks N] [--workers N]\n"
 	"                      [--depth N] [--repeat N] [--object MIB] [--only A:P:SIZE]\n"
-	"                      [--baseline FILE] [--bind]\n\n"
+	"                      [--baseline FILE] [--bind]\n"
+	"       headrace bench --remote ADDR:PORT --key FILE [--tile SIZE] [--slots N]\n"
+	"                      [--depth N] [--seconds S | --tiles N] [--json]\n"
+	"       headrace bench --remote ADDR:PORT --key FILE --receive [--tile SIZE] [--slots N]\n"
+	"                      [--json]\n\n"
 	"Measure each ssd of CONFIG through the whole stack. Worker blocks of the first gpu read\n"
 	"and write, sequentially and at random, from 4 KiB to the largest size of one command (at\n"
 	"most 1 MiB). Then each operator reads an object, and writes one if it has output; on a\n"
@@ -77,7 +83,21 @@ static const char help[] =
 	"                  memory, with pread and cuMemcpyAsync, and with cuFile if it is\n"
 	"                  installed. An existing file is only read (at least 128 MiB); a missing\n"
 	"                  one is created with the length of the object, and removed at the\n"
-	"                  end\n" HR_BIND_HELP HR_EXIT_HELP;
+	"                  end\n" HR_BIND_HELP
+	"\nWith --remote two commands measure the RDMA connection of two appliances. One, with\n"
+	"--receive, listens at ADDR:PORT, an IPv4 address of its machine; the other one sends\n"
+	"tiles of its host memory there. Both have the same key and size of tiles. No ssd or gpu\n"
+	"takes part. Both print tiles, bytes, the rate in MB/s (10^6 bytes) from the first to the\n"
+	"last tile, CPU time, breaks and receiver-not-ready errors. To compare on the same pair:\n"
+	"'ib_write_bw -s SIZE -t DEPTH', whose MB are 2^20 bytes.\n\n"
+	"  --remote ADDR:PORT  the receiver's address\n"
+	"  --key FILE      32 bytes, accessible for its owner only: 'head -c 32 /dev/urandom'\n"
+	"  --receive       be the receiver\n"
+	"  --tile SIZE     bytes of a tile, like 64K; 1M, at most 64M\n"
+	"  --slots N       tiles that the memory of this side holds, at most 1024; twice the depth\n"
+	"  --depth N       tiles in flight, of the sender; 8\n"
+	"  --seconds S     length of the measurement, of the sender; 5\n"
+	"  --tiles N       number of tiles, of the sender, in place of --seconds\n" HR_EXIT_HELP;
 
 /* One ssd being measured. */
 struct target {
@@ -456,21 +476,91 @@ static bool take_option(struct hr_bench_request *request, int option)
 	}
 }
 
+static bool take_remote_option(struct hr_bench_remote *remote, int option)
+{
+	uint64_t bytes;
+
+	switch (option) {
+	case 'R':
+		remote->address = optarg;
+		return true;
+	case 'k':
+		remote->key = optarg;
+		return true;
+	case 'v':
+		remote->receive = true;
+		return true;
+	case 't':
+		if (hr_size_parse(optarg, &bytes) != 0 || bytes == 0 || bytes > HR_TILE_MAX)
+			return false;
+		remote->tile_bytes = (uint32_t)bytes;
+		return true;
+	case 'S':
+		return hr_option_count(optarg, HR_LINK_SLOTS_MAX, &remote->slots);
+	default:
+		return hr_option_count(optarg, UINT32_MAX, &remote->tiles);
+	}
+}
+
+/* Options of measurements of ssds; of these and of --remote; of --remote. */
+static const struct option options[] = { { "bind", no_argument, NULL, 'B' },
+					 { "blocks", required_argument, NULL, 'b' },
+					 { "workers", required_argument, NULL, 'w' },
+					 { "repeat", required_argument, NULL, 'r' },
+					 { "object", required_argument, NULL, 'o' },
+					 { "only", required_argument, NULL, 'n' },
+					 { "baseline", required_argument, NULL, 'f' },
+					 { "json", no_argument, NULL, 'j' },
+					 { "seconds", required_argument, NULL, 's' },
+					 { "depth", required_argument, NULL, 'd' },
+					 { "remote", required_argument, NULL, 'R' },
+					 { "key", required_argument, NULL, 'k' },
+					 { "receive", no_argument, NULL, 'v' },
+					 { "tile", required_argument, NULL, 't' },
+					 { "slots", required_argument, NULL, 'S' },
+					 { "tiles", required_argument, NULL, 'T' },
+					 { NULL, 0, NULL, 0 } };
+#define OPTIONS_SHARED 7
+#define OPTIONS_REMOTE 10
+
+/* Bit i of given: options[i]. */
+static int check_options(const struct hr_bench_request *request, uint32_t given)
+{
+	const bool remote = request->remote.address;
+
+	for (int i = 0; options[i].name; i++) {
+		if (!(given >> i & 1))
+			continue;
+		if (remote && i < OPTIONS_SHARED)
+			return hr_usage_error("bench", "--remote takes no --%s", options[i].name);
+		if (!remote && i >= OPTIONS_REMOTE)
+			return hr_usage_error("bench", "--%s needs --remote", options[i].name);
+	}
+	if (remote && request->file)
+		return hr_usage_error("bench", "--remote takes no configuration");
+	return 0;
+}
+
+static int run_request(struct hr_bench_request *request)
+{
+	struct hr_bench_remote *remote = &request->remote;
+
+	if (remote->address) {
+		remote->json = request->json;
+		remote->depth = request->depth;
+		remote->seconds = request->seconds;
+		return hr_bench_remote(remote);
+	}
+	if (request->seconds <= 0)
+		request->seconds = SECONDS_DEFAULT;
+	return bench(request);
+}
+
 static int cmd_bench(int argc, char **argv)
 {
-	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-						 { "bind", no_argument, NULL, 'B' },
-						 { "seconds", required_argument, NULL, 's' },
-						 { "blocks", required_argument, NULL, 'b' },
-						 { "workers", required_argument, NULL, 'w' },
-						 { "depth", required_argument, NULL, 'd' },
-						 { "repeat", required_argument, NULL, 'r' },
-						 { "object", required_argument, NULL, 'o' },
-						 { "only", required_argument, NULL, 'n' },
-						 { "baseline", required_argument, NULL, 'f' },
-						 { NULL, 0, NULL, 0 } };
-	struct hr_bench_request request = { .seconds = SECONDS_DEFAULT };
-	int option, which = 0;
+	struct hr_bench_request request = { 0 };
+	int option, which = 0, code;
+	uint32_t given = 0;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":", options, &which)) != -1) {
@@ -479,16 +569,19 @@ static int cmd_bench(int argc, char **argv)
 					      argv[optind - 1]);
 		if (option == '?')
 			return hr_usage_error("bench", "unknown option '%s'", argv[optind - 1]);
-		if (!take_option(&request, option))
+		if (which < OPTIONS_REMOTE ? !take_option(&request, option)
+					   : !take_remote_option(&request.remote, option))
 			return hr_usage_error("bench", "--%s: '%s' is out of range",
 					      options[which].name, optarg);
+		given |= 1u << which;
 	}
 	if (argc - optind > 1)
 		return hr_usage_error("bench", "one configuration expected, %d given",
 				      argc - optind);
 	if (optind < argc)
 		request.file = argv[optind];
-	return bench(&request);
+	code = check_options(&request, given);
+	return code ? code : run_request(&request);
 }
 
 const struct hr_command hr_cmd_bench = {

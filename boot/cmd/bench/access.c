@@ -1,10 +1,12 @@
 #include "boot/cmd/bench/access.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "boot/cmd/bench/objects.h"
 #include "boot/engine/runner.h"
+#include "config/clock.h"
 
 static void take(const struct hr_op_report *to, const char *name, double value)
 {
@@ -103,6 +105,11 @@ void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned
 			continue;
 		if (row->type == HR_COUNTER_U32)
 			printf("  %-62s %12u\n", row->help, *(const uint32_t *)at);
+		else if (row->type == HR_COUNTER_U64)
+			printf("  %-62s %12" PRIu64 "\n", row->help, *(const uint64_t *)at);
+		else if (row->type == HR_COUNTER_NS)
+			printf("  %-62s %12.*f ms\n", row->help, row->decimals,
+			       (double)*(const uint64_t *)at / (double)HR_NS_PER_MS);
 		else
 			printf("  %-62s %12.*f %s\n", row->help, row->decimals, *(const double *)at,
 			       row->unit);

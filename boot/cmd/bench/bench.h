@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "boot/cmd/bench/measure.h"
+#include "boot/cmd/bench/remote.h"
 #include "boot/engine/stages.h"
 #include "config/json.h"
 #include "gpu/facts.h"
@@ -21,11 +22,12 @@ struct hr_bench_request {
 	const char *file;     /* configuration, or NULL */
 	const char *baseline; /* file to read for baselines, or NULL: none */
 	bool json;
-	double seconds;
+	double seconds;					    /* 0: the default */
 	uint32_t blocks, workers, depth, times, object_mib; /* 0: default of the backend */
 	struct hr_measurement only; /* --only; io_bytes 0: all measurements, and the operators */
 	bool only_misses;	    /* --only misses */
 	bool only_peers;	    /* --only peers */
+	struct hr_bench_remote remote;
 };
 
 #define HR_BENCH_MEASURED_MAX 96u
