@@ -156,6 +156,13 @@ another_receiver_ends_the_sender() {
         tells send "the receiver has lost tile" && kill -INT "$receiver" && ended take 1
 }
 
+# The figures of a receiver are those of one sender.
+another_sender_ends_both() {
+    under_load && until_true 100 busy "$receiver" && kill -KILL "$sender" && ended send 137 &&
+        side send --tile 64K && ended send 1 && tells send "the receiver has tiles of another sender" &&
+        ended take 1 && tells take "the other side has ended: the receiver has tiles of another sender"
+}
+
 strangers_are_refused() {
     stop_all
     key send.key && side take && side send && ended send 2 && tells send "it has another key" &&
@@ -218,6 +225,7 @@ check "breaks are counted, and no tile is lost" breaks_are_counted
 check "Ctrl-C ends both sides" ctrl_c_ends_both
 check "a killed side is said by the other one" a_killed_side_is_said
 check "another receiver ends the sender" another_receiver_ends_the_sender
+check "another sender ends both" another_sender_ends_both
 check "senders with another key or size of tiles are refused" strangers_are_refused
 check "options that do not fit are refused" options_that_do_not_fit_are_refused
 check "addresses, key files and devices are checked" addresses_keys_and_devices_are_checked
