@@ -272,7 +272,8 @@ static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32
 	table->run->tap.present++;
 	hr_tap_share_begin(&c->share, slots_to_share(table),
 			   is_shared(table) ? (uint32_t)table->run->tap.present : 1);
-	words_of(table->run, seat)->credits = c->share.credits;
+	/* a worker looks at the credits of free seats, too */
+	hr_release_sys_u32(&words_of(table->run, seat)->credits, c->share.credits);
 	order(table, seat, HR_TAP_LEND);
 	set_state(c, HR_TAP_ATTACHED);
 	hr_info("tap '%s': consumer %s is attached, %u credits", tap_name(table),

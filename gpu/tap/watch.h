@@ -76,6 +76,18 @@ HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32
 		t[i] = f[i];
 }
 
+/* As tap_watch_copy(). Other workers run already and change words of their own, such as next_tile: the
+ * tap's worker uses none of these in its copy. By all threads of the block. */
+HR_WORKER void tap_watch_copy_pipe(struct hr_pipe *to, const struct hr_pipe *from)
+{
+	uint64_t *t = (uint64_t *)(void *)to;
+	const uint64_t *f = (const uint64_t *)(const void *)from;
+	uint64_t i;
+
+	for (i = hr_thread(); i < sizeof(*to) / sizeof(*t); i += hr_threads())
+		t[i] = hr_acquire_u64(&f[i]);
+}
+
 HR_WORKER uint64_t tap_near_lendings(const struct hr_pipe *pipe)
 {
 	return pipe->slots <= TAP_NEAR_SLOTS ? pipe->slots * sizeof(struct hr_tap_lending) : 0;
@@ -88,7 +100,7 @@ HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
 	uint32_t i;
 
 	hr_block_sync();
-	tap_watch_copy(&watch->pipe, far, sizeof(*far), hr_thread(), hr_threads());
+	tap_watch_copy_pipe(&watch->pipe, far);
 	tap_watch_copy(&watch->role, far->tap, sizeof(*far->tap), hr_thread(), hr_threads());
 	tap_watch_copy(watch->lending, far->tap->lending, tap_near_lendings(far), hr_thread(),
 		       hr_threads());

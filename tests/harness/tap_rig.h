@@ -148,7 +148,7 @@ static inline void wait_done(uint32_t seat)
 
 static inline void attach(uint32_t seat, uint32_t credits)
 {
-	words.seat[seat].credits = credits;
+	hr_release_sys_u32(&words.seat[seat].credits, credits);
 	order(seat, HR_TAP_LEND);
 }
 
