@@ -27,7 +27,7 @@ check "an RDMA device here" rdma_up 10.0.0.1
 check "an RDMA device there" peer '. /lab/rdma.sh; rdma_up 10.0.0.2'
 for turn in $(seq $TURNS); do
     for bytes in 65536 1048576; do
-        tiles=$((33554432 / bytes))
+        tiles=$((134217728 / bytes))
         check "turn $turn: $bytes bytes, link" by_link tiles=$tiles bytes=$bytes check=0
         check "turn $turn: $bytes bytes, perftest" by_perftest -s $bytes -n $tiles
     done
@@ -38,7 +38,7 @@ recover() {
     peer ". /lab/rdma.sh; start receiver link_drive receive $there tiles=4000 hold=2 && listens 7000" &&
         start sender link_drive send $there tiles=4000 && soon grep -q '^500 ' /tmp/sender.out &&
         host link net0 down && sleep 1 && host link net0 up &&
-        cut -d ' ' -f 1 /proc/uptime >>/tmp/sender.out &&
+        cut -d ' ' -f 1 /proc/uptime >/tmp/back && give "back.$turn" /tmp/back &&
         ended sender 0 && peer 'ended receiver 0' && give "recovery.$turn" /tmp/sender.out
 }
 for turn in $(seq 3); do
