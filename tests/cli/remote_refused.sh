@@ -37,7 +37,7 @@ other_addresses_are_refused() {
         takes "" "" "" 'peers = [ "10.9.8.7", "127.0.0.1" ];' && copies 300000
 }
 
-# A connection that is not one of a link, and half a message, disturb nobody.
+# A connection that is not one of a link, and half a message, disturb no other connection.
 noise_is_refused() {
     stop_all
     sends && takes && disks $((4 << 20)) && begin take || return 1
