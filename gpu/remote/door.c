@@ -49,14 +49,14 @@ static void accept_one(struct hr_link *link)
 	epoll_ctl(link->epoll, EPOLL_CTL_ADD, talk->fd, &wake);
 }
 
-void hr_door_tell(struct hr_link *link, const struct sockaddr_in *who, const char *why)
+void hr_door_tell(struct hr_link *link, const struct sockaddr_in *peer, const char *why)
 {
 	link->count.refused++;
 	if (link->refused_told_ns && link->now_ns - link->refused_told_ns < HR_NS_PER_S)
 		return;
 	link->refused_told_ns = link->now_ns;
 	snprintf(link->door_text, sizeof(link->door_text), "%s:%u: refused: %s",
-		 inet_ntoa(who->sin_addr), ntohs(who->sin_port), why);
+		 inet_ntoa(peer->sin_addr), ntohs(peer->sin_port), why);
 	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_REFUSED_ONE,
 						    .text = link->door_text });
 }

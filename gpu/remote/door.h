@@ -11,7 +11,7 @@
 struct hr_link_talk *hr_door_step(struct hr_link *link);
 
 /* Tell the owner of a connection that was refused, at most once a second. */
-void hr_door_tell(struct hr_link *link, const struct sockaddr_in *who, const char *why);
+void hr_door_tell(struct hr_link *link, const struct sockaddr_in *peer, const char *why);
 
 void hr_door_close(struct hr_link *link);
 

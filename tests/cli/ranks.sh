@@ -30,16 +30,7 @@ CONF
 
 # An image whose data are the same in each run of the test.
 make_image() {
-    python3 - "$SCRATCH" <<'PY'
-import random, struct, sys
-folder, rows, r = sys.argv[1], 46000, random.Random(7)
-columns = {"date": [r.randrange(2500) for _ in range(rows)], "discount": [r.randrange(100) for _ in range(rows)],
-           "quantity": [r.randrange(80) for _ in range(rows)]}
-for name, values in columns.items():
-    open(f"{folder}/{name}", "wb").write(struct.pack(f"<{rows}i", *values))
-open(f"{folder}/price", "wb").write(struct.pack(f"<{rows}q", *[r.randrange(10**7) for _ in range(rows)]))
-open(f"{folder}/in", "wb").write(struct.pack("<92000f", *[r.uniform(-1, 1) for _ in range(92000)]))
-PY
+    make_columns
     local object
     exits 0 store format "soft:$image,size=64M" || return 1
     for object in in date discount quantity price; do

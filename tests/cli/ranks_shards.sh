@@ -14,19 +14,6 @@ objects=(in date discount quantity price)
 declare -A row=([in]=16 [date]=4 [discount]=4 [quantity]=4 [price]=8)
 declare -A tile_rows=([in]=1024 [date]=2048 [discount]=2048 [quantity]=2048 [price]=2048)
 
-make_data() {
-    python3 - "$SCRATCH" <<'PY'
-import random, struct, sys
-folder, rows, r = sys.argv[1], 46000, random.Random(7)
-columns = {"date": [r.randrange(2500) for _ in range(rows)], "discount": [r.randrange(100) for _ in range(rows)],
-           "quantity": [r.randrange(80) for _ in range(rows)]}
-for name, values in columns.items():
-    open(f"{folder}/{name}", "wb").write(struct.pack(f"<{rows}i", *values))
-open(f"{folder}/price", "wb").write(struct.pack(f"<{rows}q", *[r.randrange(10**7) for _ in range(rows)]))
-open(f"{folder}/in", "wb").write(struct.pack("<92000f", *[r.uniform(-1, 1) for _ in range(92000)]))
-PY
-}
-
 # An operator whose states differ from those of histogram: no merge(), no records.
 make_operators() {
     cat >"$SCRATCH/sum_xor.c" <<'C'
@@ -393,7 +380,7 @@ full_rank() {
     for r in 0 1 2; do cmp "$SCRATCH/s$r.img" "$SCRATCH/before$r" || return 1; done
 }
 
-check "objects, operators and the result of one process" eval 'make_data && make_operators && make_image && alone'
+check "objects, operators and the result of one process" eval 'make_columns && make_operators && make_image && alone'
 check "shards in ls and verify; together they are the object" listed
 check "put: bad shards, rows and names: exit code 2, nothing written" put_refused
 check "put: a short file leaves nothing" put_short

@@ -25,3 +25,17 @@ results() {
 errors() {
     grep -c 'headrace: error' "$SCRATCH/err"
 }
+
+# Files date, discount, quantity and price of one table, and in: the same in each run of a test.
+make_columns() {
+    python3 - "$SCRATCH" <<'PY'
+import random, struct, sys
+folder, rows, r = sys.argv[1], 46000, random.Random(7)
+columns = {"date": [r.randrange(2500) for _ in range(rows)], "discount": [r.randrange(100) for _ in range(rows)],
+           "quantity": [r.randrange(80) for _ in range(rows)]}
+for name, values in columns.items():
+    open(f"{folder}/{name}", "wb").write(struct.pack(f"<{rows}i", *values))
+open(f"{folder}/price", "wb").write(struct.pack(f"<{rows}q", *[r.randrange(10**7) for _ in range(rows)]))
+open(f"{folder}/in", "wb").write(struct.pack("<92000f", *[r.uniform(-1, 1) for _ in range(92000)]))
+PY
+}

@@ -7,57 +7,9 @@
 
 #include "cache/objects_run.h"
 #include "tests/fakes/pager.h"
-#include "tests/harness/random.h"
+#include "tests/harness/objects_rig.h"
 
 TestSuite(objects_end, .timeout = 60);
-
-#define PAGE 4096u
-
-static struct pager pager;
-static struct hr_objects objects;
-
-static void idle(uint32_t *spins)
-{
-	++*spins;
-	pager_step(&pager);
-}
-
-static uint64_t no_clock(void)
-{
-	return 0;
-}
-
-static const struct hr_worker_calls by_steps = { idle, no_clock };
-
-/* One worker, whose waits are the steps of the I/O workers. */
-static void make(const struct pager_shape *shape)
-{
-	pager_init(&pager, shape, fake_random_seed("objects_end"));
-	hr_objects_begin(&objects, &pager.cache, 0, NULL, 0);
-	objects.calls = &by_steps;
-}
-
-static void unmake(void)
-{
-	hr_objects_end(&objects);
-	pager_fini(&pager);
-}
-
-static const struct hr_object *object(uint32_t index)
-{
-	return hr_get_object_map(&objects, index);
-}
-
-/* Four objects: 10 pages less 96 bytes; the same size, only read; left out; empty. */
-static const struct pager_shape small = {
-	.frames = 14,
-	.page_shift = 12,
-	.computers = 1,
-	.io_workers = 2,
-	.objects = 4,
-	.bytes = { 10 * PAGE - 96, 10 * PAGE - 96, UINT64_MAX, 0 },
-	.read_only = { false, true },
-};
 
 static uint8_t buffer[16];
 

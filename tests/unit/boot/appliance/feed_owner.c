@@ -32,9 +32,9 @@ static void end_process(void)
 	cr_assert_eq(write(process[1], "", 1), 1);
 }
 
-static int check(pid_t who, bool quiet, uint64_t now_ns)
+static int check(pid_t producer, bool quiet, uint64_t now_ns)
 {
-	return hr_feed_owner_check(&owner, who, quiet, now_ns, test_error());
+	return hr_feed_owner_check(&owner, producer, quiet, now_ns, test_error());
 }
 
 Test(feed_owner, any_process_is_the_first_one)
