@@ -390,7 +390,7 @@ if [ ! -e "$build/headrace-mpi.so" ] || ! command -v mpirun >/dev/null; then
     done_testing
     exit
 fi
-# The start of a rank takes a sanitizer a second, so its build runs few ranks.
+# A job of many ranks shows a sanitizer nothing that a job of three does not.
 counts=(2 3 4 7)
 in_many() { check "$@"; }
 if ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null; then

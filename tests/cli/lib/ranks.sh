@@ -6,6 +6,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
 # Open MPI frees less than it allocates, which would change the exit code of a build with AddressSanitizer.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+# hwloc would read the names of all PCI devices in each of three or more ranks: AddressSanitizer takes seconds for it.
+export HWLOC_COMPONENTS=-pci
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_orte_tmpdir_base=$SCRATCH TMPDIR=$SCRATCH
 
 # ranks N CODE ARGUMENTS...: a job; exit code, and the output as of exits
