@@ -52,6 +52,8 @@ struct hr_link {
 	void *table; /* HR_LINK_TABLE_BYTES; the other side writes there */
 
 	enum hr_link_state state;
+	/* Of the link's own clock, which all limits use. It stands still between two distant calls of
+	 * hr_link_step(), as when this process or its machine was stopped. */
 	uint64_t now_ns, since_ns;		    /* since_ns: of the state */
 	uint64_t next_call_ns, backoff_ns, lost_ns; /* lost_ns: when the last connection ended */
 	struct hr_link_talk talk;		    /* of this connection */
@@ -86,7 +88,7 @@ struct hr_link {
 	struct hr_error failure;
 	char text[512], door_text[256], peer_text[HR_LINK_TEXT_BYTES], description[256];
 	struct hr_link_counters count;
-	uint64_t counted_ns;
+	uint64_t counted_ns, broke_ns; /* real times: of the last step, of the last break */
 };
 
 #define HR_LINK_TABLE_BYTES ((size_t)HR_LINK_SLOTS_MAX * HR_LINK_ENTRY_BYTES)

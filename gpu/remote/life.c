@@ -54,6 +54,7 @@ static void broken(struct hr_link *link)
 	hr_talk_close(&link->talk);
 	if (was_up) {
 		link->lost_ns = link->now_ns;
+		link->broke_ns = link->counted_ns;
 		link->count.broken++;
 	}
 	hr_rdma_qp_break(&link->qp);
@@ -205,7 +206,7 @@ static void up(struct hr_link *link)
 	link->was_up = true;
 	link->count.connections++;
 	if (link->count.broken)
-		link->count.last_recovery_ns = link->now_ns - link->lost_ns;
+		link->count.last_recovery_ns = link->counted_ns - link->broke_ns;
 	hr_flow_begin(link);
 	for (; link->unsent_count; link->unsent_count--)
 		link->count.again +=

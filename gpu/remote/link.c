@@ -19,6 +19,9 @@
 
 #define DEPTH_DEFAULT 8u
 #define DEAD_DEFAULT_NS HR_NS_PER_S
+/* A gap between two steps counts as at most this share of dead_ns, so a limit that has passed was
+ * passed in several steps, and in each of them the other side had nothing to say. */
+#define GAPS 8u
 /* One call does at most so much before it returns. */
 #define WORK_MAX 64u
 
@@ -150,14 +153,16 @@ int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct
 static void count_time(struct hr_link *link, uint64_t now_ns)
 {
 	const uint64_t passed = link->counted_ns ? now_ns - link->counted_ns : 0;
+	const uint64_t most = link->dead_ns / GAPS;
 
 	if (link->state == HR_LINK_IS_FLOW)
 		link->count.up_ns += passed;
 	else
 		link->count.down_ns += passed;
 	if (!link->counted_ns)
-		link->lost_ns = link->since_ns = now_ns;
-	link->counted_ns = link->now_ns = now_ns;
+		link->now_ns = link->lost_ns = link->since_ns = now_ns;
+	link->now_ns += passed < most ? passed : most;
+	link->counted_ns = now_ns;
 }
 
 static bool take_event(struct hr_link *link, struct hr_link_event *event, struct hr_error *e)

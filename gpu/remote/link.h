@@ -76,7 +76,9 @@ struct hr_link_setup {
 	/* Receiver: IPv4 addresses that may connect; peers 0: each one that has the key. */
 	const char (*peer)[HR_NAME_MAX];
 	uint32_t peers;
-	uint64_t dead_ns; /* a connection without messages is broken after; 0: 1 s */
+	/* A connection without messages is broken after; 0: 1 s. As for call_ns, at most an eighth of
+	 * it counts between two calls of hr_link_step(). */
+	uint64_t dead_ns;
 };
 
 enum hr_link_event_kind {

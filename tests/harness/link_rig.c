@@ -140,6 +140,16 @@ void link_rig_idle(struct link_rig *rig, unsigned steps)
 				keep(rig, i);
 }
 
+void link_rig_pass(struct link_rig *rig, uint64_t ns)
+{
+	const uint64_t piece = rig->setup[0].dead_ns / RIG_PIECES, end = rig->now_ns + ns;
+
+	while (rig->now_ns < end) {
+		rig->now_ns += piece < end - rig->now_ns ? piece : end - rig->now_ns;
+		link_rig_idle(rig, 8);
+	}
+}
+
 void link_rig_up(struct link_rig *rig)
 {
 	link_rig_open(rig, HR_LINK_RECEIVER);

@@ -12,6 +12,8 @@
 #define RIG_KEPT 64u
 #define RIG_TILE 100000u /* three segments and a part of one */
 #define RIG_STRIDE 102400u
+/* Pieces of dead_ns in which time passes; a link counts gaps up to an eighth of it. */
+#define RIG_PIECES 16u
 
 struct link_rig {
 	struct hr_link *link[2]; /* by enum hr_link_side */
@@ -42,6 +44,9 @@ struct hr_link_event link_rig_until(struct link_rig *rig, enum hr_link_side side
 
 /* Step both sides so many times; events are kept for link_rig_until(). */
 void link_rig_idle(struct link_rig *rig, unsigned steps);
+
+/* Let so much time pass for both sides, which are stepped all the time; events are kept. */
+void link_rig_pass(struct link_rig *rig, uint64_t ns);
 
 /* Open both, and step until both are up. */
 void link_rig_up(struct link_rig *rig);

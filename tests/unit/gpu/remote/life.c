@@ -77,7 +77,7 @@ Test(life, a_tile_without_a_completion_that_has_arrived_is_not_sent_again)
 	cr_assert_eq(link_rig_send(&rig, 1, 1, 10), 0);
 	/* It is waited for, for a limited time. */
 	link_rig_idle(&rig, 100);
-	rig.now_ns += 2 * rig.setup[S].dead_ns;
+	link_rig_pass(&rig, 2 * rig.setup[S].dead_ns);
 	cr_expect_str_eq(link_rig_until(&rig, S, HR_LINK_DOWN).text, "fake0: a completion is lost");
 	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_UP).tile, 2);
 	cr_expect_eq(link_rig_send(&rig, 0, 0, 10), -EALREADY);
@@ -93,10 +93,7 @@ Test(life, a_completion_that_never_comes_breaks_the_connection)
 	link_rig_until(&rig, S, HR_LINK_OFFERED);
 	link_rig_fake()->stall = 1;
 	cr_assert_eq(link_rig_send(&rig, 0, 0, 10), 0);
-	for (int i = 0; i < 25; i++) {
-		rig.now_ns += rig.setup[S].dead_ns / 2;
-		link_rig_idle(&rig, 20);
-	}
+	link_rig_pass(&rig, 12 * rig.setup[S].dead_ns);
 	link_rig_fake()->stall = 0;
 	cr_expect_str_eq(link_rig_until(&rig, S, HR_LINK_DOWN).text,
 			 "fake0: no completion for 10000000 ms");
@@ -107,9 +104,8 @@ Test(life, a_silent_peer_is_dead_after_a_limit)
 {
 	link_rig_up(&rig);
 	link_rig_until(&rig, S, HR_LINK_UP);
-	rig.now_ns += rig.setup[R].dead_ns * 2;
 	while (!link_rig_step(&rig, R))
-		;
+		rig.now_ns += rig.setup[R].dead_ns / RIG_PIECES;
 	cr_expect_eq(rig.last[R].kind, HR_LINK_DOWN);
 	cr_expect_str_eq(rig.text[R], "no message of the other side for 1000000 ms");
 	link_rig_until(&rig, S, HR_LINK_DOWN);
@@ -120,12 +116,61 @@ Test(life, heartbeats_keep_an_idle_connection)
 {
 	rig.setup[S].dead_ns = rig.setup[R].dead_ns = 3600000000000ull;
 	link_rig_up(&rig);
-	for (int i = 0; i < 40; i++) {
-		rig.now_ns += rig.setup[S].dead_ns / 4;
-		link_rig_idle(&rig, 50);
-	}
+	link_rig_pass(&rig, 10 * rig.setup[S].dead_ns);
 	cr_expect_eq(hr_link_count(rig.link[S]).broken, 0);
 	cr_expect_eq(hr_link_count(rig.link[R]).connections, 1);
+}
+
+/* As SIGSTOP of one process: this side hears nothing, because the other one stands still, too. */
+Test(life, a_side_that_was_stopped_listens_before_its_verdict)
+{
+	const uint64_t dead_ns = 1000000000000ull;
+
+	link_rig_up(&rig);
+	link_rig_until(&rig, S, HR_LINK_UP);
+	for (unsigned gap = 0; gap < 7; gap++) {
+		rig.now_ns += 50 * dead_ns;
+		for (unsigned i = 0; i < 1000; i++)
+			cr_assert_not(link_rig_step(&rig, R), "gap %u: %s", gap, rig.text[R]);
+	}
+	/* Time in which it polls counts. */
+	for (unsigned i = 0; !link_rig_step(&rig, R); i++) {
+		cr_assert_lt(i, 2 * RIG_PIECES);
+		rig.now_ns += dead_ns / RIG_PIECES;
+	}
+	cr_expect_eq(rig.last[R].kind, HR_LINK_DOWN);
+	link_rig_until(&rig, R, HR_LINK_UP);
+}
+
+/* As a hypervisor that stops both machines, with tiles on the way. */
+Test(life, a_connection_outlives_a_pause_of_both_sides)
+{
+	link_rig_up(&rig);
+	for (uint64_t tile = 0; tile < 4; tile++) {
+		cr_assert_eq(hr_link_offer(rig.link[R], (uint32_t)tile, tile), 0);
+		link_rig_until(&rig, S, HR_LINK_OFFERED);
+		cr_assert_eq(link_rig_send(&rig, (uint32_t)tile, tile, RIG_TILE), 0);
+		rig.now_ns += 100 * rig.setup[S].dead_ns;
+		cr_expect_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, tile);
+		link_rig_until(&rig, S, HR_LINK_SENT);
+		link_rig_idle(&rig, 100);
+	}
+	cr_expect_eq(hr_link_count(rig.link[S]).broken, 0);
+	cr_expect_eq(hr_link_count(rig.link[R]).broken, 0);
+}
+
+Test(life, a_sender_that_was_stopped_calls_before_it_gives_up)
+{
+	link_rig_open(&rig, R);
+	link_rig_close(&rig, R);
+	rig.setup[S].call_ns = 2 * rig.setup[S].dead_ns;
+	link_rig_open(&rig, S);
+	link_rig_idle(&rig, 10);
+	rig.now_ns += 100 * rig.setup[S].call_ns;
+	link_rig_idle(&rig, 10);
+	rig.setup[R].address = rig.address;
+	link_rig_open(&rig, R);
+	link_rig_until(&rig, R, HR_LINK_UP);
 }
 
 Test(life, a_receiver_that_comes_back_without_tiles_ends_the_sender)
@@ -234,7 +279,7 @@ Test(life, a_side_that_has_heard_all_ends_without_the_other_one)
 	hr_link_finish(rig.link[S], 0, NULL);
 	link_rig_idle(&rig, 100);
 	cr_expect_not(hr_link_ended(rig.link[S]));
-	rig.now_ns += 3 * rig.setup[S].dead_ns;
+	link_rig_pass(&rig, 3 * rig.setup[S].dead_ns);
 	link_rig_idle(&rig, 100);
 	cr_expect(hr_link_ended(rig.link[S]));
 }
