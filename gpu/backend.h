@@ -112,6 +112,20 @@ struct hr_backend_ops {
 	int (*make_shared)(struct hr_backend *b, const struct hr_region *region, size_t offset,
 			   size_t bytes, size_t *object, int *fd, struct hr_error *e);
 	/*
+	 * *fd: a dma-buf of the whole memory object at `offset` of such a region, with which a
+	 * network device accesses it; the caller closes it. NULL, as with reserve_shared. -EINVAL:
+	 * no object is there; -ENOTSUP: no other device can access it, or nothing makes its writes
+	 * visible to running workers.
+	 */
+	int (*export_shared)(struct hr_backend *b, const struct hr_region *region, size_t offset,
+			     int *fd, struct hr_error *e);
+	/*
+	 * Make what network devices have written to such memory visible to running workers. The
+	 * writes are complete. Called by any thread, also beside the other functions. NULL, as with
+	 * reserve_shared. 0; -EIO: the GPU has failed.
+	 */
+	int (*flush_shared)(struct hr_backend *b);
+	/*
 	 * Let workers of `other`, a backend with the same function here, access the region, of
 	 * alloc or alloc_peer of b, at the same address for workers; until it is freed; once for
 	 * each `other`. With region NULL: only find out whether that is possible. -ENOTSUP: the two
@@ -119,8 +133,8 @@ struct hr_backend_ops {
 	 */
 	int (*share)(struct hr_backend *b, const struct hr_region *region, struct hr_backend *other,
 		     struct hr_error *e);
-	/* Copy into memory of alloc, complete on return; before a launch. Does nothing when both
-	 * addresses are equal. -EIO: the GPU has failed. */
+	/* Copy into memory of alloc or make_shared, complete on return; before a launch. Does nothing
+	 * when both addresses are equal. -EIO: the GPU has failed. */
 	int (*upload)(struct hr_backend *b, void *worker, const void *cpu, size_t bytes,
 		      struct hr_error *e);
 	/* The opposite direction, after the end of a launch. */

@@ -68,15 +68,23 @@ int hr_cuda_reserve_shared(struct hr_backend *b, size_t bytes, struct hr_region 
 	return 0;
 }
 
-/* The chunk at `offset`, made by *err: a new one behind all others, or other memory for an
- * earlier one. */
-static unsigned make_chunk(struct hr_cuda *cuda, struct hr_cuda_arena *arena, size_t offset,
-			   size_t bytes, int *err)
+/* The chunk at `offset`; the number of chunks: none. */
+static unsigned find_chunk(const struct hr_cuda_arena *arena, size_t offset)
 {
 	unsigned i = 0;
 
 	while (i < arena->chunks && arena->chunk[i].at != offset)
 		i++;
+	return i;
+}
+
+/* The chunk at `offset`, made by *err: a new one behind all others, or other memory for an
+ * earlier one. */
+static unsigned make_chunk(struct hr_cuda *cuda, struct hr_cuda_arena *arena, size_t offset,
+			   size_t bytes, int *err)
+{
+	const unsigned i = find_chunk(arena, offset);
+
 	if (i < arena->chunks && bytes <= arena->chunk[i].bytes)
 		*err = hr_cuda_arena_renew(&cuda->gpu, arena, i);
 	else if (offset == arena->bytes)
@@ -103,6 +111,25 @@ int hr_cuda_make_shared(struct hr_backend *b, const struct hr_region *region, si
 		return hr_cuda_name_error(b, err, e);
 	*object = arena->chunk[i].bytes;
 	return 0;
+}
+
+int hr_cuda_export_shared(struct hr_backend *b, const struct hr_region *region, size_t offset,
+			  int *fd, struct hr_error *e)
+{
+	struct hr_cuda *cuda = b->impl;
+	struct hr_cuda_arena *arena =
+		hr_cuda_arena_find(cuda->arena, HR_CUDA_ARENAS_MAX, (CUdeviceptr)region->worker);
+
+	return hr_cuda_name_error(
+		b, hr_cuda_arena_export_dmabuf(&cuda->gpu, arena, find_chunk(arena, offset), fd),
+		e);
+}
+
+int hr_cuda_flush_shared(struct hr_backend *b)
+{
+	struct hr_cuda *cuda = b->impl;
+
+	return hr_cuda_flush_writes(&cuda->gpu);
 }
 
 int hr_cuda_share(struct hr_backend *b, const struct hr_region *region, struct hr_backend *other,

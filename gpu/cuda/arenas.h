@@ -13,6 +13,9 @@ int hr_cuda_reserve_shared(struct hr_backend *b, size_t bytes, struct hr_region 
 			   struct hr_error *e);
 int hr_cuda_make_shared(struct hr_backend *b, const struct hr_region *region, size_t offset,
 			size_t bytes, size_t *object, int *fd, struct hr_error *e);
+int hr_cuda_export_shared(struct hr_backend *b, const struct hr_region *region, size_t offset,
+			  int *fd, struct hr_error *e);
+int hr_cuda_flush_shared(struct hr_backend *b);
 int hr_cuda_share(struct hr_backend *b, const struct hr_region *region, struct hr_backend *other,
 		  struct hr_error *e);
 

@@ -27,6 +27,7 @@
 	X(MemAddressReserve, 10020) X(MemAddressFree, 10020) X(MemMap, 10020) X(MemUnmap, 10020) \
 	X(MemSetAccess, 10020) X(MemGetAllocationPropertiesFromHandle, 10020) \
 	X(MemExportToShareableHandle, 10020) X(MemGetHandleForAddressRange, 11070) \
+	X(FlushGPUDirectRDMAWrites, 11030) \
 	/* Memory management */ \
 	X(MemGetInfo, 3020) X(MemAlloc, 3020) X(MemFree, 3020) X(MemHostAlloc, 2020) \
 	X(MemFreeHost, 2000) X(MemHostRegister, 6050) X(MemHostUnregister, 4000) \

@@ -175,6 +175,7 @@ int hr_cuda_arena_reserve(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, 
 				    gpu->facts.pci, gpu->facts.model);
 	arena->reserved = round_up(gpu, reserve);
 	arena->exportable = true;
+	arena->rdma = gpu->facts.rdma && gpu->facts.rdma_virtual_memory;
 	if (arena->reserved == 0)
 		return hr_cuda_fail(&gpu->cu, -EINVAL, "no GPU memory requested");
 	err = hr_cuda_gpu_enter(gpu);
@@ -323,15 +324,65 @@ bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu)
 	       value != 0;
 }
 
+static int export_dmabuf(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes,
+			 unsigned long long flags, int *fd)
+{
+	const int err = hr_cuda_gpu_enter(gpu);
+
+	return err ? err
+		   : HR_CU(&gpu->cu, MemGetHandleForAddressRange, fd, at, bytes,
+			   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, flags);
+}
+
 int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd)
 {
-	int err = hr_cuda_gpu_enter(gpu);
+	return export_dmabuf(gpu, at, bytes, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, fd);
+}
 
-	if (!err)
-		err = HR_CU(&gpu->cu, MemGetHandleForAddressRange, fd, at, bytes,
-			    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
-			    CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE);
+static int check_reach(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena, unsigned i)
+{
+	const struct hr_gpu_facts *f = &gpu->facts;
+
+	if (i >= arena->chunks)
+		return hr_cuda_fail(&gpu->cu, -EINVAL, "GPU memory has %u chunks, no number %u",
+				    arena->chunks, i);
+	if (!arena->rdma)
+		return hr_cuda_fail(
+			&gpu->cu, -ENOTSUP,
+			"%s %s: other devices cannot access its memory (GPUDirect RDMA)", f->pci,
+			f->model);
+	if (!f->ordered_for_owner && !f->flush_from_host)
+		return hr_cuda_fail(
+			&gpu->cu, -ENOTSUP,
+			"%s %s: nothing makes writes of other devices visible to its workers",
+			f->pci, f->model);
+	return 0;
+}
+
+int hr_cuda_arena_export_dmabuf(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i,
+				int *fd)
+{
+	const struct hr_cuda_chunk *chunk;
+	int err = check_reach(gpu, arena, i);
+
+	if (err)
+		return err;
+	chunk = &arena->chunk[i];
+	err = hr_cuda_dmabuf_export(gpu, arena->base + chunk->at, chunk->bytes, fd);
+	/* Refused by drivers without that choice, and for GPUs that have PCIe only. */
+	if (err == -ENOTSUP || err == -EINVAL)
+		err = export_dmabuf(gpu, arena->base + chunk->at, chunk->bytes, 0, fd);
 	return err;
+}
+
+int hr_cuda_flush_writes(struct hr_cuda_gpu *gpu)
+{
+	if (gpu->cu.CtxSetCurrent(gpu->context) == CUDA_SUCCESS &&
+	    gpu->cu.FlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+					     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER) ==
+		    CUDA_SUCCESS)
+		return 0;
+	return -EIO;
 }
 
 void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)

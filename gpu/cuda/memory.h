@@ -54,8 +54,8 @@ int hr_cuda_arena_open(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 /*
  * Reserve `reserve` bytes of addresses (rounded up) for memory that other processes map, without
  * memory: hr_cuda_arena_grow() makes chunks, each an object of its own for hr_cuda_arena_export().
- * Neither compressible, nor accessible for other devices. -ENOTSUP: the driver exports no memory;
- * -EINVAL: reserve 0; -ENOMEM.
+ * Not compressible; other devices can access it where the GPU supports that. -ENOTSUP: the driver
+ * exports no memory; -EINVAL: reserve 0; -ENOMEM.
  */
 int hr_cuda_arena_reserve(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t reserve);
 
@@ -103,6 +103,18 @@ bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu);
 /* *fd: a DMA-BUF of mapped GPU memory [at, at + bytes), accessed over PCIe; the caller closes
  * it. -ENOTSUP, -EINVAL: the driver does not support that for this memory. */
 int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd);
+
+/*
+ * *fd: a DMA-BUF of chunk i for a network device; the caller closes it. It is accessed over PCIe when
+ * the driver lets that be chosen, and as the driver decides otherwise. -EINVAL: no such chunk;
+ * -ENOTSUP: other devices cannot access it, or hr_cuda_flush_writes() is needed and not supported.
+ */
+int hr_cuda_arena_export_dmabuf(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i,
+				int *fd);
+
+/* Make complete writes of other devices to GPU memory visible to running workers. Sets no error of
+ * the GPU, so any thread calls it. -EIO: the GPU has failed. */
+int hr_cuda_flush_writes(struct hr_cuda_gpu *gpu);
 
 /* Unmap and free all memory. No worker uses it. Allowed after the GPU has failed, and after open
  * has failed. */

@@ -41,6 +41,7 @@ struct fake_cuda {
 	int attribute[FAKE_CUDA_DEVICES][FAKE_CUDA_ATTRIBUTES]; /* CUdevice_attribute */
 	bool not_compressible; /* memory is not compressible, although requested */
 	bool no_peers;
+	bool no_pcie_choice; /* the driver exports DMA-BUFs its own way only, like that of an H200 */
 	int blocks_per_processor;
 	int dynamic_shared; /* bytes a launch may have beyond the default */
 	int entry_threads,
@@ -61,6 +62,7 @@ struct fake_cuda {
 	size_t part_bytes;  /* size of the last part */
 	struct fake_cuda_launch last;
 	unsigned launches;
+	unsigned flushes;	      /* cuFlushGPUDirectRDMAWrites */
 	CUdeviceptr registered_flags; /* of the last cuMemHostRegister */
 };
 

@@ -41,6 +41,7 @@ CUresult fake_MemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 	/* Like real drivers: memory is either accessible to other devices or compressible. */
 	r->compressible = prop->allocFlags.compressionType &&
 			  !prop->allocFlags.gpuDirectRDMACapable && !fake_cuda.not_compressible;
+	r->rdma = prop->allocFlags.gpuDirectRDMACapable;
 	if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
 		abort();
 	*handle = r->at;
@@ -107,7 +108,7 @@ CUresult fake_MemMap(CUdeviceptr at, size_t bytes, size_t offset,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (mmap((void *)at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, r->fd, 0) == MAP_FAILED)
 		abort();
-	fake_cuda_take(MAPPED, at, bytes);
+	fake_cuda_take(MAPPED, at, bytes)->handle = handle;
 	return CUDA_SUCCESS;
 }
 
@@ -164,14 +165,32 @@ CUresult fake_MemExportToShareableHandle(void *shareable, CUmemGenericAllocation
 	return CUDA_SUCCESS;
 }
 
+/* A DMA-BUF is the memory itself, of one whole mapping. */
 CUresult fake_MemGetHandleForAddressRange(void *handle, CUdeviceptr at, size_t bytes,
 					  CUmemRangeHandleType type, unsigned long long flags)
 {
+	const struct fake_cuda_thing *mapping = fake_cuda_find(MAPPED, at);
+	const struct fake_cuda_thing *r = mapping ? fake_cuda_find(HANDLE, mapping->handle) : NULL;
+
 	ENTER_CONTEXT("cuMemGetHandleForAddressRange");
 	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
-	    flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE || !is_reserved(at, bytes))
+	    (flags && flags != CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE) || !r ||
+	    bytes > mapping->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	*(int *)handle = memfd_create("dma-buf", MFD_CLOEXEC);
+	if (!r->rdma || (flags && fake_cuda.no_pcie_choice))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*(int *)handle = dup(r->fd);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_FlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+				       CUflushGPUDirectRDMAWritesScope scope)
+{
+	ENTER_CONTEXT("cuFlushGPUDirectRDMAWrites");
+	if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX ||
+	    scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_cuda.flushes++;
 	return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,8 @@ struct fake_cuda_thing {
 	size_t bytes;
 	int fd;		   /* of a handle */
 	bool compressible; /* a handle's */
+	bool rdma;	   /* a handle's: other devices can access the memory */
+	uintptr_t handle;  /* of a mapping */
 	unsigned pending;  /* of an event: how often it is not ready */
 };
 

@@ -1,6 +1,7 @@
 /* GPU memory for other processes, made by the cuda backend over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,108 @@ Test(cuda_shared, each_failing_call_for_shared_memory_is_an_error_and_leaks_none
 		backend.ops->close(&backend);
 		cr_expect_str_eq(fake_cuda_leaks(), "");
 	}
+}
+
+Test(cuda_shared, network_devices_reach_a_memory_object_by_its_dma_buf)
+{
+	struct hr_region region = { 0 };
+	size_t object;
+	char *seen;
+	int fd = -1;
+
+	/* with a choice of the way to the memory, and without */
+	for (int i = 0; i < 2; i++) {
+		fake_cuda.no_pcie_choice = i;
+		cr_assert_eq(hr_backend_open(&backend, i ? "cuda:0" : "cuda:0,compressible", 1,
+					     test_error()),
+			     0);
+		cr_assert_eq(backend.ops->reserve_shared(&backend, 4 * MIB, &region, test_error()),
+			     0);
+		for (size_t at = 0; at < 4 * MIB; at += 2 * MIB) {
+			cr_assert_eq(backend.ops->make_shared(&backend, &region, at, MIB, &object,
+							      &fd, test_error()),
+				     0);
+			close(fd);
+		}
+		cr_assert_eq(
+			backend.ops->export_shared(&backend, &region, 2 * MIB, &fd, test_error()),
+			0, "%s", test_error_text());
+		strcpy((char *)region.worker + 2 * MIB, "second");
+		seen = mmap(NULL, object, PROT_READ, MAP_SHARED, fd, 0);
+		cr_assert_neq(seen, MAP_FAILED);
+		cr_expect_str_eq(seen, "second");
+		munmap(seen, object);
+		close(fd);
+		cr_expect_eq(backend.ops->export_shared(&backend, &region, MIB, &fd, test_error()),
+			     -EINVAL);
+		backend.ops->free(&backend, &region);
+		backend.ops->close(&backend);
+	}
+	cr_expect_str_eq(fake_cuda_leaks(), "");
+}
+
+/* Export a memory object of a GPU that lacks something. */
+static int export_from(CUdevice_attribute lacks, CUdevice_attribute lacks_too)
+{
+	struct hr_region region = { 0 };
+	size_t object;
+	int fd = -1, err;
+
+	fake_cuda_reset();
+	fake_cuda.attribute[0][lacks] = fake_cuda.attribute[0][lacks_too] = 0;
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, test_error()), 0);
+	cr_assert_eq(backend.ops->reserve_shared(&backend, MIB, &region, test_error()), 0);
+	cr_assert_eq(
+		backend.ops->make_shared(&backend, &region, 0, MIB, &object, &fd, test_error()), 0);
+	close(fd);
+	err = backend.ops->export_shared(&backend, &region, 0, &fd, test_error());
+	if (!err)
+		close(fd);
+	backend.ops->close(&backend);
+	return err;
+}
+
+Test(cuda_shared, network_devices_need_a_gpu_that_lets_them_in_and_shows_what_they_write)
+{
+	static const CUdevice_attribute ordering =
+		CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING;
+	static const CUdevice_attribute options =
+		CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS;
+
+	cr_expect_eq(export_from(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, options), -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "other devices cannot access its memory"), "%s",
+		  test_error_text());
+	cr_expect_eq(
+		export_from(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, options),
+		-ENOTSUP);
+	cr_expect_eq(export_from(ordering, options), -ENOTSUP);
+	cr_expect(strstr(test_error_text(), "nothing makes writes of other devices visible"), "%s",
+		  test_error_text());
+	cr_expect_eq(export_from(ordering, ordering), 0, "a flush does");
+	cr_expect_eq(export_from(options, options), 0, "their order does");
+}
+
+static void *flush_in_a_thread(void *result)
+{
+	*(int *)result = backend.ops->flush_shared(&backend);
+	return NULL;
+}
+
+Test(cuda_shared, writes_of_other_devices_are_flushed_by_any_thread)
+{
+	pthread_t thread;
+	int result = -1;
+
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, test_error()), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, flush_in_a_thread, &result), 0);
+	pthread_join(thread, NULL);
+	cr_expect_eq(result, 0);
+	cr_expect_eq(fake_cuda.flushes, 1);
+	fake_cuda_fail("cuFlushGPUDirectRDMAWrites", 1, CUDA_ERROR_UNKNOWN);
+	cr_expect_eq(backend.ops->flush_shared(&backend), -EIO);
+	fake_cuda_fail("cuCtxSetCurrent", 1, CUDA_ERROR_UNKNOWN);
+	cr_expect_eq(backend.ops->flush_shared(&backend), -EIO);
+	backend.ops->close(&backend);
 }
 
 Test(cuda_shared, a_process_is_a_client_of_mps_while_its_daemon_runs)
