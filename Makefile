@@ -291,7 +291,8 @@ $(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
 		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
 $(objects)/tests/harness/link_rig.o $(B)/tests/harness/link_rig.tidy: \
 	cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
-$(filter $(B)/tests/unit/gpu/remote/%,$(units:%=%.ok)) $(filter $(B)/tests/cli/remote%,$(clis)): \
+$(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engine/no_malloc.ok),\
+	$(units:%=%.ok)) $(filter $(B)/tests/cli/remote%,$(clis)): \
 	$(fake_verbs)
 $(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "boot/engine/checksums.h"
+#include "boot/engine/devices.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
@@ -307,22 +308,39 @@ int hr_remote_open(struct hr_appliance *app)
 	return err;
 }
 
-static int probe(const struct hr_config *config, const struct hr_config_pipeline *p, uint32_t slots,
-		 uint32_t slot_bytes, char *text, size_t bytes, struct hr_error *e)
+static int probe(const struct hr_config *config, const struct hr_config_pipeline *p,
+		 const struct hr_link_memory *memory, char *text, size_t bytes, struct hr_error *e)
 {
 	const struct hr_config_remotes *remotes_of = &config->remotes;
 	const struct hr_link_probe what = {
 		.side = hr_config_sends(p) ? HR_LINK_SENDER : HR_LINK_RECEIVER,
 		.address = hr_config_sends(p) ? p->to.address : p->from.address,
 		.device = remotes_of->device[0] ? remotes_of->device : NULL,
-		.slots = slots,
-		.slot_bytes = slot_bytes,
+		.slots = memory->slots,
+		.slot_bytes = memory->stride,
+		.memory = memory->base ? memory : NULL,
 	};
 	uint8_t key[HR_LINK_KEY_BYTES];
 	const int err = hr_remote_key_read(remotes_of->key, key, e);
 
 	explicit_bzero(key, sizeof key);
 	return err ? err : hr_link_probe(&what, text, bytes, e);
+}
+
+/* The same with memory of the kind that the tiles have. */
+static int probe_on(const struct hr_config *config, const struct hr_config_pipeline *p,
+		    struct hr_backend *backend, struct hr_link_memory memory, char *text,
+		    size_t bytes, struct hr_error *e)
+{
+	struct hr_remote_gpu gpu = { 0 };
+	int err = 0;
+
+	if (hr_remote_is_gpu(backend))
+		err = hr_remote_gpu_take(&gpu, backend, memory.slots, memory.stride, &memory, e);
+	if (!err)
+		err = probe(config, p, &memory, text, bytes, e);
+	hr_remote_gpu_close(&gpu);
+	return err;
 }
 
 int hr_remote_check(struct hr_appliance *app)
@@ -336,11 +354,14 @@ int hr_remote_check(struct hr_appliance *app)
 
 		if (!has_stream(run))
 			continue;
-		err = probe(&app->config, run->config, run->slots,
-			    hr_plan_tile_bytes(hr_config_sends(run->config)
-						       ? run->sink_tile_bytes
-						       : run->source[0].tile_bytes),
-			    report->described, sizeof report->described, &e);
+		err = probe_on(
+			&app->config, run->config, &app->backend[run->config->gpu],
+			(struct hr_link_memory){
+				.slots = run->slots,
+				.stride = hr_plan_tile_bytes(hr_config_sends(run->config)
+								     ? run->sink_tile_bytes
+								     : run->source[0].tile_bytes) },
+			report->described, sizeof report->described, &e);
 		report->open = !err;
 		name_error(app, run, &e);
 		if (err)
@@ -352,7 +373,15 @@ int hr_remote_check(struct hr_appliance *app)
 int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
 		   char *text, size_t bytes, struct hr_error *e)
 {
-	return probe(config, pipeline, 2, TEST_BYTES, text, bytes, e);
+	const struct hr_link_memory memory = { .slots = 2, .stride = TEST_BYTES };
+	struct hr_backend backend;
+	int err = hr_backend_open(&backend, config->gpu[pipeline->gpu].device, 1, e);
+
+	if (err)
+		return err;
+	err = probe_on(config, pipeline, &backend, memory, text, bytes, e);
+	backend.ops->close(&backend);
+	return err;
 }
 
 /* ---- start */

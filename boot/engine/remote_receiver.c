@@ -44,10 +44,8 @@ static void drop(const struct hr_run *run, unsigned count)
 		hr_tap_memory_drop(hr_partition_cpu(p, part[i]), p->part[part[i]].bytes);
 }
 
-int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
-			      struct hr_link_memory *memory, struct hr_error *e)
+static int make(const struct hr_run *run, struct hr_error *e)
 {
-	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
 	int part[3];
 
@@ -63,18 +61,38 @@ int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
 		}
 		close(fd);
 	}
+	return 0;
+}
+
+int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
+			      struct hr_link_memory *memory, struct hr_error *e)
+{
+	const struct hr_run *run = r->run;
+	const struct hr_partition *p = run->layout.parts.partition;
+	const struct hr_part *tiles = &p->part[run->layout.source[0].part];
+	struct hr_places *places = &app->memory[run->config->gpu];
+	int err;
+
 	*memory =
-		(struct hr_link_memory){ .base = hr_partition_cpu(p, part[0]),
-					 .bytes = p->part[part[0]].bytes,
+		(struct hr_link_memory){ .base = hr_partition_cpu(p, run->layout.source[0].part),
+					 .bytes = tiles->bytes,
 					 .dmabuf = -1,
 					 .slots = run->slots,
 					 .stride = hr_plan_tile_bytes(run->source[0].tile_bytes) };
-	return 0;
+	/* on a GPU bring-up has made tiles, entries and page */
+	if (hr_remote_is_gpu(places->backend))
+		return hr_remote_gpu_open(&r->gpu, places->backend, &places->region[HR_PLACE_TAP],
+					  tiles->offset, memory, e);
+	err = make(run, e);
+	r->own = !err;
+	return err;
 }
 
 void hr_remote_receiver_forget(struct hr_remote *r)
 {
-	drop(r->run, 3);
+	hr_remote_gpu_close(&r->gpu);
+	if (r->own)
+		drop(r->run, 3);
 }
 
 /* ---- tiles */

@@ -7,8 +7,8 @@
 
 #include "boot/engine/remote_stream.h"
 
-/* Make the memory of the producer, before the link is open, and describe the tiles. -ENOMEM,
- * -EMFILE, -ENOSYS in *e. */
+/* Make the memory of the producer, before the link is open, and describe the tiles. On a GPU all
+ * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
 int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
 			      struct hr_link_memory *memory, struct hr_error *e);
 

@@ -54,52 +54,26 @@ static int make_words(const struct hr_run *run, struct hr_error *e)
 	return -ENOMEM;
 }
 
-/* The tiles lie in a GPU: a dma-buf of their whole allocation. */
-static int export_tiles(const struct hr_appliance *app, struct hr_remote *r,
-			struct hr_link_memory *memory, struct hr_error *e)
-{
-	const struct hr_run *run = r->run;
-	const struct hr_window_driver *driver = app->backend[run->config->gpu].window;
-	const uint8_t *tiles =
-		hr_partition_worker(run->layout.parts.partition, run->layout.sink.part);
-	int err;
-
-	if (!driver)
-		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
-			       "no other device can reach the memory of gpu '%s'",
-			       app->config.gpu[run->config->gpu].name);
-	memory->bytes = app->tap_tiles[run - app->run].bytes;
-	err = driver->export(driver->to, (uint64_t)(uintptr_t)tiles, memory->bytes, &memory->dmabuf,
-			     e);
-	if (err)
-		return hr_fail(e, HR_ERROR_MISSING, err, "dma-buf of the tiles: %s",
-			       strerror(-err));
-	memory->base = NULL;
-	r->dmabuf = memory->dmabuf;
-	return 0;
-}
-
 int hr_remote_sender_memory(struct hr_appliance *app, struct hr_remote *r,
 			    struct hr_link_memory *memory, struct hr_error *e)
 {
 	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
-	const int part = run->layout.sink.part;
+	const struct hr_part *tiles = &p->part[run->layout.sink.part];
+	struct hr_places *places = &app->memory[run->config->gpu];
 	int err = 0;
 
-	*memory = (struct hr_link_memory){ .base = hr_partition_cpu(p, part),
-					   .bytes = p->part[part].bytes,
+	*memory = (struct hr_link_memory){ .base = hr_partition_cpu(p, run->layout.sink.part),
+					   .bytes = tiles->bytes,
 					   .dmabuf = -1,
 					   .slots = run->slots,
 					   .stride = hr_plan_tile_bytes(run->sink_tile_bytes) };
-	r->dmabuf = -1;
-	if (app->backend[run->config->gpu].lanes > 1)
-		err = export_tiles(app, r, memory, e);
 	/* on a GPU bring-up has made the words of all seats */
-	if (err || app->tap_tiles[run - app->run].fixed)
-		return err;
+	if (hr_remote_is_gpu(places->backend))
+		return hr_remote_gpu_open(&r->gpu, places->backend, &places->region[HR_PLACE_TAP],
+					  tiles->offset, memory, e);
 	err = make_words(run, e);
-	r->words = !err;
+	r->own = !err;
 	return err;
 }
 
@@ -107,10 +81,8 @@ void hr_remote_sender_forget(struct hr_remote *r)
 {
 	const struct hr_run *run = r->run;
 
-	if (r->dmabuf >= 0)
-		close(r->dmabuf);
-	r->dmabuf = -1;
-	if (!r->words)
+	hr_remote_gpu_close(&r->gpu);
+	if (!r->own)
 		return;
 	hr_tap_memory_drop(hr_run_tap_entries(run), hr_tap_ring_bytes(run->tap.role.ring));
 	hr_tap_memory_drop(hr_run_tap_pages(run), hr_tap_page_bytes(run->slots));

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "boot/engine/remote.h"
+#include "boot/engine/remote_gpu.h"
 #include "config/seam.h"
 
 /* Where a slot is. A sender: lent to this service, and sent. A receiver: offered by the feed. */
@@ -28,9 +29,9 @@ struct hr_remote_slot {
 struct hr_remote {
 	struct hr_run *run;
 	bool sends;
-	struct hr_link *link; /* NULL: no stream */
-	int dmabuf;	      /* sender: of tiles in a GPU; -1: none */
-	bool words;	      /* sender: entries and page are its own */
+	struct hr_link *link;	  /* NULL: no stream */
+	struct hr_remote_gpu gpu; /* when the tiles lie in its memory */
+	bool own; /* entries and page, and on the host backend a receiver's tiles, are its own */
 	struct hr_thread thread;
 	bool started;
 	pthread_mutex_t lock;

@@ -44,23 +44,6 @@ static int reserve(struct hr_appliance *app, uint32_t g)
 	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &app->error) : 0;
 }
 
-static int check_remotes(struct hr_appliance *app, uint32_t g)
-{
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = app->run[i].config;
-
-		if (app->run[i].selected && hr_config_receives(p) && p->gpu == g &&
-		    app->backend[g].lanes > 1)
-			return hr_fail(
-				&app->error, HR_ERROR_USAGE, -EINVAL,
-				"%s:%u: pipeline '%s': a remote source is not supported on gpu '%s' "
-				"(%s); use a gpu with device = \"host:N\"",
-				app->config.file, p->feed.line, p->name, app->config.gpu[g].name,
-				app->backend[g].name);
-	}
-	return 0;
-}
-
 static int open_backend(struct hr_appliance *app, uint32_t g)
 {
 	const struct hr_config_gpu *gpu = &app->config.gpu[g];
@@ -81,8 +64,7 @@ static int open_backend(struct hr_appliance *app, uint32_t g)
 			"CPU threads and there is no GPU memory for an ssd to write to; expected "
 			"\"auto\" or \"bounce\", or a device with bar=BDF",
 			app->config.file, gpu->line, gpu->name, app->backend[g].name);
-	err = check_remotes(app, g);
-	return err ? err : reserve(app, g);
+	return reserve(app, g);
 }
 
 static int check_shares(struct hr_appliance *app)

@@ -33,7 +33,8 @@ static int check(const struct hr_link_setup *setup, struct hr_error *e)
 	    setup->tile_bytes > HR_TILE_MAX || m->stride < setup->tile_bytes ||
 	    (uint64_t)m->slots * m->stride > m->bytes || m->stride < HR_RDMA_INLINE ||
 	    !setup->tiles || setup->tiles > UINT64_MAX / 2 || setup->depth > HR_LINK_SLOTS_MAX ||
-	    (m->dmabuf < 0 && !m->base) || setup->peers > HR_REMOTE_PEERS_MAX)
+	    !m->base || (m->dmabuf >= 0 && (!m->load || !m->store)) ||
+	    setup->peers > HR_REMOTE_PEERS_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "link %s: slots, tiles or memory out of range", setup->name);
 	if (!setup->name[0] || strlen(setup->name) >= HR_NAME_MAX)

@@ -60,25 +60,26 @@ static int wait_done(struct hr_rdma_qp *qp, struct hr_rdma_done *done, struct hr
 		       n == 1 ? qp->verbs->wc_status_str(done->status) : "no completion");
 }
 
-static int read_back(struct pair *pair, uint64_t at, uint8_t *got, struct hr_error *e)
+/* As workers read the memory. */
+static int load(const struct pair *pair, uint64_t at, uint8_t *got, struct hr_error *e)
 {
-	struct hr_rdma_done done;
-	int err;
+	const struct hr_link_memory *m = pair->memory;
+	int err = 0;
 
-	if (pair->memory->dmabuf < 0) {
-		memcpy(got, (const uint8_t *)pair->memory->base + at, PATTERN_BYTES);
-		return 0;
-	}
-	memset(pair->page, 0, PATTERN_BYTES);
-	err = hr_rdma_qp_read(&pair->from, pair->page, PATTERN_BYTES, pair->to.tile_base + at,
-			      pair->to.tiles->rkey);
-	if (!err)
-		err = wait_done(&pair->from, &done, e);
-	memcpy(got, pair->page, PATTERN_BYTES);
-	return err;
+	if (m->dmabuf < 0)
+		memcpy(got, (const uint8_t *)m->base + at, PATTERN_BYTES);
+	else if (m->flush)
+		err = m->flush(m->to);
+	if (!err && m->dmabuf >= 0)
+		err = m->load(m->to, at, got, PATTERN_BYTES);
+	return err ? hr_fail(e, HR_ERROR_DEVICE, err,
+			     "loopback: the GPU cannot read the memory of the tiles: %s",
+			     strerror(-err))
+		   : 0;
 }
 
-static int prove_at(struct pair *pair, uint64_t at, struct hr_error *e)
+/* The device writes, workers read. */
+static int prove_in(struct pair *pair, uint64_t at, struct hr_error *e)
 {
 	uint8_t pattern[PATTERN_BYTES], got[PATTERN_BYTES];
 	uint32_t immediate;
@@ -95,7 +96,7 @@ static int prove_at(struct pair *pair, uint64_t at, struct hr_error *e)
 	if (!err)
 		err = wait_done(&pair->to, &received, e);
 	if (!err)
-		err = read_back(pair, at, got, e);
+		err = load(pair, at, got, e);
 	if (err)
 		return err;
 	if (!received.has_immediate || received.immediate != immediate)
@@ -106,6 +107,40 @@ static int prove_at(struct pair *pair, uint64_t at, struct hr_error *e)
 			       "%s: loopback: the device does not reach the memory of the tiles",
 			       pair->from.device.name);
 	return 0;
+}
+
+/* Workers write, the device reads. Only for GPU memory: its addresses for the device are the GPU
+ * driver's, and an IOMMU can make them wrong. */
+static int prove_out(struct pair *pair, uint64_t at, struct hr_error *e)
+{
+	const struct hr_link_memory *m = pair->memory;
+	uint8_t pattern[PATTERN_BYTES];
+	struct hr_rdma_done done;
+	int err = hr_random(pattern, sizeof(pattern));
+
+	if (!err)
+		err = m->store(m->to, at, pattern, sizeof(pattern));
+	if (err)
+		return hr_fail(e, HR_ERROR_DEVICE, err,
+			       "loopback: the GPU cannot write the memory of the tiles: %s",
+			       strerror(-err));
+	memset(pair->page, 0, PATTERN_BYTES);
+	err = hr_rdma_qp_read(&pair->from, pair->page, PATTERN_BYTES, pair->to.tile_base + at,
+			      pair->to.tiles->rkey);
+	if (!err)
+		err = wait_done(&pair->from, &done, e);
+	if (!err && memcmp(pattern, pair->page, sizeof(pattern)) != 0)
+		err = hr_fail(e, HR_ERROR_DEVICE, -EIO,
+			      "%s: loopback: the device reads other memory than that of the tiles",
+			      pair->from.device.name);
+	return err;
+}
+
+static int prove_at(struct pair *pair, uint64_t at, struct hr_error *e)
+{
+	const int err = prove_in(pair, at, e);
+
+	return err || pair->memory->dmabuf < 0 ? err : prove_out(pair, at, e);
 }
 
 static int prove(struct pair *pair, struct hr_error *e)

@@ -48,6 +48,8 @@ static int prove(const struct hr_verbs *verbs, const struct hr_link_probe *probe
 					 .stride = probe->slot_bytes };
 	int err;
 
+	if (probe->memory)
+		return hr_rdma_loopback(verbs, probe->device, local, probe->memory, e);
 	memory.base = mmap(NULL, memory.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, 0);
 	if (memory.base == MAP_FAILED)

@@ -15,11 +15,9 @@ enum { ANSWER_TIMEOUT = 14, TRIES = 7, NOT_READY_TRIES = 3, NOT_READY_TIMER = 12
 struct ibv_mr *hr_rdma_register(const struct hr_verbs *verbs, struct ibv_pd *pd,
 				const struct hr_link_memory *memory, int access, uint64_t *base)
 {
-	if (memory->dmabuf < 0) {
-		*base = (uint64_t)(uintptr_t)memory->base;
+	*base = (uint64_t)(uintptr_t)memory->base;
+	if (memory->dmabuf < 0)
 		return verbs->reg_mr(pd, memory->base, memory->bytes, access);
-	}
-	*base = memory->dmabuf_off;
 	if (!verbs->reg_dmabuf_mr) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -32,9 +30,10 @@ static int fail(struct hr_rdma_qp *qp, const char *what, struct hr_error *e)
 {
 	const int code = errno ? -errno : -EIO;
 
-	return hr_fail(
-		e, HR_ERROR_DEVICE, code, "%s: %s: %s%s", qp->device.name, what, strerror(-code),
-		code == -ENOMEM ? "; is the limit of locked memory (ulimit -l) too low?" : "");
+	return hr_fail(e, code == -EOPNOTSUPP ? HR_ERROR_MISSING : HR_ERROR_DEVICE, code,
+		       "%s: %s: %s%s", qp->device.name, what, strerror(-code),
+		       code == -ENOMEM ? "; is the limit of locked memory (ulimit -l) too low?"
+				       : "");
 }
 
 static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup, struct hr_error *e)

@@ -15,10 +15,11 @@
 
 struct fake_ibverbs {
 	/* Faults; 0: none. */
-	unsigned cut;  /* after so many packets from now on, the queue pair loses its peer */
-	unsigned lose; /* so many completions of sends are lost */
-	unsigned fail; /* the next write ends with this status (enum ibv_wc_status) */
-	unsigned deaf; /* writes do not reach memory */
+	unsigned cut;	/* after so many packets from now on, the queue pair loses its peer */
+	unsigned lose;	/* so many completions of sends are lost */
+	unsigned fail;	/* the next write ends with this status (enum ibv_wc_status) */
+	unsigned deaf;	/* writes do not reach memory */
+	unsigned blind; /* reads give zeros */
 	unsigned no_immediate; /* immediates are lost: writes with one are plain writes */
 	unsigned stall;	       /* no packet is sent */
 	unsigned reg_error;    /* registrations fail with this errno */

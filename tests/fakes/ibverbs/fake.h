@@ -1,6 +1,7 @@
 /*
  * tests/fakes/ibverbs/fake.h - inside of the fake libibverbs: objects.c has devices, memory and
- * completions, queues.c the queue pairs, wire.c moves packets between queue pairs.
+ * completions, queues.c the queue pairs, wire.c moves packets between queue pairs, gpu.c copies from
+ * and to the memory of a real GPU.
  */
 #ifndef TESTS_FAKES_IBVERBS_FAKE_H
 #define TESTS_FAKES_IBVERBS_FAKE_H
@@ -27,6 +28,7 @@ struct fake_mr {
 	uint64_t iova;
 	uint8_t *at; /* what the device reaches at iova */
 	bool mapped;
+	bool gpu; /* `at` is an address of the GPU */
 };
 
 struct fake_cq {
@@ -84,9 +86,18 @@ void fake_progress(void); /* with the lock */
 enum ibv_mtu fake_mtu(const struct fake_context *context);
 
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited);
-/* The memory of a key, or NULL: refused. */
-uint8_t *fake_reach(struct fake_context *context, uint32_t key, uint64_t address, uint64_t bytes,
-		    int access, const struct ibv_pd *pd);
+/* The region of a key, when the access is allowed, or NULL. */
+const struct fake_mr *fake_reach(const struct fake_context *context, uint32_t key, uint64_t address,
+				 uint64_t bytes, int access, const struct ibv_pd *pd);
+/* Copy from and to a region, within its bounds. False: the GPU has failed. */
+bool fake_load(const struct fake_mr *mr, uint64_t address, void *to, uint32_t bytes);
+bool fake_store(const struct fake_mr *mr, uint64_t address, const void *from, uint32_t bytes);
+
+/* ---- gpu.c: all with the lock */
+
+bool fake_gpu_has(uint64_t at); /* it is an address of a GPU */
+bool fake_gpu_load(uint64_t at, void *to, uint32_t bytes);
+bool fake_gpu_store(uint64_t at, const void *from, uint32_t bytes);
 
 /* ---- queues.c */
 

@@ -45,6 +45,7 @@ static void read_faults(void)
 		{ "lose=", &fake_ibverbs.lose },
 		{ "fail=", &fake_ibverbs.fail },
 		{ "deaf=", &fake_ibverbs.deaf },
+		{ "blind=", &fake_ibverbs.blind },
 		{ "no_immediate=", &fake_ibverbs.no_immediate },
 		{ "stall=", &fake_ibverbs.stall },
 		{ "reg_error=", &fake_ibverbs.reg_error },
@@ -228,21 +229,25 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t bytes, int access)
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,
 				 int fd, int access)
 {
-	struct ibv_mr *mr;
-	uint8_t *at;
+	uint8_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	const int err = at == MAP_FAILED ? errno : 0;
+	struct ibv_mr *mr = NULL;
+	bool gpu = false;
 
-	if (offset % 4096 != iova % 4096) {
-		errno = EINVAL;
-		return NULL;
+	if (err) {
+		pthread_mutex_lock(&fake_lock);
+		gpu = fake_gpu_has(iova);
+		pthread_mutex_unlock(&fake_lock);
 	}
-	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-	if (at == MAP_FAILED)
-		return NULL;
-	mr = make_mr(pd, at, bytes, iova, access);
-	if (!mr)
+	errno = offset % 4096 != iova % 4096 ? EINVAL : err;
+	if (!errno || (err && gpu))
+		mr = make_mr(pd, gpu ? (uint8_t *)(uintptr_t)iova : at, bytes, iova, access);
+	if (!mr && !err)
 		munmap(at, bytes);
-	else
-		((struct fake_mr *)mr)->mapped = true;
+	if (mr) {
+		((struct fake_mr *)mr)->mapped = !gpu;
+		((struct fake_mr *)mr)->gpu = gpu;
+	}
 	return mr;
 }
 
@@ -269,16 +274,32 @@ int ibv_dereg_mr(struct ibv_mr *handle)
 	return result;
 }
 
-uint8_t *fake_reach(struct fake_context *context, uint32_t key, uint64_t address, uint64_t bytes,
-		    int access, const struct ibv_pd *pd)
+const struct fake_mr *fake_reach(const struct fake_context *context, uint32_t key, uint64_t address,
+				 uint64_t bytes, int access, const struct ibv_pd *pd)
 {
-	struct fake_mr *mr = context->mr[key % FAKE_MRS];
+	const struct fake_mr *mr = context->mr[key % FAKE_MRS];
 
 	if (!mr || mr->mr.rkey != key || mr->mr.pd != pd || (mr->access & access) != access ||
 	    address < mr->iova || address - mr->iova > mr->mr.length ||
 	    bytes > mr->mr.length - (address - mr->iova))
 		return NULL;
-	return mr->at + (address - mr->iova);
+	return mr;
+}
+
+bool fake_load(const struct fake_mr *mr, uint64_t address, void *to, uint32_t bytes)
+{
+	if (mr->gpu)
+		return fake_gpu_load(address, to, bytes);
+	memcpy(to, mr->at + (address - mr->iova), bytes);
+	return true;
+}
+
+bool fake_store(const struct fake_mr *mr, uint64_t address, const void *from, uint32_t bytes)
+{
+	if (mr->gpu)
+		return fake_gpu_store(address, from, bytes);
+	memcpy(mr->at + (address - mr->iova), from, bytes);
+	return true;
 }
 
 /* ---- completions */

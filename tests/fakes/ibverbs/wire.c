@@ -174,8 +174,8 @@ static void refuse(struct fake_qp *qp, int fd, const struct packet *p, enum ibv_
 static void take_write(struct fake_context *context, struct fake_qp *qp, int fd,
 		       const struct packet *p)
 {
-	uint8_t *to = fake_reach(context, p->key, p->address, p->bytes, IBV_ACCESS_REMOTE_WRITE,
-				 qp->qp.pd);
+	const struct fake_mr *to = fake_reach(context, p->key, p->address, p->bytes,
+					      IBV_ACCESS_REMOTE_WRITE, qp->qp.pd);
 
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || (p->bytes && !to)) {
 		fake_ibverbs.refused_keys++;
@@ -187,8 +187,10 @@ static void take_write(struct fake_context *context, struct fake_qp *qp, int fd,
 		answer(fd, p, NAK, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
-	if (!fake_ibverbs.deaf)
-		memcpy(to, p->data, p->bytes);
+	if (!fake_ibverbs.deaf && p->bytes && !fake_store(to, p->address, p->data, p->bytes)) {
+		refuse(qp, fd, p, IBV_WC_REM_OP_ERR);
+		return;
+	}
 	if (p->last && p->with_immediate && !fake_ibverbs.no_immediate)
 		finish_receive(qp, IBV_WC_SUCCESS, p->immediate, p->bytes);
 	if (p->last)
@@ -199,8 +201,8 @@ static void take_read(struct fake_context *context, struct fake_qp *qp, int fd,
 		      const struct packet *p)
 {
 	struct packet reply = { .type = ANSWER, .psn = p->psn, .bytes = p->bytes };
-	const uint8_t *from = fake_reach(context, p->key, p->address, p->bytes,
-					 IBV_ACCESS_REMOTE_READ, qp->qp.pd);
+	const struct fake_mr *from = fake_reach(context, p->key, p->address, p->bytes,
+						IBV_ACCESS_REMOTE_READ, qp->qp.pd);
 
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || !from ||
 	    p->bytes > FAKE_SEGMENT) {
@@ -208,7 +210,10 @@ static void take_read(struct fake_context *context, struct fake_qp *qp, int fd,
 		refuse(qp, fd, p, IBV_WC_REM_ACCESS_ERR);
 		return;
 	}
-	memcpy(reply.data, from, p->bytes);
+	if (!fake_ibverbs.blind && !fake_load(from, p->address, reply.data, p->bytes)) {
+		refuse(qp, fd, p, IBV_WC_REM_OP_ERR);
+		return;
+	}
 	send(fd, &reply, HEAD + p->bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -307,13 +312,20 @@ static bool reach_peer(struct fake_qp *qp)
 	return true;
 }
 
-static const uint8_t *source(struct fake_context *context, struct fake_qp *qp,
-			     const struct fake_send *s, uint32_t bytes)
+/* The bytes of a part of a request, to `to`. */
+static bool gather(struct fake_context *context, struct fake_qp *qp, const struct fake_send *s,
+		   void *to, uint32_t bytes)
 {
-	if (s->wr.send_flags & IBV_SEND_INLINE)
-		return s->data + s->sent;
+	const uint64_t at = s->sge.addr + s->sent;
+	const struct fake_mr *from;
+
+	if (s->wr.send_flags & IBV_SEND_INLINE) {
+		memcpy(to, s->data + s->sent, bytes);
+		return true;
+	}
 	/* Local read needs no right. */
-	return fake_reach(context, s->sge.lkey, s->sge.addr + s->sent, bytes, 0, qp->qp.pd);
+	from = fake_reach(context, s->sge.lkey, at, bytes, 0, qp->qp.pd);
+	return from && (s->wr.opcode == IBV_WR_RDMA_READ || fake_load(from, at, to, bytes));
 }
 
 /* Send a part of a request. False: not now, or the queue pair is in error. */
@@ -331,14 +343,11 @@ static bool send_part(struct fake_context *context, struct fake_qp *qp, struct f
 			    .key = s->wr.wr.rdma.rkey,
 			    .bytes = bytes,
 			    .address = s->wr.wr.rdma.remote_addr + s->sent };
-	const uint8_t *from = source(context, qp, s, bytes);
 
-	if (!from) {
+	if (!gather(context, qp, s, p.data, bytes)) {
 		fail_send(qp, IBV_WC_LOC_PROT_ERR);
 		return false;
 	}
-	if (!read)
-		memcpy(p.data, from, bytes);
 	if (send(qp->out, &p, HEAD + (read ? 0 : bytes), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
 		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
 			fail_send(qp, IBV_WC_RETRY_EXC_ERR);

@@ -58,6 +58,7 @@ Test(link, setups_out_of_range_are_refused)
 	REFUSED(s->memory.bytes = RIG_SLOTS * RIG_STRIDE - 1);
 	REFUSED(s->memory.stride = RIG_TILE - 1);
 	REFUSED(s->memory.base = NULL);
+	REFUSED(s->memory.dmabuf = 0); /* without functions that access it */
 	REFUSED(s->tile_bytes = 0);
 	REFUSED(s->tile_bytes = HR_TILE_MAX + 1);
 	REFUSED(s->tiles = 0);

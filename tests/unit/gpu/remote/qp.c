@@ -204,24 +204,140 @@ Test(qp, a_device_without_inline_data_is_refused)
 	cr_expect_str_eq(test_error_text(), "fake0: no queue pair: Invalid argument");
 }
 
-Test(qp, memory_of_a_dma_buf_is_read_back)
+/* GPU memory: a file that the network device maps, and workers access by read() and write(). */
+struct gpu {
+	int fd;
+	int load, store, flush; /* errors */
+	unsigned flushes;
+};
+
+static int load(void *to, uint64_t at, void *data, size_t bytes)
+{
+	const struct gpu *gpu = to;
+
+	cr_assert_eq(pread(gpu->fd, data, bytes, (off_t)(memory.dmabuf_off + at)), (ssize_t)bytes);
+	return gpu->load;
+}
+
+static int store(void *to, uint64_t at, const void *data, size_t bytes)
+{
+	const struct gpu *gpu = to;
+
+	cr_assert_eq(pwrite(gpu->fd, data, bytes, (off_t)(memory.dmabuf_off + at)), (ssize_t)bytes);
+	return gpu->store;
+}
+
+static int flush(void *to)
+{
+	struct gpu *gpu = to;
+
+	gpu->flushes++;
+	return gpu->flush;
+}
+
+static int make_gpu_file(void)
 {
 	const int fd = memfd_create("gpu", MFD_CLOEXEC);
 
 	cr_assert_eq(ftruncate(fd, 2 * RIG_SLOTS * RIG_STRIDE), 0);
-	memory.base = NULL;
-	memory.dmabuf = fd;
+	return fd;
+}
+
+/* Addresses of GPU memory mean nothing to this process. */
+static void describe_gpu(struct gpu *gpu)
+{
+	*gpu = (struct gpu){ .fd = make_gpu_file() };
+	memory.base = (uint8_t *)(uintptr_t)0x7000000000;
+	memory.dmabuf = gpu->fd;
 	memory.dmabuf_off = RIG_SLOTS * RIG_STRIDE;
+	memory.load = load;
+	memory.store = store;
+	memory.to = gpu;
+}
+
+Test(qp, the_loopback_reaches_gpu_memory_in_both_directions)
+{
+	uint8_t seen[64], none[64] = { 0 };
+	struct gpu gpu;
+
+	describe_gpu(&gpu);
 	cr_expect_eq(loopback(), 0, "%s", test_error_text());
+	cr_expect_eq(gpu.flushes, 0);
+	for (uint64_t slot = 0; slot < RIG_SLOTS; slot++) {
+		cr_assert_eq(load(&gpu, slot * RIG_STRIDE, seen, sizeof seen), 0);
+		cr_expect_eq(memcmp(seen, none, sizeof seen) != 0,
+			     slot == 0 || slot == RIG_SLOTS - 1, "slot %llu",
+			     (unsigned long long)slot);
+	}
+	memory.flush = flush;
+	cr_expect_eq(loopback(), 0, "%s", test_error_text());
+	cr_expect_eq(gpu.flushes, 2, "before each look at what has arrived");
+	close(gpu.fd);
+}
+
+Test(qp, a_device_that_does_not_reach_gpu_memory_is_refused)
+{
+	struct gpu gpu;
+	int other;
+
+	describe_gpu(&gpu);
 	link_rig_fake()->deaf = 1;
 	cr_expect_eq(loopback(), -EIO);
+	cr_expect_str_eq(test_error_text(),
+			 "fake0: loopback: the device does not reach the memory of the tiles");
 	link_rig_fake()->deaf = 0;
+	link_rig_fake()->blind = 1;
+	cr_expect_eq(loopback(), -EIO);
+	cr_expect_str_eq(test_error_text(),
+			 "fake0: loopback: the device reads other memory than that of the tiles");
+	link_rig_fake()->blind = 0;
+	/* the device finds there what it has written, and the GPU has other memory */
+	other = memory.dmabuf = make_gpu_file();
+	cr_expect_eq(loopback(), -EIO);
+	cr_expect_str_eq(test_error_text(),
+			 "fake0: loopback: the device does not reach the memory of the tiles");
+	cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
+	close(other);
+	close(gpu.fd);
+}
+
+Test(qp, a_gpu_that_fails_in_the_loopback_is_named)
+{
+	struct gpu gpu;
+
+	describe_gpu(&gpu);
+	gpu.load = -EIO;
+	cr_expect_eq(loopback(), -EIO);
+	cr_expect_str_eq(test_error_text(),
+			 "loopback: the GPU cannot read the memory of the tiles: "
+			 "Input/output error");
+	gpu.load = 0;
+	gpu.store = -EIO;
+	cr_expect_eq(loopback(), -EIO);
+	cr_expect_str_eq(test_error_text(), "loopback: the GPU cannot write the memory of the "
+					    "tiles: Input/output error");
+	gpu.store = 0;
+	gpu.flush = -ENODEV;
+	memory.flush = flush;
+	cr_expect_eq(loopback(), -ENODEV);
+	cr_expect_str_eq(test_error_text(),
+			 "loopback: the GPU cannot read the memory of the tiles: "
+			 "No such device");
+	close(gpu.fd);
+}
+
+Test(qp, a_libibverbs_without_dma_bufs_is_refused)
+{
+	struct gpu gpu;
+
+	describe_gpu(&gpu);
 	verbs.reg_dmabuf_mr = NULL;
 	cr_expect_eq(loopback(), -EOPNOTSUPP);
 	cr_expect_str_eq(test_error_text(),
 			 "fake0: cannot register the GPU memory of the tiles (dma-buf): "
 			 "Operation not supported");
-	close(fd);
+	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	close(gpu.fd);
 }
 
 static int find(const char *name, const char *address)
