@@ -298,7 +298,7 @@ $(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/example
 
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
-	$(Q)$(call test,300,$< --verbose)
+	$(Q)$(call test,900,$< --verbose)
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
@@ -313,7 +313,7 @@ $(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok _seen.ok): $
 $(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
-	$(Q)mkdir -p $(@D) && $(call test,300,env HEADRACE=$(abspath $(B)/headrace) \
+	$(Q)mkdir -p $(@D) && $(call test,900,env HEADRACE=$(abspath $(B)/headrace) \
 		tests/scratch.sh $(abspath $(basename $@).tmp) bash $<)
 
 # Tests that need a GPU: one program that runs on any machine with a driver and libc. It also contains
@@ -409,7 +409,8 @@ names := $(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh)))
 # to find in code without threads.
 address_names := $(filter-out %lanes_64,$(names))
 thread_names := $(filter-out tests/cli/% %lanes_64 $(addprefix tests/unit/,config/% pci/topo/% \
-	boot/cmd/% cache/store/% boot/appliance/year),$(names))
+	boot/cmd/% cache/store/% boot/appliance/year nvme/blk nvme/ctrl nvme/identify \
+	nvme/queue pci/live pci/path),$(names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 
