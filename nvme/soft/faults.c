@@ -10,7 +10,7 @@
 #include "config/log.h"
 #include "nvme/soft/internal.h"
 
-#define LINE_MAX_BYTES 512
+#define LINE_MAX_BYTES 512u
 #define BLANKS " \t\r\n"
 
 /* A line that is parsed word by word. */
@@ -202,12 +202,12 @@ static void read_action(struct reader *r)
 		wrong(r, word, "unexpected word at the end of the rule");
 }
 
-/* Put blanks around ':', so that it is a word of its own. */
-static void space_colon(char *to, size_t bytes, const char *from)
+/* Put blanks around ':', so that it is a word of its own: at most three bytes for each of `from`. */
+static void space_colon(char *to, const char *from)
 {
 	size_t n = 0;
 
-	for (; *from && *from != '#' && n + 4 < bytes; from++) {
+	for (; *from && *from != '#'; from++) {
 		if (*from == ':') {
 			to[n++] = ' ';
 			to[n++] = ':';
@@ -222,10 +222,10 @@ static void space_colon(char *to, size_t bytes, const char *from)
 static int read_line(struct soft *soft, const char *line, const char *file, unsigned number,
 		     struct hr_error *e)
 {
-	char text[2 * LINE_MAX_BYTES];
+	char text[3 * LINE_MAX_BYTES];
 	struct reader r = { 0 };
 
-	space_colon(text, sizeof(text), line);
+	space_colon(text, line);
 	if (text[strspn(text, BLANKS)] == '\0')
 		return 0;
 	if (soft->faults == SOFT_FAULTS)
@@ -258,8 +258,15 @@ int soft_faults_read(struct soft *soft, const char *file, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_MISSING, err, "fault script %s: %s", file,
 			       strerror(-err));
 	}
-	while (!err && fgets(line, sizeof(line), in))
-		err = read_line(soft, line, file, ++number, e);
+	while (!err && fgets(line, sizeof(line), in)) {
+		number++;
+		if (strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n')
+			err = hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+				      "%s:%u: line longer than %u characters", file, number,
+				      LINE_MAX_BYTES - 2);
+		else
+			err = read_line(soft, line, file, number, e);
+	}
 	if (!err && ferror(in)) {
 		err = hr_fail(e, HR_ERROR_FAILED, -EIO, "fault script %s: cannot read", file);
 	}
