@@ -16,10 +16,13 @@ static struct hr_appliance *app;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 static uint32_t per_processor; /* blocks of 256 threads that fit one processor */
+static int resident_error;
 
 static int resident(struct hr_backend *b, enum hr_entry entry, uint32_t threads,
 		    uint32_t shared_bytes, uint32_t *blocks, struct hr_error *e)
 {
+	if (resident_error)
+		return resident_error;
 	*blocks = threads > b->max_threads ? 0 : b->processors * (per_processor * 256 / threads);
 	return 0;
 }
@@ -288,5 +291,229 @@ Test(shape, pipelines_side_by_side_share_the_blocks)
 						   run->blocks[HR_ROLE_COMPUTE]),
 					      128, "no processor is left idle without need");
 		}
+	}
+}
+
+/* A pipeline without slots and blocks in its configuration, on a gpu with 32 lanes. */
+struct shape_row {
+	uint32_t processors, tile, tiles, queues, sink_tile, entry_threads;
+	uint32_t slots, threads, prefetch[2], compute, writeback[2]; /* blocks and workers */
+};
+
+static void expect_shape(const struct shape_row *row, size_t i)
+{
+	gpu(32, row->processors);
+	run->gpu[0].entry_threads = row->entry_threads;
+	run->source[0].tile_bytes = row->tile;
+	run->tiles = row->tiles;
+	controller.queues = row->queues + 1;
+	pipeline->has_sink = row->sink_tile;
+	run->sink_tile_bytes = row->sink_tile;
+	/* nothing of an earlier shape remains */
+	memset(run->blocks, 7, sizeof run->blocks);
+	memset(run->workers, 7, sizeof run->workers);
+	run->copies = run->stages = true;
+	run->shared_bytes = 7;
+	cr_assert_eq(hr_shape_run(app, run), 0, "row %zu", i);
+	cr_expect_eq(run->slots, row->slots, "row %zu: %u slots", i, run->slots);
+	cr_expect_eq(run->threads, row->threads, "row %zu: %u threads", i, run->threads);
+	for (unsigned k = 0; k < 2; k++) {
+		const uint32_t *got = k ? run->workers : run->blocks;
+
+		cr_expect_eq(got[HR_ROLE_PREFETCH], row->prefetch[k], "row %zu: prefetch[%u] %u", i,
+			     k, got[HR_ROLE_PREFETCH]);
+		cr_expect_eq(got[HR_ROLE_WRITEBACK], row->writeback[k], "row %zu: writeback[%u] %u",
+			     i, k, got[HR_ROLE_WRITEBACK]);
+	}
+	cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], row->compute, "row %zu: compute %u", i,
+		     run->blocks[HR_ROLE_COMPUTE]);
+	cr_expect_eq(run->workers[HR_ROLE_COMPUTE], row->threads / 32, "row %zu", i);
+	cr_expect(!run->copies && !run->stages && run->shared_bytes == 0, "row %zu", i);
+}
+
+Test(shape, exact_numbers_on_both_sides_of_each_limit)
+{
+	static const struct shape_row row[] = {
+		{ 1, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 1, { 0, 0 } },
+		{ 2, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 1, { 0, 0 } },
+		{ 2, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 1, { 1, 8 } },
+		{ 3, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 2, { 0, 0 } },
+		{ 3, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 1, { 1, 8 } },
+		{ 19, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 18, { 0, 0 } },
+		{ 19, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 17, { 1, 8 } },
+		{ 20, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 19, { 0, 0 } },
+		{ 20, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 18, { 1, 8 } },
+		{ 39, MIB, 100000, 127, 0, 0, 64, 256, { 1, 8 }, 38, { 0, 0 } },
+		{ 39, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 32, { 1, 8 } },
+		{ 40, MIB, 100000, 127, 0, 0, 64, 256, { 2, 8 }, 38, { 0, 0 } },
+		{ 40, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 32, { 1, 8 } },
+		{ 79, MIB, 100000, 127, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 79, MIB, 100000, 127, MIB, 0, 32, 256, { 1, 8 }, 32, { 1, 8 } },
+		{ 80, MIB, 100000, 127, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 80, MIB, 100000, 127, MIB, 0, 32, 256, { 2, 8 }, 32, { 2, 8 } },
+		{ 132, MIB, 100000, 127, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 127, MIB, 0, 32, 256, { 2, 8 }, 32, { 2, 8 } },
+		{ 132, 4096, 100000, 127, 0, 0, 1024, 256, { 6, 8 }, 126, { 0, 0 } },
+		{ 132, MIB / 4 - 4096, 100000, 127, 0, 0, 260, 256, { 6, 8 }, 126, { 0, 0 } },
+		{ 132, MIB / 4, 100000, 127, 0, 0, 256, 256, { 2, 8 }, 130, { 0, 0 } },
+		{ 132, 64 * MIB, 100000, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB / 8, 100000, 127, MIB / 8 - 4096, 0, 260, 256, { 3, 8 }, 126, { 3, 8 } },
+		{ 132, MIB / 8, 100000, 127, MIB / 8, 0, 256, 256, { 2, 8 }, 128, { 2, 8 } },
+		{ 132, MIB / 8, 100000, 127, 1, 0, 496, 256, { 3, 8 }, 126, { 3, 8 } },
+		{ 132, MIB, 0, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 1, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 2, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 3, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 4, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 5, 127, 0, 0, 8, 256, { 1, 4 }, 8, { 0, 0 } },
+		{ 132, MIB, 63, 127, 0, 0, 63, 256, { 2, 8 }, 63, { 0, 0 } },
+		{ 132, MIB, 64, 127, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 65, 127, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 1, 0, 0, 64, 256, { 1, 1 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 1, MIB, 0, 32, 256, { 1, 1 }, 32, { 1, 1 } },
+		{ 132, MIB, 100000, 2, 0, 0, 64, 256, { 1, 2 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 2, MIB, 0, 32, 256, { 1, 1 }, 32, { 1, 1 } },
+		{ 132, MIB, 100000, 15, 0, 0, 64, 256, { 2, 7 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 15, MIB, 0, 32, 256, { 1, 7 }, 32, { 1, 7 } },
+		{ 132, MIB, 100000, 16, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 16, MIB, 0, 32, 256, { 1, 8 }, 32, { 1, 8 } },
+		{ 132, MIB, 100000, 17, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 17, MIB, 0, 32, 256, { 1, 8 }, 32, { 1, 8 } },
+		{ 132, MIB, 100000, 31, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 31, MIB, 0, 32, 256, { 2, 7 }, 32, { 2, 7 } },
+		{ 132, MIB, 100000, 32, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 32, MIB, 0, 32, 256, { 2, 8 }, 32, { 2, 8 } },
+		{ 132, MIB, 100000, 33, 0, 0, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, MIB, 100000, 33, MIB, 0, 32, 256, { 2, 8 }, 32, { 2, 8 } },
+		{ 132, 4096, 100000, 47, 0, 0, 1024, 256, { 6, 7 }, 126, { 0, 0 } },
+		{ 132, 4096, 100000, 48, 0, 0, 1024, 256, { 6, 8 }, 126, { 0, 0 } },
+		{ 132, 4096, 100000, 49, 0, 0, 1024, 256, { 6, 8 }, 126, { 0, 0 } },
+		{ 132, MIB, 100000, 127, 0, 32, 64, 32, { 6, 1 }, 64, { 0, 0 } },
+		{ 132, 4096, 100000, 127, 0, 32, 1024, 32, { 6, 1 }, 126, { 0, 0 } },
+		{ 132, MIB, 100000, 127, 0, 64, 64, 64, { 6, 2 }, 64, { 0, 0 } },
+		{ 132, 4096, 100000, 127, 0, 64, 1024, 64, { 6, 2 }, 126, { 0, 0 } },
+		{ 132, MIB, 100000, 127, 0, 224, 64, 224, { 3, 5 }, 64, { 0, 0 } },
+		{ 132, 4096, 100000, 127, 0, 224, 1024, 224, { 6, 7 }, 126, { 0, 0 } },
+		{ 132, MIB, 100000, 127, 0, 256, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, 4096, 100000, 127, 0, 256, 1024, 256, { 6, 8 }, 126, { 0, 0 } },
+		{ 132, MIB, 100000, 127, 0, 1024, 64, 256, { 2, 8 }, 64, { 0, 0 } },
+		{ 132, 4096, 100000, 127, 0, 1024, 1024, 256, { 6, 8 }, 126, { 0, 0 } },
+	};
+
+	app->path[0][0].direct = true;
+	for (size_t i = 0; i < ROWS(row); i++)
+		expect_shape(&row[i], i);
+}
+
+Test(shape, a_cpu_forgets_the_shape_of_a_gpu)
+{
+	gpu(1, 16);
+	run->stages = run->copies = true;
+	run->shared_bytes = 7;
+	memset(run->workers, 7, sizeof run->workers);
+	memset(run->blocks, 7, sizeof run->blocks);
+	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_expect(!run->stages && !run->copies && run->shared_bytes == 0);
+	cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], 0);
+	for (int role = 0; role < HR_ROLES; role++)
+		cr_expect_eq(run->workers[role], 1);
+}
+
+Test(shape, errors_have_the_numbers)
+{
+	strcpy(pipeline->name, "p");
+	pipeline->line = 9;
+	pipeline->threads = 80;
+	cr_expect_eq(hr_shape_run(app, run), -EINVAL);
+	cr_expect_str_eq(app->error.text,
+			 "f:9: pipeline 'p': blocks.threads is 80, but far:0 needs "
+			 "a multiple of 32");
+	hr_error_clear(&app->error);
+	gpu(32, 8);
+	pipeline->threads = 0;
+	pipeline->has_sink = true;
+	pipeline->prefetch_blocks = 2;
+	pipeline->writeback_blocks = 3;
+	pipeline->compute_blocks = 11; /* 16 fit */
+	cr_expect_eq(hr_shape_run(app, run), 0);
+	pipeline->compute_blocks = 12;
+	cr_expect_eq(hr_shape_run(app, run), -EINVAL);
+	cr_expect_str_eq(
+		app->error.text,
+		"f:9: pipeline 'p': 2 + 12 + 3 blocks of 256 threads, but far:0 holds 16 of "
+		"them at once; use fewer blocks, or threads");
+	hr_error_clear(&app->error);
+	resident_error = -EIO;
+	cr_expect_eq(hr_shape_run(app, run), -EIO);
+	resident_error = 0;
+}
+
+/* Prefetch takes at most a quarter of the blocks that the configuration allows. */
+Test(shape, a_limit_of_blocks_is_divided)
+{
+	static const struct {
+		uint32_t limit, prefetch, compute;
+	} row[] = { { 2, 1, 1 },   { 3, 1, 2 },	  { 4, 1, 3 },	   { 7, 1, 6 },
+		    { 8, 2, 6 },   { 11, 2, 9 },  { 12, 3, 9 },	   { 23, 5, 18 },
+		    { 24, 6, 18 }, { 28, 6, 22 }, { 132, 6, 126 }, { 133, 6, 126 } };
+
+	run->source[0].tile_bytes = 4096;
+	for (size_t i = 0; i < ROWS(row); i++) {
+		app->config.gpu[0].blocks = row[i].limit;
+		cr_assert_eq(hr_shape_run(app, run), 0);
+		cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], row[i].prefetch, "%u", row[i].limit);
+		cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], row[i].compute, "%u", row[i].limit);
+	}
+}
+
+/* A pipeline whose tiles go to, or come from, a process on this machine leaves it most of the gpu. */
+Test(shape, processes_on_the_same_gpu_get_their_part)
+{
+	static const struct {
+		const char *tap, *to, *feed, *from;
+		uint32_t limit, prefetch, writeback, compute;
+	} row[] = {
+		{ "", "", "f", "", 0, 1, 0, 32 },     { "", "", "f", "a:1", 0, 1, 0, 64 },
+		{ "t", "", "", "", 0, 2, 1, 30 },     { "t", "a:1", "", "", 0, 2, 1, 32 },
+		{ "t", "", "f", "", 0, 1, 1, 31 },    { "t", "", "f", "a:1", 0, 1, 1, 31 },
+		{ "t", "a:1", "f", "", 0, 1, 1, 31 }, { "t", "a:1", "f", "a:1", 0, 1, 1, 32 },
+		{ "", "", "f", "", 12, 1, 0, 11 },    { "t", "", "", "", 12, 2, 1, 9 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		strcpy(pipeline->tap.name, row[i].tap);
+		strcpy(pipeline->to.address, row[i].to);
+		strcpy(pipeline->feed.name, row[i].feed);
+		strcpy(pipeline->from.address, row[i].from);
+		app->config.gpu[0].blocks = row[i].limit;
+		cr_assert_eq(hr_shape_run(app, run), 0);
+		cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], row[i].prefetch, "row %zu", i);
+		cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], row[i].writeback, "row %zu", i);
+		cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], row[i].compute, "row %zu", i);
+	}
+}
+
+/* A feed is copied for a user operator, unless another appliance sends it or the configuration says. */
+Test(shape, a_feed_is_copied_for_operators_of_users)
+{
+	struct hr_operator own = *hr_op_find("crc32c");
+	static const struct {
+		enum hr_bounce_policy bounce;
+		bool own, remote, copies;
+	} row[] = {
+		{ HR_BOUNCE_AUTO, false, false, false }, { HR_BOUNCE_AUTO, true, false, true },
+		{ HR_BOUNCE_AUTO, true, true, false },	 { HR_BOUNCE_AUTO, false, true, false },
+		{ HR_BOUNCE_COPY, false, true, true },	 { HR_BOUNCE_IN_PLACE, true, false, false },
+	};
+
+	own.gpu = (const uint8_t *)"image";
+	strcpy(pipeline->feed.name, "f");
+	for (size_t i = 0; i < 2 * ROWS(row); i++) {
+		gpu(i < ROWS(row) ? 32 : 1, 132);
+		pipeline->bounce = row[i % ROWS(row)].bounce;
+		pipeline->op = row[i % ROWS(row)].own ? &own : hr_op_find("crc32c");
+		strcpy(pipeline->from.address, row[i % ROWS(row)].remote ? "a:1" : "");
+		cr_assert_eq(hr_shape_run(app, run), 0);
+		cr_expect_eq(run->copies, row[i % ROWS(row)].copies, "row %zu", i);
 	}
 }
