@@ -16,25 +16,24 @@
 
 static struct hr_appliance *app;
 
-/* a: ssd 0 object in -> ssd 0 object x; b: x -> ssd 1 object y; c: y -> ssd 1 object z; d: ssd 2 in. */
+/* a: ssd 0 object in -> ssd 0 object x; b: x -> ssd 1 object y; c: y -> ssd 1 object z; d: ssd 2 in; e: x.
+ * Behind the last one is a run that no call may look at. */
 static void begin(void)
 {
 	static const struct {
 		const char *name, *source, *sink;
 		uint32_t from, to;
-	} row[] = { { "a", "in", "x", 0, 0 },
-		    { "b", "x", "y", 0, 1 },
-		    { "c", "y", "z", 1, 1 },
-		    { "d", "in", NULL, 2, 2 } };
+	} row[] = { { "a", "in", "x", 0, 0 },  { "b", "x", "y", 0, 1 },	 { "c", "y", "z", 1, 1 },
+		    { "d", "in", NULL, 2, 2 }, { "e", "x", NULL, 0, 0 }, { "-", "x", "in", 0, 2 } };
 
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
 	app->config.file = "f";
-	app->config.pipelines = 4;
+	app->config.pipelines = 5;
 	app->config.ssds = 3;
 	for (uint32_t i = 0; i < 3; i++)
 		snprintf(app->config.ssd[i].name, HR_NAME_MAX, "s%u", i);
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < ROWS(row); i++) {
 		struct hr_config_pipeline *p = &app->config.pipeline[i];
 
 		app->run[i].config = p;
@@ -72,7 +71,7 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 	static const struct {
 		uint32_t run;
 		unsigned left, warnings;
-	} row[] = { { 0, 8, 2 }, { 1, 9, 1 }, { 2, 11, 0 }, { 3, 7, 0 } };
+	} row[] = { { 0, 8, 3 }, { 1, 25, 1 }, { 2, 27, 0 }, { 3, 23, 0 }, { 4, 15, 0 } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		const unsigned before = fake_log_count_of(HR_LOG_WARN);
@@ -85,7 +84,7 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 		cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - before, row[i].warnings);
 		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "it broke");
 		cr_expect_str_eq(app->error.text, "");
-		for (uint32_t k = 0; k < 4; k++) {
+		for (uint32_t k = 0; k < 5; k++) {
 			const bool out = !(row[i].left >> k & 1);
 
 			cr_expect_eq(app->run[k].outcome, out ? HR_RUN_FAILED : HR_RUN_WAITING);
@@ -93,6 +92,10 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 			cr_expect_str_eq(app->run[k].cause.text, out ? "it broke" : "");
 		}
 	}
+	cr_expect(app->run[5].selected);
+	end();
+	begin();
+	hr_refuse_run(app, 1, -EIO);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "pipeline 'c' does not run: it reads the sink of pipeline 'b'");
 }
@@ -114,6 +117,15 @@ Test(refuse, without_a_pipeline_the_first_cause_is_the_error)
 	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
 }
 
+Test(refuse, any_pipeline_counts_that_the_configuration_has)
+{
+	for (uint32_t only = 0; only < 6; only++) {
+		for (uint32_t i = 0; i < 6; i++)
+			app->run[i].selected = i == only;
+		cr_expect_eq(hr_any_selected(app), only < 5, "%u", only);
+	}
+}
+
 Test(refuse, an_error_without_a_text_gets_its_name)
 {
 	hr_refuse_run(app, 3, -EIO);
@@ -126,7 +138,7 @@ Test(refuse, an_error_without_a_text_gets_its_name)
 
 Test(refuse, an_ssd_takes_the_pipelines_that_use_it)
 {
-	static const unsigned left[] = { 8, 9, 7 };
+	static const unsigned left[] = { 8, 25, 23 };
 
 	for (uint32_t d = 0; d < ROWS(left); d++) {
 		end();
