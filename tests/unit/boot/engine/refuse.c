@@ -16,8 +16,11 @@
 
 static struct hr_appliance *app;
 
-/* a: ssd 0 object in -> ssd 0 object x; b: x -> ssd 1 object y; c: y -> ssd 1 object z; d: ssd 2 in; e: x.
- * Behind the last one is a run that no call may look at. */
+/*
+ * a: object in of ssd 0 -> x of ssd 0; b: x -> y of ssd 1; c: y -> z of ssd 1; d: in of ssd 2;
+ * e: x of ssd 0.
+ * Behind the last one is a run that no call may look at.
+ */
 static void begin(void)
 {
 	static const struct {

@@ -466,7 +466,7 @@ Test(shape, a_limit_of_blocks_is_divided)
 	}
 }
 
-/* A pipeline whose tiles go to, or come from, a process on this machine leaves it most of the gpu. */
+/* A process on this machine that takes or fills tiles gets most of the gpu. */
 Test(shape, processes_on_the_same_gpu_get_their_part)
 {
 	static const struct {
@@ -493,7 +493,7 @@ Test(shape, processes_on_the_same_gpu_get_their_part)
 	}
 }
 
-/* A feed is copied for a user operator, unless another appliance sends it or the configuration says. */
+/* A feed is copied for a user operator, but not from another appliance. */
 Test(shape, a_feed_is_copied_for_operators_of_users)
 {
 	struct hr_operator own = *hr_op_find("crc32c");

@@ -99,6 +99,7 @@ Test(shards, a_prefix_of_the_sink_counts_from_its_begin)
 
 Test(shards, a_sink_is_a_shard_in_rows_of_its_output)
 {
+	struct hr_operator thirds = *hr_op_find("cast_f32_bf16");
 	struct hr_store_shard shard;
 
 	run->parts = 3;
@@ -115,6 +116,10 @@ Test(shards, a_sink_is_a_shard_in_rows_of_its_output)
 	hr_run_sink_shard(run, &shard);
 	cr_expect_eq(shard.row_bytes, 1);
 	cr_expect_eq(shard.rows, 18532);
+	thirds.out_den = 3; /* no whole bytes: a row is a byte */
+	pipeline->op = &thirds;
+	hr_run_sink_shard(run, &shard);
+	cr_expect_eq(shard.row_bytes, 1);
 }
 
 Test(shards, a_source_is_its_object_or_a_part_of_a_data_set)
@@ -122,6 +127,7 @@ Test(shards, a_source_is_its_object_or_a_part_of_a_data_set)
 	struct hr_store_object object = { .bytes = 1000, .flags = 0 };
 	const struct hr_run_source *source = &run->source[0];
 
+	memset(&run->source[0], 7, sizeof *source);
 	hr_run_take_object(run, 0, &object);
 	cr_expect_not(source->is_shard);
 	cr_expect_eq(source->at, 0);

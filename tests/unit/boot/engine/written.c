@@ -189,6 +189,57 @@ Test(written, errors_of_the_store_name_object_ssd_and_line)
 	pipeline->object[0].bytes = run->object[0].bytes = UNIT;
 	cr_expect_eq(hr_written_make(app, run, store), -EIO);
 	cr_expect_not(strstr(app->error.text, "incomplete object"), "%s", app->error.text);
+	hr_error_clear(&app->error);
+	f.disk.fail_at = 0;
+	pipeline->object[0].object[0] = '\0';
+	cr_expect_eq(hr_written_make(app, run, store), -EINVAL);
+	cr_expect_str_eq(app->error.text, "f:5: object '' of 4096 bytes cannot be created on ssd "
+					  "'a': the name or the size is invalid");
+	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
+	cr_expect_not(run->object[0].made);
+}
+
+Test(written, a_checksum_that_stays_is_an_error)
+{
+	run->object[1].id = put("old", UNIT, 0, true);
+	hr_store_find(store[0], "old")->flags |= HR_OBJECT_HAS_CRC;
+	pipeline->object[1].writes = true;
+	pipeline->object[0].writes = false;
+	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
+	f.disk.fail_status = 0x281;
+	cr_expect_eq(hr_written_make(app, run, store), 0x281);
+	cr_expect(strstr(app->error.text, "f:6: the checksum of object 'old' on ssd 'a' cannot be "
+					  "removed: ") == app->error.text,
+		  "%s", app->error.text);
+	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
+}
+
+/* Two new objects, and an entry behind them that is none. */
+Test(written, each_object_counts)
+{
+	pipeline->object[1] = pipeline->object[0];
+	strcpy(pipeline->object[1].object, "second");
+	run->object[1] = run->object[0];
+	run->object[2] = (struct hr_run_object){ .made = true, .id = 99 };
+	cr_assert_eq(hr_written_make(app, run, store), 0);
+	cr_expect(run->object[0].made && run->object[1].made);
+	cr_expect_eq(hr_written_zero(app, run), 0);
+	cr_expect_eq(hr_written_finish(app, run, test_error()), 0);
+	cr_expect(!run->object[0].made && !run->object[1].made && run->object[2].made);
+	cr_expect_not_null(hr_store_find(store[0], "new"));
+	cr_expect_not_null(hr_store_find(store[0], "second"));
+	run->object[0].id = run->object[1].id = 0;
+	cr_assert_eq(hr_written_make(app, run, store), 0);
+	cr_expect_eq(run->outcome, HR_RUN_COMPLETE);
+	cr_expect_eq(run->object[0].id, hr_store_find(store[0], "new")->id);
+	cr_expect_eq(run->object[1].id, hr_store_find(store[0], "second")->id);
+	pipeline->object[0].replace = true;
+	run->outcome = HR_RUN_WAITING;
+	cr_assert_eq(hr_written_make(app, run, store), 0);
+	hr_written_remove(app, run);
+	cr_expect_null(hr_store_find_pending(store[0], "new"));
+	cr_expect_null(hr_store_find_pending(store[0], "second"));
+	cr_expect(run->object[2].made);
 }
 
 /* Every byte of a new object, and no other byte of the disk. */
@@ -216,6 +267,27 @@ Test(written, a_new_object_is_filled_with_zeros)
 		}
 		cr_expect_eq(dirty, 0, "%llu bytes: %llu wrong", (unsigned long long)bytes[i],
 			     (unsigned long long)dirty);
+	}
+}
+
+/* Memory that the process has used before is no reason for other bytes. */
+Test(written, zeros_do_not_depend_on_old_memory)
+{
+	const struct hr_store_object *object;
+
+	cr_assert_eq(hr_written_make(app, run, store), 0);
+	object = hr_store_find_pending(store[0], "new");
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t *used = aligned_alloc(HR_PAGE, 8u << 20);
+
+		cr_assert_not_null(used);
+		memset(used, 0xff, 8u << 20);
+		cr_expect_eq(used[i], 0xff);
+		free(used);
+		memset(f.disk.seen + object->offset, 0xff, UNIT);
+		cr_expect_eq(hr_written_zero(app, run), 0);
+		for (uint64_t at = 0; at < UNIT; at++)
+			cr_assert_eq(f.disk.seen[object->offset + at], 0);
 	}
 }
 
@@ -442,6 +514,37 @@ Test(written, old_incomplete_objects_are_collected)
 	cr_expect_eq(hr_pending_collect(app), 0);
 	cr_expect(strstr(fake_log_last(), "ssd 'a': 2 incomplete objects of "), "%s",
 		  fake_log_last());
+}
+
+/* The second ssd and the second pipeline count; what lies behind the last ones does not. */
+Test(written, each_ssd_and_each_pipeline_counts)
+{
+	const unsigned before = fake_log_count();
+
+	app->ssd[1] = app->ssd[0];
+	app->ssd[0].has_store = false;
+	app->ssd[2].has_store = true;
+	store[0] = &app->ssd[1].store;
+	app->config.ssds = app->config.pipelines = 2;
+	app->config.pipeline[1] = *pipeline;
+	app->config.pipeline[1].object[0].ssd = 1;
+	app->config.pipeline[2] = app->config.pipeline[1];
+	strcpy(app->config.pipeline[2].object[0].object, "lost");
+	pipeline->objects = 0;
+	put("new", UNIT, 1, false);
+	put("lost", UNIT, 1, false);
+	app->collect_ns = 1;
+	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
+	f.disk.fail_status = 0x281;
+	cr_expect_eq(hr_pending_collect(app), 0x281);
+	cr_expect_eq(fake_log_count(), before);
+	f.disk.fail_at = 0;
+	cr_expect_eq(hr_pending_collect(app), 0);
+	cr_expect_not_null(hr_store_find_pending(store[0], "new"));
+	cr_expect_null(hr_store_find_pending(store[0], "lost"));
+	cr_expect_eq(fake_log_count(), before + 1);
+	cr_expect_eq(hr_pending_collect(app), 0);
+	cr_expect_eq(fake_log_count(), before + 1, "nothing was removed");
 }
 
 Test(written, an_age_is_compared_with_the_clock)

@@ -46,95 +46,86 @@ static int parse(const char *text)
 }
 
 /* The fields that a row does not set are 0, but for `last`. */
+static const struct {
+	const char *text;
+	struct soft_fault want;
+} rule[] = {
+	{ "on read: drop", { .kind = FAULT_DROP, .on = FAULT_ON_READ } },
+	{ "on write:drop", { .kind = FAULT_DROP, .on = FAULT_ON_WRITE } },
+	{ "on flush :drop # a comment: more", { .kind = FAULT_DROP, .on = FAULT_ON_FLUSH } },
+	{ "\ton  admin\t:  drop\r", { .kind = FAULT_DROP, .on = FAULT_ON_ADMIN } },
+	{ "on any: drop", { .kind = FAULT_DROP, .on = ANY } },
+	{ "on any opcode 0: drop", { .kind = FAULT_DROP, .on = ANY, .opcode = 0, .seed = 1 } },
+	{ "on any opcode 0xff: drop", { .kind = FAULT_DROP, .on = ANY, .opcode = 0xff } },
+	{ "on any opcode 255: drop", { .kind = FAULT_DROP, .on = ANY, .opcode = 0xff } },
+	{ "on read lba 7: drop",
+	  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 7, .last = 7 } },
+	{ "on read lba 7-7: drop",
+	  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 7, .last = 7 } },
+	{ "on read lba 0x10-18446744073709551615: drop",
+	  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 16, .last = UINT64_MAX } },
+	{ "on read nth 0x12 count 3: drop",
+	  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .nth = 18, .times = 3 } },
+	{ "on read count 18446744073709551615: drop",
+	  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .times = UINT64_MAX } },
+	{ "on read: status 1", { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 1 } },
+	{ "on read: status 0x7ff dnr",
+	  { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 0x7ff, .dnr = true } },
+	{ "on read: status 0x281 crd 3",
+	  { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 0x281, .crd = 3 } },
+	{ "on read: status 0x281 crd 1 dnr",
+	  { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 0x281, .crd = 1, .dnr = true } },
+	{ "on read: delay 1us", { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 1000 } },
+	{ "on read: delay 5ms", { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 5 * MS } },
+	{ "on read: delay 3600s",
+	  { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 3600 * 1000 * MS } },
+	{ "on read: duplicate", { .kind = FAULT_DUPLICATE, .on = FAULT_ON_READ } },
+	{ "on read: reorder", { .kind = FAULT_REORDER, .on = FAULT_ON_READ } },
+	{ "on read: wrong-cid 0xffff",
+	  { .kind = FAULT_CID, .on = FAULT_ON_READ, .value = 0xffff } },
+	{ "on read: bad-sqhd 0", { .kind = FAULT_SQHD, .on = FAULT_ON_READ, .value = 0 } },
+	{ "on read: bad-sqhd 65535", { .kind = FAULT_SQHD, .on = FAULT_ON_READ, .value = 0xffff } },
+	{ "on read: warn 0x1f", { .kind = FAULT_WARN, .on = FAULT_ON_READ, .value = 0x1f } },
+	{ "on read: protect", { .kind = FAULT_PROTECT, .on = FAULT_ON_READ } },
+	{ "on read: cfs", { .kind = FAULT_CFS, .on = FAULT_ON_READ } },
+	{ "on read: remove", { .kind = FAULT_REMOVE, .on = FAULT_ON_READ } },
+	{ "on read: powercut drop",
+	  { .kind = FAULT_CUT, .on = FAULT_ON_READ, .policy = HR_SOFT_CUT_DROP } },
+	{ "on read: powercut some",
+	  { .kind = FAULT_CUT, .on = FAULT_ON_READ, .policy = HR_SOFT_CUT_SOME } },
+	{ "on read: powercut torn seed 18446744073709551615",
+	  { .kind = FAULT_CUT,
+	    .on = FAULT_ON_READ,
+	    .policy = HR_SOFT_CUT_TORN,
+	    .seed = UINT64_MAX } },
+};
+
 Test(fault_rules, each_word_sets_its_field)
 {
-	static const struct {
-		const char *text;
-		struct soft_fault want;
-	} row[] = {
-		{ "on read: drop", { .kind = FAULT_DROP, .on = FAULT_ON_READ } },
-		{ "on write:drop", { .kind = FAULT_DROP, .on = FAULT_ON_WRITE } },
-		{ "on flush :drop # a comment: more",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_FLUSH } },
-		{ "\ton  admin\t:  drop\r", { .kind = FAULT_DROP, .on = FAULT_ON_ADMIN } },
-		{ "on any: drop", { .kind = FAULT_DROP, .on = ANY } },
-		{ "on any opcode 0: drop",
-		  { .kind = FAULT_DROP, .on = ANY, .opcode = 0, .seed = 1 } },
-		{ "on any opcode 0xff: drop", { .kind = FAULT_DROP, .on = ANY, .opcode = 0xff } },
-		{ "on any opcode 255: drop", { .kind = FAULT_DROP, .on = ANY, .opcode = 0xff } },
-		{ "on read lba 7: drop",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 7, .last = 7 } },
-		{ "on read lba 7-7: drop",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 7, .last = 7 } },
-		{ "on read lba 0x10-18446744073709551615: drop",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .first = 16, .last = UINT64_MAX } },
-		{ "on read nth 0x12 count 3: drop",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .nth = 18, .times = 3 } },
-		{ "on read count 18446744073709551615: drop",
-		  { .kind = FAULT_DROP, .on = FAULT_ON_READ, .times = UINT64_MAX } },
-		{ "on read: status 1", { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 1 } },
-		{ "on read: status 0x7ff dnr",
-		  { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 0x7ff, .dnr = true } },
-		{ "on read: status 0x281 crd 3",
-		  { .kind = FAULT_STATUS, .on = FAULT_ON_READ, .status = 0x281, .crd = 3 } },
-		{ "on read: status 0x281 crd 1 dnr",
-		  { .kind = FAULT_STATUS,
-		    .on = FAULT_ON_READ,
-		    .status = 0x281,
-		    .crd = 1,
-		    .dnr = true } },
-		{ "on read: delay 1us",
-		  { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 1000 } },
-		{ "on read: delay 5ms",
-		  { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 5 * MS } },
-		{ "on read: delay 3600s",
-		  { .kind = FAULT_DELAY, .on = FAULT_ON_READ, .delay_ns = 3600 * 1000 * MS } },
-		{ "on read: duplicate", { .kind = FAULT_DUPLICATE, .on = FAULT_ON_READ } },
-		{ "on read: reorder", { .kind = FAULT_REORDER, .on = FAULT_ON_READ } },
-		{ "on read: wrong-cid 0xffff",
-		  { .kind = FAULT_CID, .on = FAULT_ON_READ, .value = 0xffff } },
-		{ "on read: bad-sqhd 0", { .kind = FAULT_SQHD, .on = FAULT_ON_READ, .value = 0 } },
-		{ "on read: bad-sqhd 65535",
-		  { .kind = FAULT_SQHD, .on = FAULT_ON_READ, .value = 0xffff } },
-		{ "on read: warn 0x1f",
-		  { .kind = FAULT_WARN, .on = FAULT_ON_READ, .value = 0x1f } },
-		{ "on read: protect", { .kind = FAULT_PROTECT, .on = FAULT_ON_READ } },
-		{ "on read: cfs", { .kind = FAULT_CFS, .on = FAULT_ON_READ } },
-		{ "on read: remove", { .kind = FAULT_REMOVE, .on = FAULT_ON_READ } },
-		{ "on read: powercut drop",
-		  { .kind = FAULT_CUT, .on = FAULT_ON_READ, .policy = HR_SOFT_CUT_DROP } },
-		{ "on read: powercut some",
-		  { .kind = FAULT_CUT, .on = FAULT_ON_READ, .policy = HR_SOFT_CUT_SOME } },
-		{ "on read: powercut torn seed 18446744073709551615",
-		  { .kind = FAULT_CUT,
-		    .on = FAULT_ON_READ,
-		    .policy = HR_SOFT_CUT_TORN,
-		    .seed = UINT64_MAX } },
-	};
+	for (size_t i = 0; i < ROWS(rule); i++) {
+		const struct soft_fault *got = &soft->fault[0], *want = &rule[i].want;
+		const bool opcode = strstr(rule[i].text, "opcode"),
+			   lba = strstr(rule[i].text, "lba");
 
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const struct soft_fault *got = &soft->fault[0], *want = &row[i].want;
-		const bool opcode = strstr(row[i].text, "opcode"), lba = strstr(row[i].text, "lba");
-
-		cr_assert_eq(parse(row[i].text), 0, "%s: %s", row[i].text, test_error_text());
-		cr_expect_eq(soft->faults, 1, "%s", row[i].text);
-		cr_expect_eq(got->kind, want->kind, "%s", row[i].text);
-		cr_expect_eq(got->on, want->on, "%s", row[i].text);
+		cr_assert_eq(parse(rule[i].text), 0, "%s: %s", rule[i].text, test_error_text());
+		cr_expect_eq(soft->faults, 1, "%s", rule[i].text);
+		cr_expect_eq(got->kind, want->kind, "%s", rule[i].text);
+		cr_expect_eq(got->on, want->on, "%s", rule[i].text);
 		cr_expect_eq(got->opcode, opcode ? want->opcode : SOFT_ANY_OPCODE, "%s",
-			     row[i].text);
-		cr_expect_eq(got->first, want->first, "%s", row[i].text);
-		cr_expect_eq(got->last, lba ? want->last : UINT64_MAX, "%s", row[i].text);
-		cr_expect_eq(got->nth, want->nth ? want->nth : 1, "%s", row[i].text);
-		cr_expect_eq(got->times, want->times ? want->times : 1, "%s", row[i].text);
-		cr_expect_eq(got->seen, 0, "%s", row[i].text);
-		cr_expect_eq(got->delay_ns, want->delay_ns, "%s", row[i].text);
-		cr_expect_eq(got->status, want->status, "%s", row[i].text);
-		cr_expect_eq(got->value, want->value, "%s", row[i].text);
-		cr_expect_eq(got->dnr, want->dnr, "%s", row[i].text);
-		cr_expect_eq(got->crd, want->crd, "%s", row[i].text);
-		cr_expect_eq(got->policy, want->policy, "%s", row[i].text);
+			     rule[i].text);
+		cr_expect_eq(got->first, want->first, "%s", rule[i].text);
+		cr_expect_eq(got->last, lba ? want->last : UINT64_MAX, "%s", rule[i].text);
+		cr_expect_eq(got->nth, want->nth ? want->nth : 1, "%s", rule[i].text);
+		cr_expect_eq(got->times, want->times ? want->times : 1, "%s", rule[i].text);
+		cr_expect_eq(got->seen, 0, "%s", rule[i].text);
+		cr_expect_eq(got->delay_ns, want->delay_ns, "%s", rule[i].text);
+		cr_expect_eq(got->status, want->status, "%s", rule[i].text);
+		cr_expect_eq(got->value, want->value, "%s", rule[i].text);
+		cr_expect_eq(got->dnr, want->dnr, "%s", rule[i].text);
+		cr_expect_eq(got->crd, want->crd, "%s", rule[i].text);
+		cr_expect_eq(got->policy, want->policy, "%s", rule[i].text);
 		if (got->kind == FAULT_CUT)
-			cr_expect_eq(got->seed, want->seed, "%s", row[i].text);
+			cr_expect_eq(got->seed, want->seed, "%s", rule[i].text);
 	}
 }
 
