@@ -338,13 +338,17 @@ $(eval $(call op_rules,$(B)/tests/gpu/liar,tests/op/liar.c,$(op_headers)))
 $(B)/tests/gpu/headrace: $(B)/headrace
 	$(Q)mkdir -p $(@D) && cp $< $@
 
+$(B)/tests/gpu/libibverbs.so.1: $(fake_verbs)
+	$(Q)mkdir -p $(@D) && cp $< $@
+
 # Cost of a cache hit; a program of its own, with CUDA's runtime library.
 cache_hits := $(B)/tests/gpu/cache-hits
 $(cache_hits): tests/gpu/cache_hits.cu $(wildcard cache/*.h) nvme/worker_cuda.h Makefile
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -I. $(gencode) -cudart static -o $@ $<
 
-gpu-tests: $(if $(cuda_h),$(gpu_tests) $(B)/tests/gpu/headrace $(gpu_test_ops:%=%.op) $(cache_hits))
+gpu-tests: $(if $(cuda_h),$(gpu_tests) $(addprefix $(B)/tests/gpu/,headrace libibverbs.so.1) \
+	$(gpu_test_ops:%=%.op) $(cache_hits))
 	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
 
 check-gpu: gpu-tests

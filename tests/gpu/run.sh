@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests on the GPU of this machine: the headrace program (headrace.sh); all of gpu-tests; pipelines a
-# second time with large blocks that copy their tiles; and small parts under compute-sanitizer, if it
+# Tests on the GPU of this machine: the headrace program (headrace.sh); streams between two of it
+# (remote.sh); all of gpu-tests; pipelines a second time with large blocks that copy their tiles; and small parts under compute-sanitizer, if it
 # is installed.
 # Usage: tests/gpu/run.sh [PROGRAM]   (build/tests/gpu/gpu-tests, with its other files beside it)
 # The last line counts parts: "N passed, M failed[, K not run]".
@@ -39,21 +39,22 @@ sanitized() {
         "$program" --filter "$2"
 }
 
-# program_parts: the parts of headrace.sh, which counts them in its last line
-program_parts() {
-    timeout -k 5 300 "$(dirname "$0")/headrace.sh" "$(dirname "$program")" | tee "$log" | sed '$d'
+# script_parts SCRIPT: its parts, which it counts in its last line
+script_parts() {
+    timeout -k 5 300 "$(dirname "$0")/$1" "$(dirname "$program")" | tee "$log" | sed '$d'
     if [[ $(tail -n 1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ not\ run)?$ ]]; then
         passed=$((passed + BASH_REMATCH[1]))
         failed=$((failed + BASH_REMATCH[2]))
         skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
     else
         failed=$((failed + 1))
-        echo "FAIL headrace.sh did not come to its end"
+        echo "FAIL $1 did not come to its end"
     fi
 }
 
 [ -x "$program" ] || { echo "run.sh: no program $program: make gpu-tests" >&2; exit 2; }
-program_parts
+script_parts headrace.sh
+script_parts remote.sh
 for suite in memory launch side_by_side words life queue queue_order bench pipeline pipeline_faults; do
     part 120 "$suite" "$program" --filter "$suite/*"
 done
