@@ -115,5 +115,6 @@ HR_WORKER_SLOW int hr_workers_sync(struct hr_objects *objects);
 #include "cache/objects_copy.h"
 #include "cache/objects_element.h"
 #include "cache/objects_hold.h"
+#include "cache/objects_ranks.h"
 
 #endif

@@ -41,7 +41,8 @@
  * first group is the same in all lanes. */
 struct hr_objects {
 	const struct hr_page_cache *cache;
-	uint32_t worker, workers; /* this compute worker, of all on all gpus */
+	uint32_t worker, workers; /* this compute worker, of all on all gpus of this rank */
+	uint32_t rank, ranks;	  /* this rank, of all; alone: 0 of 1 (cache/objects_ranks.h) */
 	uint8_t *scratch;	  /* memory of the run, zeroed, shared by all workers; or NULL */
 	uint64_t scratch_bytes;
 	int32_t error;	       /* the first error, negative; 0: none */

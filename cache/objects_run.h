@@ -19,6 +19,8 @@ HR_WORKER void hr_objects_begin(struct hr_objects *objects, const struct hr_page
 	objects->seat = worker;
 	objects->worker = worker + (cache->peers ? cache->peers->self * cache->computers : 0);
 	objects->workers = cache->computers * (cache->peers ? cache->peers->gpus : 1);
+	objects->rank = cache->rank;
+	objects->ranks = cache->ranks ? cache->ranks : 1;
 	objects->scratch = scratch;
 	objects->scratch_bytes = scratch_bytes;
 	objects->error_object = HR_NO_PAGE;

@@ -50,6 +50,10 @@ struct hr_object {
 	uint32_t pages;
 	uint32_t index; /* in hr_page_cache.object and .extent */
 	uint32_t writable;
+	/* 1: the data are the bytes from `at` on of a data set of all_bytes, which ranks divide; 0:
+	 * they are the whole data set, and the two numbers are 0. */
+	uint32_t divided;
+	uint64_t at, all_bytes;
 };
 
 /*
@@ -146,7 +150,9 @@ struct hr_page_cache {
 	uint32_t objects;
 	struct hr_object object[HR_OBJECTS_MAX];
 	struct hr_extent extent[HR_OBJECTS_MAX]; /* for I/O workers and for messages */
-	uint32_t computers, io_workers;		 /* workers of each kind */
+	uint32_t rank,
+		ranks; /* this process, of those that divide the run; ranks 0: it runs alone */
+	uint32_t computers, io_workers; /* workers of each kind */
 	uint64_t
 		timeout_ns; /* an owner that finds no frame for a request for so long ends the run */
 	struct hr_page_set *set;	/* [hr_page_sets()] */

@@ -130,6 +130,16 @@ static bool check_sizes(const struct hr_config_pipeline *pipeline, const struct 
 			return false;
 		}
 	}
+	for (uint32_t k = 0; k < pipeline->objects; k++) {
+		const uint32_t row = hr_op_row_bytes(op, pipeline->op_args, k);
+
+		if (op->object[k].columns && (row < 1 || row > HR_TILE_MAX)) {
+			hr_group_mistake(group, "operator",
+					 "%s has rows of %u bytes in object '%s', expected 1 to %u",
+					 op->name, row, op->object[k].name, HR_TILE_MAX);
+			return false;
+		}
+	}
 	if (state > HR_OP_STATE_MAX || state % sizeof(uint64_t)) {
 		hr_group_mistake(
 			group, "operator",

@@ -46,8 +46,9 @@ struct hr_op_all {
 	uint32_t record_bytes;
 	const uint8_t *records; /* [tiles] */
 	void *result;		/* HR_OP_RESULT_MAX bytes, zeroed */
-	/* Of an access operator: as run() left it (finish() only), and the lengths of its objects;
-	 * an optional object that the configuration leaves out has 0. */
+	/* Of an access operator: as run() left it (finish() only; NULL with several ranks), and the
+	 * lengths of its objects, of the whole data set when ranks divide it; an optional object that
+	 * the configuration leaves out has 0. */
 	uint8_t *scratch;
 	uint64_t object_bytes[HR_OBJECTS_MAX];
 };
@@ -59,6 +60,13 @@ struct hr_op_object {
 	const char *help; /* contents: a phrase */
 	bool writes;	  /* the operator writes it; false: it only reads it */
 	bool optional;
+	/*
+	 * With several ranks: 0: every rank has the whole object, so the operator only reads it. Else
+	 * ranks may divide it by rows of row_bytes(). Objects with the same number are columns of one
+	 * table: a rank has the same rows of all that are divided. In one run only objects of one
+	 * number are divided.
+	 */
+	uint32_t columns;
 };
 
 /* One argument from the configuration file. */
@@ -154,7 +162,8 @@ struct hr_operator {
 		     void (*complain)(void *to, unsigned line, const char *text), void *to);
 	/*
 	 * Bytes of one row in a source, up to HR_TILE_MAX; NULL: 1. All sources hold the same
-	 * number of rows, and a tile is a whole number of rows.
+	 * number of rows, and a tile is a whole number of rows. Of an access operator: in an
+	 * object with `columns`.
 	 */
 	uint32_t (*row_bytes)(const void *args, uint32_t source);
 	/* Bytes of the state of one worker, up to HR_OP_STATE_MAX, a multiple of 8; NULL: 0. */
@@ -183,6 +192,12 @@ struct hr_operator {
 	 * objects only. A run with scratch_bytes uses one gpu.
 	 */
 	bool several_gpus;
+	/*
+	 * The access operator can run on several ranks: each of them does the items that
+	 * cache/objects_ranks.h gives it, and finish() has the result of all from the states of all,
+	 * without scratch. False: a run on ranks is refused.
+	 */
+	bool several_ranks;
 	/*
 	 * Report the result, value by value, after finish(), from arguments, result and records
 	 * (states may be NULL). NULL: the operator reports nothing. With report(), an interrupted

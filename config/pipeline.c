@@ -198,8 +198,8 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 /* The keys that only pipelines with operators of the other shape have. */
 static bool check_keys(const struct hr_group *group, const struct hr_operator *op)
 {
-	static const char *const stream[] = { "source", "sink",	  "tile",  "slots", "blocks",
-					      "bounce", "verify", "shard", NULL };
+	static const char *const stream[] = { "source", "sink",	  "tile",   "slots",
+					      "blocks", "bounce", "verify", NULL };
 	static const char *const access[] = {
 		"objects", "cache", "io", "compute", "threads", NULL
 	};
@@ -327,9 +327,19 @@ static bool check_gpus(const struct hr_group *group, const struct hr_config_pipe
 /* Consumers of a tap, and the producer of a feed, have the tiles of one process. */
 static bool check_shard(const struct hr_group *group, const struct hr_config_pipeline *pipeline)
 {
+	const struct hr_operator *op = pipeline->op;
+
 	if (pipeline->shard == HR_SHARD_NONE)
 		return true;
-	if (pipeline->tap.name[0])
+	if (op && hr_op_accesses(op) && !op->several_ranks)
+		hr_group_mistake(
+			group, "shard",
+			"operator %s does not divide its work over ranks, expected no shard",
+			op->name);
+	else if (op && hr_op_accesses(op) && pipeline->shard == HR_SHARD_TILES)
+		hr_group_mistake(group, "shard", "operator %s has no tiles, expected \"objects\"",
+				 op->name);
+	else if (pipeline->tap.name[0])
 		hr_group_mistake(group, "shard", "is not possible with a %s, expected an object",
 				 pipeline->to.address[0] ? "remote sink" : "tap");
 	else if (pipeline->feed.name[0])

@@ -35,12 +35,15 @@ static void print_objects(const struct hr_operator *op)
 	for (uint32_t i = 0; i < op->objects; i++) {
 		const struct hr_op_object *object = &op->object[i];
 
-		printf("  object %s (%s%s): %s\n", object->name,
+		printf("  object %s (%s%s%s): %s\n", object->name,
 		       object->writes ? "read and written" : "read",
-		       object->optional ? ", optional" : "", object->help);
+		       object->optional ? ", optional" : "",
+		       object->columns ? ", ranks may divide it" : "", object->help);
 	}
 	if (op->several_gpus)
 		printf("  runs on one gpu, or on several\n");
+	if (op->several_ranks)
+		printf("  runs on one rank, or on several\n");
 }
 
 static void print_operators(const struct hr_config *config)
@@ -72,6 +75,7 @@ static void objects_json(struct hr_json *out, const struct hr_operator *op)
 		hr_json_string(out, "help", object->help);
 		hr_json_bool(out, "written", object->writes);
 		hr_json_bool(out, "optional", object->optional);
+		hr_json_u64(out, "columns", object->columns);
 		hr_json_close(out);
 	}
 	hr_json_close(out);
@@ -86,6 +90,7 @@ static void operator_json(struct hr_json *out, const struct hr_operator *op, con
 	if (hr_op_accesses(op)) {
 		objects_json(out, op);
 		hr_json_bool(out, "several_gpus", op->several_gpus);
+		hr_json_bool(out, "several_ranks", op->several_ranks);
 	} else {
 		hr_json_u64(out, "sources_min", hr_op_sources_min(op));
 		hr_json_u64(out, "sources_max", hr_op_sources_max(op));

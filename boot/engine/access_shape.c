@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/stage_queues.h"
 #include "boot/engine/watch.h"
@@ -245,7 +246,11 @@ static uint64_t number_pages(const struct hr_run *run, struct hr_page_cache *cac
 						       .first_page = (uint32_t)next,
 						       .pages = (uint32_t)pages,
 						       .index = i,
-						       .writable = run->config->object[i].writes };
+						       .writable = run->config->object[i].writes,
+						       .divided = run->object[i].is_shard,
+						       .at = hr_run_object_at(&run->object[i]) };
+		cache->object[i].all_bytes =
+			run->object[i].is_shard ? hr_run_object_all(&run->object[i]) : 0;
 		if (__builtin_add_overflow(next, (pages + group - 1) / group * group, &next) ||
 		    next > HR_PAGES_MAX)
 			return UINT64_MAX;
@@ -429,6 +434,8 @@ static void describe(const struct hr_run *run, struct hr_access *a)
 	a->warps = run->workers[HR_ROLE_IO];
 	a->cache.computers = hr_access_computers(a);
 	a->cache.io_workers = hr_access_io_workers(a);
+	a->cache.rank = run->part;
+	a->cache.ranks = run->parts;
 	a->ssds = run->ssds;
 	for (uint32_t i = 0; i < run->config->objects; i++)
 		a->queue_of[i] = run->object[i].queue;
@@ -441,7 +448,7 @@ static int describe_operator(struct hr_appliance *app, const struct hr_run *run,
 	uint64_t bytes[HR_OBJECTS_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < p->objects; i++)
-		bytes[i] = run->object[i].bytes;
+		bytes[i] = hr_run_object_all(&run->object[i]);
 	a->state_bytes = hr_op_state_bytes(p->op, p->op_args);
 	a->scratch_bytes = p->op->scratch_bytes ? p->op->scratch_bytes(p->op_args, bytes) : 0;
 	if (a->scratch_bytes && hr_run_gpus(run) > 1)

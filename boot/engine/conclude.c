@@ -248,7 +248,8 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 	return err;
 }
 
-/* All tiles of this part are done. Its sink stays incomplete until those of all parts are done. */
+/* All work of this part is done. Its sink or new objects stay incomplete until those of all parts are
+ * done. */
 static int conclude_part(struct hr_appliance *app, struct hr_run *run)
 {
 	const int err = run->config->has_sink ? hr_run_checkpoint(app, run, &run->cause) : 0;
@@ -261,9 +262,12 @@ static int conclude_part(struct hr_appliance *app, struct hr_run *run)
 
 int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run)
 {
-	const int err =
-		run->outcome == HR_RUN_DONE && run->config->has_sink ? finish_sink(app, run) : 0;
+	int err = 0;
 
+	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
+		err = finish_sink(app, run);
+	else if (run->outcome == HR_RUN_DONE)
+		err = hr_written_finish(app, run, &run->cause);
 	if (!err)
 		return 0;
 	run->outcome = HR_RUN_FAILED;
@@ -287,7 +291,7 @@ static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
 
 	if (err)
 		return conclude_wrong(app, run, err);
-	if (run->parts && !run->config->objects)
+	if (run->parts)
 		return conclude_part(app, run);
 	err = run->config->has_sink ? finish_sink(app, run)
 				    : hr_written_finish(app, run, &run->cause);

@@ -35,9 +35,9 @@ int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct h
 
 /*
  * A part of a divided run has ended with its sink durable and still incomplete, because sources without
- * shards are verified over the tiles of all parts. Finish the sink: 0, or the error of the store,
- * logged, with which the run has failed. Or remove the sink, when a source differs from the stored
- * data: the run has failed with err, which is returned.
+ * shards are verified over the tiles of all parts. Finish the sink, or the new objects: 0, or the error
+ * of the store, logged, with which the run has failed. Or remove the sink, when a source differs from
+ * the stored data: the run has failed with err, which is returned.
  */
 int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run);
 int hr_run_drop_part(struct hr_appliance *app, struct hr_run *run, int err);

@@ -65,7 +65,11 @@ struct hr_run_object {
 	bool used;   /* false: the configuration leaves out an optional object */
 	uint64_t id; /* 0 while it is not created */
 	uint64_t bytes;
-	int from;	/* index of the run that writes it before this run, or -1 */
+	int from; /* index of the run that writes it before this run, or -1 */
+	/* With is_shard the object has `bytes` of a data set, from row shard.first_row on. shard.set of
+	 * a new object is that of its run. */
+	bool is_shard;
+	struct hr_store_shard shard;
 	uint32_t queue; /* index in hr_run.ssd */
 	bool made;	/* created by this bring-up, and not yet finished */
 	enum hr_sink_plan plan;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "boot/engine/written.h"
 #include "config/check.h"
 #include "config/uses.h"
 
@@ -76,16 +77,13 @@ void hr_run_take_object(struct hr_run *run, uint32_t s, const struct hr_store_ob
 	     object->bytes);
 }
 
-void hr_run_take_sink(struct hr_run *run, uint32_t s, const struct hr_run *maker)
+void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker)
 {
+	const struct hr_config_object *wanted = &run->config->source[s];
 	struct hr_store_shard shard;
+	const bool divided = hr_run_made_shard(maker, wanted, &shard);
 
-	if (!hr_run_is_divided(maker)) {
-		take(&run->source[s], NULL, maker->sink_bytes);
-		return;
-	}
-	hr_run_sink_shard(maker, &shard);
-	take(&run->source[s], &shard, hr_run_sink_held(maker));
+	take(&run->source[s], divided ? &shard : NULL, hr_run_made_bytes(maker, wanted));
 }
 
 int hr_shard_refuse(struct hr_appliance *app, const struct hr_config_object *object,

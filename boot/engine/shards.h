@@ -30,8 +30,8 @@ uint64_t hr_run_sink_prefix(const struct hr_run *run, uint64_t tiles);
 /* Take place and length of source s from its object. */
 void hr_run_take_object(struct hr_run *run, uint32_t s, const struct hr_store_object *object);
 
-/* The same from the run that makes the object, a stream operator's. */
-void hr_run_take_sink(struct hr_run *run, uint32_t s, const struct hr_run *maker);
+/* The same from the run that makes the object. */
+void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker);
 
 /*
  * Refuse source s when its object is a shard, and the run is not divided. (When it is, the ranks check

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/shards.h"
@@ -87,9 +88,7 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 		return no_store(app, wanted->line, wanted->ssd);
 	source->from = find_writer(app, i, wanted);
 	if (maker >= 0) {
-		source->bytes = source->held = hr_run_made_bytes(&app->run[maker], wanted);
-		if (app->run[maker].config->has_sink)
-			hr_run_take_sink(run, s, &app->run[maker]);
+		hr_run_take_made(run, s, &app->run[maker]);
 		return hr_run_check_shard(app, run, s) ? -EINVAL
 						       : hr_checksums_want(app, run, s, NULL);
 	}
@@ -255,16 +254,14 @@ static int find_object(struct hr_appliance *app, uint32_t i, uint32_t k)
 		return 0;
 	to->from = find_writer(app, i, wanted);
 	if (maker >= 0) {
-		to->bytes = hr_run_made_bytes(&app->run[maker], wanted);
+		hr_run_object_take_made(to, &app->run[maker], wanted);
 		return 0;
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(app, wanted);
-	if (object->flags & HR_OBJECT_SHARD)
-		return hr_shard_refuse(app, wanted, &object->shard, object->bytes);
 	to->id = object->id;
-	to->bytes = object->bytes;
+	hr_run_object_take(to, object);
 	return 0;
 }
 
@@ -285,7 +282,7 @@ static void complain(void *to, unsigned object, const char *text)
 	hr_error_add(&c->app->error, HR_ERROR_USAGE, -EINVAL,
 		     "%s:%u: object '%s' on ssd '%s', %llu bytes, as '%s' of operator %s: %s",
 		     c->app->config.file, o->line, o->object, c->app->config.ssd[o->ssd].name,
-		     (unsigned long long)c->run->object[o - p->object].bytes,
+		     (unsigned long long)hr_run_object_all(&c->run->object[o - p->object]),
 		     p->op->object[o - p->object].name, p->op->name, text);
 }
 
@@ -298,7 +295,7 @@ static int check_lengths(struct hr_appliance *app, const struct hr_run *run)
 	int err;
 
 	for (uint32_t k = 0; k < p->objects; k++)
-		bytes[k] = run->object[k].bytes;
+		bytes[k] = hr_run_object_all(&run->object[k]);
 	err = p->op->check ? p->op->check(p->op_args, bytes, complain, &to) : 0;
 	if (err && !to.count)
 		complain(&to, 0, "the operator does not accept its length");
@@ -324,6 +321,8 @@ static int find_access(struct hr_appliance *app, uint32_t i)
 
 		err = err ? err : failed;
 	}
+	if (!err)
+		err = hr_access_divide(app, run);
 	if (err)
 		return err;
 	list_object_ssds(run);

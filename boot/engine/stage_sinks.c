@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/checksums.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/remote.h"
@@ -98,6 +99,12 @@ static uint64_t set_of_run(const struct hr_appliance *app, const struct hr_run *
 					    run->source[s].tile_bytes };
 
 		hash = hr_hash(hash, source, sizeof source);
+	}
+	for (uint32_t k = 0; k < p->objects; k++) {
+		const uint64_t object[] = { hr_run_object_set(app, run, k),
+					    hr_run_object_all(&run->object[k]) };
+
+		hash = hr_hash(hash, object, sizeof object);
 	}
 	return hash;
 }

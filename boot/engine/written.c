@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "boot/engine/pending.h"
+#include "boot/engine/shards.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stage_sinks.h"
 #include "config/log.h"
@@ -39,12 +40,26 @@ static uint32_t index_of(const struct hr_run *run, const struct hr_config_object
 
 uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
 {
-	return run->config->objects ? run->object[index_of(run, object)].bytes : run->sink_bytes;
+	if (run->config->objects)
+		return run->object[index_of(run, object)].bytes;
+	return hr_run_is_divided(run) ? hr_run_sink_held(run) : run->sink_bytes;
 }
 
 uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
 {
 	return run->config->objects ? run->object[index_of(run, object)].id : run->sink_id;
+}
+
+bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
+		       struct hr_store_shard *shard)
+{
+	if (!hr_run_is_divided(run))
+		return false;
+	if (run->config->objects)
+		*shard = run->object[index_of(run, object)].shard;
+	else
+		hr_run_sink_shard(run, shard);
+	return true;
 }
 
 /* ---- creation */
@@ -61,7 +76,7 @@ static bool is_complete(const struct hr_run *run, struct hr_store *const store[H
 	const struct hr_config_pipeline *p = run->config;
 	bool any = false;
 
-	for (uint32_t i = 0; i < p->objects; i++) {
+	for (uint32_t i = 0; !run->again && i < p->objects; i++) {
 		const struct hr_config_object *object = &p->object[i];
 
 		if (!run->object[i].used || !object->writes)
@@ -122,13 +137,15 @@ static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct
 	const struct hr_store_object *pending = hr_store_find_pending(store, object->object);
 	int err;
 
+	run->object[i].shard.set = run->set;
 	if (!object->replace && whole && !is_mine(run, i, whole))
 		return hr_written_refuse(app, object, false, "");
 	if (!object->replace && pending && !is_mine(run, i, pending))
 		return hr_written_refuse(app, object, true, "");
 	run->object[i].plan = whole || pending ? HR_SINK_REPLACE : HR_SINK_CREATE;
 	err = hr_written_create(app, object, store, run->object[i].bytes,
-				hr_sink_tag(run->fingerprint, false), whole || pending, NULL,
+				hr_sink_tag(run->fingerprint, false), whole || pending,
+				run->object[i].is_shard ? &run->object[i].shard : NULL,
 				&run->object[i].id);
 	run->object[i].made |= !err;
 	return err;
@@ -161,10 +178,12 @@ int hr_written_make(struct hr_appliance *app, struct hr_run *run,
 	if (is_complete(run, store)) {
 		run->outcome = HR_RUN_COMPLETE;
 		for (uint32_t i = 0; i < p->objects; i++)
-			if (p->object[i].bytes)
+			if (p->object[i].bytes) {
 				run->object[i].id =
 					hr_store_find(store[p->object[i].ssd], p->object[i].object)
 						->id;
+				run->object[i].plan = HR_SINK_COMPLETE;
+			}
 		return 0;
 	}
 	for (uint32_t i = 0; !err && i < p->objects; i++) {

@@ -11,9 +11,14 @@
 /* Index of the pipeline before pipeline i that creates the object; -1: none creates it. */
 int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object);
 
-/* Length and id of an object that this run creates, a sink or a new object. */
+/* Length and id of an object that this run creates, a sink or a new object. With ranks the length is
+ * that of the shard. */
 uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object);
 uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object);
+
+/* When that object is a shard: true, and *shard; its set is not known before the stage `sinks`. */
+bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
+		       struct hr_store_shard *shard);
 
 /* Refuse an object with the name of a sink or new object that is not of this run. why: "", or ": " and
  * a reason. Returns -EEXIST, in app->error with file and line. */

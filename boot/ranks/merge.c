@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/checksums.h"
 #include "boot/engine/conclude.h"
 #include "boot/engine/shards.h"
@@ -78,6 +79,11 @@ static void describe(const struct hr_appliance *app, struct hr_run *run, struct 
 	to->read_bytes = run->read_bytes;
 	to->duration_ns = run->ended_ns - run->started_ns;
 	describe_objects(app, run, to);
+	if (run->gpu[0].access) {
+		/* gpu 0 has the states of all gpus */
+		to->workers = (uint64_t)hr_run_gpus(run) * hr_access_computers(&run->gpu[0].cpu);
+		to->state_bytes = run->gpu[0].cpu.state_bytes;
+	}
 	if (!run->pipe)
 		return;
 	to->workers = hr_run_workers(run, HR_ROLE_COMPUTE);
@@ -209,6 +215,8 @@ static bool reduces(const struct merge *m)
 static int collect_states(struct merge *m, struct hr_error *e)
 {
 	struct hr_backend *b = &m->app->backend[m->run->config->gpu];
+	const uint8_t *states =
+		m->run->pipe ? m->run->pipe->op_states : m->run->gpu[0].access->op_states;
 	const uint64_t bytes = m->mine.workers * m->mine.state_bytes;
 	uint8_t *copy = bytes ? malloc(bytes) : NULL;
 	int err = 0;
@@ -218,7 +226,7 @@ static int collect_states(struct merge *m, struct hr_error *e)
 			      "out of memory for the states of an operator: %llu bytes",
 			      (unsigned long long)bytes);
 	if (copy)
-		err = b->ops->download(b, copy, m->run->pipe->op_states, bytes, e);
+		err = b->ops->download(b, copy, states, bytes, e);
 	err = hr_job_agree(m->job, err, e);
 	if (!err && reduces(m))
 		err = reduce_states(m, copy, e);
@@ -274,7 +282,7 @@ static int finish(const struct merge *m, struct hr_error *e)
 		.states = m->states.data,
 		.record_bytes = (uint32_t)m->mine.record_bytes,
 		.records = run->cpu.op_records,
-		.result = run->cpu.op_result,
+		.result = run->gpu[0].access ? run->gpu[0].cpu.op_result : run->cpu.op_result,
 	};
 
 	if (!state)
@@ -285,8 +293,13 @@ static int finish(const struct merge *m, struct hr_error *e)
 		all.workers += (uint32_t)parts[r].workers;
 	if (reduces(m))
 		all.workers = 1;
-	memset(run->cpu.op_result, 0, HR_OP_RESULT_MAX);
-	op->init(all.args, state_bytes ? state : NULL);
+	for (uint32_t k = 0; k < run->config->objects; k++)
+		all.object_bytes[k] = hr_run_object_all(&run->object[k]);
+	if (run->config->objects)
+		all.bytes = all.object_bytes[0];
+	memset(all.result, 0, HR_OP_RESULT_MAX);
+	if (op->init)
+		op->init(all.args, state_bytes ? state : NULL);
 	op->finish(&all);
 	free(state);
 	return 0;

@@ -1,10 +1,12 @@
 #include "boot/ranks/same.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/shards.h"
 #include "boot/engine/stage_sinks.h"
 #include "boot/ranks/cover.h"
@@ -20,25 +22,55 @@ struct source_work {
 	struct hr_shard_of shard;
 };
 
+/* An object of an access operator. */
+struct object_work {
+	struct source_work data;
+	uint64_t writes;
+	uint8_t store[16]; /* UUID */
+};
+
 struct pipeline_work {
 	uint64_t selected, hash, tiles;
 	uint8_t sink_store[16]; /* UUID */
 	struct source_work source[HR_SOURCES_MAX];
+	struct object_work object[HR_OBJECTS_MAX];
 };
 
+/* Of it the entries of pipelines that the configuration has. */
 struct work {
 	uint64_t pipelines;
 	struct pipeline_work pipeline[HR_PIPELINES_MAX];
 };
 
+static size_t work_bytes(uint64_t pipelines)
+{
+	return offsetof(struct work, pipeline) + pipelines * sizeof(struct pipeline_work);
+}
+
+/* Rank 0: the work of each rank, `step` bytes apart. */
+struct works {
+	const uint8_t *data;
+	size_t step;
+	uint32_t ranks;
+};
+
+static const struct pipeline_work *work_of(const struct works *all, uint32_t rank, uint32_t i)
+{
+	const struct work *work = (const struct work *)(const void *)(all->data + rank * all->step);
+
+	return &work->pipeline[i];
+}
+
 static const char *refusal(const struct hr_config_pipeline *p)
 {
-	if (p->objects)
-		return "operators that access objects do not run on several ranks";
+	if (p->objects && !p->op->several_ranks)
+		return "its operator does not divide its work over ranks";
 	if (hr_config_has_tap(p))
 		return "a tap is not possible on several ranks";
 	if (hr_config_has_feed(p))
 		return "a feed is not possible on several ranks";
+	if (p->shard == HR_SHARD_NONE && p->objects)
+		return "with --mpi each pipeline needs shard; expected shard = \"objects\"";
 	if (p->shard == HR_SHARD_NONE)
 		return "with --mpi each pipeline needs shard = \"tiles\" or \"objects\"";
 	return NULL;
@@ -72,6 +104,37 @@ void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks)
 		memcpy(app->config.name, name, strlen(name) + 1);
 }
 
+static uint32_t crc_of(const struct hr_store_object *object, uint32_t *has)
+{
+	*has = object && object->flags & HR_OBJECT_HAS_CRC;
+	return *has ? object->crc : 0;
+}
+
+static uint64_t describe_object(const struct hr_appliance *app, const struct hr_run *run,
+				uint32_t k, uint64_t hash, struct object_work *to)
+{
+	const struct hr_config_object *config = &run->config->object[k];
+	const struct hr_run_object *object = &run->object[k];
+	const struct hr_store *store = &app->ssd[config->ssd].store;
+	struct source_work *data = &to->data;
+
+	hash = hr_hash(hash, &object->used, sizeof object->used);
+	hash = hr_hash(hash, &config->bytes, sizeof config->bytes);
+	if (!object->used)
+		return hash;
+	data->bytes = hr_run_object_all(object);
+	data->crc = crc_of(hr_store_find_id(store, object->id), &data->has_crc);
+	data->shard = (struct hr_shard_of){
+		.is_shard = object->is_shard,
+		.bytes = object->bytes,
+		.tile_bytes = object->is_shard ? object->shard.row_bytes : 1,
+		.shard = object->shard,
+	};
+	to->writes = config->writes;
+	memcpy(to->store, store->uuid, sizeof to->store);
+	return hash;
+}
+
 static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct pipeline_work *to)
 {
 	const struct hr_run *run = &app->run[i];
@@ -91,8 +154,7 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 
 		hash = hr_hash(hash, &run->source[s].tile_bytes, sizeof run->source[s].tile_bytes);
 		to->source[s].bytes = run->source[s].bytes;
-		to->source[s].has_crc = object && object->flags & HR_OBJECT_HAS_CRC;
-		to->source[s].crc = to->source[s].has_crc ? object->crc : 0;
+		to->source[s].crc = crc_of(object, &to->source[s].has_crc);
 		to->source[s].shard = (struct hr_shard_of){
 			.is_shard = run->source[s].is_shard,
 			.bytes = run->source[s].held,
@@ -100,6 +162,8 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 			.shard = run->source[s].shard,
 		};
 	}
+	for (uint32_t k = 0; k < p->objects; k++)
+		hash = describe_object(app, run, k, hash, &to->object[k]);
 	if (p->has_sink)
 		memcpy(to->sink_store, app->ssd[p->sink.ssd].store.uuid, sizeof to->sink_store);
 	to->selected = 1;
@@ -122,47 +186,60 @@ static const char *crc_text(const struct source_work *source, char text[16])
 	return text;
 }
 
-static int compare_sources(const struct hr_appliance *app, const struct hr_config_pipeline *p,
-			   const struct pipeline_work *first, const struct pipeline_work *other,
-			   uint32_t rank, struct hr_error *e)
+/* One whole object of two ranks. */
+static int compare_data(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+			const struct hr_config_object *object, const struct source_work *a,
+			const struct source_work *b, uint32_t rank, struct hr_error *e)
 {
-	int err = 0;
+	const char *ssd = app->config.ssd[object->ssd].name;
+	char left[16], right[16];
 
-	for (uint32_t s = 0; s < p->sources; s++) {
-		const struct source_work *a = &first->source[s], *b = &other->source[s];
-		const char *object = p->source[s].object;
-		const char *ssd = app->config.ssd[p->source[s].ssd].name;
-		char left[16], right[16];
+	if (a->bytes != b->bytes)
+		return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
+				    "pipeline '%s': object '%s' on ssd '%s' has %llu bytes on rank "
+				    "%u, but %llu on rank 0",
+				    p->name, object->object, ssd, (unsigned long long)b->bytes,
+				    rank, (unsigned long long)a->bytes);
+	if (a->has_crc != b->has_crc || a->crc != b->crc)
+		return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
+				    "pipeline '%s': object '%s' on ssd '%s' has %s on rank %u, but "
+				    "%s on rank 0",
+				    p->name, object->object, ssd, crc_text(b, right), rank,
+				    crc_text(a, left));
+	return 0;
+}
 
-		if (a->bytes != b->bytes)
-			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
-					   "pipeline '%s': object '%s' on ssd '%s' has %llu bytes "
-					   "on rank %u, but %llu on rank 0",
-					   p->name, object, ssd, (unsigned long long)b->bytes, rank,
-					   (unsigned long long)a->bytes);
-		else if (a->has_crc != b->has_crc || a->crc != b->crc)
-			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
-					   "pipeline '%s': object '%s' on ssd '%s' has %s on rank "
-					   "%u, but %s on rank 0",
-					   p->name, object, ssd, crc_text(b, right), rank,
-					   crc_text(a, left));
+/* The sources of a pipeline with shard = "tiles", and the whole objects of an access operator. */
+static int compare_whole(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+			 const struct pipeline_work *first, const struct pipeline_work *other,
+			 uint32_t rank, struct hr_error *e)
+{
+	int err = 0, failed;
+
+	for (uint32_t s = 0; p->shard == HR_SHARD_TILES && s < p->sources; s++) {
+		failed = compare_data(app, p, &p->source[s], &first->source[s], &other->source[s],
+				      rank, e);
+		err = err ? err : failed;
+	}
+	for (uint32_t k = 0; k < p->objects; k++) {
+		const struct source_work *a = &first->object[k].data, *b = &other->object[k].data;
+
+		if (a->shard.is_shard || b->shard.is_shard)
+			continue;
+		failed = compare_data(app, p, &p->object[k], a, b, rank, e);
+		err = err ? err : failed;
 	}
 	return err;
 }
 
-static int compare(const struct hr_appliance *app, const struct work *first,
-		   const struct work *other, uint32_t rank, struct hr_error *e)
+static int compare(const struct hr_appliance *app, const struct works *all, uint32_t rank,
+		   struct hr_error *e)
 {
 	int err = 0;
 
-	if (first->pipelines != other->pipelines)
-		return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
-				    "%s: rank %u has %llu pipelines, but rank 0 has %llu",
-				    app->config.file, rank, (unsigned long long)other->pipelines,
-				    (unsigned long long)first->pipelines);
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const struct hr_config_pipeline *p = &app->config.pipeline[i];
-		const struct pipeline_work *a = &first->pipeline[i], *b = &other->pipeline[i];
+		const struct pipeline_work *a = work_of(all, 0, i), *b = work_of(all, rank, i);
 
 		if (a->selected != b->selected)
 			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
@@ -174,14 +251,14 @@ static int compare(const struct hr_appliance *app, const struct work *first,
 					   "rank 0 in name, operator, arguments, tile, shard or "
 					   "verify",
 					   app->config.file, p->line, p->name, rank);
-		else if (p->shard == HR_SHARD_TILES && compare_sources(app, p, a, b, rank, e) != 0)
+		else if (a->selected && compare_whole(app, p, a, b, rank, e) != 0)
 			err = -EINVAL;
 	}
 	return err;
 }
 
-static int check_shards(const struct hr_appliance *app, uint32_t i, const struct work *work,
-			uint32_t ranks, struct hr_error *e)
+static int check_shards(const struct hr_appliance *app, uint32_t i, const struct works *all,
+			struct hr_error *e)
 {
 	const struct hr_config_pipeline *p = &app->config.pipeline[i];
 	const char *names[HR_SOURCES_MAX];
@@ -191,15 +268,15 @@ static int check_shards(const struct hr_appliance *app, uint32_t i, const struct
 	for (uint32_t s = 0; !err && s < p->sources; s++) {
 		names[s] = p->source[s].object;
 		snprintf(what, sizeof what, "pipeline '%s': object '%s'", p->name, names[s]);
-		err = hr_shards_cover(&work[0].pipeline[i].source[s].shard, sizeof *work, ranks,
+		err = hr_shards_cover(&work_of(all, 0, i)->source[s].shard, all->step, all->ranks,
 				      what, e);
 	}
 	snprintf(what, sizeof what, "pipeline '%s'", p->name);
-	for (uint32_t r = 0; !err && r < ranks; r++) {
+	for (uint32_t r = 0; !err && r < all->ranks; r++) {
 		const struct hr_shard_of *of[HR_SOURCES_MAX];
 
 		for (uint32_t s = 0; s < p->sources; s++)
-			of[s] = &work[r].pipeline[i].source[s].shard;
+			of[s] = &work_of(all, r, i)->source[s].shard;
 		err = hr_shards_agree(of, names, p->sources, r, what, e);
 	}
 	return err;
@@ -217,14 +294,14 @@ static int by_uuid(const void *a, const void *b)
 }
 
 /* With shard = "tiles" all ranks have whole objects. */
-static int check_whole(const struct hr_appliance *app, uint32_t i, const struct work *work,
-		       uint32_t ranks, struct hr_error *e)
+static int check_whole(const struct hr_appliance *app, uint32_t i, const struct works *all,
+		       struct hr_error *e)
 {
 	const struct hr_config_pipeline *p = &app->config.pipeline[i];
 
-	for (uint32_t r = 0; r < ranks; r++)
+	for (uint32_t r = 0; r < all->ranks; r++)
 		for (uint32_t s = 0; s < p->sources; s++) {
-			const struct hr_shard_of *of = &work[r].pipeline[i].source[s].shard;
+			const struct hr_shard_of *of = &work_of(all, r, i)->source[s].shard;
 
 			if (of->is_shard)
 				return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
@@ -238,11 +315,13 @@ static int check_whole(const struct hr_appliance *app, uint32_t i, const struct 
 	return 0;
 }
 
-/* Ranks that write to one store would overwrite each other's object map. */
-static int check_stores(const struct hr_appliance *app, uint32_t i, const struct work *work,
-			uint32_t ranks, struct hr_error *e)
+/* Ranks that write to one store would overwrite each other's object map. uuid: of the store of rank 0,
+ * in its struct work. */
+static int check_stores(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+			const struct hr_config_object *object, const struct works *all,
+			const uint8_t *uuid, struct hr_error *e)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const uint32_t ranks = all->ranks;
 	struct sink_store *store = calloc(ranks, sizeof *store);
 	int err = 0;
 
@@ -250,49 +329,102 @@ static int check_stores(const struct hr_appliance *app, uint32_t i, const struct
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
 			       "out of memory for the sinks of %u ranks", ranks);
 	for (uint32_t r = 0; r < ranks; r++) {
-		memcpy(store[r].uuid, work[r].pipeline[i].sink_store, sizeof store[r].uuid);
+		memcpy(store[r].uuid, uuid + r * all->step, sizeof store[r].uuid);
 		store[r].rank = r;
 	}
 	qsort(store, ranks, sizeof *store, by_uuid);
 	for (uint32_t r = 1; !err && r < ranks; r++)
 		if (by_uuid(&store[r - 1], &store[r]) == 0)
 			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
-					   "%s:%u: pipeline '%s': the sink on ssd '%s' of ranks "
+					   "%s:%u: pipeline '%s': %s on ssd '%s' of ranks "
 					   "%u and %u is in the same store; expected an ssd for "
 					   "each rank, as with ${rank} in its device",
-					   app->config.file, p->sink.line, p->name,
-					   app->config.ssd[p->sink.ssd].name, store[r - 1].rank,
+					   app->config.file, object->line, p->name,
+					   p->objects ? object->object : "the sink",
+					   app->config.ssd[object->ssd].name, store[r - 1].rank,
 					   store[r].rank);
 	free(store);
 	return err;
 }
 
-static int check_pipeline(const struct hr_appliance *app, uint32_t i, const struct work *work,
-			  uint32_t ranks, struct hr_error *e)
+/* An object of an access operator that is a shard on any rank is one on all. */
+static int check_object(const struct hr_appliance *app, uint32_t i, uint32_t k,
+			const struct works *all, struct hr_error *e)
 {
 	const struct hr_config_pipeline *p = &app->config.pipeline[i];
-	const int err = p->shard == HR_SHARD_OBJECTS ? check_shards(app, i, work, ranks, e) : 0;
-
-	return err || !p->has_sink ? err : check_stores(app, i, work, ranks, e);
-}
-
-/* Rank 0: each rank has sent one struct work. */
-static int compare_all(const struct hr_job *job, const struct hr_appliance *app,
-		       const struct hr_collected *all, struct hr_error *e)
-{
-	const struct work *work = (const struct work *)(const void *)all->data;
+	const struct object_work *first = &work_of(all, 0, i)->object[k];
+	char what[2 * HR_NAME_MAX + 64];
+	bool divided = false;
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
-		if (work[0].pipeline[i].selected && app->config.pipeline[i].shard == HR_SHARD_TILES)
-			err = check_whole(app, i, work, job->ranks.size, e);
-	for (uint32_t r = 1; !err && r < job->ranks.size; r++) {
-		const int failed = compare(app, &work[0], &work[r], r, e);
-		err = err ? err : failed;
+	for (uint32_t r = 0; r < all->ranks; r++)
+		divided |= work_of(all, r, i)->object[k].data.shard.is_shard;
+	snprintf(what, sizeof what, "pipeline '%s': object '%s'", p->name, p->object[k].object);
+	if (divided)
+		err = hr_shards_cover(&first->data.shard, all->step, all->ranks, what, e);
+	return err || !first->writes ? err
+				     : check_stores(app, p, &p->object[k], all, first->store, e);
+}
+
+static int check_pipeline(const struct hr_appliance *app, uint32_t i, const struct works *all,
+			  struct hr_error *e)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	int err = 0;
+
+	if (p->shard == HR_SHARD_OBJECTS && p->sources)
+		err = check_shards(app, i, all, e);
+	for (uint32_t k = 0; !err && k < p->objects; k++)
+		if (p->object[k].object[0])
+			err = check_object(app, i, k, all, e);
+	return err || !p->has_sink
+		       ? err
+		       : check_stores(app, p, &p->sink, all, work_of(all, 0, i)->sink_store, e);
+}
+
+/* Each rank has as many pipelines, and so the same length, as rank 0. */
+static int check_lengths(const struct hr_appliance *app, const struct hr_collected *all,
+			 uint32_t ranks, struct hr_error *e)
+{
+	size_t at = 0;
+	int err = 0;
+
+	for (uint32_t r = 0; !err && r < ranks; r++) {
+		const struct work *work = (const struct work *)(const void *)(all->data + at);
+
+		if (all->lengths[r] < work_bytes(0) || work->pipelines > HR_PIPELINES_MAX ||
+		    all->lengths[r] != work_bytes(work->pipelines))
+			err = hr_fail(e, HR_ERROR_USAGE, -EPROTO,
+				      "rank %u runs another version of headrace than rank 0", r);
+		else if (work->pipelines != app->config.pipelines)
+			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
+					   "%s: rank %u has %llu pipelines, but rank 0 has %u",
+					   app->config.file, r, (unsigned long long)work->pipelines,
+					   app->config.pipelines);
+		at += all->lengths[r];
 	}
+	return err;
+}
+
+/* Rank 0: each rank has sent its work. */
+static int compare_all(const struct hr_job *job, const struct hr_appliance *app,
+		       const struct hr_collected *collected, struct hr_error *e)
+{
+	const struct works all = { collected->data, work_bytes(app->config.pipelines),
+				   job->ranks.size };
+	int err = check_lengths(app, collected, all.ranks, e);
+
+	if (err)
+		return err;
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
-		if (work[0].pipeline[i].selected && job->ranks.size > 1)
-			err = check_pipeline(app, i, work, job->ranks.size, e);
+		if (work_of(&all, 0, i)->selected &&
+		    app->config.pipeline[i].shard == HR_SHARD_TILES)
+			err = check_whole(app, i, &all, e);
+	for (uint32_t r = 1; !err && r < all.ranks; r++)
+		err = compare(app, &all, r, e);
+	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		if (work_of(&all, 0, i)->selected && all.ranks > 1)
+			err = check_pipeline(app, i, &all, e);
 	return err;
 }
 
@@ -303,7 +435,7 @@ int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_
 	int err;
 
 	describe(app, &mine);
-	err = hr_job_collect_same(job, &mine, sizeof mine, &all, e);
+	err = hr_job_collect(job, &mine, work_bytes(mine.pipelines), &all, e);
 	if (!err && job->ranks.rank == 0)
 		err = compare_all(job, app, &all, e);
 	hr_collected_free(&all);
@@ -313,12 +445,14 @@ int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_
 /* A result of all parts, of which some are complete and some are not. */
 static int agree_on_run(struct hr_job *job, struct hr_run *run, struct hr_error *e)
 {
-	const bool complete = run->sink_plan == HR_SINK_COMPLETE;
-	bool some;
+	const struct hr_config_pipeline *p = run->config;
+	bool complete = run->sink_plan == HR_SINK_COMPLETE, some;
 	int err;
 
-	if (!run->selected || !run->config->has_sink || !run->config->op->report)
+	if (!run->selected || !hr_config_creates(p, 0) || !p->op->report)
 		return 0;
+	for (uint32_t k = 0; k < p->objects; k++)
+		complete |= run->object[k].plan == HR_SINK_COMPLETE;
 	err = hr_job_any(job, !complete, &some, e);
 	run->again = !err && some;
 	return err;

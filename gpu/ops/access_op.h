@@ -99,4 +99,23 @@ HR_WORKER void hr_access_sum(const struct hr_op_all *all, uint32_t words)
 	}
 }
 
+/* After hr_access_sum(): word `word` of the result is the greatest of all states, because ranks take
+ * their times side by side. Block-collective. */
+HR_WORKER void hr_access_longest(const struct hr_op_all *all, uint32_t word)
+{
+	uint64_t *result = (uint64_t *)all->result;
+	uint32_t w;
+
+	if (hr_thread() != word % hr_threads()) /* this thread has stored the sum */
+		return;
+	result[word] = 0;
+	for (w = 0; w < all->workers; w++) {
+		const uint64_t one =
+			((const uint64_t *)(const void *)(all->states +
+							  (uint64_t)w * all->state_bytes))[word];
+
+		result[word] = one > result[word] ? one : result[word];
+	}
+}
+
 #endif

@@ -82,24 +82,25 @@ HR_WORKER bool chase_follow(const struct hr_chase_args *args, struct hr_objects 
 	return true;
 }
 
-/* The chains of this lane: those of a worker are worker, worker + workers, ... */
+/* The chains of this lane: of those of this rank, a worker has worker, worker + workers, ... */
 HR_WORKER void chase_chains(const struct hr_chase_args *args, struct hr_objects *objects,
 			    const struct hr_object *next, struct hr_chase *state)
 {
 	const uint64_t count = next->bytes / sizeof(uint64_t);
 	const uint64_t step = (uint64_t)objects->workers * HR_LANES;
+	const struct hr_items items = hr_rank_share(objects, args->chains);
 	uint64_t first, checksum = 0, hops = 0;
 
-	for (first = objects->worker; first < args->chains; first += step) {
+	for (first = items.first + objects->worker; first < items.end; first += step) {
 		const uint64_t chain = first + (uint64_t)hr_lane() * objects->workers;
 		const uint64_t ns = hr_clock_ns(), ticks = chase_ticks();
 		uint64_t at = HR_NO_INDEX;
 
-		if (chain < args->chains)
+		if (chain < items.end)
 			at = hr_high_u64(hr_random_u64(args->seed, chain), count);
 		if (!chase_follow(args, objects, next, state, &at))
 			return;
-		if (chain < args->chains) {
+		if (chain < items.end) {
 			checksum += hr_mix_u64(hr_mix_u64(chain) + at);
 			hops += args->hops;
 		}
@@ -136,6 +137,7 @@ HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	hr_access_sum(all, CHASE_WORDS);
+	hr_access_longest(all, offsetof(struct hr_chase, run_ns) / sizeof(uint64_t));
 }
 
 #ifdef HR_OP_CPU /* the rest is the description, for the CPU */
@@ -216,7 +218,7 @@ HR_ACCESS_OPERATOR(.name = "chase",
 			   "indices, hops, nanoseconds of one hop (mean,\n  median and 99th "
 			   "percentile, of the lanes of a worker together).",
 		   .output = HR_OUT_NONE, .parse = parse, .state_bytes = state_bytes,
-		   .several_gpus = true, .object = object,
+		   .several_gpus = true, .several_ranks = true, .object = object,
 		   .objects = sizeof object / sizeof *object, .check = check, .report = report);
 
 #endif

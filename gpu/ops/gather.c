@@ -7,6 +7,9 @@
  * wait for reads, and pass the ids of requests in a ring for each computing worker.
  *
  * Numbers are summed in fixed point, so the sum depends on no order.
+ *
+ * With several ranks a rank has a part of the lookups; or, when ranks divide the table, all lookups, of
+ * which it sums those whose rows it has.
  */
 #include "gpu/ops/access_op.h"
 #include "gpu/ops/operator.h"
@@ -19,6 +22,7 @@ enum { GATHER_TABLE, GATHER_INDICES, GATHER_ROWS, GATHER_OBJECTS };
 #define GATHER_ENTRIES 65536u  /* of all rings: above GATHER_AHEAD_MAX for 2048 computing workers */
 #define GATHER_FRACTION 20u    /* bits after the point of a sum */
 #define GATHER_NUMBER_BITS 16u /* a number is below 2^GATHER_NUMBER_BITS, or not counted */
+#define GATHER_ELSEWHERE INT64_MAX /* in place of an id: another rank has the row */
 
 struct hr_gather_args {
 	uint64_t seed, lookups;
@@ -52,37 +56,47 @@ struct gather_run {
 	const struct hr_gather_args *args;
 	struct hr_objects *objects;
 	const struct hr_object *table, *indices, *rows;
-	uint64_t table_rows;
-	uint32_t computers; /* workers that sum */
-	uint32_t entries;   /* of a ring */
+	uint64_t table_rows;	 /* of all ranks */
+	uint64_t first_row;	 /* the rows from here on are in the table of this rank, */
+	uint64_t held_rows;	 /* that many */
+	uint64_t first, lookups; /* of this rank: lookups first .. first + lookups - 1 */
+	uint32_t computers;	 /* workers that sum */
+	uint32_t entries;	 /* of a ring */
 	struct hr_gather *state;
 	uint8_t *row; /* memory for one row */
-	uint64_t sum, lookups, skipped;
+	uint64_t sum, summed, skipped;
 };
 
-/* Per lane: the row of a lookup; HR_NO_INDEX for HR_NO_INDEX, or after an error. Collective. */
+/* Per lane: the row of lookup number `lookup` of this rank; HR_NO_INDEX for HR_NO_INDEX, or after an
+ * error. Collective. */
 HR_WORKER uint64_t gather_row_of(struct gather_run *run, uint64_t lookup)
 {
 	const bool active = lookup != HR_NO_INDEX;
-	uint64_t row = HR_NO_INDEX;
+	const uint64_t all = run->first + lookup;
+	uint64_t row = HR_NO_INDEX, at;
 
 	if (run->indices) {
-		row = hr_get_u32(run->objects, run->indices, lookup);
+		at = active ? all - run->indices->at / sizeof(uint32_t) : HR_NO_INDEX;
+		row = hr_get_u32(run->objects, run->indices, at);
 		if (hr_access_refuse(run->objects, run->indices,
-				     active && row >= run->table_rows ? lookup : HR_NO_INDEX))
+				     active && row >= run->table_rows ? at : HR_NO_INDEX))
 			return HR_NO_INDEX;
 	} else if (active) {
 		row = hr_zipf_row(
-			hr_zipf_rank(&run->args->zipf, run->table_rows, run->args->seed, lookup),
+			hr_zipf_rank(&run->args->zipf, run->table_rows, run->args->seed, all),
 			run->table_rows);
 	}
 	return active ? row : HR_NO_INDEX;
 }
 
-/* Request a row, the same in all lanes: an id, or an error. Collective. */
+/* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. Collective. */
 HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row)
 {
-	return hr_pread_prefetch(run->objects, run->table, row * run->args->row_bytes,
+	const uint64_t here = row - run->first_row;
+
+	if (here >= run->held_rows)
+		return GATHER_ELSEWHERE;
+	return hr_pread_prefetch(run->objects, run->table, here * run->args->row_bytes,
 				 run->args->row_bytes);
 }
 
@@ -101,6 +115,15 @@ HR_BOTH int64_t gather_fixed(uint32_t bits, bool *skipped)
 	return bits >> 31 ? -value : value;
 }
 
+/* Write the row of lookup `lookup` of this rank. False after an error. Collective. */
+HR_WORKER bool gather_store(struct gather_run *run, uint64_t lookup)
+{
+	const uint32_t bytes = run->args->row_bytes;
+
+	return hr_pwrite(run->objects, run->rows, (run->first + lookup) * bytes - run->rows->at,
+			 run->row, bytes) >= 0;
+}
+
 /* Consume a request of lookup `lookup`: sum the row, and keep it. False after an error.
  * Collective. */
 HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t lookup)
@@ -109,6 +132,8 @@ HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t looku
 	const uint32_t *word = (const uint32_t *)(const void *)run->row;
 	uint32_t i;
 
+	if (id == GATHER_ELSEWHERE)
+		return true;
 	if (hr_consume_prefetch_pread(run->objects, id, run->row, bytes) < 0)
 		return false;
 	hr_lanes_sync();
@@ -118,16 +143,15 @@ HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t looku
 		run->sum += (uint64_t)gather_fixed(word[i], &skipped);
 		run->skipped += skipped;
 	}
-	run->lookups++;
+	run->summed++;
 	hr_lanes_sync();
-	return !run->rows ||
-	       hr_pwrite(run->objects, run->rows, lookup * bytes, run->row, bytes) >= 0;
+	return !run->rows || gather_store(run, lookup);
 }
 
 /* Number of lookups of one of the computing workers. */
 HR_WORKER uint64_t gather_share(const struct gather_run *run, uint32_t computer)
 {
-	const uint64_t lookups = run->args->lookups;
+	const uint64_t lookups = run->lookups;
 
 	return computer < lookups ? (lookups - computer - 1) / run->computers + 1 : 0;
 }
@@ -202,7 +226,7 @@ HR_WORKER bool gather_hand_over(struct gather_run *run, uint32_t computer, uint6
  * that each worker has its next requests. Collective. */
 HR_WORKER void gather_issue(struct gather_run *run)
 {
-	const uint64_t lookups = run->args->lookups;
+	const uint64_t lookups = run->lookups;
 	const uint32_t step = run->args->issuers * HR_LANES;
 	uint64_t q;
 	uint32_t first, i;
@@ -247,6 +271,23 @@ HR_WORKER void gather_compute(struct gather_run *run)
 	}
 }
 
+/* The lookups and the rows of this rank. */
+HR_WORKER void gather_set_ranks(struct gather_run *run)
+{
+	const struct hr_gather_args *args = run->args;
+	struct hr_items items;
+
+	run->table_rows = hr_all_bytes(run->table) / args->row_bytes;
+	run->first_row = run->table->at / args->row_bytes;
+	run->held_rows = run->table->bytes / args->row_bytes;
+	if (run->indices && run->indices->divided)
+		items = hr_rank_items(run->objects, run->indices, sizeof(uint32_t), args->lookups);
+	else
+		items = hr_rank_items(run->objects, run->rows, args->row_bytes, args->lookups);
+	run->first = run->table->divided ? 0 : items.first;
+	run->lookups = run->table->divided ? args->lookups : items.end - items.first;
+}
+
 /* False: there are not enough workers for the issuers. */
 HR_WORKER bool gather_set(struct gather_run *run, const struct hr_gather_args *args, void *state,
 			  struct hr_objects *objects)
@@ -256,10 +297,10 @@ HR_WORKER bool gather_set(struct gather_run *run, const struct hr_gather_args *a
 	run->table = hr_get_object_map(objects, GATHER_TABLE);
 	run->indices = hr_get_object_map(objects, GATHER_INDICES);
 	run->rows = hr_get_object_map(objects, GATHER_ROWS);
-	run->table_rows = run->table->bytes / args->row_bytes;
+	gather_set_ranks(run);
 	run->state = (struct hr_gather *)state;
 	run->row = (uint8_t *)(run->state + 1);
-	run->sum = run->lookups = run->skipped = 0;
+	run->sum = run->summed = run->skipped = 0;
 	if (args->issuers >= objects->workers) {
 		objects->error = -EINVAL;
 		return false;
@@ -279,7 +320,7 @@ HR_WORKER void gather_keep(struct gather_run *run, uint64_t run_ns)
 	if (hr_lane() != 0)
 		return;
 	run->state->sum = sum;
-	run->state->lookups = run->lookups;
+	run->state->lookups = run->summed;
 	run->state->skipped = skipped;
 	run->state->run_ns = run_ns;
 }
@@ -307,6 +348,7 @@ HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	hr_access_sum(all, GATHER_WORDS);
+	hr_access_longest(all, offsetof(struct hr_gather, run_ns) / sizeof(uint64_t));
 }
 
 #ifdef HR_OP_CPU /* the rest is the description, for the CPU */
@@ -317,16 +359,29 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 
 #include "gpu/ops/args.h"
 
+/* What ranks divide: rows of the table, or lookups. */
+enum { GATHER_OF_TABLE = 1, GATHER_OF_LOOKUPS };
+
 static const struct hr_op_object object[GATHER_OBJECTS] = {
-	[GATHER_TABLE] = { .name = "table", .help = "f32: rows of `row` bytes" },
+	[GATHER_TABLE] = { .name = "table",
+			   .help = "f32: rows of `row` bytes",
+			   .columns = GATHER_OF_TABLE },
 	[GATHER_INDICES] = { .name = "indices",
 			     .help = "u32: element i is the row of lookup i",
-			     .optional = true },
+			     .optional = true,
+			     .columns = GATHER_OF_LOOKUPS },
 	[GATHER_ROWS] = { .name = "rows",
 			  .help = "f32: receives the row of each lookup, in their order",
 			  .writes = true,
-			  .optional = true },
+			  .optional = true,
+			  .columns = GATHER_OF_LOOKUPS },
 };
+
+static uint32_t row_bytes(const void *args, uint32_t i)
+{
+	return i == GATHER_INDICES ? sizeof(uint32_t)
+				   : ((const struct hr_gather_args *)args)->row_bytes;
+}
 
 static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 		 void (*complain)(void *to, unsigned line, const char *text), void *to)
@@ -424,7 +479,8 @@ HR_ACCESS_OPERATOR(.name = "gather",
 			   "(also as a whole number of these, modulo 2^64), and how many were "
 			   "skipped: not finite, or\n  65536 and more.",
 		   .output = HR_OUT_NONE, .parse = parse, .state_bytes = state_bytes,
-		   .several_gpus = true, .object = object, .objects = GATHER_OBJECTS,
-		   .check = check, .scratch_bytes = scratch_bytes, .report = report);
+		   .several_gpus = true, .several_ranks = true, .row_bytes = row_bytes,
+		   .object = object, .objects = GATHER_OBJECTS, .check = check,
+		   .scratch_bytes = scratch_bytes, .report = report);
 
 #endif

@@ -32,7 +32,8 @@ struct hr_join {
 
 /* The search of one lane. */
 struct join_lane {
-	uint64_t next;	 /* the next of its keys */
+	uint64_t next;	 /* the next of its keys, */
+	uint64_t end;	 /* before this one */
 	uint64_t key;	 /* 0: none */
 	uint64_t bucket; /* to look at */
 	uint64_t looked; /* buckets for this key */
@@ -49,7 +50,7 @@ HR_BOTH uint64_t hr_join_first_bucket(uint64_t key, uint64_t buckets)
 HR_WORKER void join_take(struct hr_objects *objects, const struct hr_object *keys, uint64_t buckets,
 			 struct join_lane *lane)
 {
-	const bool wants = lane->key == 0 && lane->next < keys->bytes / sizeof(uint64_t);
+	const bool wants = lane->key == 0 && lane->next < lane->end;
 	uint64_t key;
 
 	if (!hr_ballot(wants))
@@ -89,18 +90,21 @@ HR_WORKER bool join_look(struct hr_objects *objects, const struct hr_object *tab
 	return !hr_access_failed(objects);
 }
 
-/* Probe the keys of this worker. Collective. */
+/* Probe the keys of this worker, of those of this rank. Collective. */
 HR_WORKER void join_probe(struct hr_objects *objects, struct hr_join *sum)
 {
 	const struct hr_object *table = hr_get_object_map(objects, JOIN_TABLE);
 	const struct hr_object *keys = hr_get_object_map(objects, JOIN_KEYS);
 	const uint64_t buckets = table->bytes / sizeof(struct hr_join_bucket);
-	const uint64_t count = keys->bytes / sizeof(uint64_t);
+	const uint64_t at = keys->at / sizeof(uint64_t);
+	const struct hr_items items = hr_rank_items(objects, keys, sizeof(uint64_t),
+						    hr_all_bytes(keys) / sizeof(uint64_t));
 	struct join_lane lane;
 
 	hr_zero_bytes(&lane, sizeof(lane));
-	lane.next = (uint64_t)objects->worker * HR_LANES + hr_lane();
-	while (hr_ballot(lane.key != 0 || lane.next < count)) {
+	lane.next = items.first - at + (uint64_t)objects->worker * HR_LANES + hr_lane();
+	lane.end = items.end - at;
+	while (hr_ballot(lane.key != 0 || lane.next < lane.end)) {
 		join_take(objects, keys, buckets, &lane);
 		if (!join_look(objects, table, buckets, &lane))
 			break;
@@ -136,6 +140,7 @@ HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 {
 	hr_access_sum(all, JOIN_WORDS);
+	hr_access_longest(all, offsetof(struct hr_join, run_ns) / sizeof(uint64_t));
 }
 
 #ifdef HR_OP_CPU /* the rest is the description, for the CPU */
@@ -147,8 +152,13 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 static const struct hr_op_object object[JOIN_OBJECTS] = {
 	[JOIN_TABLE] = { .name = "table",
 			 .help = "build side, a hash table: buckets of key and payload, u64 each" },
-	[JOIN_KEYS] = { .name = "keys", .help = "probe side: u64, none of them 0" },
+	[JOIN_KEYS] = { .name = "keys", .help = "probe side: u64, none of them 0", .columns = 1 },
 };
+
+static uint32_t row_bytes(const void *args, uint32_t i)
+{
+	return sizeof(uint64_t);
+}
 
 static int parse(const struct hr_op_arg *arg, uint32_t count, void *args,
 		 void (*complain)(void *to, unsigned line, const char *text), void *to)
@@ -208,7 +218,7 @@ HR_ACCESS_OPERATOR(
 			"that\n  were looked at, and the sum of the payloads of all matches, "
 			"modulo 2^64.",
 		.output = HR_OUT_NONE, .parse = parse, .state_bytes = state_bytes,
-		.several_gpus = true, .object = object, .objects = JOIN_OBJECTS, .check = check,
-		.report = report);
+		.several_gpus = true, .several_ranks = true, .row_bytes = row_bytes,
+		.object = object, .objects = JOIN_OBJECTS, .check = check, .report = report);
 
 #endif

@@ -48,10 +48,11 @@ static int judge_stream(const struct hr_operator *op, struct hr_error *e)
 	if (!op->init || !op->tile || !op->finish)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "operator '%s' lacks init, tile or finish", op->name);
-	if (op->run || op->object || op->check || op->scratch_bytes || op->several_gpus)
+	if (op->run || op->object || op->check || op->scratch_bytes || op->several_gpus ||
+	    op->several_ranks)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "operator '%s' has parts of an access operator (run, object, check, "
-			       "scratch_bytes or several_gpus), but no objects",
+			       "scratch_bytes, several_gpus or several_ranks), but no objects",
 			       op->name);
 	if (op->sources_min > op->sources_max || op->sources_max > HR_SOURCES_MAX ||
 	    (op->sources_min == 0 && op->sources_max != 0))
@@ -90,6 +91,11 @@ static int judge_object(const struct hr_operator *op, uint32_t i, struct hr_erro
 			       "object '%s' of operator '%s' has an invalid help text: expected 1 "
 			       "to %u characters",
 			       object->name, op->name, HR_OP_HELP_MAX - 1);
+	if (object->columns && !op->several_ranks)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "ranks may divide object '%s' of operator '%s' (columns), but the "
+			       "operator has no several_ranks",
+			       object->name, op->name);
 	for (uint32_t j = 0; j < i; j++)
 		if (strcmp(op->object[j].name, object->name) == 0)
 			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
@@ -105,12 +111,12 @@ static int judge_access(const struct hr_operator *op, struct hr_error *e)
 	if (!op->run || !op->finish)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "operator '%s' lacks run or finish",
 			       op->name);
-	if (op->init || op->tile || op->row_bytes || op->sources_min || op->sources_max ||
+	if (op->init || op->tile || op->sources_min || op->sources_max ||
 	    op->output != HR_OUT_NONE || op->out_num || op->out_den || op->tile_record_bytes ||
 	    op->reads_once || op->records_checksum)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "operator '%s' has objects and also parts of a stream operator "
-			       "(init, tile, rows, sources, output or records)",
+			       "(init, tile, sources, output or records)",
 			       op->name);
 	if (!op->object || op->objects > HR_OBJECTS_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,

@@ -99,6 +99,8 @@ HR_WORKER void access_finish(const struct hr_access *access, struct hr_role_work
 		return;
 	hr_block_sync();
 	access_take_states(access);
+	if (cache->ranks)
+		return;
 	hr_zero_bytes(&all, sizeof(all));
 	all.args = access->op_args;
 	all.bytes = cache->object[0].bytes;

@@ -16,6 +16,8 @@
  * (cache/peers.h). Compute workers have numbers over all gpus. Gpu 0 calls finish(), with the states of
  * all workers, after the data of all gpus are durable. A run that ends on one gpu ends on all.
  *
+ * When ranks divide the run, nothing calls finish() here: it needs the states of all ranks.
+ *
  * The descriptor, table, rings and queue pairs lie in HR_PLACE_WORKER; control and status lie in
  * HR_PLACE_CONTROL and have the forms of gpu/worker/pipeline.h. In a status, tiles counts pages of an
  * I/O worker (read and written) or is 0 for compute, and a failure's tile is the page of the object.

@@ -58,7 +58,7 @@ PY
 lists() {
     conf pick_sum "$pick_sum"
     exits 0 check --operators "$SCRATCH/x.conf" &&
-        says "object picks (read): little-endian u64: indices of the numbers to add" &&
+        says "object picks (read, ranks may divide it): little-endian u64: indices of the numbers to add" &&
         says "object twin (read and written, optional): the same, if given" &&
         exits 0 check --operators --json "$SCRATCH/x.conf" &&
         json '[(o["shape"], [x["name"] for x in o["objects"]]) for o in r["operators"]

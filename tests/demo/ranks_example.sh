@@ -58,8 +58,12 @@ step "$RANKS ranks"
 sed 's|soft:[^"]*|soft:'"$dir"'/ssd${rank}.img|' config/examples/ranks.conf >"$dir/ranks.conf"
 "${mpirun[@]}" -n "$RANKS" "$headrace" run --mpi "$dir/ranks.conf" | tee "$dir/ranks.out"
 
-# The lines of results are indented.
-diff <(grep '^    ' "$dir/one.out") <(grep '^    ' "$dir/ranks.out")
+# The lines of results are indented. Times differ, and so do the pages that one rank has read.
+results() {
+    grep '^    ' "$1" | grep -Ev '^    (run_ns|lookups_per_s|pages:)'
+}
+
+diff <(results "$dir/one.out") <(results "$dir/ranks.out")
 echo "the results are the same"
 
 # The sinks of the ranks, one after another, are that of one process.

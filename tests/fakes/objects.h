@@ -10,6 +10,7 @@
 #define TESTS_FAKES_OBJECTS_H
 
 #define CACHE_OBJECTS_H /* replaced by this header */
+#define CACHE_OBJECTS_FIND_H
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,12 +30,15 @@
 struct hr_objects {
 	const struct hr_page_cache *cache;
 	uint32_t worker, workers;
+	uint32_t rank, ranks;
 	uint8_t *scratch;
 	uint64_t scratch_bytes;
 	int32_t error;
 	uint32_t error_object;
 	uint64_t error_index;
 };
+
+#include "cache/objects_ranks.h"
 
 /* The objects, set by the test (data NULL: omitted), and the results of a run. */
 static struct fake_access {
@@ -44,8 +48,8 @@ static struct fake_access {
 	struct hr_cache_words words;
 	const struct hr_operator *op;
 	const void *args;
-	uint32_t workers;
-	uint8_t *scratch, *states;
+	uint32_t workers, rank, ranks;
+	uint8_t *scratch, *states; /* states: of the workers of all ranks */
 	uint64_t scratch_bytes;
 	uint32_t state_bytes;
 	uint64_t arrived; /* arrivals at barriers so far */
@@ -221,11 +225,15 @@ HR_WORKER void fake_access_worker(uint32_t worker)
 	struct hr_objects objects = { .cache = &fake_access.cache,
 				      .worker = worker,
 				      .workers = fake_access.workers,
+				      .rank = fake_access.rank,
+				      .ranks = fake_access.ranks,
 				      .scratch = fake_access.scratch,
 				      .scratch_bytes = fake_access.scratch_bytes };
 
 	fake_access.op->run(fake_access.args,
-			    fake_access.states + (size_t)worker * fake_access.state_bytes,
+			    fake_access.states +
+				    ((size_t)fake_access.rank * fake_access.workers + worker) *
+					    fake_access.state_bytes,
 			    &objects);
 	if (objects.error == -EBADMSG && hr_lane() == 0) {
 		__atomic_store_n(&fake_access.refused_object, objects.error_object,
@@ -288,45 +296,82 @@ static void fake_access_finish(const struct hr_op_all *all)
 static void fake_access_object(uint32_t index, void *data, uint64_t bytes)
 {
 	fake_access.data[index] = data;
-	fake_access.object[index].bytes = data ? bytes : 0;
-	fake_access.object[index].index = index;
+	fake_access.object[index] = (struct hr_object){ .bytes = data ? bytes : 0, .index = index };
+}
+
+/* Set object `index` to the bytes at .. end - 1 of a data set of all_bytes, which ranks divide. */
+HR_BOTH void fake_access_shard(uint32_t index, void *data, uint64_t at, uint64_t end,
+			       uint64_t all_bytes)
+{
+	fake_access_object(index, (uint8_t *)data + at, end - at);
+	fake_access.object[index].divided = 1;
+	fake_access.object[index].at = at;
+	fake_access.object[index].all_bytes = all_bytes;
+}
+
+/* The run of one rank. */
+static void fake_access_run_rank(const struct hr_operator *op, const void *args,
+				 struct hr_op_all *all)
+{
+	fake_access.arrived = 0;
+	for (uint32_t i = 0; i < op->objects; i++) {
+		fake_access.object[i].writable = op->object[i].writes;
+		all->object_bytes[i] = hr_all_bytes(&fake_access.object[i]);
+	}
+	fake_access.scratch_bytes =
+		op->scratch_bytes ? op->scratch_bytes(args, all->object_bytes) : 0;
+	free(fake_access.scratch);
+	fake_access.scratch =
+		fake_access.scratch_bytes ? calloc(1, fake_access.scratch_bytes) : NULL;
+	if (!fake_access_workers())
+		abort();
 }
 
 /*
- * Run the operator over the objects. Returns 0, and sets fake_access.result; the first error of a
- * worker, and sets fake_access.refused; or -EINVAL when the operator's check() refuses the objects.
+ * Run the operator on one rank after another; place(rank) sets the objects of a rank (NULL: they are
+ * set). Returns 0, and sets fake_access.result from the states of all ranks; the first error of a
+ * worker, and sets fake_access.refused.
  */
-static int32_t fake_access_run(const struct hr_operator *op, const void *args, uint32_t workers)
+static int32_t fake_access_run_ranks(const struct hr_operator *op, const void *args,
+				     uint32_t workers, uint32_t ranks, void (*place)(uint32_t rank))
 {
-	struct hr_op_all all = { .args = args, .workers = workers, .result = fake_access.result };
+	struct hr_op_all all = { .args = args,
+				 .workers = ranks * workers,
+				 .result = fake_access.result };
 
 	fake_access.op = op;
 	fake_access.args = args;
 	fake_access.workers = workers;
+	fake_access.ranks = ranks;
 	fake_access.error = 0;
-	fake_access.arrived = fake_access.prefetches = 0;
+	fake_access.prefetches = 0;
 	fake_access.refused = HR_NO_INDEX;
 	fake_access.words.stop = 0;
 	fake_access.cache.words = &fake_access.words;
-	for (uint32_t i = 0; i < op->objects; i++) {
-		fake_access.object[i].writable = op->object[i].writes;
-		all.object_bytes[i] = fake_access.object[i].bytes;
-	}
 	fake_access.state_bytes = all.state_bytes = op->state_bytes(args);
-	fake_access.scratch_bytes =
-		op->scratch_bytes ? op->scratch_bytes(args, all.object_bytes) : 0;
-	fake_access.scratch =
-		fake_access.scratch_bytes ? calloc(1, fake_access.scratch_bytes) : NULL;
-	all.states = fake_access.states = calloc(workers, all.state_bytes);
-	all.scratch = fake_access.scratch;
-	memset(fake_access.result, 0, sizeof fake_access.result);
-	if (!all.states || !fake_access_workers())
+	all.states = fake_access.states = calloc((size_t)ranks * workers, all.state_bytes);
+	if (!all.states)
 		abort();
+	for (uint32_t r = 0; !fake_access.error && r < ranks; r++) {
+		fake_access.rank = r;
+		if (place)
+			place(r);
+		fake_access_run_rank(op, args, &all);
+	}
+	all.scratch = ranks > 1 ? NULL : fake_access.scratch;
+	memset(fake_access.result, 0, sizeof fake_access.result);
 	if (!fake_access.error)
 		fake_access_finish(&all);
 	free(fake_access.scratch);
+	fake_access.scratch = NULL;
 	free(fake_access.states);
 	return fake_access.error;
+}
+
+/* The same on one rank. */
+static int32_t fake_access_run(const struct hr_operator *op, const void *args, uint32_t workers)
+{
+	return fake_access_run_ranks(op, args, workers, 1, NULL);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "boot/cmd/report/plan.h"
 #include "boot/cmd/report/remote.h"
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
@@ -95,7 +96,8 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 			fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s\n", "",
 				p->object[i].writes ? "writes" : "reads ",
 				app->config.ssd[p->object[i].ssd].name, p->object[i].object,
-				p->op->object[i].name, (unsigned long long)run->object[i].bytes,
+				p->op->object[i].name,
+				(unsigned long long)hr_run_object_all(&run->object[i]),
 				hr_sink_plan_text(run->object[i].plan));
 	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(app, run),
 		run->gpu[0].layout.stages ? ", copied to frames" : "");
@@ -297,7 +299,7 @@ void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run 
 		hr_json_string(out, "name", p->op->object[i].name);
 		hr_json_string(out, "ssd", app->config.ssd[p->object[i].ssd].name);
 		hr_json_string(out, "object", p->object[i].object);
-		hr_json_u64(out, "size_bytes", run->object[i].bytes);
+		hr_json_u64(out, "size_bytes", hr_run_object_all(&run->object[i]));
 		hr_json_bool(out, "written", p->object[i].writes);
 		hr_json_bool(out, "new", p->object[i].bytes != 0);
 		hr_json_close(out);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "boot/engine/access_shards.h"
 #include "boot/engine/checksums.h"
 #include "boot/engine/counters.h"
 #include "boot/engine/failure.h"
@@ -32,13 +33,13 @@ static void gather_access(const struct hr_run *run, struct hr_op_all *all)
 {
 	const struct hr_access *a = &run->gpu[0].cpu; /* it has the states of all gpus */
 
-	all->bytes = run->object[0].bytes;
+	all->bytes = hr_run_object_all(&run->object[0]);
 	all->workers = hr_access_computers(a) * hr_run_gpus(run);
 	all->state_bytes = a->state_bytes;
 	all->states = a->op_states;
 	all->result = a->op_result;
 	for (uint32_t i = 0; i < run->config->objects; i++)
-		all->object_bytes[i] = run->object[i].bytes;
+		all->object_bytes[i] = hr_run_object_all(&run->object[i]);
 }
 
 /* The states and records of the operator, as arguments for its report(). */
@@ -193,7 +194,8 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 		if (run->object[i].used)
 			fprintf(out, "    %s:%s as %s, %llu bytes, %s\n",
 				app->config.ssd[p->object[i].ssd].name, p->object[i].object,
-				p->op->object[i].name, (unsigned long long)run->object[i].bytes,
+				p->op->object[i].name,
+				(unsigned long long)hr_run_object_all(&run->object[i]),
 				!p->object[i].writes ? "read"
 				: p->object[i].bytes ? "written, new"
 						     : "written");

@@ -6,6 +6,10 @@
  * a worker has HR_LANES lanes (one on the host backend), which call the functions of cache/objects.h
  * together, each with its own index. Sums go to the state of the worker, which no other worker
  * accesses. At the end one block combines all states in finish().
+ *
+ * With several ranks (boot/ranks/README.md) each rank takes its own picks: those that its object has
+ * when ranks divide it (`columns` in the description), else a share of all. finish() gets the states of
+ * all.
  */
 #include "gpu/ops/operator.h"
 
@@ -27,20 +31,20 @@ HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects
 	const struct hr_object *picks = hr_get_object_map(objects, PICKS);
 	const struct hr_object *values = hr_get_object_map(objects, VALUES);
 	struct pick_sum_state *s = (struct pick_sum_state *)state;
-	const uint64_t count = picks->bytes / 8;
-	uint64_t i, sum = 0;
+	const struct hr_items items = hr_rank_items(objects, picks, 8, hr_all_bytes(picks) / 8);
+	const uint64_t end = items.end - picks->at / 8; /* in the object of this rank */
+	uint64_t i = items.first - picks->at / 8 + (uint64_t)objects->worker * HR_LANES, sum = 0;
 	uint32_t lane;
 
 	/* All lanes run each iteration, because the calls are collective. An error ends the loop;
 	 * headrace reports it. */
-	for (i = (uint64_t)objects->worker * HR_LANES; i < count && !objects->error;
-	     i += (uint64_t)objects->workers * HR_LANES) {
-		const uint64_t mine = i + hr_lane() < count ? i + hr_lane() : HR_NO_INDEX;
+	for (; i < end && !objects->error; i += (uint64_t)objects->workers * HR_LANES) {
+		const uint64_t mine = i + hr_lane() < end ? i + hr_lane() : HR_NO_INDEX;
 		const uint64_t pick = hr_get_u64(objects, picks, mine);
 
 		sum += hr_get_u64(objects, values, mine == HR_NO_INDEX ? HR_NO_INDEX : pick);
 		if (hr_lane() == 0)
-			s->picks += count - i < HR_LANES ? count - i : HR_LANES;
+			s->picks += end - i < HR_LANES ? end - i : HR_LANES;
 	}
 	for (lane = 0; lane < HR_LANES; lane++) {
 		const uint64_t of_lane = hr_shfl_u64(sum, lane);
@@ -72,9 +76,17 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all)
 #include <errno.h>
 
 static const struct hr_op_object objects[] = {
-	{ .name = "picks", .help = "little-endian u64: indices of the numbers to add" },
+	{ .name = "picks",
+	  .help = "little-endian u64: indices of the numbers to add",
+	  .columns = 1 },
 	{ .name = "values", .help = "little-endian u64: the numbers" },
 };
+
+/* Bytes of a row of an object that ranks divide. */
+static uint32_t row_bytes(const void *args, uint32_t object)
+{
+	return 8;
+}
 
 /* Whether objects of these lengths can be used. */
 static int check(const void *args, const uint64_t *object_bytes,
@@ -107,7 +119,7 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 HR_ACCESS_OPERATOR(.name = "pick_sum",
 		   .help = "Adds the numbers that `picks` chooses from `values`. No arguments. "
 			   "Result: the sum (modulo\n  2^64) and the number of picks.",
-		   .object = objects, .objects = 2, .check = check, .state_bytes = state_bytes,
-		   .report = report);
+		   .object = objects, .objects = 2, .several_ranks = true, .row_bytes = row_bytes,
+		   .check = check, .state_bytes = state_bytes, .report = report);
 
 #endif

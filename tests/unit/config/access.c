@@ -17,18 +17,29 @@ static struct hr_config config;
 static char reports[2 * HR_ERROR_BYTES];
 
 static const struct hr_op_object object[] = {
-	{ "edges", "the edges", false, false },
-	{ "weights", "the weights of the edges", false, true },
-	{ "levels", "the level of each vertex", true, false },
+	{ "edges", "the edges", false, false, 1 },
+	{ "weights", "the weights of the edges", false, true, 0 },
+	{ "levels", "the level of each vertex", true, false, 0 },
 };
 
 static const struct hr_operator walk = {
 	.name = "walk", .help = "Walks.", .object = object, .objects = 3
 };
 
-static const struct hr_operator spread = {
-	.name = "spread", .help = "Spreads.", .object = object, .objects = 1, .several_gpus = true
-};
+static uint32_t row = 4;
+
+static uint32_t row_bytes(const void *args, uint32_t of)
+{
+	return row;
+}
+
+static const struct hr_operator spread = { .name = "spread",
+					   .help = "Spreads.",
+					   .object = object,
+					   .objects = 1,
+					   .several_gpus = true,
+					   .several_ranks = true,
+					   .row_bytes = row_bytes };
 
 static const struct hr_operator *operator_at(uint32_t i)
 {
@@ -57,6 +68,23 @@ static int parse(const char *text)
 #define LEVELS "levels = { ssd = \"b\"; object = \"l\"; bytes = \"1M\"; }; "
 #define PIPE(text) HEAD "pipelines = ( { name = \"p\"; operator = \"walk\";\n" text "} );\n"
 #define WITH(text) PIPE("objects = { " EDGES LEVELS "};\n" text)
+
+#define SPREAD(text)                                                                               \
+	HEAD "pipelines = ( { name = \"p\"; operator = \"spread\"; objects = { " EDGES "};\n" text \
+	     "} );\n"
+
+Test(config_access, ranks_divide_an_operator_that_says_so)
+{
+	cr_assert_eq(parse(SPREAD("shard = \"objects\";")), 0, "%s", reports);
+	cr_expect_eq(config.pipeline[0].shard, HR_SHARD_OBJECTS);
+	for (row = 0; row <= HR_TILE_MAX + 1; row += HR_TILE_MAX + 1) {
+		cr_expect_eq(parse(SPREAD("")), -EINVAL);
+		cr_expect(strstr(reports, "pipelines[0].operator: spread has rows of "), "%s",
+			  reports);
+		cr_expect(strstr(reports, " bytes in object 'edges', expected 1 to "), "%s",
+			  reports);
+	}
+}
 
 Test(config_access, omitted_keys_have_the_documented_defaults)
 {
@@ -232,6 +260,11 @@ static const struct {
 	{ WITH("compute = 257;"),
 	  "f:6: pipelines[0].compute: is 257, expected an integer from 1 to 256\n" },
 	{ WITH("threads = 48;"), "f:6: pipelines[0].threads: is 48, expected a multiple of 32\n" },
+	{ WITH("shard = \"objects\";"),
+	  "f:6: pipelines[0].shard: operator walk does not divide its work over ranks, expected no "
+	  "shard\n" },
+	{ SPREAD("shard = \"tiles\";"),
+	  "f:5: pipelines[0].shard: operator spread has no tiles, expected \"objects\"\n" },
 	{ WITH("slots = 4;"),
 	  "f:6: pipelines[0].slots: operator walk accesses objects; expected objects, cache, io, "
 	  "compute or threads\n" },

@@ -147,18 +147,40 @@ Test(shards, a_source_is_the_sink_of_a_run_or_its_part)
 {
 	struct hr_run reader = { .config = pipeline };
 
-	hr_run_take_sink(&reader, 1, run);
+	hr_run_take_made(&reader, 1, run);
 	cr_expect_not(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].held, 18532);
 	cr_expect_eq(reader.source[1].bytes, 18532);
 	run->parts = 2;
 	run->part = 1;
-	hr_run_take_sink(&reader, 1, run);
+	hr_run_take_made(&reader, 1, run);
 	cr_expect(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].at, 10240);
 	cr_expect_eq(reader.source[1].held, 8292);
 	cr_expect_eq(reader.source[1].bytes, 18532);
 	cr_expect_eq(reader.source[1].shard.index, 1);
+}
+
+Test(shards, a_source_is_the_new_object_of_a_run_or_its_part)
+{
+	struct hr_run reader = { .config = pipeline };
+
+	strcpy(pipeline->source[1].object, "new");
+	pipeline->objects = 2;
+	strcpy(pipeline->object[1].object, "new");
+	run->object[1] = (struct hr_run_object){ .bytes = 640 };
+	hr_run_take_made(&reader, 1, run);
+	cr_expect_not(reader.source[1].is_shard);
+	cr_expect_eq(reader.source[1].held, 640);
+	run->parts = 2;
+	run->part = 1;
+	run->object[1].is_shard = true;
+	run->object[1].shard = (struct hr_store_shard){ 5, 20, 0, 64, 1, 1 };
+	hr_run_take_made(&reader, 1, run);
+	cr_expect(reader.source[1].is_shard);
+	cr_expect_eq(reader.source[1].at, 320);
+	cr_expect_eq(reader.source[1].held, 640);
+	cr_expect_eq(reader.source[1].bytes, 1280);
 }
 
 Test(shards, a_shard_needs_the_other_processes)

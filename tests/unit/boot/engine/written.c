@@ -87,7 +87,7 @@ Test(written, what_an_existing_object_of_that_name_means)
 		const char *text;
 	} row[] = {
 		{ 0, 0, true, false, 0, HR_SINK_CREATE, false, "" },
-		{ UNIT, PRINT, true, false, 0, HR_SINK_NONE, true, "" },
+		{ UNIT, PRINT, true, false, 0, HR_SINK_COMPLETE, true, "" },
 		{ UNIT, PRINT, true, true, 0, HR_SINK_REPLACE, false, "" },
 		{ UNIT, PRINT, false, false, 0, HR_SINK_REPLACE, false, "" },
 		{ UNIT, PRINT, false, true, 0, HR_SINK_REPLACE, false, "" },
@@ -130,6 +130,28 @@ Test(written, what_an_existing_object_of_that_name_means)
 		cr_expect_eq(made->bytes, UNIT);
 		cr_expect_eq(made->tag, hr_sink_tag(PRINT, false));
 	}
+}
+
+/* The part of another rank is not complete. */
+Test(written, a_part_is_a_shard_and_is_made_again_with_the_others)
+{
+	const uint64_t id = put("new", UNIT, hr_sink_tag(PRINT, false), true);
+	const struct hr_store_object *made;
+
+	run->again = true;
+	run->set = 9;
+	run->object[0].is_shard = true;
+	run->object[0].shard = (struct hr_store_shard){ 5, 200, 0, 64, 1, 2 };
+	cr_assert_eq(hr_written_make(app, run, store), 0, "%s", app->error.text);
+	cr_expect_eq(run->object[0].plan, HR_SINK_REPLACE);
+	cr_expect_eq(run->outcome, HR_RUN_WAITING);
+	made = hr_store_find_pending(store[0], "new");
+	cr_assert_not_null(made);
+	cr_expect_neq(made->id, id);
+	cr_expect(made->flags & HR_OBJECT_SHARD);
+	cr_expect_eq(made->shard.first_row, 5);
+	cr_expect_eq(made->shard.rows, 200);
+	cr_expect_eq(made->shard.set, 9);
 }
 
 /* An object that the operator changes loses its checksum; one that it only reads keeps it. */

@@ -152,6 +152,56 @@ Test(merge, the_result_is_that_of_one_process)
 	}
 }
 
+/* ---- access operators */
+
+#define ACCESS(op, rest)                                      \
+	SSDS "pipelines = ( { name = \"p\"; operator = \"" op \
+	     "\"; shard = \"objects\"; compute = 2;\n" rest " } );\n"
+
+static const char gather[] =
+	ACCESS("gather", "objects = { table = { object = \"in\"; }; };\n"
+			 "args = { row = 80; lookups = 300; zipf = 0.5; issuers = 1; };");
+
+Test(merge, an_access_operator_has_the_result_of_one_process)
+{
+	static const uint32_t sizes[] = { 1, 3, 5 };
+	static const uint64_t nothing[3];
+	const uint64_t *of, *whole;
+
+	alone = run(gather, 0, 0);
+	whole = (const uint64_t *)(const void *)alone->run[0].gpu[0].cpu.op_result;
+	cr_expect_eq(whole[1], 300u);
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		uint64_t bytes = 0;
+
+		run_parts(gather, sizes[k]);
+		of = (const uint64_t *)(const void *)app[0]->run[0].gpu[0].cpu.op_result;
+		/* a part has no result of its own */
+		cr_expect(memcmp(of, nothing, sizeof nothing) == 0);
+		for (uint32_t r = 0; r < sizes[k]; r++)
+			bytes += app[r]->run[0].read_bytes;
+		fake_ranks_run(sizes[k], FAKE_RANKS_ALL, merge, NULL);
+		for (uint32_t r = 0; r < sizes[k]; r++)
+			cr_expect_eq(result[r], 0, "%s", error[r].text);
+		cr_expect_eq(app[0]->run[0].outcome, HR_RUN_DONE);
+		/* sum, lookups and skipped numbers; the time differs */
+		cr_expect(memcmp(of, whole, sizeof nothing) == 0, "%u ranks", sizes[k]);
+		cr_expect_eq(app[0]->run[0].read_bytes, bytes);
+		drop_parts(sizes[k]);
+	}
+	drop(alone);
+}
+
+Test(merge, an_access_operator_that_failed_elsewhere_has_no_result)
+{
+	run_parts(gather, 2);
+	app[1]->run[0].outcome = HR_RUN_FAILED;
+	fake_ranks_run(2, FAKE_RANKS_ALL, merge, NULL);
+	cr_expect_eq(app[0]->run[0].outcome, HR_RUN_FAILED);
+	cr_expect(strstr(app[0]->run[0].cause.text, "not succeeded on rank 1"));
+	drop_parts(2);
+}
+
 Test(merge, parts_are_about_equal_and_cover_all_tiles)
 {
 	struct hr_run run = { 0 };
@@ -283,6 +333,9 @@ Test(merge, ranks_with_other_work_are_named)
 		  "pipeline 'p' of rank 2 differs" },
 		{ crc32c, "\"in\"; bytes = 400000", "\"in\"; bytes = 400008",
 		  "object 'in' on ssd 'a' has 400008 bytes on rank 2, but 400000 on rank 0" },
+		{ gather, "lookups = 300", "lookups = 301", "pipeline 'p' of rank 2 differs" },
+		{ gather, "\"in\"; bytes = 400000", "\"in\"; bytes = 400080",
+		  "object 'in' on ssd 'a' has 400080 bytes on rank 2, but 400000 on rank 0" },
 		{ crc32c, "pipelines = ( ",
 		  "pipelines = ( { name = \"x\"; operator = \"crc32c\"; source = { object = "
 		  "\"in\"; }; }, ",
@@ -315,9 +368,14 @@ Test(merge, pipelines_that_ranks_do_not_run)
 		  "a tap is not possible on several ranks" },
 		{ "operator = \"crc32c\"; tile = \"16K\"; shard = \"tiles\"; blocks = { compute = "
 		  "2; };\nsource = { object = \"in\"; }; ",
+		  "operator = \"bfs\"; objects = { offsets = { object = \"in\"; }; edges = { object = "
+		  "\"date\"; }; }; args = { root = 0; }; ",
+		  "its operator does not divide its work over ranks" },
+		{ "operator = \"crc32c\"; tile = \"16K\"; shard = \"tiles\"; blocks = { compute = "
+		  "2; };\nsource = { object = \"in\"; }; ",
 		  "operator = \"chase\"; objects = { next = { object = \"in\"; }; }; args = { hops "
 		  "= 1; }; ",
-		  "operators that access objects do not run on several ranks" },
+		  "with --mpi each pipeline needs shard; expected shard = \"objects\"" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -89,6 +89,38 @@ Test(chase, any_number_of_workers_and_chains_gives_the_same_checksum)
 		}
 }
 
+/* More ranks than chains, too. */
+Test(chase, ranks_follow_their_own_chains)
+{
+	const struct hr_chase *result = (const void *)fake_access.result;
+	const struct hr_chase_args args = { .seed = 3, .hops = 20, .chains = 5 };
+
+	make_cycle();
+	for (uint32_t ranks = 1; ranks < 8; ranks += 2) {
+		cr_assert_eq(fake_access_run_ranks(&hr_op_test_chase, &args, 2, ranks, NULL), 0);
+		cr_expect_eq(result->checksum, follow(&args), "%u ranks", ranks);
+		cr_expect_eq(result->hops, 100);
+	}
+}
+
+/* The sum of the times would be longer. */
+Test(chase, the_time_of_ranks_is_the_longest)
+{
+	struct hr_chase state[3] = { { .run_ns = 5, .hops = 1 },
+				     { .run_ns = 9, .hops = 2 },
+				     { .run_ns = 7, .hops = 3 } };
+	struct hr_chase result;
+	const struct hr_op_all all = { .workers = 3,
+				       .state_bytes = sizeof *state,
+				       .states = (const uint8_t *)state,
+				       .result = &result };
+
+	fake_access.op = &hr_op_test_chase;
+	fake_access_finish(&all);
+	cr_expect_eq(result.run_ns, 9);
+	cr_expect_eq(result.hops, 6);
+}
+
 /* No access beyond the object: the fake returns -ERANGE for it. */
 Test(chase, an_index_beyond_the_object_is_refused_by_its_element)
 {

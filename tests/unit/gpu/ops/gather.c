@@ -129,6 +129,101 @@ Test(gather, rows_of_given_indices_are_kept)
 	}
 }
 
+/* ---- several ranks */
+
+static struct {
+	bool of_table; /* ranks divide the table; false: indices and rows, or nothing */
+	bool of_rows;
+	uint32_t ranks;
+} split;
+
+/* Rank r has items at(r) to at(r + 1) - 1: shares of different size, some of them empty. */
+static uint32_t at(uint32_t r, uint32_t items)
+{
+	return r >= split.ranks ? items : items * (r / 2) / split.ranks;
+}
+
+static void place(uint32_t r)
+{
+	if (split.of_table)
+		fake_access_shard(GATHER_TABLE, table, at(r, ROWS) * sizeof *table,
+				  at(r + 1, ROWS) * sizeof *table, sizeof table);
+	if (!split.of_rows)
+		return;
+	fake_access_shard(GATHER_INDICES, indices, at(r, LOOKUPS) * sizeof *indices,
+			  at(r + 1, LOOKUPS) * sizeof *indices, sizeof indices);
+	fake_access_shard(GATHER_ROWS, rows, at(r, LOOKUPS) * sizeof *rows,
+			  at(r + 1, LOOKUPS) * sizeof *rows, sizeof rows);
+}
+
+Test(gather, ranks_that_divide_lookups_or_the_table_have_the_sum_of_one)
+{
+	static const uint32_t ranks[] = { 1, 2, 3, 7 };
+	const struct hr_gather *result = (const void *)fake_access.result;
+
+	for (uint32_t way = 0; way < 8 * sizeof ranks / sizeof *ranks; way++) {
+		const bool indexed = way & 1, issues = way & 4;
+
+		split.ranks = ranks[way / 8];
+		split.of_table = way & 2;
+		split.of_rows = indexed && !split.of_table;
+		make_table();
+		if (indexed)
+			fake_access_object(GATHER_INDICES, indices, sizeof indices);
+		set_args(0.9, 3, issues ? 1 : 0);
+		cr_assert_eq(
+			fake_access_run_ranks(&hr_op_test_gather, &args, 2, split.ranks, place), 0);
+		cr_expect_eq((int64_t)result->sum, sum_of(indexed), "way %u", way);
+		cr_expect_eq(result->lookups, LOOKUPS, "way %u", way);
+		cr_expect_eq(fake_access.prefetches, LOOKUPS, "way %u", way);
+		for (uint32_t i = 0; split.of_rows && i < LOOKUPS; i++)
+			cr_assert_arr_eq(rows[i], table[indices[i]], sizeof rows[i]);
+	}
+}
+
+/* A share of the rows alone, with indices that each rank has. */
+static void place_rows(uint32_t r)
+{
+	fake_access_shard(GATHER_ROWS, rows, at(r, LOOKUPS) * sizeof *rows,
+			  at(r + 1, LOOKUPS) * sizeof *rows, sizeof rows);
+}
+
+Test(gather, ranks_write_the_rows_that_they_have)
+{
+	const struct hr_gather *result = (const void *)fake_access.result;
+
+	split.ranks = 3;
+	make_table();
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	set_args(0, 2, 0);
+	cr_assert_eq(fake_access_run_ranks(&hr_op_test_gather, &args, 2, 3, place_rows), 0);
+	cr_expect_eq((int64_t)result->sum, sum_of(true));
+	for (uint32_t i = 0; i < LOOKUPS; i++)
+		cr_assert_arr_eq(rows[i], table[indices[i]], sizeof rows[i]);
+}
+
+/* The range of an index is that of the whole table; the element counts in the shard. */
+Test(gather, ranks_refuse_an_index_beyond_the_whole_table)
+{
+	make_table();
+	split.ranks = 2;
+	split.of_table = false;
+	split.of_rows = true;
+	indices[LOOKUPS - 1] = ROWS;
+	set_args(0, 2, 0);
+	cr_expect_eq(fake_access_run_ranks(&hr_op_test_gather, &args, 2, 2, place), -EBADMSG);
+	cr_expect_eq(fake_access.refused, LOOKUPS - 1 - at(1, LOOKUPS));
+	split.of_table = true;
+	split.of_rows = false;
+	make_table();
+	indices[7] = ROWS - 1;
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	cr_expect_eq(fake_access_run_ranks(&hr_op_test_gather, &args, 2, 2, place), 0);
+	indices[7] = ROWS;
+	cr_expect_eq(fake_access_run_ranks(&hr_op_test_gather, &args, 2, 2, place), -EBADMSG);
+	cr_expect_eq(fake_access.refused, 7);
+}
+
 /* Workers that wait for other workers also end. */
 Test(gather, an_index_beyond_the_table_is_refused_by_its_element)
 {

@@ -71,6 +71,39 @@ Test(join, matches_equal_those_of_nested_loops)
 	}
 }
 
+static uint32_t ranks;
+
+/* Rank 1 has no keys, the others share them. */
+static void place(uint32_t r)
+{
+	const uint32_t first = PROBE * (r > 1 ? r - 1 : r) / (ranks - 1);
+	const uint32_t end = PROBE * (r > 1 ? r : r + 1) / (ranks - 1);
+
+	fake_access_shard(JOIN_KEYS, keys, first * sizeof *keys,
+			  (r == 1 ? first : end) * sizeof *keys, sizeof keys);
+}
+
+Test(join, ranks_with_shares_of_the_keys_have_the_matches_of_one)
+{
+	struct hr_join *result = (void *)fake_access.result, one;
+	const struct hr_join_args args = { .warm = 1 };
+
+	make_tables();
+	cr_assert_eq(fake_access_run(&hr_op_test_join, &args, 2), 0);
+	one = *result;
+	for (ranks = 2; ranks < 6; ranks++)
+		for (int divided = 0; divided < 2; divided++) {
+			fake_access_object(JOIN_KEYS, keys, sizeof keys);
+			cr_assert_eq(fake_access_run_ranks(&hr_op_test_join, &args, 2, ranks,
+							   divided ? place : NULL),
+				     0);
+			cr_expect_gt(result->run_ns, 0);
+			one.run_ns = result->run_ns;
+			cr_expect(memcmp(result, &one, sizeof one) == 0, "%u ranks, %d", ranks,
+				  divided);
+		}
+}
+
 Test(join, no_keys_have_no_matches)
 {
 	const struct hr_join *result = (const void *)fake_access.result;

@@ -308,11 +308,6 @@ static int no_check(const void *args, const uint64_t *object_bytes,
 	return 0;
 }
 
-static uint32_t no_rows(const void *args, uint32_t source)
-{
-	return 1;
-}
-
 static const struct hr_op_object objects[HR_OBJECTS_MAX + 1] = {
 	{ .name = "in", .help = "What is read." },
 	{ .name = "out", .help = "What is written.", .writes = true, .optional = true },
@@ -333,6 +328,8 @@ static const struct hr_operator good_access = { .abi = HR_OP_ABI,
 						.help = "Good.",
 						.object = objects,
 						.objects = 2 };
+
+static const struct hr_op_object divided = { .name = "in", .help = "What is read.", .columns = 1 };
 
 #define EXPECT_ACCESS_LIE(member, value, text)      \
 	do {                                        \
@@ -355,6 +352,8 @@ Test(op_user, an_access_operator_has_objects_and_run)
 			  "object 'mute' of operator 'good' has an invalid "
 			  "help text");
 	EXPECT_ACCESS_LIE(object, objects + 4, "operator 'good' has two objects 'again'");
+	EXPECT_ACCESS_LIE(object, &divided,
+			  "ranks may divide object 'in' of operator 'good' (columns), but");
 	EXPECT_ACCESS_LIE(gpu, NULL, "invalid GPU part");
 	EXPECT_ACCESS_LIE(help, NULL, "invalid help text");
 }
@@ -366,7 +365,6 @@ Test(op_user, no_operator_has_parts_of_both_shapes)
 
 	EXPECT_ACCESS_LIE(init, no_init, both);
 	EXPECT_ACCESS_LIE(tile, no_tile, both);
-	EXPECT_ACCESS_LIE(row_bytes, no_rows, both);
 	EXPECT_ACCESS_LIE(sources_max, 1, both);
 	EXPECT_ACCESS_LIE(output, HR_OUT_DATA, both);
 	EXPECT_ACCESS_LIE(out_num, 1, both);
@@ -375,6 +373,7 @@ Test(op_user, no_operator_has_parts_of_both_shapes)
 	EXPECT_LIE(run, no_run, neither);
 	EXPECT_LIE(object, objects, neither);
 	EXPECT_LIE(check, no_check, neither);
+	EXPECT_LIE(several_ranks, true, neither);
 }
 
 /* ---- files on disk */
