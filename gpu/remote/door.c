@@ -3,10 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 
 #include "config/clock.h"
 #include "gpu/remote/flow.h"
+#include "gpu/remote/wake.h"
 
 /* The room of a closed stranger, or of the oldest one. */
 static struct hr_link_talk *room(struct hr_link *link)
@@ -35,7 +35,6 @@ static bool may_connect(const struct hr_link *link, const struct hr_link_talk *t
 static void accept_one(struct hr_link *link)
 {
 	struct hr_link_talk fresh, *talk;
-	struct epoll_event wake = { .events = EPOLLIN };
 
 	if (hr_talk_accept(&fresh, link->listener, link->now_ns) != 0)
 		return;
@@ -46,7 +45,7 @@ static void accept_one(struct hr_link *link)
 	}
 	talk = room(link);
 	*talk = fresh;
-	epoll_ctl(link->epoll, EPOLL_CTL_ADD, talk->fd, &wake);
+	hr_wake_watch(link, talk->fd, HR_LINK_WAKE_DOOR);
 }
 
 void hr_door_tell(struct hr_link *link, const struct sockaddr_in *peer, const char *why)
@@ -87,6 +86,7 @@ static bool greet(struct hr_link *link, struct hr_link_talk *talk, const char **
 		if (n < 0 || talk->greeting == HR_LINK_REFUSED)
 			break;
 	}
+	hr_talk_flush(talk);
 	if (n < 0 || talk->greeting == HR_LINK_REFUSED || talk->greeting == HR_LINK_REFUSED_BY)
 		*why = refusal(talk->refusal.code);
 	else if (err && talk->greeting == HR_LINK_GREETING)

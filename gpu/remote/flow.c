@@ -28,7 +28,7 @@ void hr_flow_begin(struct hr_link *link)
 	const bool receiver = link->setup.side == HR_LINK_RECEIVER;
 
 	link->sequence_in = link->sequence_out = 0;
-	link->post_head = link->post_count = 0;
+	link->post_head = link->post_count = link->unused = 0;
 	link->flight_head = link->flight_count = 0;
 	for (uint32_t s = 0; s < HR_LINK_SLOTS_MAX; s++) {
 		link->slot[s].posted = false;
@@ -60,31 +60,66 @@ void hr_flow_check_end(struct hr_link *link)
 						    .total = link->end.bytes });
 }
 
+/* The sender can still use an offer for the lowest tile that is missing. */
+static bool knows_lowest(const struct hr_link *link)
+{
+	for (uint32_t s = 0; s < link->setup.memory.slots; s++)
+		if (link->slot[s].posted && link->slot[s].tile == link->have.low)
+			return true;
+	return false;
+}
+
+/* True: more offers are to come before these are posted, which costs two packets and an event of the
+ * sender. It has enough offers for now. */
+static bool gathers(const struct hr_link *link)
+{
+	const uint32_t slots = link->setup.memory.slots;
+	const uint32_t most = slots / 4 < HR_LINK_OFFERS ? slots / 4 : HR_LINK_OFFERS;
+
+	return link->post_count < most && 2 * link->unused >= slots && knows_lowest(link);
+}
+
+/* Post one message. */
+static int post_offers(struct hr_link *link)
+{
+	const uint32_t first = link->sequence_out % HR_LINK_SLOTS_MAX;
+	struct hr_link_offer offer[HR_LINK_OFFERS];
+	uint32_t count = 0;
+	int err;
+
+	for (; count < HR_LINK_OFFERS && count < link->post_count &&
+	       first + count < HR_LINK_SLOTS_MAX;
+	     count++) {
+		const uint32_t slot = link->post[(link->post_head + count) % HR_LINK_SLOTS_MAX];
+
+		offer[count] = (struct hr_link_offer){ .tile = link->slot[slot].tile,
+						       .slot = slot,
+						       .sequence = link->sequence_out + count };
+		link->slot[slot].posted = true;
+	}
+	err = hr_rdma_qp_write_entry(
+		&link->qp, offer, count * (uint32_t)sizeof(offer[0]),
+		link->peer.table_address + first * sizeof(offer[0]), link->peer.table_key,
+		hr_link_immediate(HR_LINK_IMM_OFFER, link->generation, count, link->sequence_out));
+	if (err) {
+		snprintf(link->text, sizeof(link->text), "%s: cannot post a request: %s",
+			 link->qp.device.name, strerror(-err));
+		return err;
+	}
+	link->post_head = (link->post_head + count) % HR_LINK_SLOTS_MAX;
+	link->post_count -= count;
+	link->sequence_out += count;
+	link->unused += count;
+	return 0;
+}
+
 int hr_flow_offers(struct hr_link *link)
 {
-	while (link->post_count && hr_rdma_qp_room(&link->qp, 1)) {
-		const uint32_t slot = link->post[link->post_head];
-		const struct hr_link_offer offer = { .tile = link->slot[slot].tile,
-						     .slot = slot,
-						     .sequence = link->sequence_out };
-		const uint64_t to = link->peer.table_address + (uint64_t)slot * HR_LINK_ENTRY_BYTES;
-		int err;
+	int err = 0;
 
-		link->post_head = (link->post_head + 1) % HR_LINK_SLOTS_MAX;
-		link->post_count--;
-		err = hr_rdma_qp_write_entry(&link->qp, &offer, sizeof(offer), to,
-					     link->peer.table_key,
-					     hr_link_immediate(HR_LINK_IMM_OFFER, link->generation,
-							       slot, link->sequence_out));
-		if (err) {
-			snprintf(link->text, sizeof(link->text), "%s: cannot post a request: %s",
-				 link->qp.device.name, strerror(-err));
-			return err;
-		}
-		link->slot[slot].posted = true;
-		link->sequence_out++;
-	}
-	return 0;
+	while (!err && link->post_count && hr_rdma_qp_room(&link->qp, 1) && !gathers(link))
+		err = post_offers(link);
+	return err;
 }
 
 int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile)
@@ -117,17 +152,20 @@ static uint32_t find_offer(const struct hr_link *link, uint64_t tile)
 static int post_tile(struct hr_link *link, uint32_t from, uint32_t to,
 		     const struct hr_link_descriptor *descriptor)
 {
-	const uint64_t stride = link->setup.memory.stride;
-	int err = hr_rdma_qp_write_tile(&link->qp, from * stride, descriptor->bytes,
-					link->peer.tile_address + (uint64_t)to * link->peer.stride,
-					link->peer.tile_key);
+	const bool plain = !(descriptor->flags & HR_LINK_HAS_CRC);
+	const uint32_t immediate =
+		hr_link_immediate(plain ? HR_LINK_IMM_TILE : HR_LINK_IMM_DESCRIPTOR,
+				  link->generation, to, link->sequence_out);
+	const int err = hr_rdma_qp_write_tile(
+		&link->qp, (uint64_t)from * link->setup.memory.stride, descriptor->bytes,
+		link->peer.tile_address + (uint64_t)to * link->peer.stride, link->peer.tile_key,
+		plain ? &immediate : NULL);
 
-	if (err)
+	if (err || plain)
 		return err;
-	return hr_rdma_qp_write_entry(
-		&link->qp, descriptor, sizeof(*descriptor),
-		link->peer.table_address + (uint64_t)to * HR_LINK_ENTRY_BYTES, link->peer.table_key,
-		hr_link_immediate(HR_LINK_IMM_TILE, link->generation, to, link->sequence_out));
+	return hr_rdma_qp_write_entry(&link->qp, descriptor, sizeof(*descriptor),
+				      link->peer.table_address + (uint64_t)to * HR_LINK_ENTRY_BYTES,
+				      link->peer.table_key, immediate);
 }
 
 static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
@@ -183,35 +221,52 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	return 0;
 }
 
-static int take_offer(struct hr_link *link, uint32_t slot)
+static int take_offer(struct hr_link *link)
 {
 	struct hr_link_offer offer;
 
-	memcpy(&offer, (const uint8_t *)link->table + (size_t)slot * HR_LINK_ENTRY_BYTES,
+	memcpy(&offer,
+	       (const uint8_t *)link->table + link->sequence_in % HR_LINK_SLOTS_MAX * sizeof(offer),
 	       sizeof(offer));
-	if (slot >= link->peer.slots || offer.slot != slot || offer.sequence != link->sequence_in)
+	if (offer.slot >= link->peer.slots || offer.sequence != link->sequence_in)
 		return wrong(link, "an offer for another slot");
-	if (link->slot[slot].offered)
+	if (link->slot[offer.slot].offered)
 		return wrong(link, "a slot is offered twice");
 	/* The receiver may say more than this side knows already, never more than its window. */
 	if (hr_tileset_has(&link->have, offer.tile) ||
 	    offer.tile - link->have.low >= HR_TILESET_WINDOW)
 		return wrong(link, "an offer for a tile out of its window");
 	link->sequence_in++;
-	link->slot[slot] = (struct hr_link_slot){ .tile = offer.tile, .offered = true };
+	link->slot[offer.slot] = (struct hr_link_slot){ .tile = offer.tile, .offered = true };
 	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_OFFERED, .tile = offer.tile });
 	return 0;
 }
 
-static int take_tile(struct hr_link *link, uint32_t slot)
+static int take_offers(struct hr_link *link, uint32_t count)
+{
+	int err = 0;
+
+	if (!count || count > HR_LINK_OFFERS)
+		return wrong(link, "a wrong number of offers");
+	while (!err && count--)
+		err = take_offer(link);
+	return err;
+}
+
+/* A tile with its descriptor in the table, or, written with the immediate, without one. */
+static int take_tile(struct hr_link *link, uint32_t slot, bool plain, uint32_t bytes)
 {
 	struct hr_link_descriptor d;
-	struct hr_link_slot *at;
+	struct hr_link_slot *at = &link->slot[slot];
 
 	memcpy(&d, (const uint8_t *)link->table + (size_t)slot * HR_LINK_ENTRY_BYTES, sizeof(d));
+	if (plain)
+		d = (struct hr_link_descriptor){ .tile = at->tile,
+						 .slot = slot,
+						 .sequence = link->sequence_in,
+						 .bytes = bytes };
 	if (slot >= link->setup.memory.slots || d.slot != slot || d.sequence != link->sequence_in)
 		return wrong(link, "a tile for another slot");
-	at = &link->slot[slot];
 	if (!at->offered || !at->posted || at->tile != d.tile)
 		return wrong(link, "a tile that the slot was not offered for");
 	if (!d.bytes || d.bytes > link->setup.tile_bytes || d.flags & ~HR_LINK_HAS_CRC)
@@ -219,6 +274,7 @@ static int take_tile(struct hr_link *link, uint32_t slot)
 	if (hr_tileset_add(&link->have, d.tile) != 0)
 		return wrong(link, "a tile that has arrived already");
 	link->sequence_in++;
+	link->unused--;
 	at->offered = at->posted = false;
 	link->count.tiles++;
 	link->count.bytes += d.bytes;
@@ -251,12 +307,20 @@ static int flush(struct hr_link *link)
 static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
+	bool plain = false;
 	uint32_t slot;
-	int err;
+	int err = -EPROTO;
 
-	if (!done->has_immediate ||
-	    hr_link_immediate_check(done->immediate, sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_TILE,
-				    link->peer.generation, link->sequence_in, &slot) != 0)
+	if (done->has_immediate)
+		err = hr_link_immediate_check(done->immediate,
+					      sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_DESCRIPTOR,
+					      link->peer.generation, link->sequence_in, &slot);
+	if (err && done->has_immediate && !sender) {
+		plain = true;
+		err = hr_link_immediate_check(done->immediate, HR_LINK_IMM_TILE,
+					      link->peer.generation, link->sequence_in, &slot);
+	}
+	if (err)
 		return wrong(link, "an immediate out of sequence");
 	/* Before the slot can be offered again, so the other side always finds a receive. */
 	if (link->state == HR_LINK_IS_FLOW || link->state == HR_LINK_IS_OPENING) {
@@ -265,9 +329,9 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 			return wrong(link, "cannot post a receive");
 	}
 	if (sender)
-		return take_offer(link, slot);
+		return take_offers(link, slot);
 	err = flush(link);
-	return err ? err : take_tile(link, slot);
+	return err ? err : take_tile(link, slot, plain, done->bytes);
 }
 
 static int take_sent(struct hr_link *link, uint64_t number)

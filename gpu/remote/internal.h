@@ -1,6 +1,7 @@
 /*
  * gpu/remote/internal.h - the state of a link. link.c has the public functions, life.c the states of
- * the connection, flow.c tiles and offers, door.c the strangers of a receiver.
+ * the connection, opening.c its begin, flow.c tiles and offers, door.c the strangers of a receiver,
+ * wake.c the descriptors.
  */
 #ifndef GPU_REMOTE_INTERNAL_H
 #define GPU_REMOTE_INTERNAL_H
@@ -12,8 +13,8 @@
 
 /* Connections that have not proved the key; one more retires the oldest. */
 #define HR_LINK_STRANGERS 8u
-/* A completion gives at most two. */
-#define HR_LINK_EVENTS 4u
+/* A completion gives one for each offer of a message, or at most two. */
+#define HR_LINK_EVENTS (HR_LINK_OFFERS + 2)
 
 enum hr_link_state {
 	HR_LINK_IS_DOWN,     /* receiver: listens; sender: waits until it calls again */
@@ -58,7 +59,7 @@ struct hr_link {
 	uint64_t next_call_ns, backoff_ns, lost_ns; /* lost_ns: when the last connection ended */
 	struct hr_link_talk talk;		    /* of this connection */
 	struct hr_link_talk stranger[HR_LINK_STRANGERS];
-	uint64_t refused_told_ns;
+	uint64_t door_ns, refused_told_ns;
 
 	/* of this connection */
 	struct hr_rdma_qp qp;
@@ -73,6 +74,7 @@ struct hr_link {
 	struct hr_link_slot slot[HR_LINK_SLOTS_MAX];
 	uint32_t post[HR_LINK_SLOTS_MAX]; /* receiver: slots whose offer is not posted, in order */
 	uint32_t post_head, post_count;
+	uint32_t unused; /* receiver: offers that are posted, and whose tiles have not arrived */
 	struct hr_link_flight flight[HR_LINK_SLOTS_MAX];
 	uint32_t flight_head, flight_count;
 	uint64_t flight_ns;		    /* when the last tile was posted or completed */

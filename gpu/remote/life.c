@@ -4,20 +4,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "config/clock.h"
-#include "config/seam.h"
 #include "gpu/remote/door.h"
 #include "gpu/remote/flow.h"
+#include "gpu/remote/opening.h"
+#include "gpu/remote/wake.h"
 
 #define BEAT_NS (100 * HR_NS_PER_MS)
 #define BACKOFF_MIN_NS (50 * HR_NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * HR_NS_PER_S)
 /* Registering much memory takes long. */
 #define OPENING_NS (10 * HR_NS_PER_S)
-/* Receives beside those for slots. */
-#define SPARE 8u
 /* A completion that has not come for so many times dead_ns is lost: a dead peer gives an error. */
 #define LOST_LIMITS 10u
 
@@ -85,7 +83,6 @@ static void not_greeted(struct hr_link *link, const char *why)
 
 static void call(struct hr_link *link)
 {
-	struct epoll_event wake = { .events = EPOLLIN };
 	int err = hr_talk_call(&link->talk, &link->address, link->now_ns);
 
 	if (!err)
@@ -94,77 +91,11 @@ static void call(struct hr_link *link)
 		not_greeted(link, strerror(-err));
 		return;
 	}
-	epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->talk.fd, &wake);
+	hr_wake_watch(link, link->talk.fd, HR_LINK_WAKE_TALK);
 	enter(link, HR_LINK_IS_GREETING);
 }
 
 /* ---- the opening: a queue pair for this connection */
-
-static int make_qp(struct hr_link *link, struct hr_error *e)
-{
-	const bool sender = link->setup.side == HR_LINK_SENDER;
-	const struct hr_rdma_setup setup = {
-		.memory = &link->setup.memory,
-		.tile_access = sender ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-		.table = link->table,
-		.table_bytes = HR_LINK_TABLE_BYTES,
-		.sends = 2 * (sender ? link->depth : link->setup.memory.slots) + 2,
-		.receives = HR_LINK_SLOTS_MAX + SPARE,
-	};
-	struct hr_rdma_device device;
-	int err = hr_rdma_device_open(&link->verbs, link->device_name[0] ? link->device_name : NULL,
-				      link->local, &device, e);
-
-	if (!err)
-		err = hr_rdma_qp_create(&link->qp, &link->verbs, &device, &setup, e);
-	if (!err)
-		err = hr_random(&link->psn, sizeof(link->psn));
-	link->psn &= 0xffffff;
-	if (!err)
-		err = hr_rdma_qp_receive(&link->qp, sender ? link->peer.slots + SPARE
-							   : link->setup.memory.slots + SPARE);
-	if (!err) {
-		struct epoll_event wake = { .events = EPOLLIN };
-
-		epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->qp.channel->fd, &wake);
-		link->generation++;
-	}
-	return err;
-}
-
-static int say_open(struct hr_link *link)
-{
-	const bool sender = link->setup.side == HR_LINK_SENDER;
-	struct hr_link_opening opening = {
-		.generation = link->generation,
-		.tile_address = sender ? 0 : link->qp.tile_base,
-		.table_address = (uint64_t)(uintptr_t)link->table,
-		.low = sender ? 0 : link->have.low,
-		.qp = link->qp.qp->qp_num,
-		.psn = link->psn,
-		.tile_key = sender ? 0 : link->qp.tiles->rkey,
-		.table_key = link->qp.table->rkey,
-		.slots = link->setup.memory.slots,
-		.stride = link->setup.memory.stride,
-		.mtu = link->qp.device.mtu,
-	};
-
-	memcpy(opening.gid, link->qp.device.gid.raw, sizeof(opening.gid));
-	for (unsigned i = 0; !sender && i < HR_LINK_WINDOW; i++)
-		if (hr_tileset_has(&link->have, link->have.low + i))
-			opening.has[i / 64] |= 1ull << (i % 64);
-	return hr_talk_say(&link->talk, HR_LINK_OPEN, &opening, link->now_ns);
-}
-
-static int connect_qp(struct hr_link *link, struct hr_error *e)
-{
-	struct hr_rdma_peer peer = { .qp = link->peer.qp,
-				     .psn = link->peer.psn,
-				     .mtu = (enum ibv_mtu)link->peer.mtu };
-
-	memcpy(peer.gid, link->peer.gid, sizeof(peer.gid));
-	return hr_rdma_qp_connect(&link->qp, &peer, link->psn, e);
-}
 
 static void not_opened(struct hr_link *link, int err, const struct hr_error *e)
 {
@@ -189,12 +120,13 @@ static void promote(struct hr_link *link, struct hr_link_talk *talk)
 	link->talk = *talk;
 	talk->fd = -1;
 	hr_talk_close(talk);
+	hr_wake_watch(link, link->talk.fd, HR_LINK_WAKE_TALK);
 	begin_opening(link);
-	err = make_qp(link, &e);
+	err = hr_opening_make(link, &e);
 	if (!err)
 		err = hr_greet_answer(&link->talk, &link->self, link->now_ns);
 	if (!err)
-		err = say_open(link);
+		err = hr_opening_say(link);
 	if (err)
 		not_opened(link, err, &e);
 }
@@ -215,27 +147,6 @@ static void up(struct hr_link *link)
 	hr_life_say(link);
 }
 
-/* Sender: what the receiver has. False: it lacks a tile that the pipeline has given back. */
-static bool take_has(struct hr_link *link, const struct hr_link_opening *opening)
-{
-	struct hr_tileset has = { 0 };
-	uint64_t tile;
-
-	hr_tileset_raise(&has, opening->low);
-	for (unsigned i = 1; i < HR_LINK_WINDOW; i++)
-		if (opening->has[i / 64] >> (i % 64) & 1)
-			hr_tileset_add(&has, opening->low + i);
-	if (hr_tileset_lost(&link->have, &has, &tile)) {
-		snprintf(link->text, sizeof(link->text),
-			 "the receiver has lost tile %llu, which this run has given back; it needs "
-			 "another run",
-			 (unsigned long long)tile);
-		return false;
-	}
-	link->have = has;
-	return true;
-}
-
 /* Sender: the receiver's queue pair is there. */
 static int take_open_sender(struct hr_link *link, struct hr_error *e)
 {
@@ -243,14 +154,14 @@ static int take_open_sender(struct hr_link *link, struct hr_error *e)
 
 	if (link->peer.stride < link->setup.tile_bytes)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
-	if (!take_has(link, &link->peer)) {
+	if (!hr_opening_take(link, &link->peer)) {
 		fail(link, HR_ERROR_DEVICE, -ESTALE);
 		return 0;
 	}
-	err = make_qp(link, e);
+	err = hr_opening_make(link, e);
 	if (!err)
-		err = connect_qp(link, e);
-	return err ? err : say_open(link);
+		err = hr_opening_connect(link, e);
+	return err ? err : hr_opening_say(link);
 }
 
 static int take_open(struct hr_link *link, const struct hr_link_opening *opening,
@@ -264,7 +175,7 @@ static int take_open(struct hr_link *link, const struct hr_link_opening *opening
 	link->peer = *opening;
 	if (link->setup.side == HR_LINK_SENDER)
 		return take_open_sender(link, e);
-	err = connect_qp(link, e);
+	err = hr_opening_connect(link, e);
 	return err ? err : hr_talk_say(&link->talk, HR_LINK_READY, NULL, link->now_ns);
 }
 
@@ -474,10 +385,19 @@ static void newcomer(struct hr_link *link, struct hr_link_talk *talk)
 	broken(link);
 }
 
-/* The connection with its heartbeat: as listen_to(). */
-static int beat(struct hr_link *link)
+static void answer_door(struct hr_link *link)
 {
-	int n = listen_to(link);
+	struct hr_link_talk *proven = hr_door_step(link);
+
+	link->door_ns = link->now_ns;
+	if (proven)
+		newcomer(link, proven);
+}
+
+/* The connection, if it may have something to read, with its heartbeat: as listen_to(). */
+static int beat(struct hr_link *link, bool readable)
+{
+	int n = readable || link->talk.in_bytes ? listen_to(link) : 0;
 
 	if (n != 0)
 		return n;
@@ -500,18 +420,35 @@ static int beat(struct hr_link *link)
 	return n;
 }
 
+/* After all completions: what else there is to do. As hr_flow_poll(). */
+static int look_around(struct hr_link *link)
+{
+	const unsigned wake = hr_wake_look(link);
+	int n = 0;
+
+	if (wake & HR_LINK_WAKE_QUEUE) {
+		hr_rdma_qp_wake(&link->qp);
+		n = hr_flow_poll(link);
+	}
+	if (n == 0)
+		n = beat(link, wake & HR_LINK_WAKE_TALK);
+	if (n == 0 && wake & HR_LINK_WAKE_DOOR)
+		answer_door(link);
+	return n;
+}
+
 static bool step_flow(struct hr_link *link)
 {
 	int n = 0;
 
 	/* Completions come first, but they may come without end. */
 	if (link->now_ns - link->listened_ns >= BEAT_NS / 4)
-		n = beat(link);
+		n = beat(link, true);
 	if (n == 0)
 		n = hr_flow_poll(link);
 	if (n == 0)
-		n = beat(link);
-	if (n == 0 && link->setup.side == HR_LINK_RECEIVER)
+		n = look_around(link);
+	if (n == 0 && link->setup.side == HR_LINK_RECEIVER && link->state == HR_LINK_IS_FLOW)
 		n = hr_flow_offers(link);
 	if (n == 0)
 		hr_talk_flush(&link->talk);
@@ -531,6 +468,7 @@ static bool step_broken(struct hr_link *link)
 
 		/* The first cause stays. */
 		memcpy(why, link->text, sizeof(why));
+		hr_rdma_qp_wake(&link->qp);
 		n = hr_flow_poll(link);
 		memcpy(link->text, why, sizeof(why));
 		/* Tiles among them have arrived for the sender, so all that are there are taken,
@@ -568,15 +506,19 @@ static void step_down(struct hr_link *link)
 	}
 }
 
+/* While tiles move the door costs no system calls, unless there is something to read: look_around(). */
+static bool is_door_due(const struct hr_link *link)
+{
+	if (link->listener < 0 || link->state == HR_LINK_IS_FAILED ||
+	    link->state == HR_LINK_IS_ENDED)
+		return false;
+	return link->state != HR_LINK_IS_FLOW || link->now_ns - link->door_ns >= BEAT_NS / 4;
+}
+
 bool hr_life_step(struct hr_link *link)
 {
-	if (link->listener >= 0 && link->state != HR_LINK_IS_FAILED &&
-	    link->state != HR_LINK_IS_ENDED) {
-		struct hr_link_talk *proven = hr_door_step(link);
-
-		if (proven)
-			newcomer(link, proven);
-	}
+	if (is_door_due(link))
+		answer_door(link);
 	switch (link->state) {
 	case HR_LINK_IS_DOWN:
 		step_down(link);

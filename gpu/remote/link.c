@@ -16,6 +16,7 @@
 #include "gpu/remote/flow.h"
 #include "gpu/remote/life.h"
 #include "gpu/remote/loopback.h"
+#include "gpu/remote/wake.h"
 
 #define DEPTH_DEFAULT 8u
 #define DEAD_DEFAULT_NS HR_NS_PER_S
@@ -57,7 +58,7 @@ static int find_addresses(struct hr_link *link, struct hr_error *e)
 
 static int open_sockets(struct hr_link *link, struct hr_error *e)
 {
-	struct epoll_event wake = { .events = EPOLLIN };
+	int err;
 
 	link->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (link->epoll < 0)
@@ -73,9 +74,10 @@ static int open_sockets(struct hr_link *link, struct hr_error *e)
 	link->listener = hr_talk_listen(&link->address, e);
 	if (link->listener < 0)
 		return link->listener;
-	if (epoll_ctl(link->epoll, EPOLL_CTL_ADD, link->listener, &wake) != 0)
-		return hr_fail(e, HR_ERROR_FAILED, -errno, "link %s: %s", link->setup.name,
-			       strerror(errno));
+	err = hr_wake_watch(link, link->listener, HR_LINK_WAKE_DOOR);
+	if (err)
+		return hr_fail(e, HR_ERROR_FAILED, err, "link %s: %s", link->setup.name,
+			       strerror(-err));
 	return 0;
 }
 

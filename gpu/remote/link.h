@@ -15,10 +15,10 @@
  *     +------------- back-off <---------- broken <--------------+    failed: no further try helps
  *
  * A receiver offers slots: "tile t may be written to slot s" is a credit, and there is no other flow
- * control. A sender writes tile t to the slot that was offered for t (RDMA WRITE), then its descriptor
- * (RDMA WRITE WITH IMMEDIATE). Both sides number tiles from 0 on in their runs; the lowest tile that
- * the receiver does not have is always offered while the connection is up, so two windows of
- * different order cannot block each other.
+ * control. A sender writes tile t to the slot that was offered for t (RDMA WRITE WITH IMMEDIATE; a
+ * tile with a checksum by RDMA WRITE, and then a descriptor by RDMA WRITE WITH IMMEDIATE). Both sides
+ * number tiles from 0 on in their runs; the lowest tile that the receiver does not have is always
+ * offered while the connection is up, so two windows of different order cannot block each other.
  *
  * A connection has a protection domain, memory regions, queue pair, packet numbers and keys of its
  * own. After BROKEN all completions of the queue pair are collected and its regions are gone before

@@ -186,39 +186,52 @@ bool hr_rdma_qp_room(const struct hr_rdma_qp *qp, uint32_t count)
 	return 2 * qp->sends + count <= qp->sends_max;
 }
 
+static int post(struct hr_rdma_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	const int err = ibv_post_send(qp->qp, wr, &bad);
+
+	if (!err && wr->send_flags & IBV_SEND_SIGNALED) {
+		qp->sends++;
+		qp->number++;
+	}
+	return -err;
+}
+
 int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
-			  uint32_t rkey)
+			  uint32_t rkey, const uint32_t *immediate)
 {
 	struct ibv_sge sge = { .addr = qp->tile_base + from,
 			       .length = bytes,
 			       .lkey = qp->tiles->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = ID_DATA,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.wr.rdma = { .remote_addr = to, .rkey = rkey } };
+	struct ibv_send_wr wr = { .wr_id = ID_DATA,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { .remote_addr = to, .rkey = rkey } };
 
-	return -ibv_post_send(qp->qp, &wr, &bad);
+	if (immediate) {
+		wr.wr_id = qp->number << ID_BITS | ID_ENTRY;
+		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wr.send_flags = IBV_SEND_SIGNALED;
+		wr.imm_data = *immediate;
+	}
+	return post(qp, &wr);
 }
 
 int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
 			   uint32_t rkey, uint32_t immediate)
 {
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)entry, .length = bytes };
-	struct ibv_send_wr *bad, wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-					.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
-					.imm_data = immediate,
-					.wr.rdma = { .remote_addr = to, .rkey = rkey } };
-	const int err = ibv_post_send(qp->qp, &wr, &bad);
+	struct ibv_send_wr wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				  .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+				  .imm_data = immediate,
+				  .wr.rdma = { .remote_addr = to, .rkey = rkey } };
 
-	if (!err) {
-		qp->sends++;
-		qp->number++;
-	}
-	return -err;
+	return post(qp, &wr);
 }
 
 int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from, uint32_t rkey)
@@ -226,50 +239,40 @@ int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t fr
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)to,
 			       .length = bytes,
 			       .lkey = qp->table->lkey };
-	struct ibv_send_wr *bad, wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
-					.sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_READ,
-					.send_flags = IBV_SEND_SIGNALED,
-					.wr.rdma = { .remote_addr = from, .rkey = rkey } };
-	const int err = ibv_post_send(qp->qp, &wr, &bad);
+	struct ibv_send_wr wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { .remote_addr = from, .rkey = rkey } };
 
-	if (!err) {
-		qp->sends++;
-		qp->number++;
-	}
-	return -err;
+	return post(qp, &wr);
 }
 
-/* Take all events of the channel. True: there was one. */
-static bool take_events(struct hr_rdma_qp *qp)
+void hr_rdma_qp_wake(struct hr_rdma_qp *qp)
 {
-	unsigned count = 0;
 	struct ibv_cq *cq;
 	void *owner;
 
-	while (qp->verbs->get_cq_event(qp->channel, &cq, &owner) == 0)
-		count++;
+	/* One request for an event is out at a time, so there is at most one event. */
+	if (!qp->cq || qp->verbs->get_cq_event(qp->channel, &cq, &owner) != 0)
+		return;
 	/* ibv_destroy_cq() waits until all are acknowledged. */
-	if (count)
-		qp->verbs->ack_cq_events(qp->cq, count);
-	return count > 0;
+	qp->verbs->ack_cq_events(qp->cq, 1);
+	qp->armed = false;
 }
 
 static int poll_one(struct hr_rdma_qp *qp, struct ibv_wc *wc)
 {
-	int n = ibv_poll_cq(qp->cq, 1, wc);
+	const int n = ibv_poll_cq(qp->cq, 1, wc);
 
-	if (n != 0)
+	if (n != 0 || qp->armed)
 		return n;
-	if (take_events(qp) || !qp->armed) {
-		qp->armed = true;
-		if (ibv_req_notify_cq(qp->cq, 0) != 0)
-			return -1;
-		/* A completion before the request gives no event. */
-		n = ibv_poll_cq(qp->cq, 1, wc);
-	}
-	return n;
+	qp->armed = true;
+	if (ibv_req_notify_cq(qp->cq, 0) != 0)
+		return -1;
+	/* A completion before the request gives no event. */
+	return ibv_poll_cq(qp->cq, 1, wc);
 }
 
 int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
@@ -287,8 +290,10 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 		.has_immediate = wc.status == IBV_WC_SUCCESS && (wc.wc_flags & IBV_WC_WITH_IMM) &&
 				 wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM,
 	};
-	if (done->has_immediate)
+	if (done->has_immediate) {
 		done->immediate = wc.imm_data;
+		done->bytes = wc.byte_len;
+	}
 	if (done->receive)
 		qp->receives--;
 	else if (!done->data)
@@ -318,8 +323,7 @@ void hr_rdma_qp_destroy(struct hr_rdma_qp *qp)
 		return;
 	if (qp->qp)
 		v->destroy_qp(qp->qp);
-	if (qp->cq)
-		take_events(qp);
+	hr_rdma_qp_wake(qp);
 	if (qp->cq)
 		v->destroy_cq(qp->cq);
 	if (qp->channel)

@@ -48,10 +48,11 @@ struct hr_rdma_qp {
 /* One completion. */
 struct hr_rdma_done {
 	bool receive, data; /* data: of the first request of two, which has one only on failure */
-	uint64_t number;    /* neither: of hr_rdma_qp_write_entry(), from 0 on, or of a read */
+	uint64_t number;    /* neither: of a write with an immediate, from 0 on, or of a read */
 	enum ibv_wc_status status;
 	bool has_immediate;
 	uint32_t immediate; /* network order */
+	uint32_t bytes;	    /* with has_immediate: that were written */
 };
 
 /*
@@ -77,10 +78,11 @@ int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count);
 /* True when so many more requests can be posted. */
 bool hr_rdma_qp_room(const struct hr_rdma_qp *qp, uint32_t count);
 
-/* Write `bytes` of the tile memory, from byte `from` on, to the other side. No completion when it
- * succeeds: hr_rdma_qp_write_entry() follows. */
+/* Write `bytes` of the tile memory, from byte `from` on, to the other side. *immediate: with this one
+ * (network order), as hr_rdma_qp_write_entry(). NULL: no completion when it succeeds, because
+ * hr_rdma_qp_write_entry() follows. */
 int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
-			  uint32_t rkey);
+			  uint32_t rkey, const uint32_t *immediate);
 
 /* Write at most HR_RDMA_INLINE bytes, which are copied, with an immediate (network order). */
 int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
@@ -89,9 +91,13 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 /* Read bytes of the other side to memory of the table. */
 int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from, uint32_t rkey);
 
-/* Take a completion: 1, or 0: none, and the descriptor of the channel becomes readable with the next
- * one. -EIO: the device has failed. */
+/* Take a completion: 1, or 0: none, and the descriptor of the channel is readable, or becomes so with
+ * the next one. -EIO: the device has failed. */
 int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done);
+
+/* The descriptor of the channel is readable: it is not any more after this and the next
+ * hr_rdma_qp_poll() that returns 0. */
+void hr_rdma_qp_wake(struct hr_rdma_qp *qp);
 
 /* End all work: each request that was posted gets a completion, most of them with an error. */
 void hr_rdma_qp_break(struct hr_rdma_qp *qp);

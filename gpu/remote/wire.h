@@ -20,10 +20,12 @@
  * REFUSE, in place of HELLO or PROOF: why the connection ends. It carries no code, because there is
  * no common key.
  *
- * RDMA: the receiver writes an offer to entry `slot` of the sender's table, with an immediate. The
- * sender writes the tile, and then a descriptor to entry `slot` of the receiver's table, with an
- * immediate. An entry is written again only after the other side has used it, because a slot is
- * offered again only after its tile has arrived.
+ * RDMA: the receiver writes one to HR_LINK_OFFERS offers to the sender's table, with an immediate for
+ * all of them. The sender writes a tile with an immediate; the size of the write is that of the tile. A
+ * tile with a checksum has no immediate, but a descriptor with one follows, to entry `slot` of the
+ * receiver's table. An entry is written again only after the other side has used it: a slot is
+ * offered again only after its tile has arrived, and there are as many entries for offers as slots at
+ * most.
  */
 #ifndef GPU_REMOTE_WIRE_H
 #define GPU_REMOTE_WIRE_H
@@ -35,7 +37,7 @@
 #include "gpu/remote/link.h"
 
 #define HR_LINK_MAGIC 0x4b4e4c48u /* "HLNK" */
-#define HR_LINK_VERSION 1u
+#define HR_LINK_VERSION 2u
 #define HR_LINK_CODE_BYTES 32u /* HMAC-SHA256 */
 #define HR_LINK_NONCE_BYTES 32u
 #define HR_LINK_TEXT_BYTES 256u
@@ -141,7 +143,11 @@ int hr_link_message_parse(struct hr_link_message *message, const void *data, siz
 
 /* ---- immediates and entries of the tables */
 
-enum hr_link_immediate { HR_LINK_IMM_TILE = 1, HR_LINK_IMM_OFFER = 2 };
+enum hr_link_immediate {
+	HR_LINK_IMM_DESCRIPTOR = 1, /* of a tile, in the table */
+	HR_LINK_IMM_OFFER = 2,	    /* slot: how many; sequence: of the first one */
+	HR_LINK_IMM_TILE = 3,	    /* written with the immediate */
+};
 
 /* kind 2 | generation 4 | slot 10 | sequence 16, in network order */
 uint32_t hr_link_immediate(enum hr_link_immediate kind, uint64_t generation, uint32_t slot,
@@ -151,10 +157,14 @@ uint32_t hr_link_immediate(enum hr_link_immediate kind, uint64_t generation, uin
 int hr_link_immediate_check(uint32_t immediate, enum hr_link_immediate kind, uint64_t generation,
 			    uint32_t sequence, uint32_t *slot);
 
+/* Entry `sequence` % HR_LINK_SLOTS_MAX of a sender's table. */
 struct hr_link_offer {
 	uint64_t tile;
 	uint32_t slot, sequence;
 };
+
+/* Most offers of one message; they lie one behind the other. */
+#define HR_LINK_OFFERS 4u
 
 #define HR_LINK_HAS_CRC 1u
 
@@ -165,7 +175,7 @@ struct hr_link_descriptor {
 	uint64_t padding[4];
 };
 
-/* Bytes of each entry of both tables. */
+/* Bytes of each entry of a receiver's table. */
 #define HR_LINK_ENTRY_BYTES 64u
 
 HR_STATIC_ASSERT(sizeof(struct hr_link_descriptor) == HR_LINK_ENTRY_BYTES, "wire");

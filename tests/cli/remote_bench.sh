@@ -99,7 +99,7 @@ breaks() {
 
 breaks_are_counted() {
     stop_all
-    breaks '' cut=150 && breaks cut=200 ''
+    breaks '' cut=150 && breaks cut=60 ''
 }
 
 # connected: both processes have a TCP connection

@@ -27,8 +27,8 @@ strangers_are_refused() {
         refused "it takes fewer tiles" "refused: more tiles than this pipeline takes"
 }
 
-# other_version send|take: the other side speaks version 2 of the protocol. `send` connects to a receiver here; `take`
-# waits for a sender here, and answers its HELLO, or refuses it as version 2 does (`refuse`)
+# other_version send|take: the other side speaks the next version of the protocol. `send` connects to a receiver here; `take`
+# waits for a sender here, and answers its HELLO, or refuses it as that version does (`refuse`)
 other_version() {
     timeout 200 python3 - "$port" "$1" <<'PY'
 import socket
@@ -36,7 +36,8 @@ import struct
 import sys
 import time
 HEAD, HELLO, REFUSE = "<IHHQ", "<IIQQII32s64s", "<II"
-MAGIC, VERSION = 0x4B4E4C48, 2
+MAGIC, OURS = 0x4B4E4C48, 2
+VERSION = OURS + 1
 port, what = int(sys.argv[1]), sys.argv[2]
 
 
@@ -59,14 +60,14 @@ if what == "send":
     answer = b""
     while more := s.recv(4096):
         answer += more
-    assert answer == message(3, struct.pack(REFUSE, 1, 1)), answer
+    assert answer == message(3, struct.pack(REFUSE, 1, OURS)), answer
 else:
     listener = socket.create_server(("127.0.0.1", port))
     print("listens", flush=True)
     s = listener.accept()[0]
     got = s.recv(144, socket.MSG_WAITALL)
     assert struct.unpack_from(HEAD, got) == (MAGIC, 1, 144, 0), got
-    assert struct.unpack_from("<II", got, 16) == (1, 0), got
+    assert struct.unpack_from("<II", got, 16) == (OURS, 0), got
     s.sendall(hello(1) if what == "take" else message(3, struct.pack(REFUSE, 1, VERSION)))
     while s.recv(4096):
         pass

@@ -19,6 +19,7 @@ config/clock.c clock_gettime            # the seam
 config/clock.c nanosleep                # the seam
 boot/appliance/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
 boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
+gpu/remote/wake.c epoll_wait            # only looks what is readable, and does not wait
 gpu/tap/client/connection.c clock_gettime      # a library in other processes
 gpu/tap/client/connection.c ppoll              # the same
 gpu/tap/client/tap.c timerfd_settime      # the same
@@ -72,7 +73,7 @@ check() {
 prove() {
     local tree want got
     tree=$(mktemp -d)
-    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/tap/{client,examples}}
+    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/remote,gpu/tap/{client,examples}}
     cd "$tree"
     printf 'clock_gettime(a);\nnanosleep(a);\n' >config/clock.c
     echo 'pthread_create(a);' >config/seam_linux.c
@@ -83,6 +84,7 @@ prove() {
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
     printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/connection.c
     echo 'timerfd_settime(a);' >gpu/tap/client/tap.c
+    echo 'epoll_wait(a);' >gpu/remote/wake.c
     echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_cuda.c

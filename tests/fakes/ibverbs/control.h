@@ -30,6 +30,7 @@ struct fake_ibverbs {
 	unsigned refused_keys; /* packets with a wrong key, or out of their region */
 	unsigned late;	       /* packets of a queue pair that is not the peer */
 	unsigned not_ready;
+	unsigned requests;		       /* that were posted to send queues */
 	unsigned contexts, pds, mrs, cqs, qps; /* that exist */
 };
 

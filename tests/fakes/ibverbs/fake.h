@@ -62,6 +62,7 @@ struct fake_qp {
 	unsigned send_next;		/* of them, how many are sent */
 	uint64_t *receive;
 	unsigned receive_head, receive_count;
+	uint32_t received; /* bytes of the write that goes on */
 	bool connected;
 };
 

@@ -28,6 +28,7 @@ static int post_send_locked(struct ibv_qp *handle, struct ibv_send_wr *wr, struc
 		}
 		memcpy(s->data, (const void *)(uintptr_t)s->sge.addr, s->sge.length);
 	}
+	fake_ibverbs.requests++;
 	if (handle->state == IBV_QPS_ERR)
 		fake_qp_to_error(qp);
 	fake_progress();

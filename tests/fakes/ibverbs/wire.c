@@ -191,10 +191,13 @@ static void take_write(struct fake_context *context, struct fake_qp *qp, int fd,
 		refuse(qp, fd, p, IBV_WC_REM_OP_ERR);
 		return;
 	}
+	qp->received += p->bytes;
 	if (p->last && p->with_immediate && !fake_ibverbs.no_immediate)
-		finish_receive(qp, IBV_WC_SUCCESS, p->immediate, p->bytes);
-	if (p->last)
+		finish_receive(qp, IBV_WC_SUCCESS, p->immediate, qp->received);
+	if (p->last) {
+		qp->received = 0;
 		answer(fd, p, ACK, IBV_WC_SUCCESS);
+	}
 }
 
 static void take_read(struct fake_context *context, struct fake_qp *qp, int fd,

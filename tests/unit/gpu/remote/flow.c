@@ -5,6 +5,9 @@
 #include "gpu/remote/flow.h"
 #include "tests/harness/link_rig.h"
 
+#define S HR_LINK_SENDER
+#define R HR_LINK_RECEIVER
+
 static struct link_rig rig;
 
 static void init(void)
@@ -129,4 +132,170 @@ Test(flow, one_credit_is_enough)
 	link_rig_up(&rig);
 	run_tiles(&run, 1);
 	cr_expect_eq(run.received, 20);
+}
+
+/* A tile without a checksum goes from slot t to slot t. */
+static void move(uint64_t tile)
+{
+	const uint32_t slot = (uint32_t)tile % RIG_SLOTS;
+
+	link_rig_fill(&rig, slot, tile, RIG_TILE);
+	cr_assert_eq(hr_link_send(rig.link[S], slot, tile, RIG_TILE, NULL), 0);
+	cr_assert_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, tile);
+	link_rig_until(&rig, S, HR_LINK_SENT);
+}
+
+static void offer(uint32_t slot, uint64_t tile)
+{
+	cr_assert_eq(hr_link_offer(rig.link[R], slot, tile), 0);
+}
+
+Test(flow, a_tile_without_a_checksum_is_one_request)
+{
+	struct hr_link_event got;
+	unsigned before;
+
+	link_rig_up(&rig);
+	offer(5, 0);
+	link_rig_until(&rig, S, HR_LINK_OFFERED);
+	before = link_rig_fake()->requests;
+	link_rig_fill(&rig, 1, 0, 70001);
+	cr_assert_eq(hr_link_send(rig.link[S], 1, 0, 70001, NULL), 0);
+	got = link_rig_until(&rig, R, HR_LINK_TILE);
+	cr_expect_eq(got.slot, 5);
+	cr_expect_eq(got.tile, 0);
+	cr_expect_eq(got.bytes, 70001);
+	cr_expect_not(got.has_crc);
+	cr_expect(link_rig_holds(&rig, 5, 0, 70001));
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_SENT).slot, 1);
+	cr_expect_eq(link_rig_fake()->requests, before + 1);
+}
+
+static void offer_all(void)
+{
+	link_rig_up(&rig);
+	for (uint32_t s = 0; s < RIG_SLOTS; s++)
+		offer(s, s);
+	for (uint64_t t = 0; t < RIG_SLOTS; t++)
+		cr_assert_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, t);
+}
+
+Test(flow, offers_are_gathered_while_the_sender_has_enough)
+{
+	unsigned before;
+
+	offer_all();
+	before = link_rig_fake()->requests;
+	move(0);
+	offer(0, 8);
+	link_rig_idle(&rig, 300);
+	cr_expect_eq(link_rig_fake()->requests, before + 1);
+	move(1);
+	offer(1, 9);
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 8);
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 9);
+	cr_expect_eq(link_rig_fake()->requests, before + 3);
+}
+
+Test(flow, a_sender_with_few_offers_gets_each_one_at_once)
+{
+	offer_all();
+	for (uint64_t t = 0; t < 5; t++)
+		move(t);
+	offer(0, 8);
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 8);
+}
+
+Test(flow, an_offer_for_the_lowest_missing_tile_does_not_wait)
+{
+	link_rig_up(&rig);
+	for (uint32_t s = 0; s + 1 < RIG_SLOTS; s++)
+		offer(s, s + 1);
+	for (uint64_t t = 1; t < RIG_SLOTS; t++)
+		cr_assert_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, t);
+	/* Another one does not wait either, while the sender cannot send the lowest tile. */
+	move(1);
+	offer(0, 8);
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 8);
+	offer(RIG_SLOTS - 1, 0);
+	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 0);
+}
+
+/* The victim alone is stepped, so that it is the first one to break the connection. */
+static void expect_broken(enum hr_link_side victim, const char *text)
+{
+	while (!link_rig_step(&rig, victim) || rig.last[victim].kind != HR_LINK_DOWN)
+		;
+	cr_expect_str_eq(rig.text[victim], text);
+	rig.kept_count[S] = rig.kept_count[R] = 0;
+	link_rig_until(&rig, victim == S ? R : S, HR_LINK_UP);
+	link_rig_until(&rig, victim, HR_LINK_UP);
+	link_rig_idle(&rig, 100);
+}
+
+Test(flow, a_sender_that_breaks_the_protocol_ends_the_connection)
+{
+	static const struct {
+		uint32_t kind, slot, sequence, bytes;
+		const char *text;
+	} row[] = {
+#define BROKEN "the other side has broken the protocol: "
+		{ HR_LINK_IMM_TILE, 2, 0, 10, BROKEN "a tile that the slot was not offered for" },
+		{ HR_LINK_IMM_TILE, 1000, 0, 10, BROKEN "a tile for another slot" },
+		{ HR_LINK_IMM_TILE, 1, 0, 0, BROKEN "a tile with a wrong size" },
+		{ HR_LINK_IMM_TILE, 1, 0, RIG_TILE + 1, BROKEN "a tile with a wrong size" },
+		{ HR_LINK_IMM_TILE, 1, 1, 10, BROKEN "an immediate out of sequence" },
+		{ HR_LINK_IMM_OFFER, 1, 0, 10, BROKEN "an immediate out of sequence" },
+		{ HR_LINK_IMM_DESCRIPTOR, 1, 0, 10, BROKEN "a tile for another slot" },
+	};
+
+	link_rig_up(&rig);
+	offer(1, 0);
+	link_rig_until(&rig, S, HR_LINK_OFFERED);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hr_link *s = rig.link[S];
+		const uint32_t immediate =
+			hr_link_immediate((enum hr_link_immediate)row[i].kind, s->generation,
+					  row[i].slot, row[i].sequence);
+
+		cr_assert_eq(hr_rdma_qp_write_tile(&rig.link[S]->qp, 0, row[i].bytes,
+						   s->peer.tile_address, s->peer.tile_key,
+						   &immediate),
+			     0);
+		expect_broken(R, row[i].text);
+	}
+	cr_expect_eq(hr_link_count(rig.link[R]).tiles, 0);
+}
+
+Test(flow, a_receiver_that_breaks_the_protocol_ends_the_connection)
+{
+	static const struct {
+		uint32_t count;
+		struct hr_link_offer offer[2];
+		const char *text;
+	} row[] = {
+		{ 0, { { 0 } }, BROKEN "a wrong number of offers" },
+		{ HR_LINK_OFFERS + 1, { { 0 } }, BROKEN "a wrong number of offers" },
+		{ 1, { { .slot = RIG_SLOTS } }, BROKEN "an offer for another slot" },
+		{ 1, { { .sequence = 1 } }, BROKEN "an offer for another slot" },
+		{ 2, { { .slot = 3 }, { .slot = 4 } }, BROKEN "an offer for another slot" },
+		{ 2,
+		  { { .slot = 3 }, { .slot = 3, .tile = 1, .sequence = 1 } },
+		  BROKEN "a slot is offered twice" },
+		{ 1, { { .tile = 1ull << 40 } }, BROKEN "an offer for a tile out of its window" },
+	};
+
+	link_rig_up(&rig);
+	link_rig_until(&rig, S, HR_LINK_UP);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const struct hr_link *r = rig.link[R];
+
+		cr_assert_eq(
+			hr_rdma_qp_write_entry(&rig.link[R]->qp, row[i].offer, sizeof(row[i].offer),
+					       r->peer.table_address, r->peer.table_key,
+					       hr_link_immediate(HR_LINK_IMM_OFFER, r->generation,
+								 row[i].count, 0)),
+			0);
+		expect_broken(S, row[i].text);
+	}
 }

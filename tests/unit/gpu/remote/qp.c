@@ -137,7 +137,7 @@ Test(qp, all_work_of_a_broken_queue_pair_has_completions)
 	join(&to, &from);
 	join(&from, &to);
 	link_rig_fake()->stall = 1;
-	cr_assert_eq(hr_rdma_qp_write_tile(&from, 0, 100, to.tile_base, to.tiles->rkey), 0);
+	cr_assert_eq(hr_rdma_qp_write_tile(&from, 0, 100, to.tile_base, to.tiles->rkey, NULL), 0);
 	cr_assert_eq(hr_rdma_qp_write_entry(&from, table[0], 8, to.tile_base, to.tiles->rkey, 0),
 		     0);
 	cr_expect_not(hr_rdma_qp_drained(&from));
