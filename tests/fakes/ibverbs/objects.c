@@ -21,6 +21,13 @@ struct fake_ibverbs fake_ibverbs;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake_context *contexts[FAKE_CONTEXTS];
 
+static void add_to(unsigned *counter, int by)
+{
+	pthread_mutex_lock(&fake_lock);
+	*counter += (unsigned)by;
+	pthread_mutex_unlock(&fake_lock);
+}
+
 void fake_progress(void)
 {
 	for (unsigned i = 0; i < FAKE_CONTEXTS; i++)
@@ -155,7 +162,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	if (!pd)
 		return NULL;
 	pd->context = context;
-	fake_ibverbs.pds++;
+	add_to(&fake_ibverbs.pds, 1);
 	return pd;
 }
 
@@ -166,7 +173,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	for (unsigned i = 0; i < FAKE_MRS; i++)
 		if (context->mr[i] && context->mr[i]->mr.pd == pd)
 			return EBUSY;
-	fake_ibverbs.pds--;
+	add_to(&fake_ibverbs.pds, -1);
 	free(pd);
 	return 0;
 }
@@ -366,7 +373,9 @@ static int poll_cq(struct ibv_cq *handle, int count, struct ibv_wc *wc)
 
 static int req_notify_cq(struct ibv_cq *handle, int solicited_only)
 {
+	pthread_mutex_lock(&fake_lock);
 	((struct fake_cq *)handle)->armed = true;
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -385,7 +394,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *own
 	cq->cq.cqe = entries;
 	if (channel)
 		channel->refcnt++;
-	fake_ibverbs.cqs++;
+	add_to(&fake_ibverbs.cqs, 1);
 	return &cq->cq;
 }
 
@@ -395,7 +404,7 @@ int ibv_destroy_cq(struct ibv_cq *handle)
 
 	if (handle->channel)
 		handle->channel->refcnt--;
-	fake_ibverbs.cqs--;
+	add_to(&fake_ibverbs.cqs, -1);
 	free(cq->entry);
 	free(cq);
 	return 0;
@@ -413,9 +422,11 @@ int ibv_get_cq_event(struct ibv_comp_channel *handle, struct ibv_cq **cq, void *
 	return 0;
 }
 
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events)
 {
-	((struct fake_cq *)cq)->events -= count;
+	pthread_mutex_lock(&fake_lock);
+	((struct fake_cq *)cq)->events -= events;
+	pthread_mutex_unlock(&fake_lock);
 }
 
 /* ---- devices */
