@@ -87,7 +87,8 @@ alone() {
         exits 0 store get --force "soft:$SCRATCH/one.img" rows "$SCRATCH/rows"
 }
 
-# make_ssds N [OBJECT ROW_BYTES]...: an ssd for each rank with all objects whole, but these in shards
+# make_ssds N [OBJECT ROW_BYTES]...: an ssd for each rank with all objects (or those in $only) whole, but these in
+# shards
 make_ssds() {
     local n=$1 r object
     local -A of=()
@@ -99,7 +100,7 @@ make_ssds() {
     rm -f "$SCRATCH"/s*.img
     for ((r = 0; r < n; r++)); do
         exits 0 store format "soft:$SCRATCH/s$r.img,size=4M" || return 1
-        for object in "${objects[@]}"; do
+        for object in ${only:-${objects[@]}}; do
             if [ "$n" -gt 1 ] && [ "${of[$object]-}" ]; then
                 exits 0 store put --shard "$r/$n" --row-bytes "${of[$object]}" --tile-rows 512 "soft:$SCRATCH/s$r.img" \
                     "$object" "$SCRATCH/$object" || return 1
@@ -132,14 +133,14 @@ lookups_divided() {
 
 # Without `rows`, which follow the lookups. The first two results are those of zipf and given.
 table_divided() {
-    make_ssds 3 table 64 && ranks 3 0 "$SCRATCH/ranks.conf" --pipeline zipf && silent &&
+    only="table indices" make_ssds 3 table 64 && ranks 3 0 "$SCRATCH/ranks.conf" --pipeline zipf && silent &&
         kept | diff <(head -n 5 "$SCRATCH/alone") - || return 1
     ranks 3 0 "$SCRATCH/ranks.conf" --pipeline given && silent && kept | diff <(sed -n 6,11p "$SCRATCH/alone") -
 }
 
 # Nothing is divided but the work.
 all_whole() {
-    make_ssds 3 && ranks 3 0 "$SCRATCH/ranks.conf" --json --pipeline rows && joined 3 &&
+    only="table indices picks values" make_ssds 3 && ranks 3 0 "$SCRATCH/ranks.conf" --json --pipeline rows && joined 3 &&
         json 'r["ranks"] == 3 and r["pipelines"][0]["result"]["lookups"] == 2503' || return 1
     ranks 3 0 "$SCRATCH/ranks.conf" --pipeline user && kept | diff <(tail -n 4 "$SCRATCH/alone") -
 }
@@ -182,21 +183,21 @@ CONF
 }
 
 no_shard_key() {
-    sed 's/"chase"; shard = "objects"/"chase"/' "$SCRATCH/ranks.conf" >"$SCRATCH/key.conf" && make_ssds 2 &&
+    sed 's/"chase"; shard = "objects"/"chase"/' "$SCRATCH/ranks.conf" >"$SCRATCH/key.conf" && only="next" make_ssds 2 &&
         config=key.conf pipeline=chase refused 2 1 "pipeline 'chase': with --mpi each pipeline needs shard"
 }
 
 two_kinds() {
-    make_ssds 2 table 64 && refused 2 2 "as 'rows' of operator gather, is divided over ranks, and 'table' is, too"
+    only="table indices" make_ssds 2 table 64 && refused 2 2 "as 'rows' of operator gather, is divided over ranks, and 'table' is, too"
 }
 
 not_this_object() {
-    make_ssds 2 next 8 &&
+    only="next" make_ssds 2 next 8 &&
         pipeline=chase refused 2 2 "object 'next', as 'next' of operator chase, is shard 0 of 2 of a data set; expected the whole"
 }
 
 part_of_a_row() {
-    make_ssds 2 && put_again 0 indices "$SCRATCH/indices" --shard 0/2 --row-bytes 2 --tile-rows 1 &&
+    only="table indices" make_ssds 2 && put_again 0 indices "$SCRATCH/indices" --shard 0/2 --row-bytes 2 --tile-rows 1 &&
         put_again 1 indices "$SCRATCH/indices" --shard 1/2 --row-bytes 2 --tile-rows 1 || return 1
     head -c 10006 "$SCRATCH/indices" >"$SCRATCH/odd"
     put_again 0 indices "$SCRATCH/odd" --shard 0/2 --row-bytes 2 --tile-rows 1 &&
@@ -205,19 +206,19 @@ part_of_a_row() {
 }
 
 one_is_whole() {
-    make_ssds 2 indices 4 && put_again 1 indices "$SCRATCH/indices" &&
+    only="table indices" make_ssds 2 indices 4 && put_again 1 indices "$SCRATCH/indices" &&
         pipeline=given refused 2 1 "pipeline 'given': object 'indices' of rank 1 is no shard" &&
         put_again 0 indices "$SCRATCH/indices" && put_again 1 indices "$SCRATCH/indices" --shard 1/2 --row-bytes 4 &&
         pipeline=given refused 2 1 "pipeline 'given': object 'indices' of rank 0 is no shard"
 }
 
 missing_rows() {
-    make_ssds 2 keys 8 && put_again 0 keys "$SCRATCH/keys" --shard 0/3 --row-bytes 8 --tile-rows 512 &&
+    only="buckets keys" make_ssds 2 keys 8 && put_again 0 keys "$SCRATCH/keys" --shard 0/3 --row-bytes 8 --tile-rows 512 &&
         pipeline="join" refused 2 1 "pipeline 'join': object 'keys': rank 0 has shard 0 of 3, rows 0 to 511, but the job has 2 ranks"
 }
 
 other_table() {
-    make_ssds 2 || return 1
+    only="table" make_ssds 2 || return 1
     { head -c 96063 "$SCRATCH/table" && echo; } >"$SCRATCH/other"
     put_again 1 table "$SCRATCH/other" && pipeline=zipf refused 2 1 "pipeline 'zipf': object 'table' on ssd 'a' has CRC-32C" \
         "on rank 1, but CRC-32C" || return 1
@@ -238,7 +239,7 @@ one_store() {
 # A block that one rank cannot read, and an index that one rank refuses: no rank keeps its new object.
 failing() {
     local r lba
-    make_ssds 3 indices 4 && exits 0 store ls --json "soft:$SCRATCH/s1.img" || return 1
+    only="table indices" make_ssds 3 indices 4 && exits 0 store ls --json "soft:$SCRATCH/s1.img" || return 1
     lba=$(json_value "$SCRATCH/out" r '[o["offset_bytes"] // 4096 for o in r["objects"] if o["name"] == "table"][0]') || return 1
     echo "on read lba $((lba + 1)) count 1000000: status 0x281" >"$SCRATCH/f1"
     : | tee "$SCRATCH/f0" >"$SCRATCH/f2"
@@ -278,7 +279,7 @@ in_many "3 ranks with whole objects" all_whole
 in_many "complete objects stay, or all ranks make them again" again
 in_many "an operator that does not divide its work" not_divisible
 in_many "a pipeline without shard" no_shard_key
-check "shards of the table and of the lookups" two_kinds
+in_many "shards of the table and of the lookups" two_kinds
 in_many "a shard of an object that ranks do not divide" not_this_object
 in_many "a shard that begins within a row" part_of_a_row
 in_many "shards on some ranks only" one_is_whole
