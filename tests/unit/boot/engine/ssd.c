@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/guard.h"
 #include "boot/engine/ssd.h"
@@ -290,4 +291,42 @@ Test(ssd, queue_pairs_get_the_lowest_free_id_until_none_is_left)
 	ssd.transport.ops->unmap(&ssd.transport, &rings);
 	hr_hostmem_free(&rings);
 	hr_hostmem_free(&tables);
+}
+
+/* Each admin command of the bring-up that fails: the text has command and status, and all is down. */
+Test(ssd, a_refused_admin_command_is_named)
+{
+	static const struct {
+		unsigned opcode, nth;
+		const char *text;
+	} row[] = {
+#define REFUSED(command) "soft:memory: admin " command ": Internal Error (006)"
+		{ 0x06, 1, REFUSED("identify controller") },
+		{ 0x06, 2, REFUSED("identify namespace 1") },
+		{ 0x06, 3, REFUSED("identify namespace 1") },
+		{ 0x09, 1, REFUSED("set features, number of queues 256") },
+		{ 0x09, 2, REFUSED("set features, number of queues 256") },
+		{ 0x05, 1, REFUSED("create I/O CQ 1") },
+		{ 0x01, 1, REFUSED("create I/O SQ 1") },
+		{ 0x0c, 1, "" }, /* without events */
+	};
+	char script[] = "/tmp/headrace-ssd-XXXXXX", device[128];
+	const int fd = mkstemp(script);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	snprintf(device, sizeof device, "soft:memory,size=1M,faults=%s", script);
+	for (size_t i = 0; i < ROWS(row); i++) {
+		FILE *file = fopen(script, "w");
+
+		cr_assert_not_null(file);
+		fprintf(file, "on admin opcode %u nth %u count 9: status 0x006 dnr\n",
+			row[i].opcode, row[i].nth);
+		cr_assert_eq(fclose(file), 0);
+		cr_expect_eq(up(device), row[i].text[0] ? 0x006 : 0, "row %zu", i);
+		cr_expect_str_eq(test_error_text(), row[i].text);
+		cr_expect_eq(ssd.controller == NULL, row[i].text[0] != '\0', "row %zu", i);
+		hr_ssd_down(&ssd);
+	}
+	unlink(script);
 }
