@@ -319,6 +319,30 @@ Test(objects, prefetch_does_not_wait)
 	unmake();
 }
 
+/* A prefetch asks for at most half of the frames, so that it does not evict its own pages. */
+Test(objects, a_prefetch_takes_at_most_half_of_the_frames)
+{
+	static const uint32_t frames[] = { 14, 28, 56 };
+	struct pager_shape shape = small;
+
+	shape.bytes[0] = 100 * PAGE;
+	for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+		const uint32_t half = frames[i] / 2;
+
+		for (uint32_t pages = half - 1; pages <= half + 2; pages++) {
+			shape.frames = frames[i];
+			make(&shape);
+			cr_expect_geq(hr_pread_prefetch(&objects, object(0), 0, pages * PAGE), 0);
+			for (unsigned step = 0; step < 1000; step++)
+				pager_step(&pager);
+			pager_settle(&pager);
+			cr_expect_eq(pager.did.reads, pages < half ? pages : half, "%u of %u: %u",
+				     pages, frames[i], (unsigned)pager.did.reads);
+			unmake();
+		}
+	}
+}
+
 /* ---- errors, and the end of a run */
 
 Test(objects, a_page_with_an_error_fails_every_kind_of_call)
