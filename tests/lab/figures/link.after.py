@@ -1,4 +1,4 @@
-"""Medians of all turns: the link divided by perftest, and the time to recover."""
+"""Medians of all turns: the link divided by perftest, packets for a tile, and the time to recover."""
 import glob
 import json
 import os
@@ -25,6 +25,16 @@ def rate(path):
     return float(found[1]) * (1 << 20)
 
 
+def packets(path, size):
+    """Packets in both directions for a tile."""
+    text = read(path)
+    if path.startswith("link."):
+        tiles = int(re.search(r"bytes=(\d+) ms=", text)[1]) / size
+    else:
+        tiles = int(re.search(r"^ *\d+ +(\d+) +[\d.]+ +[\d.]+ ", text, re.MULTILINE)[1])
+    return int(re.search(r"^packets=(\d+)", text, re.MULTILINE)[1]) / tiles
+
+
 def recovery(path):
     """Seconds from the return of the network to the next connection; 0: the first one did not break."""
     back = float(read(path.replace("recovery.", "back.")))
@@ -32,19 +42,22 @@ def recovery(path):
     return max(up[-1] - back, 0.0) if len(up) > 1 else 0.0
 
 
-def median(pattern):
-    rates = [rate(path) for path in glob.glob(pattern)]
-    return statistics.median(rates) if rates else 0.0
+def median(pattern, value, *more):
+    values = [value(path, *more) for path in glob.glob(pattern)]
+    return statistics.median(values) if values else 0.0
 
 
 report = {"tiles": {}}
 for size in (65536, 1048576):
-    link, plain = median(f"link.{size}.*"), median(f"perftest.{size}.*")
+    link, plain = median(f"link.{size}.*", rate), median(f"perftest.{size}.*", rate)
+    counts = [median(f"{name}.{size}.*", packets, size) for name in ("link", "perftest")]
     ratio = link / plain if plain else 0.0
-    report["tiles"][size] = {"link": link, "perftest": plain, "ratio": ratio}
+    report["tiles"][size] = {"link": link, "perftest": plain, "ratio": ratio,
+                             "link_packets": counts[0], "perftest_packets": counts[1]}
     print(f"{'ok' if ratio >= GOAL else 'not ok'} - tiles of {size} bytes: {ratio:.2f} times "
           f"ib_write_bw, at least {GOAL}")
-    print(f"# link {link / 1e6:.1f} MB/s, ib_write_bw {plain / 1e6:.1f} MB/s")
+    print(f"# link {link / 1e6:.1f} MB/s, ib_write_bw {plain / 1e6:.1f} MB/s; packets for a tile: "
+          f"{counts[0]:.1f}, {counts[1]:.1f}")
 times = [recovery(path) for path in sorted(glob.glob("recovery.*"))]
 report["recovery_s"] = times
 good = bool(times) and all(t <= RECOVERY_MAX for t in times)

@@ -1,7 +1,8 @@
 # shellcheck shell=dash disable=SC2154
 # Tiles over the link of two appliances (tests/lab/link_drive.c) and plain RDMA writes by perftest,
-# alternately between the same two guests, with the same size, depth and MTU; and the time from the
-# return of a link that was down for 1 s to the next tile. link.after.py compares.
+# alternately between the same two guests, with the same size, depth and MTU: rates, and packets for a
+# tile, which do not depend on other load; and the time from the return of a link that was down for 1 s
+# to the next tile. link.after.py compares.
 #: run machine=pair boot=intel_iommu=off
 #: rdma
 #: limit 550
@@ -12,14 +13,24 @@
 TURNS=7
 there=10.0.0.2:7000
 
+# Packets of this guest, in both directions
+packets() {
+    counters=/sys/class/infiniband/rxe0/ports/1/hw_counters
+    echo $(($(cat $counters/sent_pkts) + $(cat $counters/rcvd_pkts)))
+}
+# measure COMMAND...: it succeeds; its output, with the packets that it took, is in /tmp/out
+measure() {
+    before=$(packets)
+    exits 0 "$@" && echo "packets=$(($(packets) - before))" >>/tmp/out
+}
 by_link() {
     peer ". /lab/rdma.sh; start receiver link_drive receive $there slots=16 $* && listens 7000" &&
-        exits 0 link_drive send $there slots=16 depth=8 "$@" && give "link.$bytes.$turn" /tmp/out &&
+        measure link_drive send $there slots=16 depth=8 "$@" && give "link.$bytes.$turn" /tmp/out &&
         peer 'ended receiver 0'
 }
 by_perftest() {
     peer ". /lab/rdma.sh; start bw ib_write_bw -d rxe0 -F -t 8 -m 4096 $* && listens 18515" &&
-        exits 0 ib_write_bw -d rxe0 -F -t 8 -m 4096 "$@" 10.0.0.2 &&
+        measure ib_write_bw -d rxe0 -F -t 8 -m 4096 "$@" 10.0.0.2 &&
         give "perftest.$bytes.$turn" /tmp/out && peer 'ended bw 0'
 }
 
