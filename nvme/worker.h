@@ -98,10 +98,11 @@
  *   void hr_write_u64x2(p, low, high)                store 16 aligned bytes, if possible at once
  *   void hr_release_sys()          orders all earlier accesses of this worker before the next
  *                                  hr_mmio_write32() of the calling lane
- *   void hr_release_alias()        before a release at system scope: makes data of this worker, and of
- *                                  workers that it has acquired data from, visible to readers that have
- *                                  the same memory at another address, as other processes do; after
- *                                  an acquire: makes what they wrote there visible here
+ *   void hr_release_alias()        before a release, or one that follows it in another worker: makes
+ *                                  data of this worker, and of workers that it has acquired data from,
+ *                                  visible to readers that have the same memory at another address, as
+ *                                  other processes do; after an acquire: makes what they wrote there
+ *                                  visible here
  *   void hr_mmio_write32(p, v)     write a doorbell register in one access, after hr_release_sys()
  *   uint64_t hr_clock_ns()         nanoseconds since a moment that the backend chooses, the same for
  *                                  all workers of a gpu; for deadlines and durations. The host does

@@ -69,34 +69,35 @@ HR_WORKER void tap_lend_to(const struct hr_pipe *pipe, uint32_t seat, uint32_t s
 {
 	struct hr_tap_role *tap = pipe->tap;
 	const struct hr_tap_lending *lending = &tap->lending[s];
-	struct hr_tap_entry *entry =
-		&tap_entries(tap, seat)[tap->own[seat].sent++ & (tap->ring - 1)];
+	const uint64_t sent = tap->own[seat].sent;
+	struct hr_tap_entry *entry = &tap_entries(tap, seat)[sent & (tap->ring - 1)];
 
-	entry->tile = pipe->slot[s].tile;
+	entry->tile = lending->tile;
 	entry->slot = s;
 	entry->gen = lending->gen;
-	entry->bytes = pipe->slot[s].out_bytes;
+	entry->bytes = lending->bytes;
 	entry->flags = lending->flags;
 	entry->lent_ns = now;
-	entry->ready_ns = pipe->slot[s].computed_ns;
+	entry->ready_ns = lending->ready_ns;
 	entry->freed_ns = lending->freed_ns;
-	tap->own[seat].held++;
+	/* the watcher reads them */
+	hr_relaxed_u64(&tap->own[seat].sent, sent + 1);
+	hr_relaxed_u32(&tap->own[seat].held, tap->own[seat].held + 1);
 	if (lending->flags & HR_TAP_REDELIVERED)
 		tap_add(&tap->words->seat[seat].redelivered, 1);
-	hr_relaxed_sys_u64(&tap->words->seat[seat].lent, tap->own[seat].sent);
+	hr_relaxed_sys_u64(&tap->words->seat[seat].lent, sent + 1);
 }
 
-HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask)
+HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask, uint64_t now)
 {
 	struct hr_tap_lending *lending = &pipe->tap->lending[s];
-	const uint64_t now = hr_clock_ns();
 
 	/* a page that is all zero gives nothing back */
 	hr_relaxed_u32(&lending->gen, lending->gen == HR_TAP_FAILED - 1 ? 1 : lending->gen + 1);
 	tap_set_seats(lending, mask);
-	lending->lent_ns = now;
-	if (pipe->slot[s].tile >= pipe->tap->front) {
-		pipe->tap->front = pipe->slot[s].tile + 1;
+	hr_relaxed_u64(&lending->lent_ns, now);
+	if (lending->tile >= pipe->tap->front) {
+		pipe->tap->front = lending->tile + 1;
 		hr_relaxed_sys_u64(&pipe->tap->words->front, pipe->tap->front);
 	}
 	for (; mask; mask &= mask - 1)
@@ -114,8 +115,7 @@ HR_WORKER void tap_publish(struct hr_tap_role *tap)
 
 		if (seat >= HR_TAP_SEATS || tap->own[seat].shown == tap->own[seat].sent)
 			continue;
-		hr_release_alias();
-		hr_release_sys();
+		hr_release_sys(); /* compute has called hr_release_alias() */
 		for (; tap->own[seat].shown != tap->own[seat].sent; tap->own[seat].shown++) {
 			const uint64_t n = tap->own[seat].shown;
 			struct hr_tap_entry *entry = &tap_entries(tap, seat)[n & (tap->ring - 1)];

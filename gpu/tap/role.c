@@ -1,6 +1,7 @@
 #include "gpu/tap/role.h"
 
 #include "gpu/tap/lend.h"
+#include "gpu/tap/outputs.h"
 #include "gpu/tap/poison.h"
 #include "gpu/tap/watch.h"
 #include "gpu/worker/role.h"
@@ -14,17 +15,19 @@
  * lent in one round are published by one fence.
  */
 
-/* The tile of a slot is done: given back by all its consumers, or dropped. */
+/* The tile of an output is done: given back by all its consumers, or dropped. A slot whose tile was
+ * taken over in this round gets free in tap_hand_over(). */
 HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 {
-	struct hr_slot *slot = &w->pipe->slot[s];
 	struct hr_tap_lending *lending = &w->pipe->tap->lending[s];
-	const uint32_t bytes = slot->out_bytes;
+	struct hr_slot *slot = &w->pipe->slot[tap_slot_of(w->pipe->tap, s)];
 
 	lending->flags = lending->avoid = lending->tries = 0;
 	tap_poison(&slot->out);
-	hr_release_u32(&slot->state, HR_SLOT_FREE);
-	hr_role_count(w, bytes);
+	if (lending->has == HR_TAP_HAS)
+		hr_release_u32(&slot->held, HR_HELD_NOT);
+	hr_relaxed_u32(&lending->has, lending->has == HR_TAP_HAS ? HR_TAP_NONE : HR_TAP_DROPPED);
+	hr_role_count(w, lending->bytes);
 }
 
 /* ---- tiles that come back */
@@ -34,7 +37,7 @@ HR_WORKER void tap_count(struct hr_tap_role *tap, uint32_t seat, uint64_t hold_n
 {
 	struct hr_tap_seat *words = &tap->words->seat[seat];
 
-	tap->own[seat].held--;
+	hr_relaxed_u32(&tap->own[seat].held, tap->own[seat].held - 1);
 	tap->own[seat].hold_ns += hold_ns;
 	hr_relaxed_sys_u64(&words->hold_ns, tap->own[seat].hold_ns);
 	if (hold_ns > tap->own[seat].hold_max_ns) {
@@ -58,7 +61,7 @@ HR_WORKER void tap_retry(struct hr_role_worker *w, uint32_t s, uint32_t failed)
 		tap_add(&tap->words->redelivered, 1);
 		return;
 	}
-	hr_relaxed_sys_u64(&tap->words->failed_tile, w->pipe->slot[s].tile);
+	hr_relaxed_sys_u64(&tap->words->failed_tile, lending->tile);
 	hr_release_sys_u64(&tap->words->failed, tap->words->failed + 1);
 	tap_free(w, s);
 }
@@ -174,8 +177,9 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 
 	tap->own[seat].lends = order % HR_TAP_ORDERS == HR_TAP_LEND;
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
-		tap->own[seat].held = 0;
-		tap->own[seat].sent = tap->own[seat].shown = tap->own[seat].returned = 0;
+		hr_relaxed_u32(&tap->own[seat].held, 0);
+		hr_relaxed_u64(&tap->own[seat].sent, 0);
+		tap->own[seat].shown = tap->own[seat].returned = 0;
 		tap->own[seat].hold_ns = tap->own[seat].hold_max_ns = 0;
 		tap_clear(words);
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
@@ -248,52 +252,21 @@ HR_WORKER bool tap_obey(struct hr_role_worker *w, uint32_t *news)
 
 /* ---- lending */
 
-#define TAP_NOTHING UINT32_MAX
 #define TAP_BATCH 8u /* tiles that one fence publishes: more would let the first one wait */
-
-/* The computed slot with the lowest tile, at least `from`, that is not lent. Collective. */
-HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
-{
-	uint32_t base, found = TAP_NOTHING;
-	uint64_t best = UINT64_MAX;
-
-	for (base = 0; base < pipe->slots; base += HR_LANES) {
-		const uint32_t s = base + hr_lane();
-		const bool ready = s < pipe->slots && !pipe->tap->lending[s].seats &&
-				   hr_poll_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED;
-		hr_mask lanes = hr_ballot(ready);
-		uint64_t tile = UINT64_MAX;
-
-		if (ready) {
-			hr_polled(&pipe->slot[s].state);
-			tile = pipe->slot[s].tile;
-		}
-		for (; lanes; lanes &= lanes - 1) {
-			const uint32_t lane = hr_lowest_bit(lanes);
-			const uint64_t its = hr_shfl_u64(tile, lane);
-
-			if (its < from || its >= best)
-				continue;
-			best = its;
-			found = base + lane;
-		}
-	}
-	return found;
-}
 
 enum tap_step { TAP_WAITS, TAP_LENT, TAP_NEXT };
 
 /* Lend the tile of a slot, or drop it. TAP_WAITS: no consumer has a credit; TAP_NEXT: those that may
  * have this tile have none, but others may have the next one. One lane. */
 HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s, uint32_t lenders,
-				     uint32_t rich)
+				     uint32_t rich, uint64_t now)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
 	const uint32_t avoid = tap->lending[s].avoid;
 	const uint32_t mask = tap_choose(tap, avoid, lenders, rich);
 
 	if (mask) {
-		tap_lend(w->pipe, s, mask);
+		tap_lend(w->pipe, s, mask, now);
 		return TAP_LENT;
 	}
 	if (!tap->drop)
@@ -303,35 +276,35 @@ HR_WORKER enum tap_step tap_hand_out(struct hr_role_worker *w, uint32_t s, uint3
 	return TAP_LENT;
 }
 
-/* Lend up to TAP_BATCH tiles, the oldest first, until there are no more tiles, or no credits.
- * Collective. */
-HR_WORKER bool tap_lend_all(struct hr_role_worker *w)
+/* Lend up to TAP_BATCH tiles, the oldest first, until there are no more tiles, or no credits; their
+ * number. Collective. */
+HR_WORKER uint32_t tap_lend_all(struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	uint64_t from = 0;
+	uint64_t from = 0, now = 0;
 	uint32_t s, lenders, rich, count = 0, step = TAP_LENT;
 
-	tap_masks(pipe->tap, &lenders, &rich);
-	if (!rich && !pipe->tap->drop)
-		return false;
-	while (pipe->tap->began && step != TAP_WAITS && count < TAP_BATCH &&
-	       (s = tap_oldest(pipe, from)) != TAP_NOTHING) {
-		/* compute has stopped the pipeline */
-		if (pipe->slot[s].out_bytes == HR_OUT_BROKEN)
-			break;
+	while (pipe->tap->began && step != TAP_WAITS && count < TAP_BATCH) {
 		tap_masks(pipe->tap, &lenders, &rich);
+		if (!rich && !pipe->tap->drop)
+			break;
+		s = tap_oldest(pipe, from);
+		if (s == TAP_NOTHING)
+			break;
+		/* the clock is slow, so tiles of a batch share its value */
+		now = now ? now : hr_clock_ns();
 		hr_lanes_sync();
 		if (hr_lane() == 0)
-			step = tap_hand_out(w, s, lenders, rich);
+			step = tap_hand_out(w, s, lenders, rich, now);
 		step = hr_shfl_u32(step, 0);
 		hr_lanes_sync();
 		count += step == TAP_LENT;
 		if (step == TAP_NEXT)
-			from = pipe->slot[s].tile + 1;
+			from = pipe->tap->lending[s].tile + 1;
 	}
 	if (count)
 		tap_publish(pipe->tap);
-	return count != 0;
+	return count;
 }
 
 /* ---- the role */
@@ -343,14 +316,20 @@ HR_WORKER void tap_abandon(const struct hr_pipe *pipe)
 	uint32_t s;
 
 	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
-		tap_set_seats(&pipe->tap->lending[s], 0);
+		struct hr_tap_lending *lending = &pipe->tap->lending[s];
+
+		tap_set_seats(lending, 0);
+		if (lending->has)
+			hr_release_u32(&pipe->slot[tap_slot_of(pipe->tap, s)].held,
+				       HR_HELD_FOR_GOOD);
+		hr_relaxed_u32(&lending->has, HR_TAP_NONE);
 		if (hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
 	hr_lanes_sync();
 }
 
-/* Number of slots that are not closed. Collective. */
+/* Number of slots that are not closed, or have a tile. Collective. */
 HR_WORKER uint32_t tap_open_slots(const struct hr_pipe *pipe)
 {
 	uint32_t base, open = 0;
@@ -358,8 +337,10 @@ HR_WORKER uint32_t tap_open_slots(const struct hr_pipe *pipe)
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
 
-		open += hr_count_bits(hr_ballot(
-			s < pipe->slots && hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED));
+		open += hr_count_bits(
+			hr_ballot(s < pipe->slots &&
+				  (pipe->tap->lending[s].has ||
+				   hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED)));
 	}
 	return open;
 }
@@ -382,11 +363,17 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_tap_role *tap = pipe->tap;
-	const uint64_t lent = tap_lent_slots(pipe);
+	uint64_t lent, all = 0;
 	uint32_t seat, last;
 
+	if (hr_lane() == 0)
+		all = hr_pipe_total(pipe) - pipe->first_tile;
+	/* far from the end there is nothing to count */
+	if (!hr_shfl_u32(tap->last || w->tiles + pipe->slots >= all, 0))
+		return;
+	lent = tap_lent_slots(pipe);
 	if (hr_lane() == 0) {
-		last = w->tiles + lent == hr_pipe_total(pipe) - pipe->first_tile;
+		last = w->tiles + lent == all;
 		if (last != tap->last)
 			hr_release_sys_u64(&tap->words->last, last);
 		for (seat = 0; last != tap->last && seat < HR_TAP_SEATS; seat++)
@@ -397,36 +384,113 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 	hr_lanes_sync();
 }
 
-HR_WORKER bool tap_round(struct hr_role_worker *w, bool stopped, uint32_t *news)
-{
-	bool any = tap_obey(w, news);
+/* What a round has to do. */
+enum tap_work {
+	TAP_NEWS = 1,	  /* orders or credits have changed */
+	TAP_BACK = 2,	  /* tiles have come back */
+	TAP_COMPUTED = 4, /* tiles can be taken over */
+	TAP_LEND = 8,	  /* tiles can be lent */
+	TAP_STOP = 16,
+	TAP_ALL = 31,
+};
 
-	any |= tap_collect(w);
+#define TAP_LOOKS 32u /* then a round does the rest: its heartbeat, parking */
+
+/* What there is to do for the slots of a lane. */
+HR_WORKER uint32_t tap_look_at_slots(const struct hr_pipe *pipe)
+{
+	const struct hr_tap_lending *lending = pipe->tap->lending;
+	const uint64_t *back = tap_watch()->back;
+	uint32_t s, work = 0;
+
+	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
+		const uint64_t word = lending[s].seats ? hr_fresh_u64(&back[s]) : 0;
+
+		if ((word & lending[s].seats) && word >> 32 == lending[s].gen)
+			work |= TAP_BACK;
+		if (!lending[lending[s].out ^ s].has &&
+		    hr_fresh_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
+			work |= TAP_COMPUTED;
+	}
+	return work;
+}
+
+/* The bits of all lanes. Collective. */
+HR_WORKER uint32_t tap_all_lanes(uint32_t work)
+{
+	uint32_t bit, all = 0;
+
+	for (bit = TAP_NEWS; bit < TAP_ALL; bit *= 2)
+		all |= hr_ballot((work & bit) != 0) ? bit : 0;
+	return all;
+}
+
+/* Wait a while for something to do; `work`: there is that already. A GPU executes this short loop
+ * much faster than a whole round, whose instructions come from memory. Collective. */
+HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint32_t news)
+{
+	const struct tap_watch *watch = tap_watch();
+	uint32_t left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
+
+	if (HR_LANES == 1 || hr_role_host_round(w))
+		return TAP_ALL;
+	do {
+		work |= tap_look_at_slots(w->pipe);
+		if (hr_fresh_u32(&watch->news) != news)
+			work |= TAP_NEWS;
+		if (hr_fresh_u32(&watch->stop) || hr_fresh_u32(&watch->host_stop))
+			work |= TAP_STOP;
+		work = tap_all_lanes(work);
+	} while (!work && --left);
+	return work;
+}
+
+/* *left: what there is to do; then what this round has left. True: it has done something.
+ * Collective. */
+HR_WORKER bool tap_round(struct hr_role_worker *w, uint32_t *left, bool stopped, uint32_t *news)
+{
+	const uint32_t work = *left;
+	uint32_t lent = 0;
+	bool any = work & TAP_NEWS ? tap_obey(w, news) : false, taken = false;
+
+	*left = 0;
+	if (work & TAP_BACK)
+		any |= tap_collect(w);
 	if (stopped) {
 		tap_abandon(w->pipe);
 		return any;
 	}
-	any |= tap_lend_all(w);
+	if (work & TAP_COMPUTED)
+		taken = tap_take_all(w->pipe);
+	if (work)
+		lent = tap_lend_all(w);
+	if (taken)
+		tap_hand_over(w->pipe);
+	*left = lent == TAP_BATCH ? TAP_LEND : 0;
+	any |= taken || lent;
+	if (hr_role_host_round(w))
+		any |= tap_unblock(w->pipe);
 	if (any || hr_role_host_round(w))
 		tap_tell_last(w);
 	return any;
 }
 
-/* True when each slot is lent, waits for a credit, or is closed: no worker has anything to do.
- * Collective. */
+/* True when no slot can have an output: each has a tile that is lent, or waits for a credit; or all
+ * slots are closed. So no worker has anything to do but to read ahead. Collective. */
 HR_WORKER bool tap_rests(const struct hr_pipe *pipe)
 {
+	bool room = false, open = false;
 	uint32_t base;
 
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
-		const uint32_t state = s < pipe->slots ? hr_poll_u32(&pipe->slot[s].state)
-						       : (uint32_t)HR_SLOT_CLOSED;
+		const bool valid = s < pipe->slots;
 
-		if (hr_ballot(state != HR_SLOT_COMPUTED && state != HR_SLOT_CLOSED))
-			return false;
+		room |= hr_ballot(valid && !pipe->tap->lending[s].has) != 0;
+		open |= hr_ballot(valid && hr_poll_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED) !=
+			0;
 	}
-	return true;
+	return !room || !open;
 }
 
 /* True when all workers leave the launch. *since: 0, or since when nothing has happened.
@@ -442,7 +506,7 @@ HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since, u
 	if (!*since)
 		*since = now;
 	/* an order of the host that came before the last round is carried out */
-	if (now - *since < HR_TAP_PARK_NS || tap_obey(w, news))
+	if (now - *since < HR_TAP_PARK_NS || tap_obey(w, news) || tap_unblock(w->pipe))
 		return false;
 	if (hr_lane() == 0)
 		hr_release_u32(&tap_watch()->far->parked, w->launch);
@@ -472,7 +536,7 @@ HR_WORKER void tap_check_stop(struct hr_role_worker *w, bool progress)
 HR_WORKER bool tap_run(struct hr_role_worker *w)
 {
 	struct hr_pipe *pipe = w->pipe;
-	uint32_t open, step = 0, news = 0;
+	uint32_t open, news = 0, work = TAP_ALL;
 	uint64_t since = 0;
 	bool parks;
 
@@ -480,9 +544,10 @@ HR_WORKER bool tap_run(struct hr_role_worker *w)
 		bool stopped, any;
 
 		if (hr_warps() == 1)
-			tap_watch_step(pipe, step++);
+			tap_watch_step(pipe);
+		work = tap_await(w, work, news);
 		stopped = tap_stopped(w);
-		any = tap_round(w, stopped, &news);
+		any = tap_round(w, &work, stopped, &news);
 		/* slots close after the last tile, or a stop */
 		open = stopped || pipe->tap->last ? tap_open_slots(pipe) : pipe->slots;
 		tap_check_stop(w, any);

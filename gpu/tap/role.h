@@ -2,23 +2,26 @@
  * gpu/tap/role.h - the tap role: in place of write-back, one worker lends computed tiles to
  * consumers (gpu/tap/protocol.h) and frees their slots when they are given back.
  *
- *   FILLED --compute--> COMPUTED --tap lends it, and gets it back--> FREE
+ *   FILLED --compute--> COMPUTED --tap takes the tile over--> FREE
  *
- * A slot stays COMPUTED while it is lent, so the worker is the only writer of its state. Without
- * credits no tile is lent, the slots fill, and prefetch stops reading: that is all of the flow
- * control.
+ * The worker takes a computed tile over, lends it, and frees the memory of the output when it gets
+ * the tile back. The slot is FREE as soon as the tile is taken over, so the next one is read while
+ * consumers hold the last; compute waits for memory (`held` of the slot). Without credits no tile is
+ * lent, outputs and slots fill, and prefetch stops reading: that is all of the flow control.
  *
  * Consumers have seats. The host orders what the worker does with a seat, and the worker
  * acknowledges it: before `done` equals `order`, the worker may access the seat's entries and page.
  * So the host unmaps them only after that, or when no worker runs.
  *
- * With `park` all workers leave the launch, and the GPU, when each slot is lent, or waits for a
- * credit, for HR_TAP_PARK_NS: nothing happens then before a consumer gives a tile back, or the host
- * has an order. The host finds that out from the pages and its own words (boot/engine/park.h), and
- * launches again. All state lies in memory, so the next launch goes on where this one ended.
+ * With `park` all workers leave the launch, and the GPU, when each output is lent, or waits for a
+ * credit, for HR_TAP_PARK_NS: compute can do nothing then before a consumer gives a tile back, or the
+ * host has an order. The host finds that out from the pages and its own words (boot/engine/park.h), and
+ * launches again. All state lies in memory, so the next launch goes on where this one ended. Reads
+ * that are in flight complete meanwhile: their completions wait in memory, too, and there is room for
+ * all of them.
  *
  * The worker never waits for a consumer when the run stops: it frees all slots and ends. The memory
- * of tiles that are lent then stays as it is, because prefetch starts no new work.
+ * of tiles that it has taken over then stays as it is: compute discards what was read for these slots.
  */
 #ifndef GPU_TAP_ROLE_H
 #define GPU_TAP_ROLE_H
@@ -69,15 +72,33 @@ struct hr_tap_words {
 	uint32_t parked;
 };
 
-/* The lending of a slot; used by the worker only. */
+/*
+ * The tile in an output; used by the worker only. Output o is the memory that slot o has at first. When
+ * a slot has its next tile, and consumers hold its output, the worker exchanges that with the output of
+ * a slot that needs none yet, so a tile does not wait for a consumer that holds another one.
+ */
 struct hr_tap_lending {
+	uint32_t slot;	   /* that has this output, exclusive or the number of the output */
+	uint32_t out;	   /* output of the slot with this number, exclusive or that number */
 	uint32_t seats;	   /* mask of the seats that have the tile */
 	uint32_t gen;	   /* of the last lending; 31 bits, never 0 after the first */
 	uint32_t flags;	   /* of the next entry: HR_TAP_REDELIVERED */
 	uint32_t avoid;	   /* mask of the seats that have given the tile back as failed */
 	uint32_t tries;	   /* how often that was */
+	uint32_t has;	   /* enum hr_tap_has */
+	uint32_t bytes;	   /* of the tile; as the next two of the slot, when it was taken over */
+	uint64_t tile;	   /* its number */
+	uint64_t ready_ns; /* when it was computed */
 	uint64_t lent_ns;  /* of the last lending */
 	uint64_t freed_ns; /* when the tile before it came back; 0: there was none */
+};
+
+enum hr_tap_has {
+	HR_TAP_NONE, /* no tile */
+	HR_TAP_HAS,  /* a tile that is lent, or waits for a credit */
+	/* Within a round of the worker, with a slot that is still COMPUTED: */
+	HR_TAP_TAKEN,	/* the same */
+	HR_TAP_DROPPED, /* no tile any more */
 };
 
 /* The descriptor of the role, in HR_PLACE_WORKER. Its owner fills it before the launch. */

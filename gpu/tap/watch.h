@@ -22,9 +22,9 @@
 #include "gpu/tap/role.h"
 #include "gpu/worker/role.h"
 
-/* Steps of the watcher between two looks at the words of the host: orders may come later than
- * tiles. */
-#define TAP_ORDER_STEPS (HR_LANES == 1 ? 1u : 16u)
+/* Looks of the watcher at the pages between two looks at the words of the host: orders may come later
+ * than tiles. */
+#define TAP_WATCH_STEPS 32u
 
 /* Lendings of a pipeline with more slots stay where they are. */
 #define TAP_NEAR_SLOTS 256u
@@ -57,14 +57,6 @@ HR_WORKER struct tap_watch *tap_watch(void)
 	return (struct tap_watch *)hr_block_memory();
 }
 
-/* The generations that the seat gives back. */
-HR_WORKER const uint32_t *tap_gens(const struct hr_pipe *pipe, uint32_t seat)
-{
-	const uint8_t *at = pipe->tap->pages + seat * hr_tap_page_bytes(pipe->slots);
-
-	return (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_page));
-}
-
 /* Both have whole 8-byte words. By `count` threads, of which this one has the number `i`. */
 HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32_t i,
 			      uint32_t count)
@@ -73,7 +65,7 @@ HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32
 	const uint64_t *f = (const uint64_t *)from;
 
 	for (; i < bytes / sizeof(*t); i += count)
-		t[i] = f[i];
+		t[i] = hr_fresh_u64(&f[i]);
 }
 
 /* As tap_watch_copy(). Other workers run already and change words of their own, such as next_tile: the
@@ -139,39 +131,46 @@ HR_WORKER void tap_watch_keep(void)
 	hr_lanes_sync();
 }
 
-/* The mirrored word of a slot. The page is untrusted: a wrong word only gives back a tile of this
- * seat, or keeps it. */
-HR_WORKER uint64_t tap_watch_returned(const struct hr_pipe *pipe, uint32_t s)
+/* The mirrored word of a slot. `gens`: its generation in the page of seat 0; the pages have so many
+ * bytes. A page is untrusted: a wrong word only gives back a tile of this seat, or keeps it. */
+HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, const uint8_t *gens,
+				      uint64_t page_bytes)
 {
-	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
 	const uint32_t gen = hr_fresh_u32(&lending->gen);
 	uint32_t left = hr_fresh_u32(&lending->seats), back = 0, failed = 0;
 
 	for (; left; left &= left - 1) {
 		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
-		const uint32_t word = hr_poll_sys_u32(&tap_gens(pipe, seat)[s]);
+		const uint32_t *at = (const uint32_t *)(const void *)(gens + seat * page_bytes);
+		const uint32_t word = hr_poll_sys_u32(at);
 
 		if ((word & ~HR_TAP_FAILED) != gen)
 			continue;
-		hr_polled_sys(&tap_gens(pipe, seat)[s]);
+		hr_polled_sys(at);
 		back |= bit;
 		failed |= word & HR_TAP_FAILED ? bit : 0;
 	}
 	return (uint64_t)gen << 32 | failed << 16 | back;
 }
 
-/* Mirror what was given back. */
-HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe)
+/* Mirror what was given back, so many times. */
+HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 {
-	struct tap_watch *watch = tap_watch();
+	const uint8_t *gens = pipe->tap->pages + sizeof(struct hr_tap_page);
+	const struct hr_tap_lending *lending = pipe->tap->lending;
+	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
+	const uint32_t slots = pipe->slots;
+	uint64_t *back = tap_watch()->back;
 	uint32_t s;
 
-	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
-		const uint64_t now = tap_watch_returned(pipe, s);
+	for (; times; times--)
+		for (s = hr_lane(); s < slots; s += HR_LANES) {
+			const uint64_t now = tap_watch_returned(
+				&lending[s], gens + s * sizeof(uint32_t), page_bytes);
 
-		if (now != watch->back[s])
-			hr_release_u64(&watch->back[s], now);
-	}
+			if (now != back[s])
+				hr_release_u64(&back[s], now);
+		}
 }
 
 /* Mirror the seats' orders, and the credits, which the host changes at any time. An order was given
@@ -189,7 +188,7 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 			base + seat < HR_TAP_SEATS
 				? hr_acquire_sys_u32(&pipe->tap->words->seat[base + seat].order)
 				: 0;
-	tap_watch_slots(pipe);
+	tap_watch_slots(pipe, 1);
 	hr_lanes_sync();
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
 		const bool valid = base + seat < HR_TAP_SEATS;
@@ -211,19 +210,15 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 		hr_release_u32(&watch->news, watch->news + 1);
 }
 
-/* Look once at all words; `step` counts the calls. Collective. */
-HR_WORKER void tap_watch_step(const struct hr_pipe *pipe, uint32_t step)
+/* Look once at all words. Collective. */
+HR_WORKER void tap_watch_step(const struct hr_pipe *pipe)
 {
 	struct tap_watch *watch = tap_watch();
 
-	if (hr_lane() == 0)
+	if (hr_lane() == 0) {
 		hr_relaxed_u32(&watch->stop, hr_poll_u32(&watch->far->stop));
-	if (step % TAP_ORDER_STEPS != 0) {
-		tap_watch_slots(pipe);
-		return;
-	}
-	if (hr_lane() == 0)
 		hr_relaxed_u32(&watch->host_stop, hr_poll_sys_u32(&pipe->control->stop));
+	}
 	tap_watch_orders(pipe);
 	tap_look(pipe);
 }
@@ -231,10 +226,10 @@ HR_WORKER void tap_watch_step(const struct hr_pipe *pipe, uint32_t step)
 /* The watcher, until the worker has ended. Collective. */
 HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
 {
-	uint32_t step = 0;
-
-	while (!hr_shfl_u32(hr_fresh_u32(&tap_watch()->over), 0))
-		tap_watch_step(pipe, step++);
+	while (!hr_shfl_u32(hr_fresh_u32(&tap_watch()->over), 0)) {
+		tap_watch_step(pipe);
+		tap_watch_slots(pipe, TAP_WATCH_STEPS);
+	}
 }
 
 #endif

@@ -15,11 +15,16 @@ HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 	return pipe->state_bytes ? pipe->op_states + (uint64_t)worker * pipe->state_bytes : NULL;
 }
 
-HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state)
+/* `lent`: other processes read the output at another address. */
+HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state, bool lent)
 {
 	hr_block_sync();
-	if (hr_thread() == 0)
-		hr_release_u32(&slot->state, (uint32_t)state);
+	if (hr_thread() != 0)
+		return;
+	/* here, because the tap's worker has the tiles of all blocks */
+	if (lent)
+		hr_release_alias();
+	hr_release_u32(&slot->state, (uint32_t)state);
 }
 
 /* The block's copies of tiles, or NULL. */
@@ -186,7 +191,7 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 		if (pipe->tap)
 			slot->computed_ns = hr_clock_ns();
 	}
-	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE);
+	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE, w->launch != 0);
 }
 
 #define COMPUTE_NOTHING UINT32_MAX
@@ -211,6 +216,39 @@ HR_WORKER uint32_t compute_oldest(hr_mask filled, uint32_t mine, uint64_t tile, 
 }
 
 /*
+ * As hr_role_look(); a filled slot whose output has a tile that consumers hold counts as free. When
+ * the run stops they keep it, so the slot's next tile is discarded.
+ */
+HR_WORKER uint32_t compute_look(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
+{
+	const uint32_t state = hr_role_look(w, j, s);
+	struct hr_slot *slot;
+	uint32_t held;
+
+	if (!w->launch || state != HR_SLOT_FILLED)
+		return state;
+	slot = &w->pipe->slot[*s];
+	hr_polled(&slot->state);
+	held = hr_poll_u32(&slot->held);
+	if (held == HR_HELD_NOT)
+		return state;
+	if (held == HR_HELD_FOR_GOOD)
+		hr_release_u32(&slot->state, HR_SLOT_FREE);
+	return HR_SLOT_FREE;
+}
+
+/* True when the slot's output is the block's now: the tap may have given it to another slot.
+ * Collective, by the first worker. */
+HR_WORKER bool compute_claim(const struct hr_role_worker *w, uint32_t s)
+{
+	uint32_t claimed = 1;
+
+	if (w->launch && hr_lane() == 0)
+		claimed = hr_replace_u32(&w->pipe->slot[s].held, HR_HELD_NOT, HR_HELD_COMPUTE);
+	return hr_shfl_u32(claimed, 0) != 0;
+}
+
+/*
  * Check all slots once, one per lane: returns the filled one with the lowest tile, or
  * COMPUTE_NOTHING. Slots in state CLOSING are closed; *open is the number of slots that are not
  * closed. Collective.
@@ -221,7 +259,7 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 	uint64_t best = UINT64_MAX;
 
 	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
-		const uint32_t state = hr_role_look(w, base + hr_lane(), &s);
+		const uint32_t state = compute_look(w, base + hr_lane(), &s);
 		const hr_mask filled = hr_ballot(state == HR_SLOT_FILLED);
 		const bool closing = state == HR_SLOT_CLOSING;
 
@@ -249,6 +287,8 @@ HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 	do {
 		open = 0;
 		found = compute_slots(w, &open);
+		if (found != COMPUTE_NOTHING && !compute_claim(w, found))
+			found = COMPUTE_NOTHING;
 		hr_role_beat(w, found != COMPUTE_NOTHING);
 		leaves = w->launch && hr_shfl_u32(hr_role_leaves(w), 0);
 	} while (found == COMPUTE_NOTHING && open && !leaves);

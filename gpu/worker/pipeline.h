@@ -14,6 +14,11 @@
  *   FREE --prefetch--> FILLED --compute--> FREE                              (without)
  *   FREE --prefetch--> CLOSING --compute--> CLOSED                           (no more tiles)
  *
+ * A tap (gpu/tap/role.h) takes the place of write-back, and sets a slot FREE as soon as it has taken
+ * the tile over: prefetch reads the next one while consumers read the output. The word `held` of the
+ * slot keeps compute from the output's memory until then, or until the tap has given the slot the
+ * memory of another one.
+ *
  * With a sink, CLOSED tells write-back that a slot is finished. End of data, a stop request and a
  * failure all use this path. Every wait ends: commands have deadlines, and a failing worker sets
  * `stop`, which keeps prefetch from starting new work. The host's stop flag lies in host memory,
@@ -48,6 +53,14 @@ enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 
 #define HR_OUT_BROKEN 0xffffffffu
 
+/* Of the memory of a slot's output, with a tap. */
+enum hr_slot_held {
+	HR_HELD_NOT,
+	HR_HELD_COMPUTE,  /* by compute, until the tile is taken over */
+	HR_HELD,	  /* it has a tile that was not given back: compute waits */
+	HR_HELD_FOR_GOOD, /* and the run stops: compute discards the slot's next tile */
+};
+
 struct hr_slot {
 	uint32_t state;	    /* enum hr_slot_state: acquire / release */
 	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: must not be written */
@@ -71,6 +84,7 @@ struct hr_slot {
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
 	uint64_t computed_ns; /* by compute, with a tap: when the tile was computed */
+	uint32_t held; /* enum hr_slot_held: compute and the tap's worker replace HR_HELD_NOT */
 };
 
 #define HR_NO_TILE UINT64_MAX

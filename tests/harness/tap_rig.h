@@ -51,7 +51,7 @@ static inline bool holds(uint32_t s, uint64_t tile)
 	return same;
 }
 
-/* Give free slots the next tiles; close them after the last one, or a stop. A slot that is free is
+/* Give free slots the next tiles; close them after the last one, or a stop. Memory that is not held is
  * overwritten at once, so a consumer that still reads it sees that. */
 static inline void *feed(void *unused)
 {
@@ -64,12 +64,16 @@ static inline void *feed(void *unused)
 				hr_yield();
 				continue;
 			}
-			memset(tiles[s], 0xee, TILE);
 			if (next == pipe_.tiles || hr_acquire_u32(&pipe_.stop)) {
 				hr_release_u32(&slots[s].state, HR_SLOT_CLOSED);
 				closed++;
 				continue;
 			}
+			if (hr_acquire_u32(&slots[s].held)) {
+				hr_yield();
+				continue;
+			}
+			memset(tiles[s], 0xee, TILE);
 			fill(s, next);
 			slots[s].tile = next++;
 			slots[s].out_bytes = TILE;

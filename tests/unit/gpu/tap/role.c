@@ -271,3 +271,182 @@ Test(tap, generations_skip_zero)
 	finish();
 	cr_expect_eq(status.tiles, 30);
 }
+
+/* ---- the slot while its tile is lent */
+
+/* One slot with tile 0, computed; the others are closed, `spares` of them with outputs that are free,
+ * and no thread plays prefetch. */
+static void start_one(uint64_t count, uint32_t spares)
+{
+	set_up(count, false, false, 1);
+	for (uint32_t s = 0; s < SLOTS; s++) {
+		slots[s].state = HR_SLOT_CLOSED;
+		slots[s].out = (struct hr_buffer){ .data = tiles[s], .bytes = TILE };
+		slots[s].held = s + spares < SLOTS ? HR_HELD_COMPUTE : HR_HELD_NOT;
+	}
+	slots[0].out_bytes = TILE;
+	slots[0].state = HR_SLOT_COMPUTED;
+	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+}
+
+static void await_u32(const uint32_t *word, uint32_t value)
+{
+	const uint64_t end = hr_now_ns() + LIMIT_NS;
+
+	while (hr_acquire_u32(word) != value) {
+		cr_assert_lt(hr_now_ns(), end, "%u does not come", value);
+		hr_yield();
+	}
+}
+
+/* Prefetch gives the slot tile 1. */
+static void read_ahead(void)
+{
+	await_u32(&slots[0].state, HR_SLOT_FREE);
+	cr_assert_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	slots[0].tile = 1;
+	hr_release_u32(&slots[0].state, HR_SLOT_FILLED);
+}
+
+static void compute(uint32_t bytes)
+{
+	slots[0].out_bytes = bytes;
+	hr_release_u32(&slots[0].state, HR_SLOT_COMPUTED);
+}
+
+static void join_one(void)
+{
+	hr_release_u32(&slots[0].state, HR_SLOT_CLOSED);
+	pthread_join(worker, NULL);
+	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+}
+
+Test(tap, a_slot_reads_ahead_while_its_tile_is_lent)
+{
+	start_one(2, 0);
+	attach(0, 2);
+	await_entry(0, 0);
+	read_ahead();
+	cr_expect_eq(entry_of(0, 0)->tile, 0);
+	cr_expect_eq(status.tiles, 0);
+	give_back(0, entry_of(0, 0));
+	await_u32(&slots[0].held, HR_HELD_NOT);
+	cr_expect_eq(hr_acquire_u32(&slots[0].state), (uint32_t)HR_SLOT_FILLED);
+	compute(TILE - 1);
+	cr_expect_eq(await_entry(0, 1)->tile, 1);
+	cr_expect_eq(entry_of(0, 1)->bytes, TILE - 1);
+	await_u32(&slots[0].held, HR_HELD);
+	give_back(0, entry_of(0, 1));
+	join_one();
+	cr_expect_eq(status.tiles, 2);
+	cr_expect_eq(status.bytes, 2 * TILE - 1);
+}
+
+Test(tap, a_tile_is_redelivered_after_its_slot_has_read_the_next_one)
+{
+	start_one(1, 0);
+	attach(0, 1);
+	await_entry(0, 0);
+	read_ahead();
+	slots[0].out_bytes = 1;
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	attach(1, 1);
+	cr_expect_eq(await_entry(1, 0)->tile, 0);
+	cr_expect_eq(entry_of(1, 0)->bytes, TILE);
+	cr_expect_eq(entry_of(1, 0)->flags, HR_TAP_REDELIVERED);
+	cr_expect_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	give_back(1, entry_of(1, 0));
+	join_one();
+	cr_expect_eq(status.tiles, 1);
+}
+
+Test(tap, a_closed_slot_keeps_the_worker_until_its_tile_is_given_back)
+{
+	start_one(1, 0);
+	attach(0, 1);
+	await_entry(0, 0);
+	await_u32(&slots[0].state, HR_SLOT_FREE);
+	hr_release_u32(&slots[0].state, HR_SLOT_CLOSED);
+	/* rounds after that */
+	for (int i = 0; i < 2; i++) {
+		order(5, HR_TAP_HOLD);
+		wait_done(5);
+	}
+	cr_expect_eq(hr_acquire_sys_u32(&status.done), 0);
+	give_back(0, entry_of(0, 0));
+	join_one();
+	cr_expect_eq(status.tiles, 1);
+}
+
+Test(tap, a_stop_holds_the_memory_of_lent_tiles_for_good)
+{
+	start_one(2, 0);
+	attach(0, 1);
+	await_entry(0, 0);
+	read_ahead();
+	hr_release_u32(&pipe_.stop, 1);
+	await_u32(&slots[0].held, HR_HELD_FOR_GOOD);
+	give_back(0, entry_of(0, 0));
+	join_one();
+	cr_expect_eq(slots[0].held, (uint32_t)HR_HELD_FOR_GOOD);
+	cr_expect_eq(status.tiles, 0);
+}
+
+/* A consumer may hold its tile until it has all others. */
+Test(tap, a_tile_that_waits_for_a_consumer_gets_another_output)
+{
+	start_one(2, 1);
+	attach(0, 2);
+	await_entry(0, 0);
+	read_ahead();
+	await_u32(&slots[0].held, HR_HELD_NOT);
+	cr_expect_eq(slots[0].out.data, tiles[SLOTS - 1]);
+	cr_expect_eq(slots[SLOTS - 1].out.data, tiles[0]);
+	cr_expect_eq(hr_acquire_u32(&slots[SLOTS - 1].held), (uint32_t)HR_HELD);
+	compute(TILE);
+	cr_expect_eq(await_entry(0, 1)->tile, 1);
+	cr_expect_eq(entry_of(0, 1)->slot, SLOTS - 1);
+	while (!last_of(0))
+		hr_yield();
+	await_u32(&slots[0].state, HR_SLOT_FREE);
+	give_back(0, entry_of(0, 0));
+	await_u32(&slots[SLOTS - 1].held, HR_HELD_NOT);
+	cr_expect_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	give_back(0, entry_of(0, 1));
+	join_one();
+	cr_expect_eq(slots[0].held, (uint32_t)HR_HELD_NOT);
+	cr_expect_eq(status.tiles, 2);
+}
+
+/* Outputs move on; each tile comes from the memory in which it was computed. */
+Test(tap, outputs_change_hands_many_times)
+{
+	const uint64_t count = 40;
+
+	start_one(count, 3);
+	attach(0, 4);
+	for (uint64_t n = 0; n < count; n++) {
+		const struct hr_tap_entry *e = await_entry(0, n);
+
+		cr_expect_eq(e->tile, n);
+		if (n >= 2)
+			give_back(0, entry_of(0, n - 2));
+		await_u32(&slots[0].state, HR_SLOT_FREE);
+		if (n + 1 == count)
+			break;
+		slots[0].tile = n + 1;
+		hr_release_u32(&slots[0].state, HR_SLOT_FILLED);
+		await_u32(&slots[0].held, HR_HELD_NOT);
+		cr_assert(hr_replace_u32(&slots[0].held, HR_HELD_NOT, HR_HELD_COMPUTE));
+		memset(slots[0].out.data, (int)n + 1, TILE);
+		compute(TILE);
+		e = await_entry(0, n + 1);
+		cr_assert_eq(tiles[e->slot][0], (uint8_t)(n + 1), "tile %llu, slot %u",
+			     (unsigned long long)n + 1, e->slot);
+	}
+	give_back(0, entry_of(0, count - 2));
+	give_back(0, entry_of(0, count - 1));
+	join_one();
+	cr_expect_eq(status.tiles, count);
+}
