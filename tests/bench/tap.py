@@ -11,6 +11,7 @@ tap.py [BUILD] [OPTION]...       BUILD: folder with headrace and libheadrace-tap
   --limit S          (default: 120)
   --threads N        of the software controller (default: 8), bound to the last CPUs
   --repeat N         of the parts rounds, steps, kernel and python (default: 1)
+  --blocks N         that compute (default: as many as the engine chooses)
 
 Prints one line a figure. Exits with 1 when a part has failed; the others are measured all the same. Needs a
 folder in memory (/dev/shm) with twice the bytes, and CuPy for the parts python and copies.
@@ -37,7 +38,7 @@ appliance = {{ name = "bench-tap"; }};
 ssds = ( {{ name = "s"; device = "soft:{folder}/ssd.img,size={size},threads={threads},populate=1{cpus}"; }} );
 gpus = ( {{ name = "g"; device = "{gpu}"; }} );
 pipelines = ( {{ name = "p"; source = {{ object = "data"; }}; operator = "{operator}"; tile = "{tile}";
-    slots = {slots};{sink} }} );
+    slots = {slots};{blocks}{sink} }} );
 """
 
 
@@ -79,13 +80,14 @@ class Bench:
         self.headrace("store", "put", disk, "data", self.data)
 
     def configuration(self, operator="copy", tile="1M", slots=16, sink=""):
+        blocks = f" blocks = {{ compute = {self.o.blocks}; }};" if self.o.blocks else ""
         count = os.cpu_count()
         cpus = f",cpus={count - self.o.threads}-{count - 1}" if count > 2 * self.o.threads - 1 else ""
         path = os.path.join(self.folder, "bench.conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write(CONF.format(folder=self.folder, size=self.image_size, threads=self.o.threads,
                                    cpus=cpus, gpu=self.o.gpu, operator=operator, tile=tile, slots=slots,
-                                   sink=sink))
+                                   blocks=blocks, sink=sink))
         return path
 
     def consumer(self, command):
@@ -199,19 +201,20 @@ class Bench:
                 "in /dev/shm": len(os.listdir("/dev/shm"))}
 
     def leak(self, share):
-        """Consumers attach, take a tile, and are killed, 12 at a time."""
-        killed, failed, before, end = 0, 0, None, time.monotonic() + self.o.limit
+        """Consumers attach, take a tile, and are killed; 12 live at a time."""
+        killed, failed, before, end, alive = 0, 0, None, time.monotonic() + self.o.limit, []
         with self.pipeline(share, "64K", 16, credits=1):
-            while killed < self.o.kills and time.monotonic() < end:
-                these = [self.consumer([self.tool("tap_consumer"), "t", "hold"]) for _ in range(12)]
-                for each in these:
-                    failed += not each.stdout.readline().startswith("holds")
-                for each in these:
-                    each.kill()
-                for each in these:
-                    each.communicate()
-                killed += len(these)
-                if before is None:
+            while True:
+                wanted = min(12, self.o.kills - killed) if time.monotonic() < end else 0
+                while len(alive) < wanted and (before or killed + len(alive) < 12):
+                    alive.append(self.consumer([self.tool("tap_consumer"), "t", "hold"]))
+                if not alive:
+                    break
+                failed += not alive[0].stdout.readline().startswith("holds")
+                alive[0].kill()
+                alive.pop(0).communicate()
+                killed += 1
+                if killed == 12:
                     time.sleep(1)
                     before = self.resources()
             time.sleep(1)
@@ -299,6 +302,7 @@ def main():
     parser.add_argument("--limit", type=float, default=120)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--blocks", type=int, default=0)
     sys.exit(Bench(parser.parse_args()).run())
 
 

@@ -20,7 +20,10 @@ extern "C" __global__ void add(const unsigned long long *data, unsigned long lon
     unsigned long long sum = 0;
     for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
         sum += data[i];
-    atomicAdd(to, sum);
+    for (int lanes = 16; lanes; lanes /= 2)             /* additions to one word take their turns */
+        sum += __shfl_xor_sync(~0u, sum, lanes);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(to, sum);
 }""", "add")
 
 

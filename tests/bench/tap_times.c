@@ -1,6 +1,6 @@
 /*
  * tests/bench/tap_times.c - how long the steps of a hand-over take, the rate with a kernel on each
- * tile, and how soon tiles of a killed consumer come.
+ * tile, where its time goes, and how soon tiles of a killed consumer come.
  *
  * Usage: tap_times TAP steps       all tiles, given back at once: computed -> next, given back -> free
  *        tap_times TAP kernel      a kernel reads each tile on the GPU; its stream gives it back
@@ -11,15 +11,67 @@
  * consumer when it takes and gives back. On a GPU these are two clocks, whose difference is not known.
  * Bounds follow from what cannot be: memory is free after it was given back, and a tile is taken after
  * it was lent. So in each window of tiles (clocks drift) the difference lies between the greatest
- * (given back - freed) and the least (taken - lent). The figures assume the middle; the greatest error
- * of it, half of the interval, is printed with them.
+ * (given back - freed) and the least (taken - lent). Narrower bounds come from a kernel that answers
+ * the CPU, before the tap is opened and after its end (tap_clock.h). The figures assume the middle of
+ * what both leave; the greatest error of it, half of the interval, is printed with them, and the number
+ * of windows in which both exclude each other, because the clocks did not drift evenly.
+ *
+ * Steps and kernel print the life of the tiles' memory too: stamps of the tap only, of one clock.
  */
 #include <sys/resource.h>
 
 #include "tests/bench/tap_bench.h"
+#include "tests/bench/tap_clock.h"
 
 #define WINDOW 256u
 #define SLOTS 1024u
+#define TILES_MAX (1u << 18)
+#define ALONE 2000u
+
+/* ---- the life of the memory of tiles */
+
+enum { TO_COMPUTED, TO_LENT, TO_FREED, LIVES };
+
+struct life {
+	uint64_t *ns[LIVES]; /* samples */
+	uint32_t count[LIVES];
+	uint64_t lent[SLOTS]; /* of the tile before; 0: none */
+};
+
+static int open_life(struct life *l)
+{
+	for (int i = 0; i < LIVES; i++) {
+		l->ns[i] = calloc(SAMPLES_MAX, sizeof(uint64_t));
+		if (!l->ns[i])
+			return -1;
+	}
+	return 0;
+}
+
+static void add_life(struct life *l, int step, uint64_t from, uint64_t to)
+{
+	if (from && to >= from && l->count[step] < SAMPLES_MAX)
+		l->ns[step][l->count[step]++] = to - from;
+}
+
+static void count_life(struct life *l, const struct hr_tap_tile *tile)
+{
+	if (tile->slot >= SLOTS)
+		return;
+	add_life(l, TO_FREED, l->lent[tile->slot], tile->freed_ns);
+	add_life(l, TO_COMPUTED, tile->freed_ns, tile->ready_ns);
+	add_life(l, TO_LENT, tile->ready_ns, tile->lent_ns);
+	l->lent[tile->slot] = tile->lent_ns;
+}
+
+static void close_life(struct life *l)
+{
+	print_samples("life: free -> computed", l->ns[TO_COMPUTED], l->count[TO_COMPUTED]);
+	print_samples("life: computed -> lent", l->ns[TO_LENT], l->count[TO_LENT]);
+	print_samples("life: lent -> free", l->ns[TO_FREED], l->count[TO_FREED]);
+	for (int i = 0; i < LIVES; i++)
+		free(l->ns[i]);
+}
 
 /* ---- steps */
 
@@ -30,8 +82,10 @@ struct times {
 };
 
 struct steps {
+	struct times *tile;
 	uint64_t *next, *free; /* samples */
-	uint32_t nexts, frees;
+	uint32_t tiles, nexts, frees, windows, excluded;
+	struct clock_bounds before, after;
 	int64_t error; /* the greatest of a window */
 };
 
@@ -55,12 +109,14 @@ static void count_window(struct steps *s, const struct times *t, uint32_t count)
 	}
 	if (low == INT64_MIN)
 		return;
+	s->windows++;
+	s->excluded += clock_narrow(&s->before, &s->after, t[count / 2].taken, &low, &high) != 0;
 	middle = low + (high - low) / 2;
 	s->error = (high - low) / 2 > s->error ? (high - low) / 2 : s->error;
 	for (uint32_t i = 0; i < count; i++) {
-		if (t[i].ready && s->nexts < SAMPLES_MAX)
+		if (t[i].ready)
 			s->next[s->nexts++] = t[i].taken - add(t[i].ready, middle);
-		if (t[i].freed && s->frees < SAMPLES_MAX)
+		if (t[i].freed)
 			s->free[s->frees++] = add(t[i].freed, middle) - t[i].given;
 	}
 }
@@ -76,108 +132,68 @@ static int next(struct hr_tap *tap, struct hr_tap_tile *tile)
 	return n;
 }
 
-static int take_steps(struct hr_tap *tap, struct steps *s)
+static int take_steps(struct hr_tap *tap, struct steps *s, struct life *life)
 {
 	static uint64_t given[SLOTS];
-	struct times window[WINDOW] = { 0 };
 	struct hr_tap_tile tile;
-	uint32_t count = 0;
 	int n;
 
 	while ((n = next(tap, &tile)) == 1) {
-		struct times *t = &window[count++];
+		struct times t = { .taken = now_ns(),
+				   .lent = tile.lent_ns,
+				   .ready = tile.ready_ns };
 
-		t->taken = now_ns();
-		t->lent = tile.lent_ns;
-		t->ready = tile.ready_ns;
-		t->given = tile.slot < SLOTS ? given[tile.slot] : 0;
-		t->freed = t->given ? tile.freed_ns : 0;
+		t.given = tile.slot < SLOTS ? given[tile.slot] : 0;
+		t.freed = t.given ? tile.freed_ns : 0;
+		if (s->tiles < TILES_MAX)
+			s->tile[s->tiles++] = t;
+		count_life(life, &tile);
 		if (tile.slot < SLOTS)
 			given[tile.slot] = now_ns();
 		hr_tap_done(tap, &tile);
-		if (count == WINDOW) {
-			count_window(s, window, count);
-			count = 0;
-		}
 	}
 	return end_of(tap, n);
 }
 
-static int steps(struct hr_tap *tap)
+static void print_steps(struct steps *s)
 {
-	struct steps s = { .next = calloc(SAMPLES_MAX, sizeof(uint64_t)),
-			   .free = calloc(SAMPLES_MAX, sizeof(uint64_t)) };
-	const int code = s.next && s.free ? take_steps(tap, &s) : 1;
+	for (uint32_t i = 0; i + WINDOW <= s->tiles; i += WINDOW)
+		count_window(s, s->tile + i, WINDOW);
+	print_samples("computed -> next returns", s->next, s->nexts);
+	print_samples("given back -> free", s->free, s->frees);
+	printf("clocks: at most %lld ns of error; %u of %u windows excluded%s\n",
+	       (long long)s->error, s->excluded, s->windows,
+	       s->before.valid && s->after.valid ? "" : "; without the answers of a kernel");
+}
 
-	if (s.next && s.free) {
-		print_samples("computed -> next returns", s.next, s.nexts);
-		print_samples("given back -> free", s.free, s.frees);
-		printf("clocks: at most %lld ns of error\n", (long long)s.error);
-	}
-	free(s.next);
-	free(s.free);
+static int steps(const char *name)
+{
+	struct steps s = { .tile = calloc(TILES_MAX, sizeof(struct times)),
+			   .next = calloc(TILES_MAX, sizeof(uint64_t)),
+			   .free = calloc(TILES_MAX, sizeof(uint64_t)) };
+	struct life life = { 0 };
+	struct gpu g = { 0 };
+	/* the first GPU of this process: the tap's, when the process sees one */
+	const int has_gpu = open_gpu(&g, 0) == 0;
+	struct hr_tap *tap;
+	int code;
+
+	if (!s.tile || !s.next || !s.free || open_life(&life) != 0)
+		return 1;
+	if (has_gpu)
+		clock_ask(&g, &s.before);
+	tap = attach(name, 0);
+	if (!tap)
+		return 3;
+	code = take_steps(tap, &s, &life);
+	if (has_gpu && hr_tap_info(tap)->gpu == 0)
+		clock_ask(&g, &s.after);
+	print_steps(&s);
+	close_life(&life);
 	return code;
 }
 
 /* ---- a kernel */
-
-/* 64 blocks of 256 threads add all 8-byte words of a tile. */
-static const char adds[] =
-	".version 7.0\n.target sm_80\n.address_size 64\n"
-	".visible .entry add(.param .u64 data, .param .u64 words, .param .u64 to)\n{\n"
-	".reg .pred %p; .reg .u32 %a, %b, %c, %d; .reg .u64 %i, %n, %step, %at, %v, %sum, %to;\n"
-	"ld.param.u64 %at, [data]; ld.param.u64 %n, [words]; ld.param.u64 %to, [to];\n"
-	"mov.u32 %a, %ctaid.x; mov.u32 %b, %ntid.x; mov.u32 %c, %tid.x; mov.u32 %d, %nctaid.x;\n"
-	"mad.lo.u32 %c, %a, %b, %c; cvt.u64.u32 %i, %c;\n"
-	"mul.lo.u32 %d, %d, %b; cvt.u64.u32 %step, %d;\n"
-	"mad.lo.u64 %at, %i, 8, %at; mov.u64 %sum, 0;\n"
-	"LOOP: setp.ge.u64 %p, %i, %n;\n@%p bra END;\n"
-	"ld.global.u64 %v, [%at]; add.u64 %sum, %sum, %v;\n"
-	"add.u64 %i, %i, %step; mad.lo.u64 %at, %step, 8, %at;\nbra LOOP;\n"
-	"END: red.global.add.u64 [%to], %sum;\nret;\n}\n";
-
-struct gpu {
-	void *context, *module, *function, *stream;
-	uint64_t sum; /* address */
-	int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-		      unsigned by, unsigned bz, unsigned shared, void *stream, void **arguments,
-		      void **extra);
-	int (*synchronize)(void *stream);
-	int (*to_host)(void *to, uint64_t from, size_t bytes);
-};
-
-static int open_gpu(struct gpu *g, int number)
-{
-	int (*retain)(void **context, int device) = NULL;
-	int (*enter)(void *context) = NULL;
-	int (*load)(void **module, const void *image) = NULL;
-	int (*get)(void **function, void *module, const char *name) = NULL;
-	int (*create)(void **stream, unsigned flags) = NULL;
-	int (*alloc)(uint64_t * at, size_t bytes) = NULL;
-	int (*set)(uint64_t at, unsigned value, size_t count) = NULL;
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-
-	if (!library)
-		return -1;
-	find(library, "cuDevicePrimaryCtxRetain", &retain);
-	find(library, "cuCtxSetCurrent", &enter);
-	find(library, "cuModuleLoadData", &load);
-	find(library, "cuModuleGetFunction", &get);
-	find(library, "cuStreamCreate", &create);
-	find(library, "cuMemAlloc_v2", &alloc);
-	find(library, "cuMemsetD32_v2", &set);
-	find(library, "cuLaunchKernel", &g->launch);
-	find(library, "cuStreamSynchronize", &g->synchronize);
-	find(library, "cuMemcpyDtoH_v2", &g->to_host);
-	if (!retain || !enter || !load || !get || !create || !alloc || !set || !g->launch ||
-	    !g->synchronize || !g->to_host)
-		return -1;
-	return retain(&g->context, number) || enter(g->context) || load(&g->module, adds) ||
-			       get(&g->function, g->module, "add") || create(&g->stream, 1) ||
-			       alloc(&g->sum, sizeof g->sum) || set(g->sum, 0, 2)
-		       ? -1
-		       : 0;
-}
 
 static int work(const struct gpu *g, const struct hr_tap_tile *tile)
 {
@@ -196,11 +212,25 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
 }
 
-static int run_kernels(struct hr_tap *tap, const struct gpu *g)
+/* The same kernels, and the same writes, without a tap: what the consumer takes by itself. */
+static void run_alone(const struct gpu *g, const struct hr_tap_tile *tile)
+{
+	const uint64_t word = (uint64_t)(uintptr_t)&g->words[24], began = now_ns();
+	uint32_t n;
+
+	for (n = 0; n < ALONE; n++)
+		if (work(g, tile) != 0 || g->write(g->stream, word, n, 0) != 0)
+			return;
+	if (g->synchronize(g->stream) == 0)
+		printf("kernel and write without a tap: %llu ns a tile\n",
+		       (unsigned long long)((now_ns() - began) / n));
+}
+
+static int run_kernels(struct hr_tap *tap, const struct gpu *g, struct life *life)
 {
 	const uint64_t ready = hr_tap_info(tap)->memory_bytes;
 	uint64_t began = 0, cpu = 0, tiles = 0, bytes = 0, sum = 0;
-	struct hr_tap_tile tile;
+	struct hr_tap_tile tile = { 0 };
 	int n;
 
 	while ((n = hr_tap_next(tap, &tile, 1, -1)) == 1) {
@@ -208,6 +238,7 @@ static int run_kernels(struct hr_tap *tap, const struct gpu *g)
 			began = now_ns();
 			cpu = cpu_ns();
 		}
+		count_life(life, &tile);
 		if (work(g, &tile) != 0 || hr_tap_done_stream(tap, &tile, g->stream) != 0)
 			return 1;
 		tiles++;
@@ -221,28 +252,42 @@ static int run_kernels(struct hr_tap *tap, const struct gpu *g)
 	printf("kernel: %llu tiles, %.2f GB/s, %llu ns of CPU time a tile, sum %llx\n",
 	       (unsigned long long)tiles, (double)bytes / (double)began,
 	       (unsigned long long)((cpu_ns() - cpu) / tiles), (unsigned long long)sum);
+	if (n == 0)
+		run_alone(g, &tile); /* its memory stays mapped */
 	return end_of(tap, n);
 }
 
-static int kernel(struct hr_tap *tap)
+static int kernel(const char *name)
 {
+	struct hr_tap *tap = attach(name, 0);
+	struct life life = { 0 };
 	struct gpu g = { 0 };
+	int code;
 
+	if (!tap)
+		return 3;
 	if (hr_tap_info(tap)->gpu < 0 || open_gpu(&g, hr_tap_info(tap)->gpu) != 0) {
 		fprintf(stderr, "the tiles are in no GPU's memory, or its driver cannot be used\n");
 		return 3;
 	}
-	return run_kernels(tap, &g);
+	if (open_life(&life) != 0)
+		return 1;
+	code = run_kernels(tap, &g, &life);
+	close_life(&life);
+	return code;
 }
 
 /* ---- tiles of another consumer */
 
-static int inherit(struct hr_tap *tap)
+static int inherit(const char *name)
 {
+	struct hr_tap *tap = attach(name, 0);
 	uint64_t first = 0, last = 0, count = 0;
 	struct hr_tap_tile tile;
 	int n;
 
+	if (!tap)
+		return 3;
 	printf("attached\n");
 	fflush(stdout);
 	/* no further tile comes, until the other consumer ends */
@@ -265,15 +310,12 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		int (*run)(struct hr_tap *tap);
+		int (*run)(const char *tap);
 	} mode[] = { { "steps", steps }, { "kernel", kernel }, { "inherit", inherit } };
-	struct hr_tap *tap;
 
 	for (size_t i = 0; argc == 3 && i < sizeof mode / sizeof *mode; i++) {
-		if (strcmp(argv[2], mode[i].name) != 0)
-			continue;
-		tap = attach(argv[1], 0);
-		return tap ? mode[i].run(tap) : 3;
+		if (strcmp(argv[2], mode[i].name) == 0)
+			return mode[i].run(argv[1]);
 	}
 	fprintf(stderr, "Usage: tap_times TAP steps | kernel | inherit\n");
 	return 2;
