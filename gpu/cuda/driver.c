@@ -2,12 +2,17 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/clock.h"
 #include "gpu/cuda/library.h"
+
+#define MPS_READY_NS (5 * HR_NS_PER_S)
+#define MPS_PAUSE_NS (50 * HR_NS_PER_MS)
 
 static const struct {
 	const char *name;
@@ -125,6 +130,26 @@ static void refuse_blocking_launches(void)
 	unsetenv(name);
 }
 
+/*
+ * After a client of an MPS server was killed while it worked, its other clients get errors, and the
+ * server accepts no new one before all of them have ended. A new process waits a while for that; this
+ * process can be initialised later, because it has no context yet.
+ */
+static int init(struct hr_cuda_driver *cu)
+{
+	const uint64_t end = hr_now_ns() + MPS_READY_NS;
+	bool told = false;
+
+	while (cu->Init(0) == CUDA_ERROR_MPS_SERVER_NOT_READY && hr_now_ns() < end) {
+		if (!told)
+			hr_warn("the MPS server had a client that was killed while it worked, and "
+				"accepts new ones when its other clients have ended");
+		told = true;
+		hr_wait_ns(MPS_PAUSE_NS);
+	}
+	return HR_CU(cu, Init, 0);
+}
+
 int hr_cuda_driver_open(struct hr_cuda_driver *cu)
 {
 	PFN_cuGetProcAddress_v12000 find;
@@ -146,5 +171,5 @@ int hr_cuda_driver_open(struct hr_cuda_driver *cu)
 			"or later; install a newer one",
 			cu->version / 1000, cu->version % 1000 / 10, HR_CUDA_VERSION_MIN / 1000,
 			HR_CUDA_VERSION_MIN % 1000 / 10);
-	return HR_CU(cu, Init, 0);
+	return init(cu);
 }

@@ -82,6 +82,15 @@ Test(cuda_driver, a_missing_or_old_part_is_reported_in_one_line)
 	refused(1, -ENODEV, "the last one is cuda:0");
 }
 
+/* Its other clients end, and then it accepts this process. */
+Test(cuda_driver, a_server_of_mps_that_recovers_is_waited_for)
+{
+	fake_cuda_fail("cuInit", 1, CUDA_ERROR_MPS_SERVER_NOT_READY);
+	cr_expect_eq(hr_cuda_gpu_open(&gpu, 0), 0);
+	cr_expect_str_eq(fake_cuda.failed, "cuInit");
+	hr_cuda_gpu_close(&gpu);
+}
+
 Test(cuda_driver, a_gpu_without_a_required_feature_is_refused_by_name)
 {
 	static const struct {
