@@ -59,7 +59,9 @@ broken_connections_come_back() {
 interrupted_senders_are_named() {
     local durable
     stop_all
-    sends && takes && disks $((24 << 20)) && both &&
+    # its reads alone take 2 s
+    echo "on read count 1000000: delay 20ms" >"$SCRATCH/slow"
+    sends "" "" ",faults=$SCRATCH/slow" && takes && disks $((24 << 20)) && both &&
         until_true 60 grep -q . "$SCRATCH/b.img" && sleep 0.2 && kill -INT "$sender" && ended send 1 &&
         ended take 1 && tells take "pipeline 'take': remote 's' (127.0.0.1:$port): the run of the sender has ended:" ||
         return 1
