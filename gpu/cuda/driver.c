@@ -138,16 +138,17 @@ static void refuse_blocking_launches(void)
 static int init(struct hr_cuda_driver *cu)
 {
 	const uint64_t end = hr_now_ns() + MPS_READY_NS;
+	CUresult result;
 	bool told = false;
 
-	while (cu->Init(0) == CUDA_ERROR_MPS_SERVER_NOT_READY && hr_now_ns() < end) {
+	while ((result = cu->Init(0)) == CUDA_ERROR_MPS_SERVER_NOT_READY && hr_now_ns() < end) {
 		if (!told)
 			hr_warn("the MPS server had a client that was killed while it worked, and "
 				"accepts new ones when its other clients have ended");
 		told = true;
 		hr_wait_ns(MPS_PAUSE_NS);
 	}
-	return HR_CU(cu, Init, 0);
+	return hr_cuda_check(cu, "cuInit", result);
 }
 
 int hr_cuda_driver_open(struct hr_cuda_driver *cu)
