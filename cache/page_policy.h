@@ -27,11 +27,19 @@
 #include "cache/page_table.h"
 #include "nvme/worker.h"
 
-enum hr_page_policy { HR_POLICY_CLOCK, HR_POLICY_LRU, HR_POLICY_STREAM, HR_POLICIES };
+enum hr_page_policy {
+	HR_POLICY_CLOCK,
+	HR_POLICY_LRU,
+	HR_POLICY_STREAM,
+	HR_POLICY_COUNT,
+	HR_POLICIES
+};
 
 #define HR_POLICY_ORDER 0x1ac688u /* ways 0, 1, .. 6, 3 bits each; way 0 in bits 2:0 */
 #define HR_POLICY_BITS 0x7fu	  /* a bit per way */
 #define HR_POLICY_SHIFT 8u	  /* of the clock's hand, and of the order of `stream` */
+#define HR_POLICY_USES 4u	  /* largest count */
+#define HR_POLICY_HAND 21u	  /* shift of the hand of `count` */
 
 /* The way at a position of an order. */
 HR_BOTH uint32_t hr_policy_at(uint32_t order, uint32_t position)
@@ -79,6 +87,43 @@ HR_BOTH uint32_t hr_policy_clock_victim(uint32_t *recency, uint32_t candidates)
 	return way;
 }
 
+/* Rounds of the hand of `count` until it takes a way. */
+HR_BOTH uint32_t hr_policy_rounds(uint32_t recency, uint32_t way)
+{
+	const uint32_t uses = hr_policy_at(recency, way);
+
+	return uses ? uses - 1 : 1;
+}
+
+/* The choice of `count`: the first candidate with the fewest rounds; those before it are passed once
+ * more. */
+HR_BOTH uint32_t hr_policy_count_victim(uint32_t *recency, uint32_t candidates)
+{
+	const uint32_t hand = *recency >> HR_POLICY_HAND & 7;
+	uint32_t word = *recency, least = UINT32_MAX, passed = 1, victim = 0, way, i;
+
+	for (way = 0; way < HR_WAYS; way++) {
+		const uint32_t rounds = hr_policy_rounds(word, way);
+
+		least = candidates >> way & 1 && rounds < least ? rounds : least;
+	}
+	for (i = 0, way = hand % HR_WAYS; i < HR_WAYS; i++, way = way + 1 < HR_WAYS ? way + 1 : 0) {
+		const uint32_t rounds = hr_policy_rounds(word, way);
+
+		if (!(candidates >> way & 1))
+			continue;
+		if (passed && rounds == least) {
+			passed = 0;
+			victim = way;
+		}
+		if (least + passed)
+			word = (word & ~(7u << 3 * way)) | (rounds - least - passed + 1) << 3 * way;
+	}
+	way = victim + 1 < HR_WAYS ? victim + 1 : 0;
+	*recency = (word & ~(7u << HR_POLICY_HAND)) | way << HR_POLICY_HAND;
+	return victim;
+}
+
 /* The word of a set without pages. */
 HR_BOTH uint32_t hr_policy_init(enum hr_page_policy policy)
 {
@@ -92,12 +137,18 @@ HR_BOTH uint32_t hr_policy_touch(enum hr_page_policy policy, uint32_t recency, u
 {
 	if (policy == HR_POLICY_LRU)
 		return hr_policy_to_front(recency, way);
+	if (policy == HR_POLICY_COUNT)
+		return hr_policy_at(recency, way) < HR_POLICY_USES
+			       ? recency + ((uint32_t)1 << 3 * way)
+			       : recency;
 	return recency | (uint32_t)1 << way;
 }
 
 /* The word after a page has entered the way. */
 HR_BOTH uint32_t hr_policy_enter(enum hr_page_policy policy, uint32_t recency, uint32_t way)
 {
+	if (policy == HR_POLICY_COUNT)
+		return recency & ~(7u << 3 * way);
 	if (policy != HR_POLICY_STREAM)
 		return hr_policy_touch(policy, recency, way);
 	return (recency & HR_POLICY_BITS & ~((uint32_t)1 << way)) |
@@ -115,6 +166,8 @@ HR_BOTH uint32_t hr_policy_victim(enum hr_page_policy policy, uint32_t *recency,
 		return hr_policy_last(*recency, candidates);
 	if (policy == HR_POLICY_STREAM)
 		return hr_policy_last(*recency >> HR_POLICY_SHIFT, used ? used : candidates);
+	if (policy == HR_POLICY_COUNT)
+		return hr_policy_count_victim(recency, candidates);
 	return hr_policy_clock_victim(recency, candidates);
 }
 

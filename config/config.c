@@ -25,7 +25,7 @@
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
 
-const char *const hr_config_policies[] = { "clock", "lru", "stream", NULL };
+const char *const hr_config_policies[] = { "clock", "lru", "stream", "count", NULL };
 
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const paths[] = { "auto", "direct", "bounce", NULL };

@@ -154,7 +154,7 @@ struct hr_config_remotes {
 #define HR_CACHE_PAGE_MAX 65536u
 #define HR_CACHE_FRAMES_MIN 7u /* one set of the page table */
 
-enum hr_cache_policy { HR_CACHE_CLOCK, HR_CACHE_LRU, HR_CACHE_STREAM };
+enum hr_cache_policy { HR_CACHE_CLOCK, HR_CACHE_LRU, HR_CACHE_STREAM, HR_CACHE_COUNT };
 
 struct hr_config_cache {
 	uint64_t frames;      /* pages; 0: as many as frame_bytes holds */
@@ -321,7 +321,7 @@ void hr_config_operators_forget(struct hr_config *config);
  */
 int hr_config_operators_load(struct hr_config *config, struct hr_error *e);
 
-/* Name of each policy, "clock", "lru", "stream"; then NULL. */
+/* Name of each policy, "clock", "lru", "stream", "count"; then NULL. */
 extern const char *const hr_config_policies[];
 
 #endif

@@ -30,7 +30,8 @@
 #define ROWS_OF_IO_WORKER 8u
 
 _Static_assert((int)HR_CACHE_CLOCK == HR_POLICY_CLOCK && (int)HR_CACHE_LRU == HR_POLICY_LRU &&
-		       (int)HR_CACHE_STREAM == HR_POLICY_STREAM,
+		       (int)HR_CACHE_STREAM == HR_POLICY_STREAM &&
+		       (int)HR_CACHE_COUNT == HR_POLICY_COUNT,
 	       "policies of the configuration are those of the cache");
 _Static_assert(HR_CACHE_FRAMES_MIN == HR_WAYS, "the smallest cache is one set");
 _Static_assert(IO_WORKERS_MAX + HR_BLOCKS_MAX <= HR_GPU_STATUSES_MAX, "the watch sees all of them");

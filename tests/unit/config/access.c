@@ -253,7 +253,7 @@ static const struct {
 	  "f:6: pipelines[0].cache.page: is 128K, expected 4K to 64K\n" },
 	{ WITH("cache = { policy = \"fifo\"; };"),
 	  "f:6: pipelines[0].cache.policy: is \"fifo\", expected \"clock\" or \"lru\" or "
-	  "\"stream\"\n" },
+	  "\"stream\" or \"count\"\n" },
 	{ WITH("cache = { size = 5; };"),
 	  "f:6: pipelines[0].cache.size: unknown key; expected one of: frames, page, policy\n" },
 	{ WITH("io = 0;"), "f:6: pipelines[0].io: is 0, expected an integer from 1 to 256\n" },

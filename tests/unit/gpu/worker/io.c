@@ -147,7 +147,7 @@ Test(io, pages_leave_small_caches_and_come_back)
 		for (uint32_t io = 1; io <= 3; io++) {
 			const struct access_work work = { .objects = 3,
 							  .bytes = { 300000, 200001, 4096 },
-							  .frames = 7 << policy * 2,
+							  .frames = 7 << policy % 3 * 2,
 							  .policy = policy,
 							  .io = io,
 							  .compute = 3,
