@@ -97,6 +97,11 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 			      uint64_t page);
 HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects);
 
+/* Per lane: request page `page` of the object without waiting for it; none for HR_NO_INDEX, for a page
+ * beyond the object, for a page that is cached or requested, and when its ring is half full. */
+HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
+				     uint64_t page);
+
 /* State that the worker uses no page any more. Calls other than hr_page() also do this from time to
  * time while the worker holds no page. A worker that computes for a long time without another call
  * must call this, because frames are used again only after all workers have done so, and because the

@@ -256,6 +256,21 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	return (int64_t)((uint64_t)object->index << HR_ID_OFFSET_BITS | offset);
 }
 
+HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
+				     uint64_t page)
+{
+	uint32_t number = HR_NO_PAGE;
+
+	if (!objects->error && object && page < object->pages)
+		number = object->first_page + (uint32_t)page;
+	if (number != HR_NO_PAGE && hr_cache_word(objects->cache, number) != HR_PAGE_FREE)
+		number = HR_NO_PAGE;
+	if (hr_ballot(number != HR_NO_PAGE))
+		hr_cache_request(objects, number, false,
+				 hr_request_flags(objects->cache, false, false), objects->held);
+	hr_cache_used(objects);
+}
+
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,
 					    uint64_t bytes)
 {

@@ -6,49 +6,96 @@
  * with an edge to it, whatever the order in which workers find them. Parents are stored inverted, so
  * that memory of zeros has none, and the smallest parent is a maximum.
  *
- * A level has three parts, each ended by all workers together: mark the frontier as visited; take
- * its vertices, HR_LANES at a time, and follow their edges, spread evenly over the lanes; follow the
- * edges of its hubs, all workers together.
+ * A level has three parts, each ended by all workers together: mark the frontier as visited; take its
+ * vertices, up to HR_LANES at a time, and follow their edges, spread evenly over the lanes; follow
+ * the units. A unit is an aligned piece of BFS_UNIT edges that all are of one vertex. So a vertex with
+ * many edges is work for all workers, and the worker that took it follows only the edges before its
+ * first and behind its last unit, which share their pages with other vertices.
+ *
+ * A worker is a pipeline: while it follows the edges of some vertices, the pages with the edges of
+ * the next ones are read, and the offsets of those behind.
  *
  * A wide frontier is taken in the order of its vertices, from a bit for each vertex, because their
  * edges lie in this order: so a level reads each page once, also when the cache is small. In the order
  * of the queue, which is random, it reads a page for nearly each vertex.
  */
 #include "gpu/ops/access_op.h"
+#include "gpu/ops/bfs_frontier.h"
 #include "gpu/ops/bfs_run.h"
 #include "gpu/ops/operator.h"
 
-/* Per lane: an edge from u to v, found in this level; `active` lanes only. Collective. */
-HR_WORKER void bfs_visit(struct bfs_run *run, bool active, uint32_t u, uint32_t v)
+/* Edges that a lane follows together, so that their accesses to memory overlap. */
+#define BFS_STEP 4u
+
+/* Edges from u[i] to v[i], of one lane. */
+struct bfs_edges {
+	uint32_t u[BFS_STEP], v[BFS_STEP];
+	bool is[BFS_STEP]; /* false: there is no edge */
+};
+
+/* Per lane: the edges [from, hole) and [end, to) of a vertex; the others are units. */
+struct bfs_row {
+	uint64_t from, hole, end, to;
+	uint32_t u;
+};
+
+/* Per lane: set the parents of the vertices that edges found in this level lead to. Returns the mask of
+ * those that had none, bit i for v[i]. */
+HR_WORKER uint32_t bfs_improve(struct bfs_run *run, const struct bfs_edges *e)
 {
-	bool fresh = false;
-	hr_mask mask;
+	uint32_t fresh = 0, known[BFS_STEP], i;
+	bool seen[BFS_STEP];
 
-	if (active && !(run->visited[v / 32] >> v % 32 & 1) && hr_poll_u32(&run->parent[v]) < ~u)
-		fresh = hr_fetch_max_u32(&run->parent[v], ~u) == 0;
-	mask = hr_ballot(fresh);
-	if (mask) {
-		uint64_t at = 0;
+	for (i = 0; i < BFS_STEP; i++)
+		seen[i] = !e->is[i] || (run->visited[e->v[i] / 32] >> e->v[i] % 32 & 1);
+	for (i = 0; i < BFS_STEP; i++)
+		known[i] = seen[i] ? UINT32_MAX : hr_poll_u32(&run->parent[e->v[i]]);
+	for (i = 0; i < BFS_STEP; i++)
+		if (known[i] < ~e->u[i] && hr_fetch_max_u32(&run->parent[e->v[i]], ~e->u[i]) == 0)
+			fresh |= 1u << i;
+	return fresh;
+}
 
-		if (hr_lane() == hr_lowest_bit(mask))
-			at = hr_fetch_add_u64(&run->words->tail, hr_count_bits(mask));
-		at = hr_shfl_u64(at, hr_lowest_bit(mask));
-		if (fresh)
-			run->queue[at + hr_lanes_before(mask)] = v;
+/* Per lane: edges that were found in this level. Collective. */
+HR_WORKER void bfs_visit(struct bfs_run *run, const struct bfs_edges *e)
+{
+	const uint32_t fresh = bfs_improve(run, e);
+	hr_mask mask[BFS_STEP];
+	uint32_t count = 0, i;
+	uint64_t at = 0;
+
+	for (i = 0; i < BFS_STEP; i++) {
+		mask[i] = hr_ballot(fresh >> i & 1);
+		count += hr_count_bits(mask[i]);
+	}
+	if (!count)
+		return;
+	if (hr_lane() == 0)
+		at = hr_fetch_add_u64(&run->words->tail, count);
+	at = hr_shfl_u64(at, 0);
+	for (i = 0; i < BFS_STEP; i++) {
+		if (fresh >> i & 1)
+			run->queue[at + hr_lanes_before(mask[i])] = e->v[i];
+		at += hr_count_bits(mask[i]);
 	}
 }
 
-/* Per lane: follow edge number `edge` of vertex u; HR_NO_INDEX: none. False after an error.
+/* Per lane: follow edges, number edge[i] of vertex e->u[i]; HR_NO_INDEX: none. False after an error.
  * Collective. */
-HR_WORKER bool bfs_follow(struct bfs_run *run, uint32_t u, uint64_t edge)
+HR_WORKER bool bfs_follow(struct bfs_run *run, struct bfs_edges *e, const uint64_t edge[BFS_STEP])
 {
-	const uint32_t v = hr_get_u32(run->objects, run->edges, edge);
-	const bool active = edge != HR_NO_INDEX;
+	uint64_t bad = HR_NO_INDEX;
+	uint32_t i;
 
-	if (hr_access_refuse(run->objects, run->edges,
-			     active && v >= run->vertices ? edge : HR_NO_INDEX))
+	for (i = 0; i < BFS_STEP; i++) {
+		e->is[i] = edge[i] != HR_NO_INDEX;
+		e->v[i] = hr_get_u32(run->objects, run->edges, edge[i]);
+		if (e->is[i] && e->v[i] >= run->vertices)
+			bad = edge[i];
+	}
+	if (hr_access_refuse(run->objects, run->edges, bad))
 		return false;
-	bfs_visit(run, active, u, v);
+	bfs_visit(run, e);
 	return true;
 }
 
@@ -66,225 +113,178 @@ HR_WORKER bool bfs_edges_of(struct bfs_run *run, uint64_t u, uint64_t *from, uin
 	return !hr_access_refuse(run->objects, run->offsets, bad);
 }
 
-/* Request the edges of lanes that have more than a page of them, and read the first edge of each lane:
- * so the pages of all lanes are read at the same time. Collective. */
-HR_WORKER void bfs_request(struct bfs_run *run, uint64_t from, uint64_t degree)
+/* The first page of the edges [from, to), and their number of pages. */
+HR_WORKER uint64_t bfs_page(const struct bfs_run *run, uint64_t edge)
 {
-	hr_mask mask = hr_ballot(degree * BFS_EDGE > hr_page_bytes(run->objects));
-
-	for (; mask; mask &= mask - 1) {
-		const uint32_t lane = hr_lowest_bit(mask);
-
-		hr_pread_prefetch(run->objects, run->edges, hr_shfl_u64(from, lane) * BFS_EDGE,
-				  hr_shfl_u64(degree, lane) * BFS_EDGE);
-	}
-	if (HR_LANES > 1)
-		(void)hr_get_u32(run->objects, run->edges, degree ? from : HR_NO_INDEX);
+	return edge * BFS_EDGE / hr_page_bytes(run->objects);
 }
 
-/* The sum of `v` over this lane and all lower ones. Collective. */
-HR_WORKER uint64_t bfs_running_sum(uint64_t v)
+HR_WORKER uint64_t bfs_pages(const struct bfs_run *run, uint64_t from, uint64_t to)
 {
-	uint32_t distance;
-
-	for (distance = 1; distance < HR_LANES; distance *= 2) {
-		const uint32_t lane = hr_lane();
-		const uint64_t other = hr_shfl_u64(v, lane >= distance ? lane - distance : lane);
-
-		v += lane >= distance ? other : 0;
-	}
-	return v;
+	return to > from ? bfs_page(run, to - 1) - bfs_page(run, from) + 1 : 0;
 }
 
-/* Per lane: the lane that has item k, when each lane has as many as `sum`, over this lane and all lower
- * ones, exceeds that of the lane before. k is below the sum of all lanes. Collective. */
-HR_WORKER uint32_t bfs_lane_of(uint64_t sum, uint64_t k)
+/* Request the pages of the rows of all lanes, without the first `done` pages and at most `most`; their
+ * reads go on at the same time. Collective. */
+HR_WORKER void bfs_request(struct bfs_run *run, const struct bfs_row *row, uint64_t done,
+			   uint64_t most)
 {
-	uint32_t lane = 0, step;
+	const uint64_t head = bfs_pages(run, row->from, row->hole);
+	const uint64_t sum = bfs_running_sum(head + bfs_pages(run, row->end, row->to));
+	const uint64_t before = sum - head - bfs_pages(run, row->end, row->to);
+	uint64_t total = hr_shfl_u64(sum, HR_LANES - 1), first;
 
-	for (step = HR_LANES / 2; step; step /= 2)
-		if (hr_shfl_u64(sum, lane + step - 1) <= k)
-			lane += step;
-	return lane;
-}
-
-/* Per lane: follow `degree` edges from `from` on of vertex u. All lanes share all edges. False after
- * an error. Collective. */
-HR_WORKER bool bfs_share(struct bfs_run *run, uint32_t u, uint64_t from, uint64_t degree)
-{
-	const uint64_t sum = bfs_running_sum(degree);
-	const uint64_t total = hr_shfl_u64(sum, HR_LANES - 1);
-	uint64_t first;
-
-	for (first = 0; first < total; first += HR_LANES) {
+	total = total - done < most || total < done ? total : done + most;
+	for (first = done; first < total; first += HR_LANES) {
 		const uint64_t k = first + hr_lane();
 		const uint32_t lane = bfs_lane_of(sum, k);
-		const uint64_t edge = hr_shfl_u64(from - (sum - degree), lane) + k;
+		const uint64_t at = k - hr_shfl_u64(before, lane);
+		const uint64_t its_head = hr_shfl_u64(head, lane);
+		const uint64_t from = hr_shfl_u64(bfs_page(run, row->from), lane);
+		const uint64_t end = hr_shfl_u64(bfs_page(run, row->end), lane);
+		const uint64_t page = at < its_head ? from + at : end + at - its_head;
 
-		if (!bfs_follow(run, hr_shfl_u32(u, lane), k < total ? edge : HR_NO_INDEX))
-			return false;
-	}
-	return true;
-}
-
-/* Per lane: add vertex u to the list of hubs, whose edges all workers follow. False when the list
- * is full. */
-HR_WORKER bool bfs_leave(struct bfs_run *run, uint32_t u)
-{
-	const uint64_t at = hr_fetch_add_u64(&run->words->hubs, 1);
-
-	if (at >= run->hub_capacity)
-		return false;
-	run->hub[at] = u;
-	return true;
-}
-
-/* Per lane: follow the edges of vertex u of the frontier, unless it is a hub; HR_NO_INDEX: none. False
- * after an error. Collective. */
-HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t u)
-{
-	uint64_t from, to, degree;
-
-	if (!bfs_edges_of(run, u, &from, &to))
-		return false;
-	degree = to - from;
-	run->sum.edges += degree;
-	if (degree >= BFS_HUB_DEGREE && bfs_leave(run, (uint32_t)u))
-		degree = 0;
-	bfs_request(run, from, degree);
-	return bfs_share(run, (uint32_t)u, from, degree);
-}
-
-/* The next `n` items of the frontier. The same in all lanes. Collective. */
-HR_WORKER uint64_t bfs_take(struct bfs_run *run, uint64_t n)
-{
-	uint64_t at = 0;
-
-	if (hr_lane() == 0)
-		at = hr_fetch_add_u64(&run->words->taken, n);
-	return hr_shfl_u64(at, 0);
-}
-
-/* Follow the edges of queue[.. end), except those of hubs. False after an error. Collective. */
-HR_WORKER bool bfs_expand_queue(struct bfs_run *run, uint64_t end)
-{
-	for (;;) {
-		uint64_t at = bfs_take(run, HR_LANES);
-
-		if (at >= end)
-			return true;
-		at += hr_lane();
-		if (!bfs_expand(run, at < end ? run->queue[at] : HR_NO_INDEX))
-			return false;
+		hr_page_prefetch(run->objects, run->edges, k < total ? page : HR_NO_INDEX);
 	}
 }
 
-/* The index of the bit of a word that has n bits below it; 0 when there is none. */
-HR_BOTH uint32_t bfs_bit(uint32_t word, uint32_t n)
+/* Per lane: follow the edges of a row. All lanes share all edges. False after an error. Collective. */
+HR_WORKER bool bfs_share(struct bfs_run *run, const struct bfs_row *row)
 {
-	for (; n; n--)
-		word &= word - 1;
-	return word ? hr_lowest_bit(word) : 0;
-}
-
-/* Follow the edges of the vertices that have bits in a word of each lane, except those of hubs. at: the
- * index of the word of lane 0. False after an error. Collective. */
-HR_WORKER bool bfs_expand_words(struct bfs_run *run, uint64_t at, uint32_t word)
-{
-	const uint64_t count = hr_count_bits((hr_mask)word);
-	const uint64_t sum = bfs_running_sum(count);
+	const uint64_t count = row->hole - row->from + (row->to - row->end);
+	const uint64_t sum = bfs_running_sum(count), base = row->from - (sum - count);
 	const uint64_t total = hr_shfl_u64(sum, HR_LANES - 1);
-	uint64_t first;
+	const bool holes = hr_ballot(row->hole != row->end) != 0;
+	uint64_t first, edge[BFS_STEP];
+	struct bfs_edges e;
+	uint32_t i;
 
-	for (first = 0; first < total; first += HR_LANES) {
-		const uint64_t k = first + hr_lane();
-		const uint32_t lane = bfs_lane_of(sum, k);
-		const uint64_t before = hr_shfl_u64(sum - count, lane);
-		const uint32_t bit = bfs_bit(hr_shfl_u32(word, lane), (uint32_t)(k - before) & 31);
+	for (first = 0; first < total; first += BFS_STEP * HR_LANES) {
+		for (i = 0; i < BFS_STEP; i++) {
+			const uint64_t k = first + i * HR_LANES + hr_lane();
+			const uint32_t lane = bfs_lane_of(sum, k);
 
-		if (!bfs_expand(run, k < total ? (at + lane) * 32 + bit : HR_NO_INDEX))
+			edge[i] = hr_shfl_u64(base, lane) + k;
+			if (holes) {
+				const uint64_t hole = hr_shfl_u64(row->hole, lane);
+				const uint64_t end = hr_shfl_u64(row->end, lane);
+
+				edge[i] += edge[i] >= hole ? end - hole : 0;
+			}
+			e.u[i] = hr_shfl_u32(row->u, lane);
+			edge[i] = k < total ? edge[i] : HR_NO_INDEX;
+		}
+		if (!bfs_follow(run, &e, edge))
 			return false;
 	}
 	return true;
 }
 
-/* Follow the edges of a wide frontier of `count` vertices, in their order, except those of hubs, and
- * clear its bits. False after an error. Collective. */
-HR_WORKER bool bfs_expand_bits(struct bfs_run *run, uint64_t count)
+/* Per lane: put the units of a row into the list, as far as it has room: they become a hole. */
+HR_WORKER void bfs_cut(struct bfs_run *run, struct bfs_row *row)
 {
-	const uint64_t words = (run->vertices + 31) / 32, wanted = words * BFS_TAKE / count + 1;
-	const uint64_t step = wanted < HR_LANES ? wanted : HR_LANES;
+	const uint64_t first = (row->from + BFS_UNIT - 1) / BFS_UNIT, last = row->to / BFS_UNIT;
+	uint64_t at, n, i;
 
-	for (;;) {
-		const uint64_t at = bfs_take(run, step), mine = at + hr_lane();
-		const bool is = hr_lane() < step && mine < words;
-		uint32_t word = 0;
-
-		if (at >= words)
-			return true;
-		if (is)
-			word = run->frontier[mine];
-		if (word)
-			run->frontier[mine] = 0;
-		if (!bfs_expand_words(run, at, word))
-			return false;
+	row->hole = row->end = row->to;
+	if (first >= last)
+		return;
+	n = last - first;
+	at = hr_fetch_add_u64(&run->words->units, n);
+	if (at >= run->unit_capacity)
+		return;
+	n = n < run->unit_capacity - at ? n : run->unit_capacity - at;
+	for (i = 0; i < n; i++) {
+		run->unit[at + i].u = row->u;
+		run->unit[at + i].number = (uint32_t)(first + i);
 	}
+	row->hole = first * BFS_UNIT;
+	row->end = (first + n) * BFS_UNIT;
 }
 
-/* Follow the edges of the frontier, queue[begin .. end), except those of hubs. False after an error.
+/* Per lane: the edges of vertex u of the frontier, without its units, whose pages are requested; none
+ * for HR_NO_INDEX. False after an error. Collective. */
+HR_WORKER bool bfs_open(struct bfs_run *run, uint64_t u, struct bfs_row *row)
+{
+	row->u = (uint32_t)u;
+	if (!bfs_edges_of(run, u, &row->from, &row->to))
+		return false;
+	run->sum.edges += row->to - row->from;
+	bfs_cut(run, row);
+	bfs_request(run, row, 0, BFS_AHEAD);
+	return true;
+}
+
+/* Follow the edges of the frontier, queue[begin .. end), except those of units. False after an error.
  * Collective. */
-HR_WORKER bool bfs_expand_all(struct bfs_run *run, uint64_t begin, uint64_t end)
+HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t begin, uint64_t end)
 {
-	return bfs_is_wide(run, begin, end) ? bfs_expand_bits(run, end - begin)
-					    : bfs_expand_queue(run, end);
-}
+	struct bfs_source source;
+	struct bfs_row now = { 0 }, next = { 0 };
+	bool has_now = false, has_next, has_u, more = true;
+	uint64_t u;
 
-/*
- * Follow this worker's segments of the edges [from, to) of hub u; the read of the next segment is in
- * flight meanwhile. before: segments of earlier hubs of the level, so that all segments of all hubs are
- * spread evenly. False after an error. Collective.
- */
-HR_WORKER bool bfs_hub(struct bfs_run *run, uint32_t u, uint64_t from, uint64_t to, uint64_t before)
-{
-	const uint64_t workers = run->objects->workers, step = workers * BFS_SEGMENT;
-	const uint64_t mine = (run->objects->worker + workers - before % workers) % workers;
-	uint64_t edge, first;
-
-	for (first = from + mine * BFS_SEGMENT; first < to; first += step) {
-		const uint64_t end = to - first < BFS_SEGMENT ? to : first + BFS_SEGMENT;
-
-		if (to - first > step)
-			hr_pread_prefetch(run->objects, run->edges, (first + step) * BFS_EDGE,
-					  BFS_SEGMENT * BFS_EDGE);
-		for (edge = first; edge < end; edge += HR_LANES) {
-			const uint64_t lanes = edge + hr_lane();
-
-			if (!bfs_follow(run, u, lanes < end ? lanes : HR_NO_INDEX))
+	bfs_source_start(run, &source, begin, end);
+	has_u = more = bfs_next(run, &source, &u);
+	while (has_now || has_u) {
+		has_next = has_u;
+		if (has_u && !bfs_open(run, u, &next))
+			return false;
+		more = more && bfs_next(run, &source, &u);
+		has_u = more;
+		if (has_now) {
+			bfs_request(run, &now, BFS_AHEAD, UINT64_MAX);
+			if (!bfs_share(run, &now))
 				return false;
 		}
+		now = next;
+		has_now = has_next;
 	}
 	return true;
 }
 
-/* Follow the edges of all hubs of the level, all workers together. False after an error. Collective. */
-HR_WORKER bool bfs_hubs(struct bfs_run *run, uint64_t hubs)
+/* Request the page of unit i of the list. Collective. */
+HR_WORKER void bfs_request_unit(struct bfs_run *run, uint64_t i, uint64_t units)
 {
-	uint64_t before = 0, i, from, to;
-	uint32_t lane;
+	uint64_t page = HR_NO_INDEX;
 
-	for (i = 0; i < hubs; i += HR_LANES) {
-		const uint64_t mine = i + hr_lane();
-		const uint32_t u = mine < hubs ? run->hub[mine] : 0;
+	if (i < units && hr_lane() == 0)
+		page = bfs_page(run, (uint64_t)run->unit[i].number * BFS_UNIT);
+	hr_page_prefetch(run->objects, run->edges, page);
+}
 
-		if (!bfs_edges_of(run, mine < hubs ? u : HR_NO_INDEX, &from, &to))
-			return false;
-		for (lane = 0; lane < HR_LANES && i + lane < hubs; lane++) {
-			const uint64_t start = hr_shfl_u64(from, lane), end = hr_shfl_u64(to, lane);
+/* Follow the edges of unit i of the list. False after an error. Collective. */
+HR_WORKER bool bfs_unit(struct bfs_run *run, uint64_t i)
+{
+	const struct bfs_unit *unit = &run->unit[i];
+	uint64_t edge[BFS_STEP];
+	struct bfs_edges e;
+	uint32_t first, j;
 
-			if (!bfs_hub(run, hr_shfl_u32(u, lane), start, end, before))
-				return false;
-			before += (end - start + BFS_SEGMENT - 1) / BFS_SEGMENT;
+	for (first = 0; first < BFS_UNIT; first += BFS_STEP * HR_LANES) {
+		for (j = 0; j < BFS_STEP; j++) {
+			e.u[j] = unit->u;
+			edge[j] = (uint64_t)unit->number * BFS_UNIT + first + j * HR_LANES +
+				  hr_lane();
 		}
+		if (!bfs_follow(run, &e, edge))
+			return false;
+	}
+	return true;
+}
+
+/* Follow the edges of all units of the level, all workers together. False after an error.
+ * Collective. */
+HR_WORKER bool bfs_units(struct bfs_run *run, uint64_t units)
+{
+	const uint64_t workers = run->objects->workers;
+	uint64_t i;
+
+	bfs_request_unit(run, run->objects->worker, units);
+	for (i = run->objects->worker; i < units; i += workers) {
+		bfs_request_unit(run, i + workers, units);
+		if (!bfs_unit(run, i))
+			return false;
 	}
 	return true;
 }
@@ -296,15 +296,15 @@ HR_WORKER bool bfs_search(struct bfs_run *run)
 	uint32_t level;
 
 	for (level = 0; begin < end; level++) {
-		uint64_t hubs;
+		uint64_t units;
 
 		bfs_mark(run, begin, end, level);
-		if (hr_workers_sync(run->objects) || !bfs_expand_all(run, begin, end) ||
+		if (hr_workers_sync(run->objects) || !bfs_expand(run, begin, end) ||
 		    hr_workers_sync(run->objects))
 			return false;
-		hubs = hr_shfl_u64(run->words->hubs, 0);
-		hubs = hubs < run->hub_capacity ? hubs : run->hub_capacity;
-		if (hubs && (!bfs_hubs(run, hubs) || hr_workers_sync(run->objects)))
+		units = hr_shfl_u64(run->words->units, 0);
+		units = units < run->unit_capacity ? units : run->unit_capacity;
+		if (units && (!bfs_units(run, units) || hr_workers_sync(run->objects)))
 			return false;
 		begin = end;
 		end = hr_shfl_u64(run->words->tail, 0);

@@ -14,9 +14,9 @@
 
 enum { BFS_OFFSETS, BFS_EDGES, BFS_PARENTS, BFS_LEVELS, BFS_OBJECTS };
 
-#define BFS_HUB_DEGREE 16384u /* a vertex with more edges is a hub, followed by all workers */
-#define BFS_SEGMENT 1024u     /* edges of a hub that a worker follows at a time */
-#define BFS_OUTPUT 1024u      /* vertices that a worker writes at a time */
+#define BFS_UNIT 1024u	 /* edges of a unit: a page of 4 KiB */
+#define BFS_AHEAD 4u	 /* pages that a worker requests while it follows other edges */
+#define BFS_OUTPUT 1024u /* vertices that a worker writes at a time */
 #define BFS_EDGE sizeof(uint32_t)
 #define BFS_WIDE 256u /* a frontier of this part of all vertices, or more, is wide */
 #define BFS_TAKE 64u  /* vertices of a wide frontier that a worker takes at a time, on average */
@@ -40,14 +40,19 @@ struct hr_bfs {
 struct bfs_words {
 	uint64_t tail;	/* vertices in the queue */
 	uint64_t taken; /* of the frontier, by workers: entries of the queue, or words of bits */
-	uint64_t hubs;	/* of the frontier; may exceed hub_capacity */
+	uint64_t units; /* of the frontier; may exceed unit_capacity */
 	uint64_t unused[5];
+};
+
+/* Edges number * BFS_UNIT up to (number + 1) * BFS_UNIT - 1, all of vertex u. */
+struct bfs_unit {
+	uint32_t u, number;
 };
 
 /* Offsets of the arrays in the run's memory, and its size, in bytes. */
 struct bfs_memory {
-	uint64_t visited, frontier, parent, queue, hub, level, bytes;
-	uint64_t hub_capacity;
+	uint64_t visited, frontier, parent, queue, unit, level, bytes;
+	uint64_t unit_capacity;
 };
 
 /* A run of one worker; each lane has a copy. */
@@ -55,12 +60,13 @@ struct bfs_run {
 	struct hr_objects *objects;
 	const struct hr_object *offsets, *edges;
 	uint64_t vertices, edge_count;
-	uint64_t hub_capacity;
+	uint64_t unit_capacity;
 	struct bfs_words *words;
 	uint32_t *visited;  /* bits */
 	uint32_t *frontier; /* bits, of a wide frontier; 0 between levels */
 	uint32_t *parent;   /* inverted; 0: none */
-	uint32_t *queue, *hub;
+	uint32_t *queue;
+	struct bfs_unit *unit;
 	uint32_t *level; /* + 1; NULL: levels are not wanted */
 	struct hr_bfs sum;
 };
@@ -81,9 +87,9 @@ HR_BOTH void bfs_plan(struct bfs_memory *m, uint64_t vertices, uint64_t edges, b
 	m->frontier = m->visited + bfs_part((vertices + 31) / 32);
 	m->parent = m->frontier + bfs_part((vertices + 31) / 32);
 	m->queue = m->parent + bfs_part(vertices);
-	m->hub = m->queue + bfs_part(vertices);
-	m->hub_capacity = edges / BFS_HUB_DEGREE;
-	m->level = m->hub + bfs_part(m->hub_capacity);
+	m->unit = m->queue + bfs_part(vertices);
+	m->unit_capacity = edges / BFS_UNIT;
+	m->level = m->unit + bfs_part(m->unit_capacity * 2);
 	m->bytes = m->level + (levels ? bfs_part(vertices) : 0);
 }
 
@@ -99,13 +105,13 @@ HR_WORKER void bfs_set(struct bfs_run *run, struct hr_objects *objects)
 	run->vertices = bfs_vertices(run->offsets->bytes);
 	run->edge_count = run->edges->bytes / BFS_EDGE;
 	bfs_plan(&m, run->vertices, run->edge_count, levels);
-	run->hub_capacity = m.hub_capacity;
+	run->unit_capacity = m.unit_capacity;
 	run->words = (struct bfs_words *)(void *)scratch;
 	run->visited = (uint32_t *)(void *)(scratch + m.visited);
 	run->frontier = (uint32_t *)(void *)(scratch + m.frontier);
 	run->parent = (uint32_t *)(void *)(scratch + m.parent);
 	run->queue = (uint32_t *)(void *)(scratch + m.queue);
-	run->hub = (uint32_t *)(void *)(scratch + m.hub);
+	run->unit = (struct bfs_unit *)(void *)(scratch + m.unit);
 	run->level = levels ? (uint32_t *)(void *)(scratch + m.level) : NULL;
 	hr_zero_bytes(&run->sum, sizeof(run->sum));
 }
@@ -137,9 +143,9 @@ HR_WORKER void bfs_mark(struct bfs_run *run, uint64_t begin, uint64_t end, uint3
 	if (worker == 0 && hr_lane() == 0) {
 		run->words->taken = wide ? 0 : begin;
 		/* A worker may still read the count of the last level, but only when it is 0: after
-		 * a level with hubs all workers have met at a barrier. */
-		if (run->words->hubs)
-			run->words->hubs = 0;
+		 * a level with units all workers have met at a barrier. */
+		if (run->words->units)
+			run->words->units = 0;
 		run->sum.levels++;
 	}
 	hr_lanes_sync();

@@ -144,6 +144,14 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	return objects->error ? objects->error : (int64_t)(offset * HR_OBJECTS_MAX + object->index);
 }
 
+HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
+				uint64_t page)
+{
+	fake_same((uintptr_t)object);
+	if (hr_ballot(!objects->error && page < object->pages) && hr_lane() == 0)
+		hr_fetch_add_u64(&fake_access.prefetches, 1);
+}
+
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,
 					    uint64_t bytes)
 {

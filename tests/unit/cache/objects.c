@@ -343,6 +343,31 @@ Test(objects, a_prefetch_takes_at_most_half_of_the_frames)
 	}
 }
 
+/* A page is requested once, and the call does not wait; beyond the object there is none. */
+Test(objects, a_page_requested_ahead_is_not_requested_again)
+{
+	struct pager_shape shape = small;
+
+	shape.frames = 1000;
+	shape.bytes[0] = 8 * PAGE;
+	make(&shape);
+	pager.asleep = true;
+	for (uint32_t page = 0; page < 10; page++)
+		hr_page_prefetch(&objects, object(0), page < 9 ? page : HR_NO_INDEX);
+	cr_assert_eq(objects.error, 0);
+	cr_assert_eq(pager.did.requests, 0);
+	pager.asleep = false;
+	cr_assert_eq(hr_pread(&objects, object(0), 0, buffer, 8 * PAGE), 8 * PAGE);
+	cr_assert_eq(memcmp(buffer, pager_disk_of(&pager, 0), 8 * PAGE), 0);
+	cr_assert_eq(pager.did.reads, 8);
+	pager.did.requests = 0;
+	hr_page_prefetch(&objects, object(0), 3);
+	cr_assert_eq(hr_get_u32(&objects, object(0), 3 * PAGE / 4),
+		     *(const uint32_t *)(const void *)(pager_disk_of(&pager, 0) + 3 * PAGE));
+	cr_assert_eq(pager.did.requests, 0, "a cached page was requested");
+	unmake();
+}
+
 /* ---- errors, and the end of a run */
 
 Test(objects, a_page_with_an_error_fails_every_kind_of_call)

@@ -1,4 +1,4 @@
-/* Breadth-first search: the tree of a plain search, hubs, hostile graphs.
+/* Breadth-first search: the tree of a plain search, units, hostile graphs.
  * tests/unit/gpu/ops/bfs_lanes.c runs the same tests with several lanes. */
 #include "tests/fakes/objects.h"
 
@@ -138,10 +138,10 @@ Test(bfs, a_path_has_as_many_levels_as_vertices)
 	cr_expect_eq(result->visited, length);
 }
 
-#define SPOKES (2 * BFS_HUB_DEGREE + 77)
+#define SPOKES (2 * BFS_UNIT + 77)
 
-/* Vertices with so many edges that all workers share them; one more than the list has room for. */
-Test(bfs, hubs_are_shared)
+/* Vertices with units: all workers follow their edges. The ranges begin and end inside a unit. */
+Test(bfs, units_are_shared)
 {
 	static uint64_t from[SPOKES + 1];
 	static uint32_t to[2 * SPOKES];
@@ -162,6 +162,32 @@ Test(bfs, hubs_are_shared)
 	cr_expect_eq(result->visited, SPOKES);
 	cr_expect_eq(result->levels, 2);
 	cr_expect_eq(result->edges, 2 * SPOKES);
+}
+
+/* In a hostile graph, in which vertices share edges, a level has more units than the list has room
+ * for: workers follow the rest themselves. Odd vertices have wrong offsets, and no edge leads there. */
+Test(bfs, more_units_than_room)
+{
+	static uint32_t to[3 * BFS_UNIT];
+	uint64_t from[9];
+	const struct hr_bfs *result = (const void *)fake_access.result;
+	const struct hr_bfs_args args = { .root = 0 };
+
+	make_graph();
+	for (uint32_t v = 0; v < 9; v++)
+		from[v] = v % 2 ? 3 * BFS_UNIT : 0;
+	for (uint32_t i = 0; i < 3 * BFS_UNIT; i++)
+		to[i] = i % 4 * 2;
+	fake_access_object(BFS_OFFSETS, from, sizeof from);
+	fake_access_object(BFS_EDGES, to, sizeof to);
+	fake_access_object(BFS_PARENTS, NULL, 0);
+	fake_access_object(BFS_LEVELS, NULL, 0);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		cr_assert_eq(fake_access_run(&hr_op_test_bfs, &args, workers), 0);
+		cr_expect_eq(result->visited, 4);
+		cr_expect_eq(result->levels, 2);
+		cr_expect_eq(result->edges, 4 * 3 * BFS_UNIT);
+	}
 }
 
 static void refuses(uint32_t which, uint64_t element)
