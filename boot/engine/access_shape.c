@@ -18,7 +18,7 @@
 #include "gpu/ops/operators.h"
 
 #define GPU_THREADS 512u
-#define GPU_IO_BLOCKS 4u
+#define GPU_IO_BLOCKS 6u
 #define COMMANDS 64u /* of one I/O worker: two per lane of a warp */
 #define COMMANDS_MIN 8u
 #define STAGING_BYTES (128u << 20)	   /* of all I/O workers; larger buffers gain nothing */

@@ -141,7 +141,7 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 			uint32_t threads, io, access;
 		} given, want;
 	} row[] = {
-		{ 132, 127, 1024, 0, { 0, 0, 0 }, { 512, 4, 128 } },
+		{ 132, 127, 1024, 0, { 0, 0, 0 }, { 512, 6, 126 } },
 		/* few queues: fewer warps, then fewer blocks */
 		{ 132, 64, 1024, 0, { 0, 0, 0 }, { 512, 4, 128 } },
 		{ 132, 63, 1024, 0, { 0, 0, 0 }, { 512, 3, 129 } },
@@ -151,16 +151,16 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 		{ 132, 1, 1024, 0, { 0, 0, 0 }, { 32, 1, 256 } },
 		{ 132, 0, 1024, 0, { 0, 0, 0 }, { 32, 1, 256 } },
 		/* whole warps within the limit of the gpu, or of the worker code */
-		{ 132, 127, 100, 0, { 0, 0, 0 }, { 96, 4, 256 } },
-		{ 132, 127, 1024, 100, { 0, 0, 0 }, { 96, 4, 256 } },
+		{ 132, 127, 100, 0, { 0, 0, 0 }, { 96, 6, 256 } },
+		{ 132, 127, 1024, 100, { 0, 0, 0 }, { 96, 6, 256 } },
 		{ 132, 127, 96, 1024, { 0, 0, 0 }, { 512, 0, 0 } },
 		{ 132, 2, 1024, 96, { 0, 0, 0 }, { 32, 2, 256 } },
 		/* small and large gpus */
 		{ 2, 127, 1024, 0, { 0, 0, 0 }, { 512, 1, 1 } },
 		{ 3, 127, 1024, 0, { 0, 0, 0 }, { 512, 1, 2 } },
 		{ 4, 127, 1024, 0, { 0, 0, 0 }, { 512, 2, 2 } },
-		{ 260, 127, 1024, 0, { 0, 0, 0 }, { 512, 4, 256 } },
-		{ 259, 127, 1024, 0, { 0, 0, 0 }, { 512, 4, 255 } },
+		{ 262, 127, 1024, 0, { 0, 0, 0 }, { 512, 6, 256 } },
+		{ 261, 127, 1024, 0, { 0, 0, 0 }, { 512, 6, 255 } },
 		/* values of the configuration are kept */
 		{ 132, 127, 1024, 0, { 256, 5, 7 }, { 256, 5, 7 } },
 		{ 132, 4, 1024, 0, { 512, 0, 0 }, { 512, 1, 131 } },
@@ -535,6 +535,7 @@ Test(access_shape, staging_buffers_fit_a_quarter_of_the_host_memory)
 		{ 16 * MIB, 1, 16 },  { 8 * MIB, 1, 8 },     { 1 * MIB, 1, 8 },
 	};
 
+	pipeline->io_blocks = 4;
 	for (size_t i = 0; i < ROWS(row); i++) {
 		app->path[0][0].direct = false;
 		app->config.memory_host = row[i].memory;
