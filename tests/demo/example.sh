@@ -16,6 +16,7 @@
 #   GPUS=1           number of gpus (gather, join, chase)
 #   SSD              device of the ssd without size; default: an image in DIR
 #   IO=1 COMPUTE=2   blocks of each gpu; chase uses one block, because it has one chain
+#   BLOCK            threads of a block on a GPU; default: that of headrace
 #   FRAMES           pages of the cache; default: a quarter of the data
 #   THREADS=2        of the program that calls pread()
 #   DIR              folder for data and image; default: build/example/EXAMPLE
@@ -73,7 +74,7 @@ conf() {
     sed -E -e "s|device = \"soft:[^\"]*\"|device = \"$ssd,size=$size\"|" \
         -e "s|^gpus = .*|gpus = ( $gpus );|" -e "s|operator = \"$example\";|& $names|" \
         -e "s/([{ ])(frames) = [^;]*;/\1\2 = $1;/" -e "s/( )(warm) = [^;]*;/\1\2 = $2;/" \
-        -e "s/( )(io) = [^;]*;/\1\2 = $IO;/" -e "s/( )(compute) = [^;]*;/\1\2 = $COMPUTE;/" \
+        -e "s/( )(io) = [^;]*;/\1\2 = $IO;${BLOCK:+ threads = $BLOCK;}/" -e "s/( )(compute) = [^;]*;/\1\2 = $COMPUTE;/" \
         -e "s/( )(hops|lookups) = [^;]*;/\1\2 = $COUNT;/" -e "s/( )(seed) = [^;]*;/\1\2 = $SEED;/" \
         -e "s/( )(zipf) = [^;]*;/\1\2 = $ZIPF;/" -e "s/( )(issuers) = [^;]*;/\1\2 = $ISSUERS;/" \
         -e "s/( )(bytes) = [^;]*;/\1\2 = $((4 << SCALE));/" "config/examples/$example.conf"
