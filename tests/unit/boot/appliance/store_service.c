@@ -1,6 +1,8 @@
 /* Requests of the store that the engine serves: each kind, each refusal, beside pipelines. */
 #include "boot/appliance/store_service.h"
 
+#include <sys/resource.h>
+
 #include "boot/engine/starts.h"
 #include "tests/harness/store_service_rig.h"
 
@@ -257,4 +259,29 @@ Test(store_service, while_a_pipeline_runs_the_service_works_as_long_as_it_has_cr
 	run->pipe = NULL; /* the pipeline has ended */
 	got = 0;
 	finish(fd, HR_REQUEST_STORE_MAP, 0);
+}
+
+/* Each descriptor that cannot be had is an error with its cause, and nothing stays open. */
+Test(store_service, a_service_that_cannot_wait_is_not_open)
+{
+	static struct hr_store_service other;
+	const int lowest = dup(hands[0]), closed = dup(hands[0]);
+	struct rlimit limit, none;
+
+	close(lowest);
+	close(closed);
+	cr_expect_eq(hr_store_service_open(&other, app, closed, test_error()), -EBADF);
+	cr_expect_str_eq(test_error_text(), "store requests cannot be served: Bad file descriptor");
+	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	cr_expect_eq(other.wake, -1);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = (rlim_t)lowest;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(hr_store_service_open(&other, app, -1, test_error()), -EMFILE);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_str_eq(test_error_text(), "store requests cannot be served: Too many open files");
+	cr_expect_eq(other.wake, -1);
+	cr_expect_eq(dup(hands[0]), lowest, "a descriptor is left");
+	close(lowest);
 }
