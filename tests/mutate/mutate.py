@@ -26,6 +26,7 @@ import threading
 
 import cover
 import mistakes
+from quick import Quick
 from trees import ADDRESS, FUZZ, LINT, PLAIN, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
@@ -236,14 +237,83 @@ def show_lint(tree, candidate, bench):
 
 def show(tree, candidate, step, bench):
     """The test that kills the mistake (with its first message); "": none; None: does not compile."""
-    variant = step.variant
+    variant, begin = step.variant, clock()
+    text = mistakes.plant(candidate.source, candidate.mistake)
     tests = [t for t in step.tests(candidate) if t not in bench.failing[variant.name]]
     tests.sort(key=lambda t: (nearness(t, candidate.file), bench.seconds.get(t, 0)))
+    killer, seen = show_quickly(tree, candidate.file, text, tests, (variant, bench, begin))
+    if killer != "":
+        return killer
+    tests = [t for t in tests if t not in seen]
+    if not tests:
+        return ""
+    tree.write(candidate.file, text)
+    try:
+        return show_built(tree, candidate, tests, (variant, bench, begin))
+    finally:
+        tree.write(candidate.file, None)
+
+
+def quick_of(tree, variant, jobs=1):
+    """The Quick of a tree; None for sanitizers, whose libraries take longer to compile than they save."""
+    if variant.name not in tree.quick:
+        quick = Quick(tree, variant)
+        fine, text = quick.prepare(jobs) if variant is PLAIN else (False, "")
+        tree.quick[variant.name] = quick if fine else None
+        if text and not fine:
+            say("%s: no shared libraries: %s" % (variant.name, first_failure(text)))
+    return tree.quick[variant.name]
+
+
+def show_quickly(tree, file, text, tests, how):
+    """(as show(), tests that need not be shown again), for the tests that need no link."""
+    variant, bench, begin = how
+    tests, seen = [t for t in tests if t.startswith("tests/unit/")], set()
+    quick = quick_of(tree, variant) if tests else None
+    planted = quick.plant(file, text) if quick else None
+    if planted is False:
+        return None, seen
+    for test in tests if planted else []:
+        if bench.is_late(begin):
+            break
+        quick.build([test])
+        parts = quick.parts(test, file)
+        if parts is None or test in bench.failing[quick.folder]:
+            continue
+        limit = bench.limit(variant, test)
+        name = quick.link_again(test, file, text, 300) if parts else test
+        if not name:
+            continue
+        passed, output = quick.test(name, limit)
+        if not passed and fails_quickly(quick, test, (file, text), bench):
+            continue  # it is linked again
+        seen.add(test)
+        if passed:
+            continue
+        return ("%s (no end within %.0f s)" % (test, limit) if passed is None else
+                "%s (%s, %s)" % (test, variant.name, first_failure(output))), seen
+    return "", seen
+
+
+def fails_quickly(quick, test, mistake, bench):
+    """As fails_anyway()."""
+    if test in bench.passing[quick.folder]:
+        return False
+    quick.reset()
+    passed, _ = quick.test(test, 900)
+    quick.plant(*mistake)
+    (bench.passing if passed else bench.failing)[quick.folder].add(test)
+    if not passed:
+        say("%s: %s fails without a mistake: linked again for each" % (quick.folder, test))
+    return not passed
+
+
+def show_built(tree, candidate, tests, how):
+    """As show(), for tests that make links again; the mistake is in the tree."""
+    variant, bench, begin = how
     # A mistake in a header compiles much again, which must not count as a test without an end.
-    if tests and tree.build(variant, ["libheadrace.a"] +
-                            [t for t in tests[:1] if "/cli/" not in t])[0] != 0:
+    if tree.build(variant, ["libheadrace.a"] + [t for t in tests[:1] if "/cli/" not in t])[0] != 0:
         return None
-    begin = clock()
     for test in tests:
         if bench.is_late(begin):
             break
@@ -290,11 +360,12 @@ def fails_anyway(tree, candidate, variant, test, bench):
 
 
 def try_step(tree, candidate, step, bench):
-    """As show(), with the mistake in the tree during the call."""
+    """As show()."""
+    if step.tests:
+        return show(tree, candidate, step, bench)
     tree.write(candidate.file, mistakes.plant(candidate.source, candidate.mistake))
     try:
-        return show(tree, candidate, step, bench) if step.tests else \
-            show_lint(tree, candidate, bench)
+        return show_lint(tree, candidate, bench)
     finally:
         tree.write(candidate.file, None)
 
@@ -315,21 +386,32 @@ def outcome_of(tree, candidate, steps, bench):
 def prepare(tree, tests, jobs):
     """Compile everything without a mistake; for sanitizers only the tests that survivors need."""
     say("%s: building %d tests" % (PLAIN.name, len(tests)))
-    tree.build(PLAIN, ["headrace"] + [t + ".o" for t in tests if "/unit/" in t], jobs=jobs,
-               go_on=True)
+    quick = quick_of(tree, PLAIN, jobs)
+    if quick:
+        quick.build([t for t in tests if "/unit/" in t], jobs)
+    if not quick or any("/cli/" in t for t in tests):
+        tree.build(PLAIN, ["headrace"], jobs=jobs, go_on=True)
 
 
-def coverage_table(place, top, jobs, patterns):
-    """Returns the table of the present sources. Measures tests that have no entry yet."""
+def coverage_table(place, top, jobs, patterns, keep):
+    """Returns the table of the present sources. Measures tests that have no entry yet, unless `keep`."""
     tree = Tree(top, os.path.join(place, "coverage"), "make")
     path, old = os.path.join(place, "coverage.json"), None
+
+    def save(table):
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump(table, file)
+        os.replace(path + ".new", path)
+
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             old = json.load(file)
     tree.update()
-    table = cover.table(tree, jobs, say, lambda test: is_selected(test, patterns), old)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(table, file)
+    if keep and old:
+        table = cover.kept_table(tree, lambda test: is_selected(test, patterns), old)
+    else:
+        table = cover.table(tree, jobs, say, lambda test: is_selected(test, patterns), old, save)
+        save(table)
     seconds, lines = cover.lines_of_tests(table)
     return {"tests": seconds, "lines": lines}
 
@@ -377,6 +459,8 @@ def arguments():
     parser.add_argument("--skip", type=int, default=0, help="leave out so many of the sample")
     parser.add_argument("--seconds", type=float, default=0,
                         help="what no test has seen by then survives; 0: all tests are run")
+    parser.add_argument("--keep", action="store_true",
+                        help="after a change, use the earlier measurement: more tests than needed")
     parser.add_argument("--again", default="", metavar="LOG",
                         help="only what survived in that output of an earlier run")
     parser.add_argument("--steps", default=",".join(step.key for step in STEPS),
@@ -394,7 +478,7 @@ def main():
     os.makedirs(place, exist_ok=True)
     seed = args.seed or str(random.SystemRandom().randrange(1 << 32))
     patterns = args.tests.split(",") if args.tests else []
-    table = coverage_table(place, top, args.jobs, patterns)
+    table = coverage_table(place, top, args.jobs, patterns, args.keep)
     found = list(candidates(top, sources(top, args.files), table))
     listed = [c for c in found if c.is_listed]
     chosen = sample([c for c in found if not c.is_listed], 0, seed)
@@ -417,6 +501,8 @@ def plant_all(args, top, place, chosen, table):
                                if is_selected(t, args.tests.split(","))]
     trees = [Tree(top, os.path.join(place, "tree%d" % i), "make") for i in range(args.jobs)]
     used = sorted({test for c in chosen[:2 * args.n or None] for test in c.tests})
+    keys = args.steps.split(",")
+    used = [t for t in used if t.startswith("tests/unit/") or any("cli" in key for key in keys)]
     trees[0].update()
     prepare(trees[0], used, args.jobs)
     for tree in trees[1:]:
@@ -427,7 +513,7 @@ def plant_all(args, top, place, chosen, table):
     waiting, counts = queue.Queue(), collections.Counter()
     for candidate in chosen:
         waiting.put(candidate)
-    steps = [step for step in STEPS if step.key in args.steps.split(",")]
+    steps = [step for step in STEPS if step.key in keys]
     threads = [threading.Thread(target=work, args=(tree, waiting, args.n, counts, bench, steps))
                for tree in trees]
     for thread in threads:

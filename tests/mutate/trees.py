@@ -37,6 +37,7 @@ class Tree:
 
     def __init__(self, source, place, make):
         self.source, self.place, self.make = source, place, make
+        self.quick = {}  # {name of a variant: Quick, or None when it cannot be built}
 
     def update(self):
         """Make the copy equal to the working tree. An equal file keeps its modification time."""
@@ -109,6 +110,8 @@ class Variant:
 
     def __init__(self, name, suffix, *switches):
         self.name, self.suffix, self.switches = name, suffix, list(switches)
+        self.sanitizer = ["-fsanitize=" + s[len("SAN="):] for s in switches
+                          if s.startswith("SAN=") and s != "SAN="]
 
     def folder(self):
         return "build" + self.suffix
