@@ -18,7 +18,8 @@ check() {
         tell "ok - $check_name"
     else
         tell "not ok - $check_name"
-        head -n 60 /tmp/check.out | sed 's/^/# /' >&3
+        # awk, not sed: the last line may have no end
+        head -n 60 /tmp/check.out | awk '{ print "# " $0 }' >&3
     fi
     cat /tmp/check.out
 }
