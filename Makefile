@@ -358,6 +358,7 @@ check-gpu: gpu-tests
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
 $(addprefix $(B)/tests/bench/,tap_consumer tap_times): $(tap_library)
 $(addprefix $(B)/tests/bench/,tap_consumer tap_times): ldflags += -Wl,-rpath,'$$ORIGIN/../..'
+$(B)/tests/lab/link_drive: ldflags += -Wl,--wrap=hr_life_step
 $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl

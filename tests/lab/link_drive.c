@@ -13,6 +13,10 @@
  *   dead=SECONDS           longest silence of the other side (0: the link's default)
  *   durable=N              the receiver has the tiles before N, from an earlier run
  *   code=N                 the exit code that this side tells the other one at the end
+ *   linger=MS              time from the last tile until this side tells its end
+ *   newer=N                this side says that it speaks a protocol so many versions newer
+ *   die=STATE              this process kills itself as soon as the link is there: calling, greeting,
+ *                          opening, offered, flow, broken, down (after a connection), done, bye
  *
  * Each 100th tile and each event of the connection is a line on stdout: tiles so far, event, time
  * since this machine has started. The last line has the counters. Exit code: 0, or that of the link's
@@ -21,15 +25,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cache/crc32c.h"
 #include "config/clock.h"
-#include "gpu/remote/link.h"
+#include "gpu/remote/internal.h"
+#include "gpu/remote/life.h"
 
 #define LINES_EVERY 100u
 
@@ -45,15 +52,16 @@ struct drive {
 	struct hr_link_setup setup;
 	char key[HR_LINK_KEY_BYTES + 1], name[HR_NAME_MAX];
 	uint64_t last, hold, durable, call, dead, checked;
-	uint64_t code;
+	uint64_t code, linger, newer;
+	bool (*die)(const struct hr_link *link); /* true in the state in which this process dies */
 
 	struct hr_link *link;
 	struct slot slot[HR_LINK_SLOTS_MAX];
 	uint64_t next;	/* tile to fill, or to offer */
 	uint64_t moved; /* tiles that this run has sent or taken */
 	uint64_t began_ns, end_ns;
-	int other; /* code of the other side, or -1 */
-	bool up, finished, wrong;
+	int other;			/* code of the other side, or -1 */
+	bool up, finished, told, wrong; /* finished: no tiles are left; told: to the other side */
 };
 
 static uint32_t bytes_of(const struct drive *d, uint64_t tile)
@@ -135,7 +143,6 @@ static void pump_sender(struct drive *d)
 	if (d->up && idle && d->next == d->setup.tiles && !d->finished) {
 		d->finished = true;
 		d->end_ns = hr_now_ns();
-		hr_link_finish(d->link, (int)d->code, "the driver says so");
 	}
 }
 
@@ -231,14 +238,13 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 		told(d, "end", NULL);
 		d->end_ns = hr_now_ns();
 		d->finished = true;
-		hr_link_finish(d->link, d->wrong ? 1 : (int)d->code, "the driver says so");
 		break;
 	case HR_LINK_PEER_DONE:
 		d->other = event->code;
 		told(d, "the other side is done", event->text);
 		/* A side that has failed takes no more tiles, or has none. */
-		if (event->code && !d->finished) {
-			d->finished = true;
+		if (event->code && !d->told) {
+			d->finished = d->told = true;
 			hr_link_finish(d->link, event->code, "");
 		}
 		break;
@@ -250,9 +256,31 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 	}
 }
 
+static void tell_end(struct drive *d)
+{
+	if (!d->finished || d->told || hr_now_ns() - d->end_ns < d->linger * HR_NS_PER_MS)
+		return;
+	d->told = true;
+	hr_link_finish(d->link, d->wrong ? 1 : (int)d->code, "the driver says so");
+}
+
+/* Until the next held slot is due, or the link wants a step. */
+static int pause_ms(const struct drive *d)
+{
+	const uint64_t now_ns = hr_now_ns();
+	uint64_t pause_ns = HR_LINK_STEP_NS;
+
+	for (uint32_t s = 0; d->hold && s < d->setup.memory.slots; s++) {
+		const uint64_t until_ns = d->slot[s].until_ns;
+
+		if (d->slot[s].state == HELD && until_ns < now_ns + pause_ns)
+			pause_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+	}
+	return (int)((pause_ns + HR_NS_PER_MS - 1) / HR_NS_PER_MS);
+}
+
 static int run(struct drive *d)
 {
-	const int timeout_ms = d->hold ? 1 : (int)(HR_LINK_STEP_NS / HR_NS_PER_MS);
 	struct hr_error e = { 0 };
 	struct hr_link_event event;
 
@@ -270,7 +298,8 @@ static int run(struct drive *d)
 			pump_sender(d);
 		else
 			release_held(d);
-		poll(&fd, 1, timeout_ms);
+		tell_end(d);
+		poll(&fd, 1, pause_ms(d));
 	}
 	return d->wrong ? 1 : d->other ? 5 : 0;
 }
@@ -290,6 +319,79 @@ static void print_counters(const struct drive *d)
 		       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000,
 	       c.connections, c.broken, c.again, c.not_ready, c.refused,
 	       (uint64_t)(c.last_recovery_ns / HR_NS_PER_MS));
+}
+
+/* ---- an end in a state of the link */
+
+/* Receiver: a stranger has said HELLO. Sender: the receiver has. */
+static bool in_greeting(const struct hr_link *link)
+{
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+		if (link->stranger[i].fd >= 0 &&
+		    link->stranger[i].said.hello[HR_LINK_SENDER].version)
+			return true;
+	return link->state == HR_LINK_IS_GREETING &&
+	       link->talk.said.hello[HR_LINK_RECEIVER].version;
+}
+
+static bool in_calling(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_GREETING && link->talk.connecting;
+}
+
+/* The key is proved. A receiver has made its queue pair, and has told where its memory is. On a busy
+ * machine the same step may take the sender's OPEN. */
+static bool in_opening(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_OPENING;
+}
+
+/* This side knows the memory of the other one, and has connected its queue pair. */
+static bool in_offered(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_OPENING && link->heard_open;
+}
+
+static bool in_flow(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_FLOW;
+}
+
+static bool in_broken(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_BROKEN;
+}
+
+static bool in_down(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_DOWN && link->count.broken;
+}
+
+static bool in_done(const struct hr_link *link)
+{
+	return link->state == HR_LINK_IS_FLOW && link->said_done;
+}
+
+static bool in_bye(const struct hr_link *link)
+{
+	return link->said_bye;
+}
+
+static bool state_option(struct drive *d, const char *word)
+{
+	static const struct {
+		const char *name;
+		bool (*in)(const struct hr_link *link);
+	} all[] = {
+		{ "calling", in_calling }, { "greeting", in_greeting }, { "opening", in_opening },
+		{ "offered", in_offered }, { "flow", in_flow },		{ "broken", in_broken },
+		{ "down", in_down },	   { "done", in_done },		{ "bye", in_bye },
+	};
+
+	for (size_t i = 0; strncmp(word, "die=", 4) == 0 && i < sizeof all / sizeof *all; i++)
+		if (strcmp(word + 4, all[i].name) == 0)
+			d->die = all[i].in;
+	return d->die && strncmp(word, "die=", 4) == 0;
 }
 
 /* ---- options */
@@ -329,6 +431,8 @@ static bool number_option(struct drive *d, const char *word)
 		{ "dead", &d->dead, 100 },
 		{ "durable", &d->durable, UINT32_MAX },
 		{ "code", &d->code, 4 },
+		{ "linger", &d->linger, 10000 },
+		{ "newer", &d->newer, 1000 },
 	};
 	const char *equal = strchr(word, '=');
 
@@ -379,9 +483,29 @@ static struct drive drive = {
 	.other = -1,
 };
 
+/* The linker calls this one in place of hr_life_step() (--wrap): a call of hr_link_step() can pass
+ * through several states. */
+bool __real_hr_life_step(struct hr_link *link);
+bool __wrap_hr_life_step(struct hr_link *link);
+bool __wrap_hr_life_step(struct hr_link *link)
+{
+	const bool more = __real_hr_life_step(link);
+
+	if (drive.die && drive.die(link)) {
+		/* The other side gets what this one has said in the state. */
+		hr_talk_flush(&link->talk);
+		for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+			hr_talk_flush(&link->stranger[i]);
+		kill(getpid(), SIGKILL);
+	}
+	return more;
+}
+
 static void begin(struct drive *d)
 {
 	uint64_t bytes = d->last;
+
+	d->link->self.hello.version += (uint32_t)d->newer;
 
 	if (d->setup.side == HR_LINK_SENDER) {
 		bytes += (d->setup.tiles - 1) * d->setup.tile_bytes;
@@ -404,7 +528,8 @@ int main(int argc, char **argv)
 	drive.setup.side = argv[1][0] == 's' ? HR_LINK_SENDER : HR_LINK_RECEIVER;
 	drive.setup.address = argv[2];
 	for (int i = 3; i < argc; i++)
-		if (!text_option(&drive, argv[i]) && !number_option(&drive, argv[i]))
+		if (!text_option(&drive, argv[i]) && !number_option(&drive, argv[i]) &&
+		    !state_option(&drive, argv[i]))
 			return usage(argv[i]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	code = prepare(&drive);

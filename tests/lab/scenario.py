@@ -8,8 +8,8 @@
         speed of this machine
 #: tools PROGRAM...    programs of this machine that the guest gets, with their libraries
 #: dynamic             headrace is the dynamic build, with its libraries
-#: rdma                the same, with libibverbs, its driver rxe, and the modules of an RDMA device over a
-        network card; skipped when this machine has no such library
+#: rdma                the same, with libibverbs, its driver rxe, the modules of an RDMA device over a
+        network card, and link_drive; skipped when this machine has no such library
 #: tests F/NAME...     static builds of tests/unit/F/NAME.c, as /lab/NAME
 #: cuts SSD WRITES     power cuts of that ssd (disk=powerfail) while the guest runs, WRITES writes
         apart on average
@@ -128,7 +128,7 @@ class Run:
 
 def by_guest(runs):
     """Returns lists of runs, one a guest: runs whose scripts restore the machine, before one other run
-    or the last of them."""
+    or the last of them. Guests that may take long come first, so that none of them is left at the end."""
     last = {}
     for run in runs:
         if run.guest() not in last or last[run.guest()].scenario.restores:
@@ -138,7 +138,7 @@ def by_guest(runs):
     for run in runs:
         if run.name not in guests:
             guests[last[run.guest()].name].insert(-1, run)
-    return list(guests.values())
+    return sorted(guests.values(), key=lambda each: -sum(run.scenario.limit for run in each))
 
 
 def _read_folder(folder):

@@ -1,8 +1,9 @@
-# shellcheck shell=dash disable=SC2154
+# shellcheck shell=dash disable=SC2154,SC2086
 # A pair of guests: commands in the other guest, RDMA between them, a link that goes down and comes
-# back, lost and reordered packets, and a guest that dies and starts again.
-#: run machine=pair boot=intel_iommu=off
+# back, lost and reordered packets, and a guest that dies and starts again while it receives tiles.
+#: run machine=pair boot=intel_iommu=off memory=768
 #: rdma
+#: restores
 #: limit 240
 
 # shellcheck source=tests/lab/guest/rdma.sh
@@ -44,6 +45,13 @@ lost() {
 check "some packets were lost" lost
 check "no more packets are lost" netem off
 
+tiles="tiles=2000 bytes=3000 slots=8 hold=20 dead=10"
+receives() {
+    peer ". /lab/rdma.sh; start receiver link_drive receive 10.0.0.2:7000 $tiles && listens 7000"
+}
+check "a receiver of tiles" receives
+check "their sender" start sender link_drive send 10.0.0.2:7000 $tiles
+check "some are sent" soon grep -q "^200 " /tmp/sender.out
 check "the other guest dies" host peer_kill
 gone() {
     ! ping -c 1 -W 1 10.0.0.2
@@ -52,3 +60,10 @@ check "it does not answer" gone
 check "it starts again" host peer_boot
 check "its RDMA device" peer '. /lab/rdma.sh; rdma_up 10.0.0.2'
 check "RDMA writes to it" write_across -s 65536 -n 16 -t 8 -m 4096
+check "a receiver needs tiles that the sender has given back" receives
+check "so the sender fails" ended sender 4
+check "it had seen that the other guest is gone" grep -q "down at" /tmp/sender.out
+check "and says what is lost" grep -q "has lost tile" /tmp/sender.err
+check "the same sender again" start sender link_drive send 10.0.0.2:7000 $tiles
+check "all arrive" ended sender 0
+check "at the receiver, too" peer 'ended receiver 0'

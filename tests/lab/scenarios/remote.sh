@@ -1,6 +1,6 @@
 # shellcheck shell=dash disable=SC2154,SC2016
 # Pipelines of two appliances over RDMA: this guest sends an object, the other one takes its tiles and
-# stores or computes, while the network, one of the two, or a disk fails.
+# stores or computes, while the network, one of the two, both, or a disk fails.
 #: run machine=pair boot=intel_iommu=off memory=768
 #: rdma
 #: limit 420
@@ -9,21 +9,22 @@
 . /lab/rdma.sh
 
 # Tiles of 4 KiB, the last one short.
-bytes=4092037
-tiles=1000
-key="remote = { key = \"/tmp/key\"; call = \"100s\"; };"
+bytes=1634437
+tiles=400
+key="remote = { key = \"/tmp/key\"; call = \"100s\"; };
+boot = { post = \"off\"; backoff = \"50ms\"; };"
 
-# sends [OPTIONS_OF_THE_SSD]: the configuration of this guest
+# sends [OPTIONS_OF_THE_SSD [PIPELINES]]: the configuration of this guest
 sends() {
     cat >/tmp/send.conf <<X
 ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; } );
 gpus = ( { name = "g"; device = "host:1"; } );
 $key
 pipelines = ( { name = "send"; source = { object = "in"; }; operator = "copy"; tile = "4K"; slots = 16;
-    sink = { remote = "10.0.0.2:4791"; name = "s"; depth = 8; }; } );
+    sink = { remote = "10.0.0.2:4791"; name = "s"; depth = 8; }; } ${2-} );
 X
 }
-# takes [OPTIONS_OF_THE_SSD [SLOTS]]: the configuration of the other guest
+# takes [OPTIONS_OF_THE_SSD [SLOTS [PIPELINES]]]: the configuration of the other guest
 takes() {
     peer "cat >/tmp/take.conf" "<<X
 appliance = { checkpoint = \"50ms\"; };
@@ -31,12 +32,13 @@ ssds = ( { name = \"b\"; device = \"soft:/tmp/b.img${1-}\"; } );
 gpus = ( { name = \"g\"; device = \"host:1\"; } );
 $key
 pipelines = ( { name = \"take\"; source = { remote = \"10.0.0.2:4791\"; name = \"s\"; bytes = \"8M\"; };
-    operator = \"copy\"; tile = \"4K\"; slots = ${2-16}; sink = { object = \"out\"; }; } );
+    operator = \"copy\"; tile = \"4K\"; slots = ${2-16}; sink = { object = \"out\"; }; } ${3-} );
 X"
 }
+# both [COMMAND]: of headrace, in both guests
 both() {
-    peer 'start take headrace run --json /tmp/take.conf' &&
-        start send headrace run --json /tmp/send.conf
+    peer "start take headrace ${1-run --json} /tmp/take.conf" &&
+        eval "start send headrace ${1-run --json} /tmp/send.conf"
 }
 # done_with SENDER RECEIVER: both end with these exit codes
 done_with() {
@@ -44,12 +46,12 @@ done_with() {
     cat /tmp/send.err
     peer "ended take $2 && cat /tmp/take.err"
 }
-# the other guest's object has the bytes of this guest's, and is removed
+# arrived [OBJECT FILE]: the other guest's object has the bytes of a file in this guest, and is removed
 arrived() {
-    peer 'headrace store get -q soft:/tmp/b.img out - | sha256sum | cut -c 1-64; headrace store rm soft:/tmp/b.img out' \
-        >/tmp/sum && cat /tmp/sum && [ "$(head -n 1 /tmp/sum)" = "$(sha256sum </tmp/in | cut -c 1-64)" ]
+    peer "headrace store get -q soft:/tmp/b.img ${1-out} - | sha256sum | cut -c 1-64; headrace store rm soft:/tmp/b.img ${1-out}" \
+        >/tmp/sum && cat /tmp/sum && [ "$(head -n 1 /tmp/sum)" = "$(sha256sum <"${2-/tmp/in}" | cut -c 1-64)" ]
 }
-# A part of the sink is durable, at most TILES.
+# A part of the sink is durable.
 durable() {
     peer "headrace status --json >/tmp/take.status 2>/dev/null &&
         [ \"\$(sed -n 's/.*\"durable_tiles\": \([0-9]*\).*/\1/p' /tmp/take.status | head -n 1)\" -gt 20 ]"
@@ -58,29 +60,60 @@ durable() {
 stream() {
     sed 's/[,{]/\n/g' /tmp/send.out | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" | head -n 1
 }
+# A shell command that kills the engine of the appliance in its guest.
+kill_engine='kill -KILL "$(headrace status --json | sed -n "s/.*\"engine_pid\": \([0-9]*\).*/\1/p")"'
 
 check "an RDMA device here" rdma_up 10.0.0.1
 check "an RDMA device there" peer '. /lab/rdma.sh; rdma_up 10.0.0.2'
 head -c $bytes /dev/urandom >/tmp/in
+head -c 1048576 /dev/urandom >/tmp/floats
 printf '%032d' 7 >/tmp/key
 chmod 400 /tmp/key
 check "the key" peer 'printf %032d 7 >/tmp/key; chmod 400 /tmp/key; headrace store format soft:/tmp/b.img,size=64M'
 check "a store" exits 0 headrace store format soft:/tmp/a.img,size=64M
 check "an object of an odd length" exits 0 headrace store put -q soft:/tmp/a.img in /tmp/in
-sends
-check "the other side" takes
+check "an object of numbers" exits 0 headrace store put -q soft:/tmp/a.img floats /tmp/floats
+# Three streams: tiles as they are, tiles to an operator with a result, tiles from an operator.
+sends "" ',
+    { name = "send1"; source = { object = "in"; }; operator = "copy"; tile = "4K"; slots = 4;
+      sink = { remote = "10.0.0.2:4792"; name = "s1"; }; },
+    { name = "send2"; source = { object = "floats"; }; operator = "cast_f32_bf16"; tile = "8K"; slots = 4;
+      sink = { remote = "10.0.0.2:4793"; name = "s2"; }; }'
+check "the other side" takes "" 16 ',
+    { name = "take1"; source = { remote = "10.0.0.2:4792"; name = "s1"; bytes = "8M"; };
+      operator = "crc32c"; tile = "4K"; slots = 4; },
+    { name = "take2"; source = { remote = "10.0.0.2:4793"; name = "s2"; bytes = "8M"; };
+      operator = "copy"; tile = "4K"; slots = 4; sink = { object = "half"; }; }'
 check "check shows the device" exits 0 headrace check /tmp/send.conf
 check "by its name" says rxe0
 
-check "1,000 tiles" both
+check "400 tiles, and two streams with operators" both
 check "both are done" done_with 0 0
 check "all bytes are there" arrived
 check "the run had all tiles" test "$(stream tiles)" = $tiles
 check "no CPU copied a tile" test "$(stream tiles_copied)" = 0
 check "no receiver was not ready" test "$(stream not_ready)" = 0
+result() {
+    headrace store ls soft:/tmp/a.img --json | tr -d '\n ' | sed 's/.*"name":"in",[^}]*"crc32c":"\([0-9a-f]*\)".*/\1/' >/tmp/crc
+    peer "grep -A 1 '\"result\": {' /tmp/take.out" | tee /tmp/result
+    [ "$(wc -c </tmp/crc)" = 8 ] && grep -qF "\"crc32c\": \"$(cat /tmp/crc)\"" /tmp/result
+}
+check "the operator there has the result of the object here" result
+transformed() {
+    cat >/tmp/local.conf <<X
+ssds = ( { name = "a"; device = "soft:/tmp/a.img"; } );
+gpus = ( { name = "g"; device = "host:1"; } );
+pipelines = ( { name = "local"; source = { object = "floats"; }; operator = "cast_f32_bf16"; tile = "8K";
+    sink = { object = "half"; }; } );
+X
+    exits 0 headrace run /tmp/local.conf && headrace store get -q soft:/tmp/a.img half - >/tmp/half &&
+        [ "$(wc -c </tmp/half)" = 524288 ] && arrived half /tmp/half
+}
+check "the operator here has sent what it makes without a stream" transformed
+check "the other side" takes
 
-# Slow enough for failures in the middle.
-echo "on read count 1000000: delay 100ms" >/tmp/slow
+# Slow enough for failures in the middle. An engine that starts again reads the file again.
+echo "on read nth 120 count 200: delay 400ms" >/tmp/slow
 sends ",faults=/tmp/slow"
 check "a sender with a slow disk" both
 check "a part is durable at the receiver" soon durable
@@ -95,30 +128,45 @@ check "a sender" both
 check "a part is durable" soon durable
 kill -KILL "$(cat /tmp/send.pid)"
 ended send 137
+sends
 check "is killed, and the same command goes on" start send headrace run --json /tmp/send.conf
 check "both are done" done_with 0 0
 check "all bytes are there" arrived
 check "only the rest was sent" grep -q "resumes at tile [1-9]" /tmp/send.err
 
-check "a receiver" both
+# Appliances that nobody attends. With the engine of the receiver dies what is not durable there, so the sender's
+# run fails, and starts again by itself.
+sends ",faults=/tmp/slow"
+check "two appliances" both boot
 check "a part is durable" soon durable
-check "is killed" peer 'kill -KILL "$(cat /tmp/take.pid)"; ended take 137'
-check "the same command goes on" peer 'start take headrace run --json /tmp/take.conf'
-check "the sender's run cannot go on" ended send 4
-sends
-check "its next one does" start send headrace run --json /tmp/send.conf
-check "both are done" done_with 0 0
+: >/tmp/slow
+check "the engine that receives is killed" peer "$kill_engine"
+check "both appliances are done" done_with 0 0
 check "all bytes are there" arrived
+check "the receiver's engine was restarted" peer 'grep "ended by signal 9" /tmp/take.err'
+check "it continued at its durable tiles" peer 'grep "resumes at tile [1-9]" /tmp/take.err'
+check "the sender's run was, too" grep "has lost tile\|the connection is down" /tmp/send.err
+
+echo "on read nth 120 count 200: delay 400ms" >/tmp/slow
+check "two appliances" both boot
+check "a part is durable" soon durable
+: >/tmp/slow
+check "both engines are killed at once" eval "$kill_engine; peer '$kill_engine'"
+check "both appliances are done" done_with 0 0
+check "all bytes are there" arrived
+check "the sender's engine was restarted" grep "ended by signal 9" /tmp/send.err
+check "the receiver's engine, too" peer 'grep "ended by signal 9" /tmp/take.err'
+check "it continued at its durable tiles" peer 'grep "resumes at tile [1-9]" /tmp/take.err'
 
 # A disk that fails at one end ends both runs, and both name its object.
-echo "on read nth 200 count 60: status 0x281 dnr" >/tmp/fails
+echo "on read nth 150 count 60: status 0x281 dnr" >/tmp/fails
 sends ",faults=/tmp/fails"
 check "a sender whose disk fails" both
 check "both end with 4" done_with 4 4
 check "the sender names its object" grep -q "object 'in'" /tmp/send.err
 check "the receiver too" peer "grep \"object 'in'\" /tmp/take.err"
 sends
-check "the fault" peer 'echo "on write nth 200 count 60: status 0x280 dnr" >/tmp/fails'
+check "the fault" peer 'echo "on write nth 150 count 60: status 0x280 dnr" >/tmp/fails'
 check "the other side" takes ",faults=/tmp/fails"
 check "a receiver whose disk fails" both
 check "both end with 4" done_with 4 4
