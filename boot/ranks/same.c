@@ -322,7 +322,7 @@ static int check_stores(const struct hr_appliance *app, const struct hr_config_p
 			const uint8_t *uuid, struct hr_error *e)
 {
 	const uint32_t ranks = all->ranks;
-	struct sink_store *store = calloc(ranks, sizeof *store);
+	struct sink_store *store = calloc(ranks + 1, sizeof *store); /* never of 0 bytes */
 	int err = 0;
 
 	if (!store)

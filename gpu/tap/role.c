@@ -429,11 +429,13 @@ HR_WORKER uint32_t tap_all_lanes(uint32_t work)
  * much faster than a whole round, whose instructions come from memory. Collective. */
 HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint32_t news)
 {
-	const struct tap_watch *watch = tap_watch();
-	uint32_t left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
+	const struct tap_watch *watch;
+	uint32_t left;
 
 	if (HR_LANES == 1 || hr_role_host_round(w))
 		return TAP_ALL;
+	watch = tap_watch();
+	left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
 	do {
 		work |= tap_look_at_slots(w->pipe);
 		if (hr_fresh_u32(&watch->news) != news)

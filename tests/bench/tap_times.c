@@ -33,20 +33,10 @@
 enum { TO_COMPUTED, TO_LENT, TO_FREED, LIVES };
 
 struct life {
-	uint64_t *ns[LIVES]; /* samples */
+	uint64_t ns[LIVES][SAMPLES_MAX]; /* samples */
 	uint32_t count[LIVES];
 	uint64_t lent[SLOTS]; /* of the tile before; 0: none */
 };
-
-static int open_life(struct life *l)
-{
-	for (int i = 0; i < LIVES; i++) {
-		l->ns[i] = calloc(SAMPLES_MAX, sizeof(uint64_t));
-		if (!l->ns[i])
-			return -1;
-	}
-	return 0;
-}
 
 static void add_life(struct life *l, int step, uint64_t from, uint64_t to)
 {
@@ -64,13 +54,11 @@ static void count_life(struct life *l, const struct hr_tap_tile *tile)
 	l->lent[tile->slot] = tile->lent_ns;
 }
 
-static void close_life(struct life *l)
+static void print_life(struct life *l)
 {
 	print_samples("life: free -> computed", l->ns[TO_COMPUTED], l->count[TO_COMPUTED]);
 	print_samples("life: computed -> lent", l->ns[TO_LENT], l->count[TO_LENT]);
 	print_samples("life: lent -> free", l->ns[TO_FREED], l->count[TO_FREED]);
-	for (int i = 0; i < LIVES; i++)
-		free(l->ns[i]);
 }
 
 /* ---- steps */
@@ -82,8 +70,8 @@ struct times {
 };
 
 struct steps {
-	struct times *tile;
-	uint64_t *next, *free; /* samples */
+	struct times tile[TILES_MAX];
+	uint64_t next[TILES_MAX], free[TILES_MAX]; /* samples */
 	uint32_t tiles, nexts, frees, windows, excluded;
 	struct clock_bounds before, after;
 	int64_t error; /* the greatest of a window */
@@ -168,18 +156,14 @@ static void print_steps(struct steps *s)
 
 static int steps(const char *name)
 {
-	struct steps s = { .tile = calloc(TILES_MAX, sizeof(struct times)),
-			   .next = calloc(TILES_MAX, sizeof(uint64_t)),
-			   .free = calloc(TILES_MAX, sizeof(uint64_t)) };
-	struct life life = { 0 };
+	static struct steps s;
+	static struct life life;
 	struct gpu g = { 0 };
 	/* the first GPU of this process: the tap's, when the process sees one */
 	const int has_gpu = open_gpu(&g, 0) == 0;
 	struct hr_tap *tap;
 	int code;
 
-	if (!s.tile || !s.next || !s.free || open_life(&life) != 0)
-		return 1;
 	if (has_gpu)
 		clock_ask(&g, &s.before);
 	tap = attach(name, 0);
@@ -189,7 +173,7 @@ static int steps(const char *name)
 	if (has_gpu && hr_tap_info(tap)->gpu == 0)
 		clock_ask(&g, &s.after);
 	print_steps(&s);
-	close_life(&life);
+	print_life(&life);
 	return code;
 }
 
@@ -260,7 +244,7 @@ static int run_kernels(struct hr_tap *tap, const struct gpu *g, struct life *lif
 static int kernel(const char *name)
 {
 	struct hr_tap *tap = attach(name, 0);
-	struct life life = { 0 };
+	static struct life life;
 	struct gpu g = { 0 };
 	int code;
 
@@ -270,10 +254,8 @@ static int kernel(const char *name)
 		fprintf(stderr, "the tiles are in no GPU's memory, or its driver cannot be used\n");
 		return 3;
 	}
-	if (open_life(&life) != 0)
-		return 1;
 	code = run_kernels(tap, &g, &life);
-	close_life(&life);
+	print_life(&life);
 	return code;
 }
 
