@@ -7,6 +7,7 @@
 
 #include "cache/objects_find.h"
 #include "cache/objects_peer.h"
+#include "cache/objects_wait.h"
 #include "nvme/worker.h"
 
 #define HR_ID_OFFSET_BITS 48u /* of an id: offset; the object's index is above */
@@ -71,24 +72,26 @@ HR_WORKER struct hr_whole hr_whole_pages(uint32_t shift, uint64_t offset, uint64
 HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_t page,
 					     uint32_t count, bool writes, struct hr_whole whole)
 {
+	const struct hr_page_cache *cache = objects->cache;
 	uint64_t first = HR_NO_TICKET, ticket;
+	struct hr_awaited awaited;
 	uint32_t i, mine, word;
 	bool all;
 
 	for (i = 0; i < count; i += HR_LANES) {
 		mine = i + hr_lane() < count ? page + i + hr_lane() : HR_NO_PAGE;
 		word = HR_PAGE_FREE;
+		awaited = hr_cache_awaited(cache, mine);
 		if (mine != HR_NO_PAGE)
-			word = hr_cache_word(objects->cache, mine);
+			word = hr_cache_word(cache, mine);
 		all = hr_is_whole(whole, i + hr_lane());
 		if (word != HR_PAGE_FREE && (!(writes && (word & HR_PAGE_SHARED)) ||
 					     (all && HR_PAGE_KIND(word) == HR_PAGE_OFFERED)))
 			mine = HR_NO_PAGE;
 		if (!hr_ballot(mine != HR_NO_PAGE))
 			continue;
-		ticket = hr_cache_request(objects, mine, false,
-					  hr_request_flags(objects->cache, writes, all),
-					  objects->held);
+		ticket = hr_cache_request(objects, awaited.ring, mine, false,
+					  hr_request_flags(cache, writes, all), objects->held);
 		if (!hr_ballot(ticket != HR_NO_TICKET))
 			break;
 		if (i == 0)
@@ -129,7 +132,7 @@ HR_WORKER_SLOW struct hr_transfer_target hr_transfer_miss(struct hr_objects *obj
 	use.whole = hr_is_whole(whole, 0);
 	if (hr_lane() == 0)
 		use.page = page;
-	if (hr_cache_await(objects, &use, hr_lane() == 0, ticket))
+	if (hr_cache_await(objects, &use, hr_lane() == 0, false, ticket))
 		return target;
 	target.claimed = use.claimed ? use.tag : NULL;
 	target.frame = (uint8_t *)(uintptr_t)hr_shfl_u64((uintptr_t)use.frame, 0);
@@ -144,7 +147,7 @@ HR_WORKER struct hr_transfer_target hr_transfer_frame(struct hr_objects *objects
 	const uint32_t shift = objects->cache->shape.page_shift;
 	const uint32_t page = object->first_page + (uint32_t)(offset >> shift);
 	struct hr_transfer_target target = { NULL, NULL, false };
-	struct hr_found found = { 0, NULL, NULL };
+	struct hr_found found = { 0, NULL, NULL, false };
 	bool done = writes && hr_lane();
 
 	if (!done) {
@@ -266,8 +269,9 @@ HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr
 	if (number != HR_NO_PAGE && hr_cache_word(objects->cache, number) != HR_PAGE_FREE)
 		number = HR_NO_PAGE;
 	if (hr_ballot(number != HR_NO_PAGE))
-		hr_cache_request(objects, number, false,
-				 hr_request_flags(objects->cache, false, false), objects->held);
+		hr_cache_request(objects, hr_cache_awaited(objects->cache, number).ring, number,
+				 false, hr_request_flags(objects->cache, false, false),
+				 objects->held);
 	hr_cache_used(objects);
 }
 

@@ -7,6 +7,7 @@
 
 #include "cache/objects_find.h"
 #include "cache/objects_peer.h"
+#include "cache/objects_wait.h"
 #include "nvme/worker.h"
 
 /* The page of an element of 1 << shift bytes. HR_NO_PAGE: no index, or an access that
@@ -38,12 +39,20 @@ HR_WORKER int hr_element_refuse(struct hr_objects *objects, const struct hr_obje
 	return hr_objects_fail(objects, -(int)error, of, hr_shfl_u64(index, lane));
 }
 
+/* How far the access of a lane has come when its worker calls hr_element_miss(). */
+enum hr_element_step {
+	HR_ELEMENT_DONE,
+	HR_ELEMENT_ABSENT, /* no way is for the page: struct hr_found */
+	HR_ELEMENT_WAITS,
+};
+
 /* Some lane has not found its page: the element of this lane, or `value` when its access is done. */
 HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct hr_object *object,
 					uint64_t index, uint32_t bytes, bool writes, uint64_t value,
-					bool done)
+					enum hr_element_step step)
 {
 	const uint32_t shift = hr_highest_bit_u64(bytes);
+	const bool done = step == HR_ELEMENT_DONE;
 	struct hr_use use = hr_use_none();
 	bool pending;
 	int error;
@@ -61,7 +70,8 @@ HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct
 	if (!error && !writes && objects->cache->peers)
 		pending = hr_peer_elements(objects, &use, pending);
 	if (!error && hr_ballot(pending))
-		error = hr_cache_await(objects, &use, pending, HR_NO_TICKET);
+		error = hr_cache_await(objects, &use, pending, step == HR_ELEMENT_ABSENT,
+				       HR_NO_TICKET);
 	return error && !done ? 0 : use.value;
 }
 
@@ -73,6 +83,7 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 	const uint32_t page = hr_element_page(objects, object, index, shift, writes);
 	const uint32_t in_page =
 		(uint32_t)(index << shift) & (((uint32_t)1 << cache->shape.page_shift) - 1);
+	enum hr_element_step step = HR_ELEMENT_WAITS;
 	struct hr_found found;
 	bool done = index == HR_NO_INDEX;
 
@@ -82,11 +93,13 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 		if (done)
 			value = hr_element_at(found.frame + in_page, (uint32_t)1 << shift, writes,
 					      value);
+		else if (found.absent)
+			step = HR_ELEMENT_ABSENT;
 	}
 	objects->accesses += index != HR_NO_INDEX;
 	if (hr_ballot(!done))
 		value = hr_element_miss(objects, object, index, (uint32_t)1 << shift, writes, value,
-					done);
+					done ? HR_ELEMENT_DONE : step);
 	hr_cache_used(objects);
 	return value;
 }

@@ -7,6 +7,7 @@
 
 #include "cache/objects_element.h"
 #include "cache/objects_find.h"
+#include "cache/objects_wait.h"
 #include "cache/peers.h"
 #include "nvme/worker.h"
 
@@ -29,10 +30,12 @@ HR_WORKER_SLOW struct hr_found hr_page_miss(struct hr_objects *objects,
 					    const struct hr_object *object, uint64_t page,
 					    uint32_t number, struct hr_found found)
 {
-	const struct hr_found none = { 0, NULL, NULL };
+	const struct hr_found none = { 0, NULL, NULL, false };
 	const bool mine = number != HR_NO_PAGE;
+	const struct hr_page_position position =
+		hr_page_position_of(&objects->cache->shape, mine ? number : 0);
 	struct hr_use use = hr_use_none();
-	bool pending = mine && !found.word;
+	bool pending = mine && !found.word, absent = found.absent;
 	uint32_t tries;
 
 	use.page = number;
@@ -42,14 +45,15 @@ HR_WORKER_SLOW struct hr_found hr_page_miss(struct hr_objects *objects,
 		return none;
 	objects->misses += pending;
 	for (tries = objects->held ? HR_PAGE_TRIES : 0; tries < HR_PAGE_TRIES; tries++) {
-		if (hr_cache_await(objects, &use, pending, HR_NO_TICKET))
+		if (hr_cache_await(objects, &use, pending, absent, HR_NO_TICKET))
 			return none;
-		pending = mine && hr_use_page(objects->cache, &use) != HR_PAGE_READY;
+		absent = false;
+		pending = mine && hr_use_page(objects->cache, &use, position) != HR_PAGE_READY;
 		if (!hr_ballot(pending))
 			break;
 	}
 	use.keeps = true;
-	if (hr_cache_await(objects, &use, pending, HR_NO_TICKET))
+	if (hr_cache_await(objects, &use, pending, absent, HR_NO_TICKET))
 		return none;
 	found.tag = use.tag;
 	found.frame = use.frame;
@@ -59,7 +63,7 @@ HR_WORKER_SLOW struct hr_found hr_page_miss(struct hr_objects *objects,
 HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object *object,
 			      uint64_t page)
 {
-	struct hr_found found = { 0, NULL, NULL };
+	struct hr_found found = { 0, NULL, NULL, false };
 	uint32_t number = HR_NO_PAGE;
 
 	if (!objects->error && object && page < object->pages) {
@@ -99,7 +103,7 @@ HR_WORKER bool hr_cache_reads(const uint64_t *word, uint64_t value, bool sys)
 HR_WORKER_SLOW int hr_cache_reached(struct hr_objects *objects, const uint64_t *word,
 				    uint32_t count, uint64_t value, bool sys)
 {
-	const uint64_t start = hr_clock_by(objects->calls);
+	const uint64_t start = hr_wait_ticks(objects);
 	uint32_t i = hr_lane(), spins = 0, stop = 0;
 
 	while (!stop) {
@@ -111,7 +115,7 @@ HR_WORKER_SLOW int hr_cache_reached(struct hr_objects *objects, const uint64_t *
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0)
-		objects->waits_ns += hr_clock_by(objects->calls) - start;
+		objects->waits += hr_wait_ticks(objects) - start;
 	return stop ? hr_cache_stopped(objects, stop) : 0;
 }
 
@@ -142,12 +146,13 @@ HR_WORKER uint64_t hr_barrier_add(const struct hr_page_cache *cache, uint64_t n)
 	return cache->peers ? hr_arrive_sys_u64(word, n) : hr_arrive_u64(word, n);
 }
 
-/* One poll of the barrier, the same in all lanes. Collective. */
+/* One load of the barrier, the same in all lanes. It orders nothing: on a GPU each acquire empties the
+ * cache of the SM, and the other workers there read from that. Collective. */
 HR_WORKER uint64_t hr_barrier_poll(const struct hr_page_cache *cache)
 {
 	const uint64_t *word = hr_barrier_word(cache);
 
-	return hr_shfl_u64(cache->peers ? hr_poll_sys_u64(word) : hr_poll_u64(word), 0);
+	return hr_shfl_u64(cache->peers ? hr_fresh_sys_u64(word) : hr_fresh_u64(word), 0);
 }
 
 /* The barrier's round cannot end, because a worker has ended without an error before it arrived. */
@@ -163,7 +168,7 @@ HR_WORKER_SLOW int hr_workers_sync(struct hr_objects *objects)
 {
 	const struct hr_page_cache *cache = objects->cache;
 	const uint64_t arrived = ((uint64_t)1 << HR_BARRIER_BITS) - 1;
-	const uint64_t start = hr_clock_by(objects->calls);
+	const uint64_t start = hr_wait_ticks(objects);
 	uint64_t last = 0, now; /* the arrival that ends this round */
 	uint32_t spins = 0, stop = 0;
 	int error = objects->error;
@@ -185,12 +190,12 @@ HR_WORKER_SLOW int hr_workers_sync(struct hr_objects *objects)
 			stop = hr_cache_pause(objects, false, &spins);
 	}
 	if (cache->peers)
-		hr_polled_sys(hr_barrier_word(cache));
+		(void)hr_acquire_sys_u64(hr_barrier_word(cache));
 	else
-		hr_polled(hr_barrier_word(cache));
+		(void)hr_acquire_u64(hr_barrier_word(cache));
 	hr_lanes_sync();
 	if (hr_lane() == 0)
-		objects->waits_ns += hr_clock_by(objects->calls) - start;
+		objects->waits += hr_wait_ticks(objects) - start;
 	return error;
 }
 

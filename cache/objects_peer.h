@@ -11,6 +11,7 @@
 #define CACHE_OBJECTS_PEER_H
 
 #include "cache/objects_find.h"
+#include "cache/objects_wait.h"
 #include "cache/peers.h"
 #include "nvme/worker.h"
 
@@ -66,8 +67,11 @@ HR_WORKER_SLOW const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, u
  * far as rings have room. The worker uses no frame. Collective. */
 HR_WORKER void hr_peer_request(struct hr_objects *objects, uint32_t page, bool used)
 {
+	const struct hr_awaited awaited = hr_cache_awaited(objects->cache, used ? page : 0);
+
 	objects->peer_reads += used;
-	(void)hr_cache_request(objects, used ? page : HR_NO_PAGE, false, 0, objects->held);
+	(void)hr_cache_request(objects, awaited.ring, used ? page : HR_NO_PAGE, false, 0,
+			       objects->held);
 }
 
 /* Read the elements of pending lanes whose pages other gpus have. Returns whether this lane is still

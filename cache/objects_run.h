@@ -25,6 +25,20 @@ HR_WORKER void hr_objects_begin(struct hr_objects *objects, const struct hr_page
 	objects->scratch_bytes = scratch_bytes;
 	objects->error_object = HR_NO_PAGE;
 	objects->calls = hr_worker_calls();
+	objects->seen = hr_fresh_u32(&cache->worker[worker].seen);
+	objects->began = hr_wait_ticks(objects);
+	objects->began_ns = hr_clock_by(objects->calls);
+}
+
+/* Nanoseconds of all waits of the calling lane. */
+HR_WORKER uint64_t hr_objects_waits_ns(const struct hr_objects *objects)
+{
+	const uint64_t ticks = hr_wait_ticks(objects) - objects->began;
+	const uint64_t ns = hr_clock_by(objects->calls) - objects->began_ns;
+
+	if (HR_LANES == 1 || !ticks)
+		return objects->waits;
+	return (uint64_t)((double)objects->waits / (double)ticks * (double)ns);
 }
 
 /*
@@ -41,7 +55,7 @@ HR_WORKER int hr_objects_end(struct hr_objects *objects)
 	const uint64_t accesses = hr_lanes_sum_u64(objects->accesses);
 	const uint64_t misses = hr_lanes_sum_u64(objects->misses);
 	const uint64_t peer_reads = hr_lanes_sum_u64(objects->peer_reads);
-	const uint64_t waits_ns = hr_lanes_sum_u64(objects->waits_ns);
+	const uint64_t waits_ns = hr_lanes_sum_u64(hr_objects_waits_ns(objects));
 
 	hr_guarded_end(&objects->guarded);
 	hr_lanes_sync();

@@ -187,17 +187,6 @@ HR_BOTH const struct hr_object *hr_cache_object(const struct hr_page_cache *cach
 	return &cache->object[index];
 }
 
-/* Store the current epoch as seen by a worker that uses no page, unless it has seen it. Collective. */
-HR_WORKER void hr_cache_quiescent(const struct hr_page_cache *cache, uint32_t worker)
-{
-	uint32_t *seen = &cache->worker[worker].seen;
-
-	hr_lanes_sync();
-	if (hr_lane() == 0 && hr_fresh_u32(&cache->words->epoch) != hr_fresh_u32(seen))
-		hr_release_u32(seen, hr_acquire_u32(&cache->words->epoch));
-	hr_lanes_sync();
-}
-
 HR_BOTH uint32_t hr_epoch_next(uint32_t epoch)
 {
 	return epoch + 1 == HR_EPOCH_ENDED ? 0 : epoch + 1;

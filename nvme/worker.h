@@ -50,8 +50,9 @@
  *                                  aligned. Compute blocks: for the operator, kept from its init
  *                                  to its finish. Other blocks: queue pairs (gpu/worker/block_qp.h)
  *   void *hr_launch_memory()       shared_bytes of the launch for each block, 16-byte aligned.
- *                                  Compute blocks: tables for checksums. May be NULL where a
- *                                  worker has one lane
+ *                                  Compute blocks: tables for checksums; of an access operator:
+ *                                  the descriptor of the cache. May be NULL where a worker has
+ *                                  one lane
  *   void hr_lanes_sync(), hr_block_sync()            collective; block-collective
  *   uint32_t hr_acquire_u32(p), uint64_t hr_acquire_u64(p)     device scope
  *   void hr_release_u32(p, v), hr_release_u64(p, v)          device scope

@@ -144,7 +144,8 @@ static int ask_room(struct hr_appliance *app, const struct hr_run *run, uint32_t
 			hr_schedule_budget(app, g) / most(hr_schedule_beside(app, g), 1);
 		struct hr_error e = { 0 };
 		uint32_t holds;
-		const int err = b->ops->resident(b, run->gpu[p].entry, run->threads, 0, &holds, &e);
+		const int err = b->ops->resident(b, run->gpu[p].entry, run->threads,
+						 run->shared_bytes, &holds, &e);
 
 		if (err)
 			return REFUSE(app, run, e.kind, err, "%s", e.text);
@@ -213,10 +214,12 @@ static int shape_blocks(struct hr_appliance *app, struct hr_run *run)
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
 	run->shared_bytes = 0;
-	if (app->backend[run->config->gpu].lanes == 1)
+	if (app->backend[run->config->gpu].lanes == 1) {
 		blocks_cpu(run);
-	else
+	} else {
+		run->shared_bytes = HR_ACCESS_LAUNCH_MEMORY;
 		err = blocks_gpu(app, run);
+	}
 	if (!err && hr_run_workers(run, HR_ROLE_IO) > IO_WORKERS_MAX)
 		err = REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
 			     "%u I/O blocks of %u warps are %u workers, expected at most %u",

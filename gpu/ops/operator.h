@@ -28,7 +28,7 @@
 #include "nvme/worker.h"
 
 /* Increased by every change of the declarations below or of a struct in config/operator.h. */
-#define HR_OP_ABI 7u
+#define HR_OP_ABI 8u
 
 /* Defined where the description is compiled too, not only worker code. */
 #if !defined(HR_DEVICE_CODE) && !defined(HR_OP_WORKER_CODE)

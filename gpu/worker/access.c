@@ -5,6 +5,8 @@
 #include "gpu/worker/io.h"
 #include "gpu/worker/role.h"
 
+HR_STATIC_ASSERT(sizeof(struct hr_page_cache) % sizeof(uint64_t) == 0, "moved by words");
+
 /* Record an error of run() that no I/O worker has recorded. One lane. */
 HR_WORKER void access_record(const struct hr_access *access, struct hr_worker_status *status,
 			     const struct hr_objects *objects)
@@ -22,13 +24,33 @@ HR_WORKER void access_record(const struct hr_access *access, struct hr_worker_st
 }
 
 /*
+ * The descriptor of the cache for the workers of a block: a copy in the memory of the launch. On a GPU
+ * each acquire of a worker empties the cache of its SM, and then each access to a descriptor in GPU
+ * memory takes as long as a look at a set. Nothing of it changes during the run. All threads of a
+ * block.
+ */
+HR_WORKER const struct hr_page_cache *access_cache(const struct hr_access *access)
+{
+	uint64_t *to = (uint64_t *)hr_launch_memory();
+	const uint64_t *from = (const uint64_t *)(const void *)&access->cache;
+	uint32_t i;
+
+	if (HR_LANES == 1)
+		return &access->cache;
+	for (i = hr_thread(); i < sizeof(struct hr_page_cache) / sizeof(*to); i += hr_threads())
+		to[i] = from[i];
+	hr_block_sync();
+	return (const struct hr_page_cache *)(const void *)to;
+}
+
+/*
  * Call the operator. All threads of a block. A worker with an error stops the run at once, because
  * other workers may wait for it in hr_workers_sync(). Of the workers of a block with an error of
  * their own the first one records it.
  */
 HR_WORKER void access_run(struct hr_access *access, const struct hr_role_worker *w)
 {
-	const struct hr_page_cache *cache = &access->cache;
+	const struct hr_page_cache *cache = access_cache(access);
 	const uint32_t worker = w->index * access->warps + hr_warp();
 	struct hr_objects objects;
 	bool own, first = false;

@@ -116,6 +116,10 @@ HR_BOTH uint32_t hr_access_statuses(const struct hr_access *access)
 	return hr_access_io_workers(access) + access->compute_blocks;
 }
 
+/* Bytes of hr_launch_memory() of a launch where workers have more than one lane: for a copy of the
+ * cache's descriptor. */
+#define HR_ACCESS_LAUNCH_MEMORY ((uint32_t)sizeof(struct hr_page_cache))
+
 /* Run block `block` of the launch until the run has ended: I/O blocks come first. */
 HR_DEVICE void hr_access_block(struct hr_access *access, uint32_t block);
 

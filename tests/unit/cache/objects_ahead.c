@@ -151,7 +151,7 @@ Test(objects_ahead, a_worker_leaves_its_counts)
 	cr_expect_eq(worker->accesses, 64u);
 	cr_expect_eq(worker->misses, objects.misses);
 	cr_expect_gt(worker->misses, 0u);
-	cr_expect_eq(worker->waits_ns, objects.waits_ns);
+	cr_expect_eq(worker->waits_ns, objects.waits);
 	cr_expect_gt(worker->waits_ns, 0u);
 	pager_fini(&pager);
 }

@@ -175,7 +175,8 @@ static void offer_then_read(struct hr_objects *objects)
 	uint32_t spins = 0;
 	uint8_t data[4096];
 
-	(void)hr_cache_request(objects, 3, true, HR_REQUEST_WHOLE, false);
+	(void)hr_cache_request(objects, hr_cache_awaited(objects->cache, 3).ring, 3, true,
+			       HR_REQUEST_WHOLE, false);
 	while (hr_cache_word(objects->cache, 3) == HR_PAGE_FREE)
 		hr_idle(&spins);
 	cr_assert_eq(HR_PAGE_KIND(hr_cache_word(objects->cache, 3)), HR_PAGE_OFFERED);
@@ -202,7 +203,7 @@ static void claim_then_fail(struct hr_objects *objects)
 
 	use.page = 3;
 	use.writes = use.whole = true;
-	cr_assert_eq(hr_cache_await(objects, &use, true, HR_NO_TICKET), 0);
+	cr_assert_eq(hr_cache_await(objects, &use, true, false, HR_NO_TICKET), 0);
 	cr_assert(use.claimed);
 	memset(use.frame, 0xee, 2000);
 	objects->error = -EBADMSG;
