@@ -31,7 +31,8 @@ HR_BOTH bool hr_qp_is_unused(const struct hr_nvme_qp *qp)
 
 /*
  * The next command of a queue pair that is unused, or has no command but one that was sent by
- * hr_qp_one_send() and has room for another. Nothing changes before hr_qp_one_send().
+ * hr_qp_one_send() and has room for another. Nothing changes before hr_qp_one_send(); a written entry
+ * that is not sent is written again by the next command.
  */
 HR_WORKER struct hr_qp_one hr_qp_one_next(const struct hr_nvme_qp *qp)
 {
@@ -70,14 +71,20 @@ HR_WORKER void hr_qp_one_write(struct hr_nvme_qp *qp, const struct hr_qp_one *on
 	}
 }
 
-/* Publish the written command on an unused queue pair, as hr_qp_push() and hr_qp_ring() do. */
-HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one, uint32_t token)
+/* Make the written entry visible to the controller. A GPU waits here for the bus; loads that were begun
+ * before go on meanwhile. */
+HR_WORKER void hr_qp_one_release(void)
 {
-	struct hr_inflight *command = &qp->inflight[one->index];
-
 	hr_lanes_sync();
-	if (hr_lane() == 0) {
+	if (hr_lane() == 0)
 		hr_release_sys();
+}
+
+/* Publish the written and released command on an unused queue pair, as hr_qp_push() and hr_qp_ring()
+ * do. Call hr_qp_one_track() before any function of nvme/queue.h. */
+HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one)
+{
+	if (hr_lane() == 0) {
 		hr_qp_doorbell(qp, false, one->tail);
 		qp->sq_tail = qp->sq_rung = one->tail;
 		qp->free_head++;
@@ -86,6 +93,17 @@ HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one
 		qp->stats.batches++;
 		if (hr_qp_cq_may_fill(qp))
 			hr_qp_ring_cq(qp);
+	}
+	hr_lanes_sync();
+}
+
+/* Fill in the table for the sent command, so that hr_qp_reap() finds it, and give it a deadline. A
+ * command that ends by hr_qp_one_end() does not need this. */
+HR_WORKER void hr_qp_one_track(struct hr_nvme_qp *qp, const struct hr_qp_one *one, uint32_t token)
+{
+	struct hr_inflight *command = &qp->inflight[one->index];
+
+	if (hr_lane() == 0) {
 		command->token = token;
 		command->cid_state = one->cid | (uint32_t)HR_CMD_SENT << 16;
 		command->deadline_ns = hr_clock_ns() + qp->timeout_ns;
@@ -94,12 +112,12 @@ HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one
 }
 
 /*
- * Wait for the completion of the sent command, the only one of the queue pair. True: it has completed
- * with status 0; call hr_qp_one_end(). False: the wait has ended without that, also by another
- * completion, and nothing has changed.
+ * Wait for the completion of the sent command, the only one of the queue pair. It has completed with
+ * status 0: returns the number of polls; call hr_qp_one_end(). 0: the wait has ended without that, also
+ * by another completion, and nothing has changed.
  */
-HR_WORKER bool hr_qp_one_wait(const struct hr_nvme_qp *qp, const struct hr_qp_one *one,
-			      const struct hr_qp_wait *wait)
+HR_WORKER uint32_t hr_qp_one_wait(const struct hr_nvme_qp *qp, const struct hr_qp_one *one,
+				  const struct hr_qp_wait *wait)
 {
 	const struct hr_cqe *cqe = &qp->cq[qp->cq_head];
 	const uint32_t phase = qp->phase;
@@ -122,10 +140,10 @@ HR_WORKER bool hr_qp_one_wait(const struct hr_nvme_qp *qp, const struct hr_qp_on
 			break;
 	}
 	if (!hr_ballot(hr_lane() == 0 && dw23 == good))
-		return false;
+		return 0;
 	hr_polled_sys(&cqe->dw23);
 	hr_lanes_sync();
-	return true;
+	return wait->polls - polls + 1;
 }
 
 /* The completed command's entries in ring and table are free again. */
@@ -135,7 +153,7 @@ HR_WORKER void hr_qp_one_end(struct hr_nvme_qp *qp, const struct hr_qp_one *one)
 	if (hr_lane() == 0) {
 		uint32_t next = qp->cq_head + 1;
 
-		qp->inflight[one->index].state = HR_CMD_FREE;
+		qp->inflight[one->index].cid_state = one->cid | (uint32_t)HR_CMD_FREE << 16;
 		qp->free_ring[qp->free_tail & qp->index_mask] = (uint16_t)one->cid;
 		qp->free_tail++;
 		if (HR_RARE(next >= qp->entries)) {

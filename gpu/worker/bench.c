@@ -233,7 +233,9 @@ HR_WORKER void bench_send_single(struct bench_worker *w, bool want, uint64_t now
 	if (!w->sent)
 		bench_prepare(w);
 	w->one = w->next_one;
-	hr_qp_one_send(w->qp, &w->one, HR_TOKEN(0, 0));
+	hr_qp_one_release();
+	hr_qp_one_send(w->qp, &w->one);
+	hr_qp_one_track(w->qp, &w->one, HR_TOKEN(0, 0));
 	if (hr_lane() == 0) {
 		w->sent_at->ns = now;
 		w->sent_at->offset = w->next_offset;

@@ -316,7 +316,8 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 {
 	const enum hr_io_one one = hr_io_one(w);
 	const bool done = one == HR_IO_ONE_DONE, begun = one == HR_IO_ONE_BEGUN;
-	const bool batches = !done && (one != HR_IO_ONE_IDLE || io_on_duty(w, false));
+	/* an idle worker has no command, and a request that comes now is one for the next round */
+	const bool batches = !done && one != HR_IO_ONE_IDLE;
 	const bool reaped = batches && hr_io_reap_all(w);
 	const uint32_t sent = w->sent;
 	bool progress = done || begun || reaped;
@@ -327,7 +328,7 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 	if (batches)
 		progress |= io_requests(w);
 	/* not after requests alone, whose completions may be there already */
-	if (done || reaped || (batches && io_on_duty(w, begun || w->sent > sent)))
+	if (done || reaped || io_on_duty(w, begun || w->sent > sent))
 		progress |= io_duties(w, progress);
 	io_check_stop(w, progress);
 	if (hr_role_host_round(&w->role))

@@ -113,6 +113,7 @@ struct hr_io_worker {
 	/* Of the words `seen` that are checked: the number of those with the present epoch, and of
 	 * those that have ended: io.c. */
 	uint32_t scan, scan_ended;
+	uint32_t lag; /* of the first poll for a single command: io_one.c */
 };
 
 /* Pages that are handled together. Members with [HR_IO_SLICES] are of the lane's pages. */

@@ -18,6 +18,23 @@
 #define IO_ONE_POLLS_IDLE (HR_LANES == 1 ? 1u : 32u)
 #define IO_ONE_POLLS_SENT (HR_LANES == 1 ? 1u : 8u)
 
+/* A poll that misses the completion delays the page by its own time, so the first one comes at a time
+ * after the doorbell at which most completions have come: hr_io_worker.lag, in cycles. It falls by a
+ * step when the first poll finds the completion, and rises by more when it does not. */
+#define IO_ONE_LAG_FALL 8u
+#define IO_ONE_LAG_RISE 120u
+#define IO_ONE_LAG_MAX 6000u
+#define IO_ONE_LAG_LOOKS 32u /* at the ring meanwhile, at most */
+
+/* Loads of the words of a set by a lane. */
+#define IO_ONE_WAYS ((HR_WAYS + HR_LANES - 1) / HR_LANES)
+
+/* What a request was compared with: of the lane's ways. */
+struct io_one_look {
+	uint32_t word[IO_ONE_WAYS];
+	uint64_t next; /* the ring's entry behind the request */
+};
+
 /* The same in all lanes. */
 struct io_one {
 	struct hr_qp_one qp;
@@ -25,7 +42,9 @@ struct io_one {
 	uint32_t set, tag, way;
 	uint32_t gone;	  /* the ways of the set without a page, before it enters */
 	uint32_t recency; /* of the set, before */
-	uint64_t entered; /* hr_cycles() before the command was sent */
+	/* hr_cycles(): before the command's entry was written, after its doorbell, when its completion
+	 * had come, when the page was READY */
+	uint64_t entered, sent, completed, settled;
 };
 
 /* True when the worker has nothing else to do, and pages of one piece. */
@@ -63,42 +82,55 @@ HR_WORKER bool io_one_poll(const struct hr_io_worker *w, uint64_t *entry)
 	}
 }
 
-/* Find a frame for the page. False: it is in the cache, no frame is free, or another request has come,
- * so that both are a batch. Collective. */
-HR_WORKER bool io_one_find(const struct hr_io_worker *w, struct io_one *one)
+/* Begin to load what io_one_find() compares; the loads overlap. */
+HR_WORKER void io_one_look(const struct hr_io_worker *w, struct io_one *one,
+			   struct io_one_look *look)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	const struct hr_page_position position = hr_page_position_of(&cache->shape, one->page);
 	const struct hr_page_set *set = &cache->set[position.set];
-	/* requests of several lanes come one after the other; this load and the set's overlap */
+	/* requests of several lanes come one after the other */
 	const uint64_t next = w->taken + 1;
-	const uint64_t entry = hr_fresh_u64(&cache->ring[w->role.index].entry[next % HR_REQUESTS]);
-	uint32_t found = 0, usable = 0, gone = 0, base;
+	uint32_t i;
 
-	for (base = 0; base < HR_WAYS; base += HR_LANES) {
-		const uint32_t way = base + hr_lane();
-		const bool is = way < HR_WAYS;
-		const uint32_t word = hr_fresh_u32(&set->tag[is ? way : 0]);
+	for (i = 0; i < IO_ONE_WAYS; i++) {
+		const uint32_t way = i * HR_LANES + hr_lane();
+
+		look->word[i] = hr_fresh_u32(&set->tag[way < HR_WAYS ? way : 0]);
+	}
+	look->next = hr_fresh_u64(&cache->ring[w->role.index].entry[next % HR_REQUESTS]);
+	one->recency = hr_fresh_u32(&set->recency);
+	one->set = position.set;
+	one->tag = position.tag;
+}
+
+/* Find a frame for the page. False: it is in the cache, no frame is free, or another request has come,
+ * so that both are a batch. Collective. */
+HR_WORKER bool io_one_find(const struct hr_io_worker *w, struct io_one *one,
+			   const struct io_one_look *look)
+{
+	uint32_t found = 0, usable = 0, gone = 0, i;
+
+	for (i = 0; i < IO_ONE_WAYS; i++) {
+		const uint32_t base = i * HR_LANES, word = look->word[i];
 		const uint32_t state = HR_PAGE_STATE(word), tag = HR_PAGE_TAG(word);
 		const bool left = state == HR_PAGE_LEFT && hr_io_passed(w, tag);
+		const bool is = base + hr_lane() < HR_WAYS;
 
-		found |= (uint32_t)hr_ballot(is && state >= HR_PAGE_READING && tag == position.tag)
+		found |= (uint32_t)hr_ballot(is && state >= HR_PAGE_READING && tag == one->tag)
 			 << base;
 		gone |= (uint32_t)hr_ballot(is && state <= HR_PAGE_LEFT) << base;
 		usable |= (uint32_t)hr_ballot(is && (state == HR_PAGE_FREE || left)) << base;
 	}
-	one->recency = hr_fresh_u32(&set->recency);
-	if (found || !usable || (hr_ballot(io_one_is_there(entry, next)) & 1))
+	if (found || !usable || (hr_ballot(io_one_is_there(look->next, w->taken + 1)) & 1))
 		return false;
-	one->set = position.set;
-	one->tag = position.tag;
 	one->gone = gone;
 	one->way = hr_highest_bit_u64(usable);
 	return true;
 }
 
-/* Send the read of a page of an object. Collective. */
-HR_WORKER void io_one_send(const struct hr_io_worker *w, struct io_one *one, uint32_t object)
+/* Write the read of a page of an object for the controller, which does not see it yet. Collective. */
+HR_WORKER void io_one_write(const struct hr_io_worker *w, const struct io_one *one, uint32_t object)
 {
 	const struct hr_access *access = w->access;
 	const struct hr_page_cache *cache = &access->cache;
@@ -116,41 +148,83 @@ HR_WORKER void io_one_send(const struct hr_io_worker *w, struct io_one *one, uin
 	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (from >> extent->lba_shift),
 		  bytes >> extent->lba_shift, bus, 0);
 	hr_qp_one_write(w->qp, &one->qp, &sqe);
-	one->entered = hr_cycles();
-	hr_qp_one_send(w->qp, &one->qp, one->number);
+	hr_qp_one_release();
 }
 
-/* The command is at the controller: note it, as for a batch, and tell the requester. began:
- * hr_cycles() when the request came. Collective. */
-HR_WORKER void io_one_note(struct hr_io_worker *w, const struct io_one *one, uint64_t began)
+/* Find a frame for the page, and send its read. A command that reads to staging memory does not depend
+ * on the frame, so its way to memory and the look at the set overlap; when the worker finds no frame,
+ * the command is not sent. False: as io_one_find(). Collective. */
+HR_WORKER bool io_one_send(const struct hr_io_worker *w, struct io_one *one, uint32_t object)
+{
+	const bool staged = w->access->staging != NULL;
+	struct io_one_look look;
+
+	io_one_look(w, one, &look);
+	one->entered = hr_cycles();
+	if (staged)
+		io_one_write(w, one, object);
+	if (!io_one_find(w, one, &look))
+		return false;
+	if (!staged)
+		io_one_write(w, one, object);
+	hr_qp_one_send(w->qp, &one->qp);
+	one->sent = hr_cycles();
+	return true;
+}
+
+/* The command is at the controller: the page has a way. Collective. */
+HR_WORKER void io_one_enter(struct hr_io_worker *w, const struct io_one *one)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	struct hr_page_set *set = &cache->set[one->set];
-	struct hr_io_counters *count = &w->block->count;
 
-	w->told = ++w->taken;
+	w->taken++;
+	if (hr_lane() != 0)
+		return;
+	hr_relaxed_u32(&set->tag[one->way], HR_PAGE_WORD(one->tag, HR_PAGE_READING));
+	hr_relaxed_u32(&set->recency,
+		       hr_policy_enter((enum hr_page_policy)cache->policy, one->recency, one->way));
+}
+
+/* The page is READY, or its command is left to the way of batches, as one of these: tell the requester
+ * that the request was taken, and count. began: hr_cycles() when the request came. Collective. */
+HR_WORKER void io_one_note(struct hr_io_worker *w, const struct io_one *one, uint64_t began,
+			   bool done)
+{
+	struct hr_io_counters *count = &w->block->count;
+	struct hr_io_command *command = &w->command[one->number];
+
+	w->told = w->taken;
 	if (hr_lane() == 0) {
-		count->serve_cycles += hr_cycles() - began;
+		hr_release_u64(&w->access->cache.ring[w->role.index].taken, w->told);
+		count->serve_cycles += one->sent - began;
 		count->serves++;
-		hr_relaxed_u32(&set->recency, hr_policy_enter((enum hr_page_policy)cache->policy,
-							      one->recency, one->way));
-		hr_relaxed_u32(&set->tag[one->way], HR_PAGE_WORD(one->tag, HR_PAGE_READING));
-		hr_release_u64(&cache->ring[w->role.index].taken, w->told);
-		hr_io_fill(w, one->number, one->page, 1, nvme_cmd_read);
-		w->command[one->number].way[0] = (uint8_t)one->way;
-		w->command[one->number].state = HR_IO_SENT;
-		w->command[one->number].until = one->entered;
 		count->requests++;
 		count->reads++;
 		count->read_commands++;
 	}
-	w->unused--;
-	w->sent++;
+	if (hr_lane() == 0 && done) {
+		count->ssd_cycles += one->completed - one->entered;
+		count->settle_cycles += one->settled - one->completed;
+		count->settles++;
+	} else if (hr_lane() == 0) {
+		hr_io_fill(w, one->number, one->page, 1, nvme_cmd_read);
+		command->way[0] = (uint8_t)one->way;
+		command->state = HR_IO_SENT;
+		command->until = one->entered;
+	}
+	if (done) {
+		w->moved_ns = hr_clock_ns();
+	} else {
+		w->unused--;
+		w->sent++;
+	}
 	hr_lanes_sync();
 }
 
-/* When the page has taken the last way of its set that was free or leaving, another page leaves; the
- * controller reads meanwhile. Collective. */
+/* When the page has taken the last way of its set that was free or leaving, another page leaves. This
+ * comes after the wait for the completion, because a wait that begins later than the completion comes
+ * would take longer. Collective. */
 HR_WORKER void io_one_make_room(struct hr_io_worker *w, const struct io_one *one)
 {
 	uint32_t s;
@@ -166,16 +240,13 @@ HR_WORKER void io_one_make_room(struct hr_io_worker *w, const struct io_one *one
 	hr_io_make_room(w);
 }
 
-/* The command has completed: copy the page from staging memory, and let workers use it; count then.
- * Collective. */
-HR_WORKER void io_one_end(struct hr_io_worker *w, const struct io_one *one, uint8_t *frame,
+/* The command has completed: copy the page from staging memory, and let workers use it. Collective. */
+HR_WORKER void io_one_end(const struct hr_io_worker *w, struct io_one *one, uint8_t *frame,
 			  const uint8_t *staging, uint32_t *tag)
 {
-	struct hr_io_counters *count = &w->block->count;
-	const uint64_t began = hr_cycles();
 	struct hr_stream stream;
-	uint64_t settled;
 
+	one->completed = hr_cycles();
 	if (staging) {
 		hr_stream_begin(&stream);
 		hr_stream_copy(&stream, frame, staging, HR_PAGE);
@@ -184,30 +255,32 @@ HR_WORKER void io_one_end(struct hr_io_worker *w, const struct io_one *one, uint
 	}
 	if (hr_lane() == 0)
 		hr_release_u32(tag, HR_PAGE_WORD(one->tag, HR_PAGE_READY));
-	settled = hr_cycles();
+	one->settled = hr_cycles();
 	hr_qp_one_end(w->qp, &one->qp);
-	if (hr_lane() == 0) {
-		count->ssd_cycles += began - one->entered;
-		count->settle_cycles += settled - began;
-		count->settles++;
-		w->command[one->number].at = 1;
-		w->command[one->number].state = HR_IO_UNUSED;
-		w->block->unused[w->unused] = (uint8_t)one->number;
-	}
-	w->unused++;
-	w->sent--;
-	w->moved_ns = hr_clock_ns();
-	hr_lanes_sync();
+}
+
+/* Wait until the first poll for the completion is due, or another request comes. Collective. */
+HR_WORKER void io_one_wait_for_lag(const struct hr_io_worker *w, const struct io_one *one)
+{
+	const struct hr_request_ring *ring = &w->access->cache.ring[w->role.index];
+	uint32_t looks = HR_LANES == 1 ? 0 : IO_ONE_LAG_LOOKS;
+	bool ends = hr_cycles() - one->sent >= w->lag;
+
+	for (; looks && !(hr_ballot(ends) & 1); looks--)
+		ends = io_one_is_there(hr_fresh_u64(&ring->entry[w->taken % HR_REQUESTS]),
+				       w->taken) ||
+		       hr_cycles() - one->sent >= w->lag;
 }
 
 /* Wait for the completion, and no longer than until the next request. Collective. */
-HR_WORKER bool io_one_finish(struct hr_io_worker *w, const struct io_one *one)
+HR_WORKER bool io_one_finish(struct hr_io_worker *w, struct io_one *one)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	uint8_t *frame = hr_cache_frame(cache, one->set, one->way);
 	const uint8_t *staging = w->access->staging;
 	uint32_t *tag = &cache->set[one->set].tag[one->way];
 	struct hr_qp_wait wait;
+	uint32_t polls;
 
 	wait.polls = IO_ONE_POLLS_SENT;
 	wait.word = &cache->ring[w->role.index].entry[w->taken % HR_REQUESTS];
@@ -215,10 +288,17 @@ HR_WORKER bool io_one_finish(struct hr_io_worker *w, const struct io_one *one)
 	wait.value = hr_request_entry(w->taken, 0);
 	if (staging)
 		staging += hr_io_staging_at(w, one->number, 0);
-	if (!hr_qp_one_wait(w->qp, &one->qp, &wait))
-		return false;
-	io_one_end(w, one, frame, staging, tag);
-	return true;
+	io_one_wait_for_lag(w, one);
+	polls = hr_qp_one_wait(w->qp, &one->qp, &wait);
+	if (polls > 1)
+		w->lag = w->lag < IO_ONE_LAG_MAX ? w->lag + IO_ONE_LAG_RISE : IO_ONE_LAG_MAX;
+	else if (polls)
+		w->lag -= w->lag < IO_ONE_LAG_FALL ? w->lag : IO_ONE_LAG_FALL;
+	if (polls)
+		io_one_end(w, one, frame, staging, tag);
+	else
+		hr_qp_one_track(w->qp, &one->qp, one->number);
+	return polls != 0;
 }
 
 HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w)
@@ -226,6 +306,7 @@ HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w)
 	struct io_one one;
 	uint64_t entry, began;
 	uint32_t object;
+	bool done;
 
 	if (!io_one_may(w))
 		return HR_IO_ONE_NOT;
@@ -238,10 +319,11 @@ HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w)
 		return HR_IO_ONE_NOT;
 	one.page = hr_shfl_u32((uint32_t)entry, 0);
 	object = hr_io_object(&w->access->cache, one.page);
-	if (object == w->access->cache.objects || !io_one_find(w, &one))
+	if (object == w->access->cache.objects || !io_one_send(w, &one, object))
 		return HR_IO_ONE_NOT;
-	io_one_send(w, &one, object);
-	io_one_note(w, &one, began);
+	io_one_enter(w, &one);
+	done = io_one_finish(w, &one);
+	io_one_note(w, &one, began, done);
 	io_one_make_room(w, &one);
-	return io_one_finish(w, &one) ? HR_IO_ONE_DONE : HR_IO_ONE_BEGUN;
+	return done ? HR_IO_ONE_DONE : HR_IO_ONE_BEGUN;
 }

@@ -84,7 +84,9 @@ static void one_of_them(uint32_t i)
 	cr_assert(hr_qp_is_unused(&t.qp));
 	one = hr_qp_one_next(&t.qp);
 	hr_qp_one_write(&t.qp, &one, &sqe);
-	hr_qp_one_send(&t.qp, &one, TOKEN(i));
+	hr_qp_one_release();
+	hr_qp_one_send(&t.qp, &one);
+	hr_qp_one_track(&t.qp, &one, TOKEN(i));
 	cr_assert_not(hr_qp_is_unused(&t.qp));
 	hr_lanes_sync();
 	cr_assert_not(wait_once(&one), "nothing has completed");
@@ -166,7 +168,9 @@ static void prepared(void)
 	one = hr_qp_one_next(&t.qp);
 	hr_qp_one_write(&t.qp, &one, &sqe);
 	for (uint32_t i = 0; i < 20 * t.entries; i++) {
-		hr_qp_one_send(&t.qp, &one, TOKEN(i));
+		hr_qp_one_release();
+		hr_qp_one_send(&t.qp, &one);
+		hr_qp_one_track(&t.qp, &one, TOKEN(i));
 		sqe = sqe_of(i + 1);
 		next = hr_qp_one_next(&t.qp);
 		hr_qp_one_write(&t.qp, &next, &sqe);
@@ -202,7 +206,9 @@ static void differs(void)
 	one_of_them(0);
 	one = hr_qp_one_next(&t.qp);
 	hr_qp_one_write(&t.qp, &one, &sqe);
-	hr_qp_one_send(&t.qp, &one, TOKEN(1));
+	hr_qp_one_release();
+	hr_qp_one_send(&t.qp, &one);
+	hr_qp_one_track(&t.qp, &one, TOKEN(1));
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		t.before = t.qp;
@@ -270,7 +276,9 @@ static void word_and_deadline(void)
 	struct hr_done lost = { 0 };
 
 	hr_qp_one_write(&t.qp, &one, &sqe);
-	hr_qp_one_send(&t.qp, &one, TOKEN(0));
+	hr_qp_one_release();
+	hr_qp_one_send(&t.qp, &one);
+	hr_qp_one_track(&t.qp, &one, TOKEN(0));
 	cr_assert_not(hr_qp_one_wait(&t.qp, &one, &wait));
 	hr_lanes_sync();
 	cr_assert_not(hr_qp_expire(&t.qp, START_NS + TIMEOUT_NS - 1, &lost));
