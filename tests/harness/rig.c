@@ -48,7 +48,7 @@ static void ssd_up(struct rig *rig, uint32_t d, const struct hr_config_ssd *conf
 	struct hr_ssd *ssd = &rig->ssd[d];
 	struct hr_transport *t = &ssd->transport;
 
-	cr_assert_eq(hr_ssd_up(ssd, config, NULL), 0);
+	cr_assert_eq(hr_ssd_up(ssd, config, test_error()), 0, "%s", test_error_text());
 	cr_assert_eq(t->ops->map(t, &rig->memory.region[HR_PLACE_HOST], NULL), 0);
 	cr_assert_eq(b->ops->attach(b, (void *)(uintptr_t)t->bar, t->bar_bytes, !t->bar_is_memory,
 				    &rig->bar[d], NULL),
