@@ -129,20 +129,17 @@ HR_WORKER bool io_one_find(const struct hr_io_worker *w, struct io_one *one,
 	return true;
 }
 
-/* Write the read of a page of an object for the controller, which does not see it yet. Collective. */
-HR_WORKER void io_one_write(const struct hr_io_worker *w, const struct io_one *one, uint32_t object)
+/* Write the read of a page of an object for the controller, which does not see it yet. bus: where the
+ * page goes. Collective. */
+HR_WORKER void io_one_write(const struct hr_io_worker *w, const struct io_one *one, uint32_t object,
+			    uint64_t bus)
 {
-	const struct hr_access *access = w->access;
-	const struct hr_page_cache *cache = &access->cache;
+	const struct hr_page_cache *cache = &w->access->cache;
 	const struct hr_extent *extent = &cache->extent[object];
 	const uint64_t from = (uint64_t)(one->page - cache->object[object].first_page)
 			      << HR_PAGE_SHIFT_MIN;
 	const uint64_t left = extent->capacity - from;
 	const uint32_t bytes = left < HR_PAGE ? (uint32_t)left : HR_PAGE;
-	const uint64_t bus = access->staging
-				     ? access->staging_bus + hr_io_staging_at(w, one->number, 0)
-				     : access->frame_bus + (hr_page_frame(one->set, one->way)
-							    << HR_PAGE_SHIFT_MIN);
 	struct hr_sqe sqe;
 
 	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (from >> extent->lba_shift),
@@ -156,17 +153,21 @@ HR_WORKER void io_one_write(const struct hr_io_worker *w, const struct io_one *o
  * the command is not sent. False: as io_one_find(). Collective. */
 HR_WORKER bool io_one_send(const struct hr_io_worker *w, struct io_one *one, uint32_t object)
 {
-	const bool staged = w->access->staging != NULL;
+	const struct hr_access *access = w->access;
+	const bool staged = access->staging != NULL;
 	struct io_one_look look;
 
 	io_one_look(w, one, &look);
 	one->entered = hr_cycles();
 	if (staged)
-		io_one_write(w, one, object);
+		io_one_write(w, one, object,
+			     access->staging_bus + hr_io_staging_at(w, one->number, 0));
 	if (!io_one_find(w, one, &look))
 		return false;
 	if (!staged)
-		io_one_write(w, one, object);
+		io_one_write(w, one, object,
+			     access->frame_bus +
+				     (hr_page_frame(one->set, one->way) << HR_PAGE_SHIFT_MIN));
 	hr_qp_one_send(w->qp, &one->qp);
 	one->sent = hr_cycles();
 	return true;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tests on the GPU of this machine: the headrace program (headrace.sh); streams between two of it
-# (remote.sh); all of gpu-tests; pipelines a second time with large blocks that copy their tiles; and small parts under compute-sanitizer, if it
-# is installed.
+# (remote.sh); all of gpu-tests; pipelines a second time with large blocks that copy their tiles; and
+# small parts under compute-sanitizer, if it is installed.
 # Usage: tests/gpu/run.sh [PROGRAM]   (build/tests/gpu/gpu-tests, with its other files beside it)
 # The last line counts parts: "N passed, M failed[, K not run]".
 set -uo pipefail

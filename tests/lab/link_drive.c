@@ -505,8 +505,6 @@ static void begin(struct drive *d)
 {
 	uint64_t bytes = d->last;
 
-	d->link->self.hello.version += (uint32_t)d->newer;
-
 	if (d->setup.side == HR_LINK_SENDER) {
 		bytes += (d->setup.tiles - 1) * d->setup.tile_bytes;
 		hr_link_end(d->link, d->setup.tiles, bytes);
@@ -536,8 +534,9 @@ int main(int argc, char **argv)
 	if (code)
 		return code;
 	code = hr_link_open(&drive.link, &drive.setup, &e);
-	if (code)
+	if (code || !drive.link)
 		return hr_error_report(&e, code);
+	drive.link->self.hello.version += (uint32_t)drive.newer;
 	told(&drive, "open", hr_link_describe(drive.link));
 	begin(&drive);
 	code = run(&drive);
