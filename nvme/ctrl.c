@@ -16,17 +16,20 @@
 #define POLL_FIRST_NS 10000ull
 #define POLL_MAX_NS HR_NS_PER_MS
 
+/* CSTS.CFS during a wait. */
+enum csts_fatal {
+	FATAL_CLEARS, /* a reset clears it, so wait on */
+	FATAL_ENDS,   /* the wait is over; a reset follows */
+	FATAL_FAILS,  /* an error */
+};
+
 /* One field of CSTS that a bring-up or shutdown step waits for. */
 struct csts_wait {
 	const char *field;
 	const char *limit; /* where timeout_ns comes from, for the message */
 	uint32_t shift, mask, want;
 	uint64_t timeout_ns;
-	enum {
-		FATAL_CLEARS, /* CSTS.CFS: a reset clears it, so wait on */
-		FATAL_ENDS,   /* the wait is over; a reset follows */
-		FATAL_FAILS,  /* an error */
-	} fatal;
+	enum csts_fatal fatal;
 };
 
 static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
@@ -74,7 +77,8 @@ static bool has_crto(uint64_t cap)
 	return NVME_CAP_CRMS(cap) & NVME_CAP_CRWMS;
 }
 
-static int wait_ready(struct hr_ctrl *ctrl, uint32_t want, int fatal, struct hr_error *e)
+static int wait_ready(struct hr_ctrl *ctrl, uint32_t want, enum csts_fatal fatal,
+		      struct hr_error *e)
 {
 	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS;
 	char limit[32];

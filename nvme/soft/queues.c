@@ -214,7 +214,8 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct sent
 		c.field = NVME_SC_CMDID_CONFLICT | SOFT_DNR;
 	else if (fault && fault->kind == FAULT_STATUS)
 		c.field = (uint16_t)(fault->status | (fault->dnr ? SOFT_DNR : 0) |
-				     (soft->retry_delays ? fault->crd << SOFT_CRD_SHIFT : 0));
+				     (soft->retry_delays ? (uint32_t)fault->crd << SOFT_CRD_SHIFT
+							 : 0));
 	else
 		c.field = sq->id ? soft_io(p, sq, sqe) : soft_admin(soft, sqe, &c.dw0);
 	if (c.field == SOFT_NO_REPLY)
