@@ -61,7 +61,7 @@ static void up(void)
 	snprintf(path, sizeof path, "%s/file", folder);
 	memset(&run, 0, sizeof run);
 	memset(&seen, 0, sizeof seen);
-	request = (struct hr_bench_request){ .baseline = path, .seconds = 0.01 };
+	request = (struct hr_bench_request){ .baseline = path, .seconds = 0.01, .object_mib = 1 };
 	run.request = &request;
 	run.times = 1;
 	run.app = calloc(1, sizeof *run.app);
