@@ -32,12 +32,11 @@ HR_WORKER void access_record(const struct hr_access *access, struct hr_worker_st
 HR_WORKER const struct hr_page_cache *access_cache(const struct hr_access *access)
 {
 	const uint64_t *from = (const uint64_t *)(const void *)&access->cache;
-	uint64_t *to;
+	uint64_t *to = HR_LANES > 1 ? (uint64_t *)hr_launch_memory() : NULL;
 	uint32_t i;
 
-	if (HR_LANES == 1)
+	if (!to)
 		return (const struct hr_page_cache *)(const void *)from;
-	to = (uint64_t *)hr_launch_memory();
 	for (i = hr_thread(); i < sizeof(struct hr_page_cache) / sizeof(*to); i += hr_threads())
 		to[i] = from[i];
 	hr_block_sync();
