@@ -70,7 +70,7 @@ static bool knows_lowest(const struct hr_link *link)
 }
 
 /* True: more offers are to come before these are posted, which costs two packets and an event of the
- * sender. It has enough offers for now. */
+ * sender. The sender has offers left until then. */
 static bool gathers(const struct hr_link *link)
 {
 	const uint32_t slots = link->setup.memory.slots;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC2119  # the arguments of appliance are optional
-# Streams between appliances that nobody attends (`headrace boot`): engines, and whole appliances, die and start
+# Streams between appliances that restart by themselves (`headrace boot`): engines, and whole appliances, die and start
 # again, while the stream waits or in its middle; requests of the control socket are answered meanwhile.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

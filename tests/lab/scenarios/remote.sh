@@ -134,7 +134,7 @@ check "both are done" done_with 0 0
 check "all bytes are there" arrived
 check "only the rest was sent" grep -q "resumes at tile [1-9]" /tmp/send.err
 
-# Appliances that nobody attends. With the engine of the receiver dies what is not durable there, so the sender's
+# Appliances under `headrace boot`. With the engine of the receiver dies what is not durable there, so the sender's
 # run fails, and starts again by itself.
 sends ",faults=/tmp/slow"
 check "two appliances" both boot

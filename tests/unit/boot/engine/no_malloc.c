@@ -387,7 +387,7 @@ Test(no_malloc, tiles_are_streamed_without_allocating)
 }
 
 #ifndef SANITIZED
-/* The hooks of a sanitizer do not tell who allocates. */
+/* The hooks of a sanitizer do not name the library that allocates. */
 Test(no_malloc, a_connection_breaks_and_comes_back_without_allocating)
 {
 	watch();

@@ -1,5 +1,5 @@
 /*
- * Bring-up of an ssd: to whom a disk belongs, what a controller limits, and where rings may lie.
+ * Bring-up of an ssd: the owner of a disk, what a controller limits, and where rings may lie.
  * Kernel disks and foreign data are of this test; the other ssds are software controllers.
  */
 #include <criterion/criterion.h>
