@@ -196,6 +196,25 @@ static void greet(const struct hr_link_self *self)
 	}
 }
 
+Test(door, an_answer_leaves_in_the_step_that_reads_the_message)
+{
+	const struct hr_link_self self = self_of(1);
+	struct hr_link_message message;
+	int n;
+
+	link_rig_open(&rig, R);
+	call();
+	cr_assert_eq(hr_greet_begin(&talk, &self, rig.now_ns), 0);
+	while ((n = hr_talk_take(&talk, &message)) == 0) {
+		hr_talk_step(&talk, rig.now_ns);
+		link_rig_step(&rig, R);
+		for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+			cr_expect_eq(rig.link[R]->stranger[i].out_bytes, 0);
+	}
+	cr_expect_eq(n, 1);
+	hr_talk_close(&talk);
+}
+
 Test(door, a_replayed_greeting_is_refused)
 {
 	const struct hr_link_self self = self_of(1);
