@@ -2,35 +2,25 @@
 # Feeds on the GPU of this machine: processes that fill tiles in its memory, are killed while they do, and
 # share it with the pipeline, with and without MPS.
 # Usage: tests/gpu/feed.sh FOLDER     (headrace, libheadrace-tap.so.0, feed_cuda, histogram.op)
-# RIG_DEVICE is the device (cuda:0). RIG_ONLY=REGEX: only parts whose names match. The last line counts parts: "N passed, M failed[, K not run]".
+# RIG_DEVICE is the device (cuda:0). RIG_ONLY=REGEX: only parts whose names match. The last line counts
+# parts: "N passed, M failed[, K not run]".
 set -uo pipefail
+# shellcheck source=tests/gpu/parts.sh
+. "$(dirname "$0")/parts.sh"
 folder=$(realpath -- "${1:?usage: feed.sh FOLDER}")
 tests=$(realpath -- "$(dirname "$0")")
 clients=${RIG_CLIENTS:-$tests/../../gpu/tap/client}
 device=${RIG_DEVICE:-cuda:0}
-passed=0 failed=0 skipped=0 engine=''
+engine=''
 scratch=$(mktemp -d)
 trap '[ -z "$engine" ] || kill -KILL "$engine" 2>/dev/null; rm -rf "$scratch"' EXIT
 export RUNTIME_DIRECTORY=$scratch/run HEADRACE_TAP_LIBRARY=$folder/libheadrace-tap.so.0
 export PYTHONPATH=$clients PYTHONDONTWRITEBYTECODE=1 LD_LIBRARY_PATH=$folder
 cd "$scratch" || exit 2
 
-# part NAME COMMAND...: run a part; the last line of its output is printed behind its name
-part() {
-    local name=$1 began
-    shift
-    [[ $name =~ ${RIG_ONLY:-} ]] || return 0
-    began=$(date +%s%N)
-    if "$@" >said 2>&1; then
-        passed=$((passed + 1))
-        echo "ok   $name ($((($(date +%s%N) - began) / 1000000)) ms): $(tail -n 1 said)"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $name"
-        tail -n 20 said
-        tail -n 20 err
-        cat producer.err 2>/dev/null
-    fi
+shown_on_failure=(err producer.err)
+
+after_part() {
     [ -z "$engine" ] || kill -KILL "$engine" 2>/dev/null
     engine=''
 }
@@ -188,9 +178,7 @@ if command -v nvidia-cuda-mps-control >/dev/null; then
     all "mps:" 4 32G
     echo quit | nvidia-cuda-mps-control
 else
-    skipped=$((skipped + 1))
-    echo "not run here: MPS (no nvidia-cuda-mps-control)"
+    not_run "MPS" "no nvidia-cuda-mps-control"
 fi
 
-[ $skipped -eq 0 ] && echo "$passed passed, $failed failed" || echo "$passed passed, $failed failed, $skipped not run"
-[ $failed -eq 0 ]
+finish

@@ -3,15 +3,16 @@
 # that the driver links, user operators whose GPU code fails, and access operators, also on two GPUs.
 # Usage: tests/gpu/headrace.sh [FOLDER]   (build/tests/gpu: headrace, histogram.op and liar.op)
 # RIG_DEVICE is the device (cuda:0), RIG_SECOND another one of that kind (cuda:1 if the machine has it);
-# with host:N only the parts that apply to it run. RIG_ONLY=TEXT: only parts whose names have it. HR_TEST_SEED
+# with host:N only the parts that apply to it run. RIG_ONLY=REGEX: only parts whose names match. HR_TEST_SEED
 # repeats the data of an earlier run. The last line counts parts: "N passed, M failed[, K not run]".
 set -uo pipefail
+# shellcheck source=tests/gpu/parts.sh
+. "$(dirname "$0")/parts.sh"
 folder=$(realpath -- "${1:-build/tests/gpu}")
 device=${RIG_DEVICE:-cuda:0}
 second=${RIG_SECOND:-}
 [ -n "$second" ] || [ "${device%:*}" = host ] || [ ! -e /dev/nvidia1 ] || second=cuda:1
 seed=${HR_TEST_SEED:-$(($(od -An -N4 -tu4 /dev/urandom)))}
-passed=0 failed=0 skipped=0
 
 for file in headrace histogram.op liar.op; do
     [ -f "$folder/$file" ] || { echo "headrace.sh: no $folder/$file: make gpu-tests" >&2; exit 2; }
@@ -21,22 +22,6 @@ pid=
 trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; rm -rf "$scratch"' EXIT
 export RUNTIME_DIRECTORY=$scratch/run
 cd "$scratch" || exit 2
-
-# part NAME COMMAND...: run a part; the last line of its output is printed behind its name
-part() {
-    local name=$1
-    shift
-    [[ $name == *"${RIG_ONLY:-}"* || $name == data* ]] || return 0
-    if "$@" >said 2>&1; then
-        passed=$((passed + 1))
-        echo "ok   $name: $(tail -n 1 said)"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $name"
-        tail -n 20 said
-        tail -n 20 err
-    fi
-}
 
 # exits CODE ARGUMENTS...: run headrace; its output is in out and err
 exits() {
@@ -306,29 +291,24 @@ if [ -n "$second" ]; then
     part "an access operator on two gpus gives the same rows" same_rows "$two" "$both" 'frames = 16384;'
     part "an access operator on two gpus with small caches gives the same rows" same_rows "$two" "$both" 'frames = 1120;'
 else
-    skipped=$((skipped + 1))
-    echo "not run here: access operators on two gpus (no second one)"
+    not_run "access operators on two gpus" "no second one"
 fi
 if [ "${device%:*}" != host ] && [ -n "$sanitizer" ]; then
     part "memcheck of an access operator" sanitized_rows memcheck
     part "synccheck of an access operator" sanitized_rows synccheck
 else
-    skipped=$((skipped + 1))
-    echo "not run here: compute-sanitizer on access operators (no GPU, or no compute-sanitizer)"
+    not_run "compute-sanitizer on access operators" "no GPU, or no compute-sanitizer"
 fi
 part "a run killed early, and its resumption" killed_and_finished tiles_done 0
 part "a run killed with durable tiles, and its resumption" killed_and_finished durable_tiles 200
 part "a user operator gives the same result as on host:1" same_histogram
 part "a changed bit is detected, and sinks have checksums" verified
 if [ "${device%:*}" = host ]; then
-    skipped=$((skipped + 1))
-    echo "not run here: operators that fail on a GPU ($device is no GPU)"
+    not_run "operators that fail on a GPU" "$device is no GPU"
 else
     part "an operator that writes to an unmapped address" strays address CUDA_ERROR_ILLEGAL_ADDRESS
     part "an operator that stops its block" strays trap CUDA_ERROR_LAUNCH_FAILED
     sink=boot part "an engine whose GPU fails, and the next engine" boots trap CUDA_ERROR_LAUNCH_FAILED
 fi
 
-[ $skipped -eq 0 ] && echo "$passed passed, $failed failed" ||
-    echo "$passed passed, $failed failed, $skipped not run"
-[ $failed -eq 0 ]
+finish
