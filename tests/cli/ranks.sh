@@ -231,13 +231,7 @@ if ! command -v mpirun >/dev/null; then
     done_testing
     exit
 fi
-# A job of many ranks shows a sanitizer nothing that a job of three does not.
-counts=(1 2 3 4 7)
-in_many() { check "$@"; }
-if ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null; then
-    counts=(3)
-    in_many() { skip "sanitizer build" "$1"; }
-fi
+few_ranks_of_sanitizers 1 2 3 4 7
 for n in "${counts[@]}"; do
     check "$n ranks have the result of one process" same_result "$n"
 done

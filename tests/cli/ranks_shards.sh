@@ -390,13 +390,7 @@ if [ ! -e "$build/headrace-mpi.so" ] || ! command -v mpirun >/dev/null; then
     done_testing
     exit
 fi
-# A job of many ranks shows a sanitizer nothing that a job of three does not.
-counts=(2 3 4 7)
-in_many() { check "$@"; }
-if ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null; then
-    counts=(3)
-    in_many() { skip "sanitizer build" "$1"; }
-fi
+few_ranks_of_sanitizers 2 3 4 7
 for n in "${counts[@]}"; do
     check "$n ranks have the results and sinks of one process" same_as_one "$n"
 done

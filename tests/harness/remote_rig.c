@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/names.h"
 #include "boot/engine/stages.h"
@@ -35,6 +36,33 @@ void remote_rig_link(struct hr_remote *r, const struct hr_link_memory *memory)
 	const struct hr_link_setup setup = { .name = "s", .address = "", .memory = *memory };
 
 	cr_assert_eq(hr_link_open(&r->link, &setup, test_error()), 0);
+}
+
+void remote_rig_to_gpu(struct remote_rig_gpu *to, const struct hr_part *tiles, bool ordered)
+{
+	struct hr_places *places = &rig_app.memory[0];
+	struct hr_region *tap = &places->region[HR_PLACE_TAP];
+	size_t object;
+	int fd;
+
+	to->host = places->backend;
+	to->tap = *tap;
+	fake_shared_gpu_open(&to->gpu, ordered);
+	places->backend = &to->gpu;
+	cr_assert_eq(to->gpu.ops->reserve_shared(&to->gpu, to->tap.bytes, tap, test_error()), 0);
+	cr_assert_eq(to->gpu.ops->make_shared(&to->gpu, tap, tiles->offset, tiles->bytes, &object,
+					      &fd, test_error()),
+		     0);
+	close(fd);
+}
+
+void remote_rig_from_gpu(struct remote_rig_gpu *to)
+{
+	struct hr_places *places = &rig_app.memory[0];
+
+	to->gpu.ops->free(&to->gpu, &places->region[HR_PLACE_TAP]);
+	places->backend = to->host;
+	places->region[HR_PLACE_TAP] = to->tap;
 }
 
 void remote_rig_down(void)

@@ -41,3 +41,15 @@ open(f"{folder}/price", "wb").write(struct.pack(f"<{rows}q", *[r.randrange(10**7
 open(f"{folder}/in", "wb").write(struct.pack("<92000f", *[r.uniform(-1, 1) for _ in range(92000)]))
 PY
 }
+
+# few_ranks_of_sanitizers N...: sets counts, and in_many, which is check, or a skip in the build of a sanitizer: a job
+# of many ranks shows it nothing that a job of three does not, and each rank takes it long.
+# shellcheck disable=SC2034,SC2317  # the script uses counts and in_many
+few_ranks_of_sanitizers() {
+    counts=("$@")
+    in_many() { check "$@"; }
+    if ldd "$HEADRACE" 2>/dev/null | grep -E 'lib(asan|tsan|ubsan)' >/dev/null; then
+        counts=(3)
+        in_many() { skip "sanitizer build" "$1"; }
+    fi
+}

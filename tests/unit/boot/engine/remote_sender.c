@@ -123,23 +123,11 @@ Test(remote_sender, memory_that_cannot_be_made_is_an_error_and_leaves_none)
 
 Test(remote_sender, tiles_on_a_gpu_have_a_dma_buf_and_the_words_of_bring_up)
 {
-	struct hr_places *places = &rig_app.memory[0];
-	struct hr_backend *host = places->backend, gpu;
-	const struct hr_region tap = places->region[HR_PLACE_TAP];
 	const struct hr_part *tiles = &rig_app.partition[0].part[rig_app.run[0].layout.sink.part];
+	struct remote_rig_gpu gpu;
 	struct hr_remote other;
-	size_t object;
-	int fd;
 
-	fake_shared_gpu_open(&gpu, true);
-	places->backend = &gpu;
-	cr_assert_eq(gpu.ops->reserve_shared(&gpu, tap.bytes, &places->region[HR_PLACE_TAP],
-					     test_error()),
-		     0);
-	cr_assert_eq(gpu.ops->make_shared(&gpu, &places->region[HR_PLACE_TAP], tiles->offset,
-					  tiles->bytes, &object, &fd, test_error()),
-		     0);
-	close(fd);
+	remote_rig_to_gpu(&gpu, tiles, true);
 	gens()[0] = 77;
 	remote_rig_stream(&other, 0);
 	cr_expect_eq(hr_remote_sender_memory(&rig_app, &other, &memory, test_error()), 0, "%s",
@@ -147,16 +135,15 @@ Test(remote_sender, tiles_on_a_gpu_have_a_dma_buf_and_the_words_of_bring_up)
 	cr_expect_geq(memory.dmabuf, 0);
 	cr_expect_null(memory.flush);
 	cr_expect_eq(memory.bytes, SLOTS * TILE);
-	cr_expect_eq(memory.base, (uint8_t *)places->region[HR_PLACE_TAP].worker + tiles->offset);
+	cr_expect_eq(memory.base,
+		     (uint8_t *)rig_app.memory[0].region[HR_PLACE_TAP].worker + tiles->offset);
 	hr_remote_sender_forget(&other);
 	cr_expect_eq(gens()[0], 77, "the words stay mapped: the GPU has them attached");
 	fake_shared_gpu.export = -ENOTSUP;
 	remote_rig_stream(&other, 0);
 	cr_expect_eq(hr_remote_sender_memory(&rig_app, &other, &memory, test_error()), -ENOTSUP);
 	hr_remote_sender_forget(&other);
-	gpu.ops->free(&gpu, &places->region[HR_PLACE_TAP]);
-	places->backend = host;
-	places->region[HR_PLACE_TAP] = tap;
+	remote_rig_from_gpu(&gpu);
 }
 
 Test(remote_sender, the_worker_gets_its_order_at_the_begin)

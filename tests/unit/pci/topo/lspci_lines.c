@@ -6,36 +6,12 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "tests/harness/lspci_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define NONE 0xfffffffeu /* the fact is unknown */
 
-static struct hr_model model;
-static struct hr_fn fn;
-static struct hr_text_state state;
-
-static void up(void)
-{
-	cr_assert_eq(hr_model_init(&model), 0);
-}
-
-static void down(void)
-{
-	hr_model_fini(&model);
-}
-
 TestSuite(topo_lines, .init = up, .fini = down, .timeout = 60);
-
-static void begin(void)
-{
-	memset(&fn, 0, sizeof fn);
-	memset(&state, 0, sizeof state);
-}
-
-static void line(const char *text)
-{
-	hr_text_line(&model, &fn, &state, text, strlen(text));
-}
 
 #define EXP "Capabilities: [40] Express (v2) Endpoint"
 #define PM "Capabilities: [44] Power Management version 3"

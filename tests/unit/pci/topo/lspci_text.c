@@ -7,35 +7,11 @@
 
 #include "pci/topo/fields.h"
 #include "pci/topo/lspci_title.h"
+#include "tests/harness/lspci_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-static struct hr_model model;
-static struct hr_fn fn;
-static struct hr_text_state state;
-
-static void up(void)
-{
-	cr_assert_eq(hr_model_init(&model), 0);
-}
-
-static void down(void)
-{
-	hr_model_fini(&model);
-}
-
 TestSuite(topo_text, .init = up, .fini = down, .timeout = 60);
-
-static void begin(void)
-{
-	memset(&fn, 0, sizeof fn);
-	memset(&state, 0, sizeof state);
-}
-
-static void line(const char *text)
-{
-	hr_text_line(&model, &fn, &state, text, strlen(text));
-}
 
 /* A line with all these flags, of which one is set. */
 static void expect_flags(const char *capability, const char *start, enum hr_fact_id fact,
