@@ -10,6 +10,7 @@
 #define PATH_MAX_EDGES (4 * HR_DEPTH_MAX + 4)
 #define DLLP_SHARE 0.965
 #define PLAN_TRIES 512u
+#define FAR_ROOT (4 * HR_DEPTH_MAX) /* more steps than a path below one root port has */
 
 /*
  * Numbers of edges: the link of each function upwards and downwards, the connection of each root
@@ -192,8 +193,8 @@ static void make_route(const struct hr_topology *e, enum hr_direction direction,
 	hr_pair_evaluate(e, gpu, ssd, &p);
 	r->count = 0;
 	r->through = false;
-	r->open = hr_verdict_order(p.flow[flow]) <= hr_verdict_order(HR_WRITES_ONLY) &&
-		  !(direction == HR_FROM_GPU && p.flow[flow] == HR_WRITES_ONLY);
+	/* HR_WRITES_ONLY is a verdict on flows that read. */
+	r->open = hr_verdict_order(p.flow[flow]) < hr_verdict_order(HR_WRITES_ONLY);
 	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
 	r->weight = 1 / (hr_tlp_efficiency(route_payload(e, &p, direction, through), direction) *
 			 DLLP_SHARE);
@@ -328,7 +329,7 @@ static int solver_init(struct solver *s, const struct hr_topology *e, struct hr_
 	s->route = hr_model_alloc(m, most * sizeof *s->route);
 	s->left = hr_model_alloc(m, s->edges * sizeof *s->left);
 	s->load = hr_model_alloc(m, s->edges * sizeof *s->load);
-	s->done = hr_model_alloc(m, most + 1);
+	s->done = hr_model_alloc(m, most);
 	return s->route && s->left && s->load && s->done ? 0 : -ENOMEM;
 }
 
@@ -341,12 +342,8 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 	s->n = n;
 	prepare(s, direction);
 	/* Each round stops at least the flows of one edge, so the loop ends. */
-	for (unsigned round = 0; round < n + 1; round++) {
-		full = next_full(s, &growth);
-		if (full == HR_NO_EDGE)
-			return;
+	while ((full = next_full(s, &growth)) != HR_NO_EDGE)
 		grow(s, full, growth);
-	}
 }
 
 int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
@@ -416,14 +413,12 @@ static unsigned rank_of(const struct hr_topology *e, int32_t gpu, int32_t ssd)
 	unsigned far;
 
 	hr_pair_evaluate(e, gpu, ssd, &p);
-	far = p.common == HR_NO_FN ? 128u + 64u * !p.same_root : 0;
-	if (p.modifiers & HR_MOD_NUMA)
-		far += 256;
 	/*
 	 * Across root ports the number of steps tells the depth of the cards, not their distance.
 	 */
-	if (p.common != HR_NO_FN)
-		far += p.distance < 127 ? p.distance : 127;
+	far = p.common == HR_NO_FN ? FAR_ROOT + FAR_ROOT / 2 * !p.same_root : p.distance;
+	if (p.modifiers & HR_MOD_NUMA)
+		far += 2 * FAR_ROOT;
 	return hr_verdict_order(p.verdict) << 16 | far;
 }
 
@@ -482,11 +477,12 @@ int hr_band_plan(const struct hr_topology *e, struct hr_model *m, enum hr_direct
 		 struct hr_rate *rate)
 {
 	const size_t used = m->used;
-	uint32_t *taken = hr_model_alloc(m, (e->gpus + 1) * sizeof *taken);
+	uint32_t *taken;
 	struct solver s;
 
 	if (e->ssds > HR_FLOWS_MAX)
 		return -E2BIG;
+	taken = hr_model_alloc(m, e->gpus * sizeof *taken);
 	if (!taken || solver_init(&s, e, m, e->ssds)) {
 		hr_model_release(m, used);
 		return -ENOMEM;

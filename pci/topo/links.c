@@ -18,7 +18,6 @@ const char *hr_model_text(struct hr_model *m, const char *text, size_t bytes)
 		return NULL;
 	memcpy(copy, text, n);
 	hr_text_clean(copy, n);
-	copy[n] = '\0';
 	return copy;
 }
 
@@ -27,7 +26,7 @@ uint64_t hr_address_parse(const char *text)
 	uint32_t domain, bus, dev, fn;
 	size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
 
-	if (!n || text[n] || domain > 0xffffff || bus > 255 || dev > 31 || fn > 7)
+	if (!n || text[n] || dev > 31 || fn > 7)
 		return HR_NO_ADDRESS;
 	return (uint64_t)domain << 16 | bus << 8 | dev << 3 | fn;
 }

@@ -177,7 +177,6 @@ const char *hr_model_word(struct hr_model *m, const char *text, size_t bytes)
 		return "";
 	memcpy(copy, text, n);
 	hr_text_clean(copy, n);
-	copy[n] = '\0';
 	return copy;
 }
 
@@ -247,7 +246,7 @@ static int by_address(const void *a, const void *b)
 {
 	uint64_t x = hr_address(a), y = hr_address(b);
 
-	return x < y ? -1 : x > y;
+	return (x > y) - (x < y);
 }
 
 static void sort(struct hr_model *m)
@@ -353,8 +352,6 @@ static int32_t find_root(struct hr_model *m, int32_t index)
 			m, "%s: more than %u bridges above it: treated as a function on a root bus",
 			hr_bdf(&m->fn[index], bdf), HR_DEPTH_MAX);
 		m->fn[index].parent = HR_NO_FN;
-		depth = 0;
-		top = index;
 	}
 	m->fn[index].depth = depth;
 	return top;
@@ -395,7 +392,7 @@ static bool proves_root(const struct hr_fn *f)
 	    port == HR_PORT_RC_ENDPOINT || port == HR_PORT_RC_EVENTS)
 		return true;
 	/* Conventional functions live on root buses; an unread bridge may be a root port. */
-	return !hr_known(f, HR_F_PORT) && (hr_is_bridge(f) || hr_get(f, HR_F_EXP, 1) == 0);
+	return !hr_known(f, HR_F_PORT) && (hr_is_bridge(f) || hr_lacks(f, HR_F_EXP, ~0u));
 }
 
 /* The secondary bus of a bridge must be in the range of the bridge above it. */
@@ -418,7 +415,7 @@ static void check_ranges(struct hr_model *m)
 
 static void mark_orphans(struct hr_model *m)
 {
-	bool *rooted = hr_model_alloc(m, m->root_buses + 1);
+	bool *rooted = hr_model_alloc(m, m->root_buses);
 
 	for (uint32_t i = 0; rooted && i < m->count; i++)
 		if (m->fn[i].parent == HR_NO_FN && proves_root(&m->fn[i]))
@@ -568,7 +565,7 @@ bool hr_is_integrated(const struct hr_fn *f)
 	if (vendor == 0x8086)
 		return f->bus == 0;
 	if (hr_known(f, HR_F_DEVICE))
-		return hr_device_is(vendor, hr_get(f, HR_F_DEVICE, 0), HR_DEV_INTEGRATED);
+		return hr_device_is(vendor, f->fact[HR_F_DEVICE].value, HR_DEV_INTEGRATED);
 	return vendor == 0x1002 && hr_name_integrated(f->name);
 }
 

@@ -4,37 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/band.h"
 #include "pci/topo/change.h"
-#include "tests/harness/evaluate.h"
+#include "tests/harness/rates_rig.h"
 
 TestSuite(topo_rates, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
-
-static struct hr_options opt;
-
-static void load(void)
-{
-	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
-	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
-}
 
 static void set_acs(const char *address, uint32_t value)
 {
 	fake_put(fake_find(&machine, address), ACS, 2, value);
-}
-
-static double rate(const char *ssd, enum hr_direction direction, uint32_t *edge)
-{
-	struct hr_rate r = { .gpu = fake_at("03:00.0"), .ssd = fake_at(ssd) };
-
-	cr_assert_eq(hr_band_solve(&topology, &model, direction, &r, 1), 0);
-	*edge = r.edge;
-	return r.gbs;
-}
-
-static bool near(double a, double b)
-{
-	return a > b * 0.999 && a < b * 1.001;
 }
 
 Test(topo_rates, link_rates_follow_the_line_code)
@@ -143,7 +120,6 @@ Test(topo_rates, the_plan_prefers_the_better_verdict)
 /* ---- one flow, and a whole root complex */
 
 #define GENOA 0x14a4
-#define PREF 0x3c000000000ull
 
 /*
  * Root ports from 00:10.0, each with a GPU (even ports) or a wide SSD (odd ports) on its own bus.
@@ -185,16 +161,6 @@ Test(topo_rates, more_flows_than_the_solver_has_are_refused)
 	cr_expect_eq(hr_band_solve(&topology, &model, HR_TO_GPU, &r, HR_FLOWS_MAX + 1), -E2BIG);
 	cr_expect_eq(r.gbs, 7.0, "nothing is written");
 }
-
-static void solve(struct hr_rate *r, unsigned n)
-{
-	cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, r, n), 0);
-}
-
-#define FLOW(gpu_at, ssd_at)                                   \
-	{                                                      \
-		.gpu = fake_at(gpu_at), .ssd = fake_at(ssd_at) \
-	}
 
 Test(topo_rates, the_rate_of_one_flow_does_not_limit_a_root_complex)
 {
@@ -350,4 +316,81 @@ Test(topo_rates, solving_releases_its_memory)
 		cr_assert_eq(hr_band_solve(&topology, &model, HR_TO_GPU, &r, 1), 0);
 	cr_expect_eq(model.used, used);
 	cr_expect_eq(*(uint64_t *)hr_model_alloc(&model, 8), 0u, "memory is zeroed");
+}
+
+/* A flow that its own narrow link stops leaves the rest of the shared link to the other flow. */
+Test(topo_rates, what_a_narrow_flow_leaves_is_for_the_others)
+{
+	static const struct {
+		uint32_t gpu_speed, gpu_width, narrow_speed;
+		double want[2];
+	} row[] = {
+		{ 4, 16, 4, { 1.969, 29.539 } },
+		{ 1, 4, 1, { 0.25, 0.75 } }, /* less than 1 GB/s is left */
+	};
+	struct hr_rate r[2];
+
+	two_switches(0x8086, 0x1234, 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		for (unsigned swap = 0; swap < 2; swap++) {
+			r[swap] = (struct hr_rate)FLOW("12:00.0", "13:00.0");
+			r[!swap] = (struct hr_rate)FLOW("12:00.0", "14:00.0");
+			link_is("12:00.0", row[i].gpu_speed, row[i].gpu_width);
+			hr_fn_set(&model.fn[fake_at("12:00.0")], HR_F_SPEED_TARGET, 0, HR_SRC_USER);
+			link_is("13:00.0", row[i].narrow_speed, 1);
+			link_is("14:00.0", 5, 16);
+			solve(r, 2);
+			for (unsigned k = 0; k < 2; k++)
+				cr_expect(near(r[k != swap].gbs, row[i].want[k] * PAYLOAD),
+					  "row %zu: %f", i, r[k != swap].gbs);
+			cr_expect_eq(r[swap].edge, up_of("13:00.0"), "row %zu", i);
+			cr_expect_eq(r[!swap].edge, up_of("12:00.0") + 1, "row %zu", i);
+		}
+}
+
+/* The first plan gives each GPU one SSD; the narrow link of one GPU is a reason to move its SSD. */
+Test(topo_rates, an_ssd_moves_to_the_gpu_with_the_higher_rate)
+{
+	static const char *const gpu[] = { "10:00.0", "12:00.0" };
+
+	for (unsigned narrow = 0; narrow < 2; narrow++) {
+		struct hr_rate r[2];
+
+		genoa(4);
+		link_is(gpu[narrow], 1, 1);
+		hr_fn_set(&model.fn[fake_at(gpu[narrow])], HR_F_SPEED_TARGET, 0, HR_SRC_USER);
+		link_is("11:00.0", 5, 1);
+		link_is("13:00.0", 5, 1);
+		cr_assert_eq(hr_band_plan(&topology, &model, HR_TO_GPU, r), 0);
+		for (unsigned k = 0; k < 2; k++) {
+			cr_expect_eq(r[k].gpu, fake_at(gpu[!narrow]), "GPU %u, SSD %u", narrow, k);
+			cr_expect(near(r[k].gbs, 3.938 * PAYLOAD), "%f", r[k].gbs);
+		}
+	}
+}
+
+Test(topo_rates, a_plan_that_does_not_fit_in_memory_is_refused)
+{
+	struct hr_rate r[2];
+	size_t used, least = 0;
+
+	load();
+	used = model.used;
+	for (size_t spare = 0; spare < 8192; spare += 8) {
+		int err;
+
+		cr_assert_not_null(hr_model_alloc(&model, model.reserved - used - spare));
+		r[0] = (struct hr_rate)FLOW(GPU, SIBLING);
+		err = hr_band_solve(&topology, &model, HR_TO_GPU, r, 1);
+		cr_assert(err == 0 || err == -ENOMEM, "%d with %zu bytes", err, spare);
+		cr_assert(err == 0 || !least, "%zu bytes are enough, %zu are not", least, spare);
+		least = err || least ? least : spare;
+		err = hr_band_plan(&topology, &model, HR_TO_GPU, r);
+		cr_assert(err == 0 || err == -ENOMEM, "%d with %zu bytes", err, spare);
+		cr_assert_eq(model.used, model.reserved - spare);
+		model.used = used; /* the memory behind was not written */
+		if (err == 0)
+			return;
+	}
+	cr_assert_fail("8 KiB are not enough");
 }

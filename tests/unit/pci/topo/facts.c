@@ -338,15 +338,23 @@ Test(topo_facts, each_character_that_can_be_printed_stays)
 	}
 	/* Overlong forms, and a byte that is no continuation byte. */
 	for (unsigned first = 0x80; first < 0x100; first++)
-		for (unsigned second = 0; second < 0x100; second++) {
-			const unsigned point = (first & 0x1f) << 6 | (second & 0x3f);
-			const bool good = first >= 0xc2 && first <= 0xdf && second >> 6 == 2 &&
-					  is_printable(point);
+		for (unsigned other = 0; other < 0x300; other++) {
+			const size_t n = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, at = other >> 8;
+			uint32_t point = first & (0x7fu >> n);
+			bool good = first >= 0xc0 && first < 0xf8;
+			char back[4];
 
+			memset(text, 0x80 | 0x20, sizeof text);
 			text[0] = (char)first;
-			text[1] = (char)second;
-			hr_text_clean(text, 2);
-			cr_assert_eq((uint8_t)text[0] == first, good, "%02x %02x", first, second);
+			text[1 + at] = (char)other;
+			for (size_t i = 1; i < n; i++) {
+				point = point << 6 | (text[i] & 0x3f);
+				good &= (text[i] & 0xc0) == 0x80;
+			}
+			good = good && encode(point, back) == n && is_printable(point);
+			hr_text_clean(text, n);
+			cr_assert_eq((uint8_t)text[0] == first, good, "%02x %zu %02x", first, at,
+				     other & 0xff);
 		}
 }
 
