@@ -21,7 +21,9 @@
 #define PAUSE_MIN_NS 10000u
 #define PAUSE_MAX_NS (HR_NS_PER_MS / 2) /* a link wants a step each HR_LINK_STEP_NS */
 /* After the end of a run, for the other side to learn it: its connection may be down now, and a
- * receiver that has all tiles may wait for a sender that does not know it. */
+ * receiver that has all tiles may wait for a sender that does not know it. No time for a link that
+ * has failed, which makes no connection any more, or for a run that fails or is stopped without one:
+ * then the other side knows of no run. */
 #define LAST_WORDS_NS (3 * HR_NS_PER_S)
 
 #define TEST_BYTES 65536u	    /* of a slot, for post */
@@ -118,6 +120,7 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 		peer_done(r, event);
 	else if (event->kind == HR_LINK_FAILED)
 		failed(r, e);
+	r->dead |= event->kind == HR_LINK_FAILED;
 	if (event->kind == HR_LINK_DOWN && !r->told && !r->peer_done)
 		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
 			r->run->config->name, name_of(r->run), config_of(r->run)->address,
@@ -154,6 +157,7 @@ static bool take_orders(struct hr_remote *r)
 		return false;
 	hr_link_finish(r->link, code, why);
 	r->told = true;
+	r->failing = code != 0;
 	r->quiet_ns = hr_now_ns() + LAST_WORDS_NS;
 	return true;
 }
@@ -185,6 +189,13 @@ static bool round_of(struct hr_remote *r)
 	return any;
 }
 
+/* The other side has learned of the end, or will not. */
+static bool is_done(const struct hr_remote *r)
+{
+	return r->told && (hr_link_ended(r->link) || r->dead || (r->failing && !r->met) ||
+			   hr_now_ns() >= r->quiet_ns);
+}
+
 static void *serve(void *argument)
 {
 	struct hr_remote *r = argument;
@@ -200,7 +211,7 @@ static void *serve(void *argument)
 			pause_ns = PAUSE_MAX_NS;
 		if (!any)
 			hr_wait_readable(hr_link_fd(r->link), pause_ns);
-	} while (!r->told || (!hr_link_ended(r->link) && hr_now_ns() < r->quiet_ns));
+	} while (!is_done(r));
 	lock(r);
 	r->over = true;
 	unlock(r);

@@ -193,6 +193,7 @@ void hr_link_finish(struct hr_link *link, int code, const char *text)
 {
 	enter();
 	seen.finished = true;
+	seen.finish_steps = seen.steps;
 	seen.code = code;
 	snprintf(seen.text, sizeof seen.text, "%s", text ? text : "");
 	leave();

@@ -29,6 +29,7 @@ struct fake_link_seen {
 	uint64_t end_tiles, end_bytes;
 	uint64_t durable;
 	bool finished;
+	unsigned finish_steps; /* steps before hr_link_finish() */
 	int code;
 	char text[512];
 };

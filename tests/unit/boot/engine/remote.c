@@ -451,6 +451,54 @@ Test(remote, the_way_down_does_not_wait_for_ever_for_the_other_side)
 	cr_expect_eq(fake_link_look().closes, 1);
 }
 
+/* The thread leaves after the step in which it has told the link of the end. */
+static void leaves_at_once(void)
+{
+	struct fake_link_seen seen;
+
+	hr_remote_down(&rig_app);
+	seen = fake_link_look();
+	cr_expect(seen.finished);
+	cr_expect_eq(seen.code, HR_ERROR_FAILED);
+	cr_expect_eq(seen.steps - seen.finish_steps, 1);
+	cr_expect_eq(seen.closes, 1);
+}
+
+Test(remote, a_run_that_is_stopped_without_a_connection_waits_for_none)
+{
+	up(1u << SEND);
+	fake_link_ends(false);
+	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
+	hr_signals_stop();
+	cr_expect_eq(hr_remote_start(&rig_app), -EINTR);
+	leaves_at_once();
+}
+
+Test(remote, a_link_that_has_failed_has_no_last_words)
+{
+	start_one(SEND);
+	fake_link_ends(false);
+	fake_link_say((struct hr_link_event){
+		.kind = HR_LINK_FAILED, .code = HR_ERROR_DEVICE, .text = "gone" });
+	UNTIL(look(SEND) != 0);
+	leaves_at_once();
+}
+
+/* Its sender has the rest of the time to learn that the object was whole. */
+Test(remote, a_receiver_of_a_whole_object_waits_for_a_sender)
+{
+	up(1u << TAKE);
+	rig_app.run[TAKE].outcome = HR_RUN_COMPLETE;
+	fake_link_ends(false);
+	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
+	cr_expect_eq(hr_remote_start(&rig_app), 0);
+	UNTIL(fake_link_look().finished);
+	UNTIL(fake_link_look().steps > fake_link_look().finish_steps + 2);
+	fake_clock_skip(4 * HR_NS_PER_S);
+	hr_remote_down(&rig_app);
+	cr_expect_eq(fake_link_look().closes, 1);
+}
+
 /* ---- check and post, over the fake network device */
 
 Test(remote, check_proves_and_describes_the_path_of_each_stream)
