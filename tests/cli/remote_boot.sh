@@ -17,16 +17,18 @@ boot = { post = "off"; backoff = "20ms"; ${2-} };
 CONF
 }
 
-# appliances BYTES [READS]: configurations of both, and disks. After so many reads the sender's disk is too slow to
-# come to the end, for engines that start before fast_again.
+# appliances BYTES [send|take]: configurations of both, and disks. In the middle of the object the disk of that side
+# gets too slow to come to the end, for an engine that starts before fast_again: that engine has to be replaced.
 appliances() {
     stop_all
-    : >"$SCRATCH/faults"
-    [ -z "${2-}" ] || echo "on read nth $2 count 1000000: delay 2s" >"$SCRATCH/faults"
-    sends "" "" ",faults=$SCRATCH/faults" && takes && appliance send && appliance take && disks "$1"
+    fast_again
+    [ "${2-}" != send ] || echo "on read nth 150 count 1000000: delay 2s" >"$SCRATCH/faults.send"
+    [ "${2-}" != take ] || echo "on write lba 2600-9000 count 1000000: delay 2s" >"$SCRATCH/faults.take"
+    sends "" "" ",faults=$SCRATCH/faults.send" && takes "" "" ",faults=$SCRATCH/faults.take" && appliance send &&
+        appliance take && disks "$1"
 }
 fast_again() {
-    : >"$SCRATCH/faults"
+    : | tee "$SCRATCH/faults.send" >"$SCRATCH/faults.take"
 }
 
 # boots send|take
@@ -66,13 +68,13 @@ a_stream_runs_once() {
 
 # The receiver's engine loses what is not durable, so the sender's run fails, and is made again.
 a_killed_engine_is_replaced() {
-    appliances $((16 << 20)) 150 && boots take && boots send && in_the_middle && fast_again && kill_engine "$1" &&
+    appliances $((16 << 20)) "$1" && boots take && boots send && in_the_middle && fast_again && kill_engine "$1" &&
         done_both && tells "$1" "ended by signal 9" && tells "$1" "resumes at tile"
 }
 
 both_engines_die_at_once() {
     local first second
-    appliances $((16 << 20)) 150 && boots take && boots send && in_the_middle && fast_again &&
+    appliances $((16 << 20)) send && boots take && boots send && in_the_middle && fast_again &&
         first=$(engine send) && second=$(engine take) && kill -KILL "$first" "$second" && done_both &&
         tells send "ended by signal 9" && tells take "ended by signal 9" && tells take "resumes at tile"
 }
@@ -80,7 +82,7 @@ both_engines_die_at_once() {
 # The whole appliance dies, its supervisor first.
 an_appliance_dies() {
     local which=$receiver
-    appliances $((16 << 20)) 150 && boots take && boots send && in_the_middle && fast_again || return 1
+    appliances $((16 << 20)) "$1" && boots take && boots send && in_the_middle && fast_again || return 1
     [ "$1" = take ] && which=$receiver || which=$sender
     kill -KILL "$which" && ended "$1" 137 || return 1
     boots "$1" && done_both
@@ -109,7 +111,7 @@ a_stop_ends_the_wait() {
 }
 
 a_stop_in_the_middle_ends_both_and_keeps_what_is_durable() {
-    appliances $((16 << 20)) 150 && appliance take 'restarts = 0;' && boots take && boots send && in_the_middle &&
+    appliances $((16 << 20)) send && appliance take 'restarts = 0;' && boots take && boots send && in_the_middle &&
         exits 0 stop --appliance send --wait && ended send 0 && ended take 1 &&
         tells take "the run of the sender has ended" && fast_again && boots take && boots send && done_both &&
         tells take "resumes at tile"
