@@ -121,7 +121,6 @@ struct route {
 	unsigned count;
 	double weight; /* link bytes per payload byte */
 	bool open;
-	bool through; /* the route passes the root complex */
 };
 
 static void cross(struct route *r, uint32_t edge)
@@ -159,7 +158,6 @@ static void through_root(const struct hr_topology *e, const struct hr_pair *p,
 	cross(r, edge_port(e, root_of(e, to_gpu ? p->gpu : p->ssd), true));
 	if (fn[p->gpu].root_bus != fn[p->ssd].root_bus)
 		cross(r, edge_between(e));
-	r->through = true;
 }
 
 /* Intel root complexes split peer traffic into cache lines, for any payload size. */
@@ -192,7 +190,6 @@ static void make_route(const struct hr_topology *e, enum hr_direction direction,
 
 	hr_pair_evaluate(e, gpu, ssd, &p);
 	r->count = 0;
-	r->through = false;
 	/* HR_WRITES_ONLY is a verdict on flows that read. */
 	r->open = hr_verdict_order(p.flow[flow]) < hr_verdict_order(HR_WRITES_ONLY);
 	through = p.common == HR_NO_FN || p.redirected >> flow & 1;
@@ -254,7 +251,6 @@ static uint32_t next_full(const struct solver *s, double *growth)
 {
 	uint32_t full = HR_NO_EDGE;
 
-	*growth = 0;
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct route *r = &s->route[i];
 

@@ -42,8 +42,6 @@ static long folder_read(const struct hr_files *files, const char *path, void *to
 		if (n > 0)
 			have += (size_t)n;
 	}
-	if (n < 0 && have == 0)
-		have = 0;
 	close(fd);
 	return n < 0 && have == 0 ? -EIO : (long)have;
 }
@@ -262,7 +260,6 @@ static const char *copy(struct tar *t, const void *text, size_t bytes)
 	if (!to)
 		return NULL;
 	memcpy(to, text, bytes);
-	to[bytes] = '\0';
 	return to;
 }
 
@@ -323,9 +320,10 @@ static int add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size
 		path += *path == '/' ? 1 : 2;
 	e = &t->entry[t->count++];
 	*e = (struct entry){ .path = path, .bytes = bytes, .size = size };
-	if (h[156] == '2')
-		e->link = t->long_link ? t->long_link
-				       : copy(t, h + 157, strnlen((const char *)h + 157, 100));
+	if (h[156] == '2' && !(e->link = t->long_link))
+		e->link = copy(t, h + 157, strnlen((const char *)h + 157, 100));
+	if (h[156] == '2' && !e->link)
+		return -ENOMEM;
 	t->long_path = t->long_link = NULL;
 	return 0;
 }
@@ -349,7 +347,7 @@ static int take_member(struct tar *t, const uint8_t *at, size_t size)
 	case '0':
 	case '\0':
 	case '2':
-		return add_entry(t, at, at + BLOCK, at[156] == '2' ? 0 : size);
+		return add_entry(t, at, at + BLOCK, size);
 	}
 	return 0;
 }
@@ -431,7 +429,7 @@ static int strip_folders(struct tar *t)
 	for (size_t i = 0; i < t->count; i++) {
 		struct entry e = t->entry[i];
 
-		if (!e.path || strncmp(e.path, folders, length) != 0)
+		if (strncmp(e.path, folders, length) != 0)
 			continue;
 		e.path += length;
 		t->entry[kept++] = e;
@@ -448,7 +446,7 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 	if (!t)
 		return -ENOMEM;
 	*t = (struct tar){ .m = m };
-	t->entry = hr_model_alloc(m, (size / BLOCK + 1) * sizeof *t->entry);
+	t->entry = hr_model_alloc(m, size / BLOCK * sizeof *t->entry);
 	if (!t->entry)
 		return -ENOMEM;
 	err = take_members(t, bytes, size);

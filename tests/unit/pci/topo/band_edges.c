@@ -67,14 +67,33 @@ Test(topo_edges, a_link_of_an_unknown_rate_is_no_limit)
 	cr_expect_eq(edge, up_of(SIBLING));
 }
 
+/* Payloads of the SSD, of the GPU, and of the ports between; 0: not known. */
 Test(topo_edges, the_smallest_payload_on_the_route_counts)
 {
+	static const struct {
+		uint32_t ssd, gpu, ports;
+		double to_gpu, from_gpu;
+	} row[] = {
+		{ 256, 256, 256, 256, 256 }, { 128, 256, 256, 128, 256 },
+		{ 256, 128, 256, 256, 128 }, { 512, 256, 128, 128, 128 },
+		{ 0, 256, 512, 512, 256 },   { 256, 0, 512, 256, 512 },
+		{ 512, 256, 0, 512, 256 },   { 0, 0, 0, 128, 128 },
+	};
 	uint32_t edge;
 
 	load();
-	topology.derived[fake_at(SIBLING)].mps = 128;
-	cr_expect(near(rate(SIBLING, HR_TO_GPU, &edge), 7.877 * 128 / 152 * 0.965));
-	cr_expect(near(rate(SIBLING, HR_FROM_GPU, &edge), 7.877 * 256 / 276 * 0.965));
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		for (uint32_t k = 0; k < model.count; k++)
+			topology.derived[k].mps = topology.derived[k].above_mps = row[i].ports;
+		topology.derived[fake_at(SIBLING)].mps = row[i].ssd;
+		topology.derived[fake_at(GPU)].mps = row[i].gpu;
+		cr_expect(near(rate(SIBLING, HR_TO_GPU, &edge),
+			       7.877 * row[i].to_gpu / (row[i].to_gpu + 24) * 0.965),
+			  "row %zu: %f", i, rate(SIBLING, HR_TO_GPU, &edge));
+		cr_expect(near(rate(SIBLING, HR_FROM_GPU, &edge),
+			       7.877 * row[i].from_gpu / (row[i].from_gpu + 20) * 0.965),
+			  "row %zu: %f", i, rate(SIBLING, HR_FROM_GPU, &edge));
+	}
 }
 
 Test(topo_edges, reads_that_time_out_have_no_rate_and_writes_have_one)
