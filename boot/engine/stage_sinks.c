@@ -153,7 +153,6 @@ static int resume(struct hr_run *run, const struct hr_store_object *object)
 	run->sink_id = object->id;
 	run->durable_tiles = run->first_tile = durable_tiles(run, object);
 	bytes = hr_run_sink_prefix(run, run->first_tile);
-	bytes = bytes < object->bytes ? bytes : object->bytes;
 	if (!run->config->sink.checksum || !bytes)
 		return 0;
 	run->sink_summed_tiles = run->first_tile;
@@ -172,12 +171,11 @@ static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
 	const struct hr_config_object *sink = &run->config->sink;
 	const struct hr_store_object *object =
 		hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
-	uint64_t bytes = hr_run_sink_prefix(run, run->first_tile);
+	const uint64_t bytes = hr_run_sink_prefix(run, run->first_tile);
 	int err;
 
 	if (!object || !run->sink_unsummed)
 		return 0;
-	bytes = bytes < object->bytes ? bytes : object->bytes;
 	hr_warn("pipeline '%s': the incomplete object '%s' on ssd '%s' has no checksum of its "
 		"first %llu bytes: they are read again",
 		run->config->name, sink->object, app->config.ssd[sink->ssd].name,
