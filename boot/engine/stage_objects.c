@@ -100,12 +100,37 @@ static int find_source(struct hr_appliance *app, uint32_t i, uint32_t s)
 	return hr_run_check_shard(app, run, s) ? -EINVAL : hr_checksums_want(app, run, s, object);
 }
 
+/* The first ssd whose queues have no room for the commands of one tile, or -1; their number. */
+static int find_crowded(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+			uint32_t *number)
+{
+	uint32_t commands[HR_SSDS_MAX] = { 0 };
+
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
+		commands[p->source[s].ssd] += hr_chunk_count(
+			hr_config_tile_bytes(p, s), app->ssd[p->source[s].ssd].chunk_bytes);
+	if (p->has_sink) {
+		const uint32_t written = hr_chunk_count(hr_config_sink_tile_bytes(p),
+							app->ssd[p->sink.ssd].chunk_bytes);
+
+		if (written > commands[p->sink.ssd])
+			commands[p->sink.ssd] = written;
+	}
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		*number = commands[d];
+		if (commands[d] > app->ssd[d].queue_entries - 1)
+			return (int)d;
+	}
+	return -1;
+}
+
 /* Tiles must be whole blocks of their disks, and a queue must have room for the commands of one
  * tile. */
 static int check_tile(struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	uint32_t commands[HR_SSDS_MAX] = { 0 };
+	uint32_t commands;
+	int d;
 
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_ssd *ssd = &app->ssd[p->source[s].ssd];
@@ -117,64 +142,33 @@ static int check_tile(struct hr_appliance *app, const struct hr_run *run)
 				"expected whole blocks of %u bytes",
 				app->config.file, p->tile_line, p->name, p->source[s].object,
 				run->source[s].tile_bytes, 1u << ssd->ns.lba_shift);
-		commands[p->source[s].ssd] +=
-			hr_chunk_count(run->source[s].tile_bytes, ssd->chunk_bytes);
 	}
-	if (p->has_sink) {
-		const struct hr_ssd *ssd = &app->ssd[p->sink.ssd];
-		uint32_t written = hr_chunk_count(run->sink_tile_bytes, ssd->chunk_bytes);
-
-		if (run->sink_tile_bytes & ((1u << ssd->ns.lba_shift) - 1))
-			return hr_error_add(
-				&app->error, HR_ERROR_USAGE, -EINVAL,
-				"%s:%u: pipeline '%s': the output of a tile is %u bytes, "
-				"expected whole blocks of %u bytes",
-				app->config.file, p->tile_line, p->name, run->sink_tile_bytes,
-				1u << ssd->ns.lba_shift);
-		if (written > commands[p->sink.ssd])
-			commands[p->sink.ssd] = written;
-	}
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (commands[d] > app->ssd[d].queue_entries - 1)
-			return hr_error_add(
-				&app->error, HR_ERROR_USAGE, -EINVAL,
-				"%s:%u: pipeline '%s': one tile takes %u commands of at most "
-				"%u bytes, but queues of ssd '%s' have room for %u",
-				app->config.file, p->tile_line, p->name, commands[d],
-				app->ssd[d].chunk_bytes, app->config.ssd[d].name,
-				app->ssd[d].queue_entries - 1);
+	if (p->has_sink && run->sink_tile_bytes & ((1u << app->ssd[p->sink.ssd].ns.lba_shift) - 1))
+		return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL,
+				    "%s:%u: pipeline '%s': the output of a tile is %u bytes, "
+				    "expected whole blocks of %u bytes",
+				    app->config.file, p->tile_line, p->name, run->sink_tile_bytes,
+				    1u << app->ssd[p->sink.ssd].ns.lba_shift);
+	d = find_crowded(app, p, &commands);
+	if (d >= 0)
+		return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL,
+				    "%s:%u: pipeline '%s': one tile takes %u commands of at most "
+				    "%u bytes, but queues of ssd '%s' have room for %u",
+				    app->config.file, p->tile_line, p->name, commands,
+				    app->ssd[d].chunk_bytes, app->config.ssd[d].name,
+				    app->ssd[d].queue_entries - 1);
 	return 0;
 }
 
-/* True when one tile fits the queues of all its ssds; the same calculation as in check_tile(). */
-static bool tile_fits(const struct hr_appliance *app, const struct hr_config_pipeline *p)
-{
-	uint32_t commands[HR_SSDS_MAX] = { 0 }, written = 0;
-
-	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
-		commands[p->source[s].ssd] += hr_chunk_count(
-			hr_config_tile_bytes(p, s), app->ssd[p->source[s].ssd].chunk_bytes);
-	if (p->has_sink)
-		written = hr_chunk_count(hr_config_sink_tile_bytes(p),
-					 app->ssd[p->sink.ssd].chunk_bytes);
-	if (p->has_sink && written > commands[p->sink.ssd])
-		commands[p->sink.ssd] = written;
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (commands[d] && commands[d] > app->ssd[d].queue_entries - 1)
-			return false;
-	return true;
-}
-
-/* Halve a tile size that the configuration leaves open, until it fits the queues. */
+/* Halve a tile size that the configuration leaves open, which is a multiple of the step, until it fits
+ * the queues. */
 static void shrink_tile(const struct hr_appliance *app, struct hr_config_pipeline *p)
 {
 	const uint64_t step = hr_config_tile_step(p);
+	uint32_t commands;
 
-	while (p->tile_chosen && p->tile_bytes > step && !tile_fits(app, p)) {
-		const uint64_t half = p->tile_bytes / 2 / step * step;
-
-		p->tile_bytes = (uint32_t)(half ? half : step);
-	}
+	while (p->tile_chosen && p->tile_bytes > step && find_crowded(app, p, &commands) >= 0)
+		p->tile_bytes = (uint32_t)(p->tile_bytes / 2 / step * step);
 }
 
 /* Sources are columns of one table: they have whole rows, and the same number of rows. */
@@ -269,7 +263,7 @@ static int find_object(struct hr_appliance *app, uint32_t i, uint32_t k)
 struct complaint {
 	struct hr_appliance *app;
 	const struct hr_run *run;
-	uint32_t count;
+	bool made;
 };
 
 static void complain(void *to, unsigned object, const char *text)
@@ -278,7 +272,7 @@ static void complain(void *to, unsigned object, const char *text)
 	const struct hr_config_pipeline *p = c->run->config;
 	const struct hr_config_object *o = &p->object[object < p->objects ? object : 0];
 
-	c->count++;
+	c->made = true;
 	hr_error_add(&c->app->error, HR_ERROR_USAGE, -EINVAL,
 		     "%s:%u: object '%s' on ssd '%s', %llu bytes, as '%s' of operator %s: %s",
 		     c->app->config.file, o->line, o->object, c->app->config.ssd[o->ssd].name,
@@ -290,16 +284,16 @@ static void complain(void *to, unsigned object, const char *text)
 static int check_lengths(struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	struct complaint to = { app, run, 0 };
+	struct complaint to = { app, run, false };
 	uint64_t bytes[HR_OBJECTS_MAX] = { 0 };
 	int err;
 
 	for (uint32_t k = 0; k < p->objects; k++)
 		bytes[k] = hr_run_object_all(&run->object[k]);
 	err = p->op->check ? p->op->check(p->op_args, bytes, complain, &to) : 0;
-	if (err && !to.count)
+	if (err && !to.made)
 		complain(&to, 0, "the operator does not accept its length");
-	return err || to.count ? -EINVAL : 0;
+	return err || to.made ? -EINVAL : 0;
 }
 
 /* The distinct ssds of all objects. */

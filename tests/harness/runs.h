@@ -13,14 +13,14 @@
 extern struct fake_store test_runs_disk[TEST_RUNS_SSDS];
 
 /*
- * An appliance of the file "f" with the ssds "a" (soft:x) and "b" (soft:y), and that many pipelines p0, p1
- * ... without sources and sinks, all selected. Valid until test_runs_end().
+ * An appliance of the file "f" with the ssds "a" (soft:x) and "b" (soft:y), and that many pipelines p0,
+ * p1 ... without sources and sinks, all selected. Valid until test_runs_end().
  */
 struct hr_appliance *test_runs_begin(uint32_t pipelines);
 void test_runs_end(void);
 
-/* Make an object in the store of ssd d, complete or not; returns its id. An incomplete one of that name is
- * replaced, a complete one when the new one is complete, too. */
+/* Make an object in the store of ssd d, complete or not; returns its id. An incomplete one of that name
+ * is replaced, a complete one when the new one is complete, too. */
 uint64_t test_runs_put(uint32_t d, const char *name, uint64_t bytes, uint64_t tag, bool whole);
 
 /* The write or flush after the next `after` ones of ssd d fails with that status. */

@@ -1,6 +1,6 @@
 /*
- * tests/harness/sinks_rig.h - one pipeline from two objects to a sink, over stores on disks in memory, for
- * tests of the stage `sinks`. Each test that includes this has one of its own.
+ * tests/harness/sinks_rig.h - one pipeline from two objects to a sink, over stores on disks in memory,
+ * for tests of the stage `sinks`. Each test that includes this has one of its own.
  */
 #ifndef TESTS_HARNESS_SINKS_RIG_H
 #define TESTS_HARNESS_SINKS_RIG_H
