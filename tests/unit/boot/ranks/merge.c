@@ -128,7 +128,11 @@ static void compare(uint32_t size)
 Test(merge, the_result_is_that_of_one_process)
 {
 	static const char *const text[] = { crc32c, topk, filter_sum };
+#ifdef __SANITIZE_THREAD__ /* which sees the same threads for each number of ranks */
+	static const uint32_t sizes[] = { 1, 3, 27 };
+#else
 	static const uint32_t sizes[] = { 1, 2, 3, 4, 7, 27 };
+#endif
 	static const uint8_t nothing[HR_OP_RESULT_MAX];
 
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
