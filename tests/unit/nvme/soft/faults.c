@@ -320,6 +320,141 @@ Test(soft_faults, deleting_its_queue_ends_a_delayed_command)
 	cr_expect_eq(hr_cqe_status(cqe.status), NVME_SC_ABORT_QUEUE);
 }
 
+/* Submit a read of block 0 with that CID. */
+static void send_cid(struct conform_queue *q, uint16_t cid)
+{
+	const struct hr_sqe sqe = conform_io_sqe(&c, nvme_cmd_read, 0, 1, A);
+
+	q->cid = cid;
+	conform_push(q, &sqe);
+	conform_ring(&c, q);
+}
+
+/* Abort a command of a submission queue; returns whether it was aborted. */
+static bool aborts(uint32_t sqid, uint32_t cid)
+{
+	const struct hr_sqe abort = { .opcode = nvme_admin_abort_cmd, .cdw10 = cid << 16 | sqid };
+	uint32_t dw0 = 7;
+
+	return conform_admin(&c, &abort, &dw0) == 0 && dw0 == 0;
+}
+
+static void expect_only(struct conform_queue *q, uint16_t cid, uint16_t status)
+{
+	struct hr_cqe cqe;
+
+	cr_assert(conform_peek(&c, q, CONFORM_MS, &cqe));
+	conform_release(&c, q);
+	cr_expect_eq(cqe.cid, cid, "%u, not %u", cqe.cid, cid);
+	cr_expect_eq(hr_cqe_status(cqe.status), status);
+	cr_expect_not(conform_peek(&c, q, 20, &cqe), "no other command has ended");
+}
+
+/* Commands of two queues with the same CIDs are delayed; each abort and deletion ends its own. */
+Test(soft_faults, only_the_named_delayed_command_ends)
+{
+	struct conform_queue second;
+
+	start("on read lba 0 count 7: delay 60s\n");
+	cr_assert_eq(conform_add_io(&c, &second, 2, CONFORM_ENTRIES), 0);
+	for (uint16_t cid = 0; cid < 3; cid++) {
+		send_cid(&c.io, cid);
+		send_cid(&second, cid);
+	}
+	c.io.cid = second.cid = 10;
+	cr_assert_eq(read_block(1), 0, "the controller has fetched the commands before this one");
+	cr_assert_eq(conform_do(&c, &second,
+				&(struct hr_sqe){ .opcode = nvme_cmd_flush, .nsid = 1 }, NULL),
+		     0);
+	cr_expect_not(aborts(1, 5));
+	cr_expect_not(aborts(3, 1));
+	cr_expect(aborts(1, 0));
+	expect_only(&c.io, 0, NVME_SC_ABORT_REQ);
+	cr_expect_not(aborts(1, 0), "it has ended");
+	cr_expect(aborts(2, 2));
+	expect_only(&second, 2, NVME_SC_ABORT_REQ);
+	cr_expect(aborts(1, 2));
+	expect_only(&c.io, 2, NVME_SC_ABORT_REQ);
+	cr_assert_eq(conform_delete(&c, false, 1), 0);
+	expect_only(&c.io, 1, NVME_SC_ABORT_QUEUE);
+	cr_expect(aborts(2, 0));
+	expect_only(&second, 0, NVME_SC_ABORT_REQ);
+	/* A reset drops what is left, and the same queue is new. */
+	cr_assert(conform_disable(&c));
+	cr_assert(conform_enable(&c, conform_cc()));
+	cr_assert_eq(conform_add_io(&c, &second, 2, CONFORM_ENTRIES), 0);
+	cr_expect_not(aborts(2, 1));
+	send_cid(&second, 1);
+	cr_assert_eq(conform_do(&c, &second,
+				&(struct hr_sqe){ .opcode = nvme_cmd_flush, .nsid = 1 }, NULL),
+		     0);
+	cr_expect(aborts(2, 1));
+	expect_only(&second, 1, NVME_SC_ABORT_REQ);
+}
+
+/* Abort a request for an event: its completion comes first, and both have the expected status. */
+static void abort_event(uint32_t sqid, uint16_t cid, bool aborted)
+{
+	const struct hr_sqe sqe = { .opcode = nvme_admin_abort_cmd,
+				    .cdw10 = (uint32_t)cid << 16 | sqid };
+	uint16_t own;
+
+	c.admin.cid = 100;
+	own = conform_push(&c.admin, &sqe);
+	conform_ring(&c, &c.admin);
+	for (unsigned event = aborted; event < 2; event--) {
+		struct hr_cqe cqe;
+
+		cr_assert(conform_peek(&c, &c.admin, CONFORM_MS, &cqe));
+		conform_release(&c, &c.admin);
+		cr_expect_eq(cqe.cid, event ? cid : own, "%u", cid);
+		cr_expect_eq(hr_cqe_status(cqe.status), event ? NVME_SC_ABORT_REQ : 0, "%u", cid);
+		cr_expect_eq(cqe.dw0, event ? 0u : !aborted, "%u", cid);
+	}
+}
+
+Test(soft_faults, only_the_named_request_for_an_event_is_aborted)
+{
+	const struct hr_sqe sqe = { .opcode = nvme_admin_async_event };
+	struct hr_cqe cqe;
+
+	start("on flush: drop\n");
+	for (c.admin.cid = 20; c.admin.cid < 23;)
+		conform_push(&c.admin, &sqe);
+	conform_ring(&c, &c.admin);
+	abort_event(0, 23, false);
+	abort_event(1, 20, false);
+	abort_event(0, 21, true);
+	abort_event(0, 21, false);
+	abort_event(0, 22, true);
+	abort_event(0, 20, true);
+	abort_event(0, 20, false);
+	cr_expect_not(conform_peek(&c, &c.admin, 20, &cqe));
+}
+
+/* Base 3.3.3.2: the delay is reported only to a host that has enabled it. */
+Test(soft_faults, a_retry_delay_needs_a_host_that_knows_it)
+{
+	struct hr_sqe enable = { .opcode = nvme_admin_set_features,
+				 .cdw10 = NVME_FEAT_FID_HOST_BEHAVIOR };
+
+	start("on read lba 0 count 2: status 0x82 crd 2\n");
+	for (unsigned knows = 0; knows < 2; knows++) {
+		const struct hr_sqe sqe = conform_io_sqe(&c, nvme_cmd_read, 0, 1, A);
+		struct hr_cqe cqe;
+
+		memset(conform_page(&c, A), 0, 512);
+		*(uint8_t *)conform_page(&c, A) = (uint8_t)knows;
+		enable.prp1 = conform_bus(&c, A);
+		cr_assert_eq(conform_admin(&c, &enable, NULL), 0);
+		conform_push(&c.io, &sqe);
+		conform_ring(&c, &c.io);
+		cr_assert(conform_peek(&c, &c.io, CONFORM_MS, &cqe));
+		conform_release(&c, &c.io);
+		cr_expect_eq(cqe.status >> 1, knows ? 0x1082 : 0x82, "%04x", cqe.status >> 1);
+	}
+}
+
 Test(soft_faults, a_duplicated_completion_comes_twice)
 {
 	struct hr_cqe cqe;

@@ -268,6 +268,8 @@ Test(soft_identity, each_namespace_has_a_uuid_of_its_own)
 		open_device("soft:null,size=64M,namespaces=16");
 		for (uint32_t i = 0; i < all_namespaces; i++) {
 			read_uuid(i + 1, uuid[i]);
+			cr_expect_eq(uuid[i][14], '8', "version: %s", uuid[i]);
+			cr_expect_not_null(strchr("89ab", uuid[i][19]), "variant: %s", uuid[i]);
 			other_bits |= 1u << (strchr("0123456789abcdef", uuid[i][20]) -
 					     "0123456789abcdef");
 			for (uint32_t j = 0; j < i; j++)

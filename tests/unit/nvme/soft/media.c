@@ -246,6 +246,30 @@ Test(soft_media, a_failed_flush_loses_no_data)
 	cr_expect(holds(900, 12, 4), "after a restart");
 }
 
+Test(soft_media, a_shutdown_that_cannot_save_the_cache_is_fatal)
+{
+	const uint32_t shst = NVME_CSTS_SHST_MASK << NVME_CSTS_SHST_SHIFT;
+	uint32_t csts;
+
+	up(",cache=64K");
+	limit_file(512);
+	cr_expect_eq(put(700, 4, 2, 0), 0, "in the cache");
+	hr_reg_write32(&c.t, NVME_REG_CC, conform_cc() | NVME_CC_SHN_NORMAL << NVME_CC_SHN_SHIFT);
+	cr_assert(conform_wait(&c, 1u << NVME_CSTS_CFS_SHIFT, 1u << NVME_CSTS_CFS_SHIFT));
+	csts = hr_reg_read32(&c.t, NVME_REG_CSTS);
+	cr_expect_eq(csts & shst, 0, "CSTS %08x", csts);
+	cr_expect_eq(csts & ~shst, 3u, "CSTS %08x", csts);
+	/* A reset ends the failure, and the cache still has the data. */
+	lift_limit();
+	cr_assert(conform_disable(&c));
+	cr_assert(conform_enable(&c, conform_cc()));
+	cr_assert_eq(conform_add_io(&c, &c.io, 1, CONFORM_ENTRIES), 0);
+	cr_expect(holds(700, 4, 2));
+	hr_reg_write32(&c.t, NVME_REG_CC, conform_cc() | NVME_CC_SHN_NORMAL << NVME_CC_SHN_SHIFT);
+	cr_assert(conform_wait(&c, shst, NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT));
+	cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), 1u | NVME_CSTS_SHST_CMPLT << 2);
+}
+
 /* Deallocated blocks read as zeros, and the blocks beside them do not change. */
 static void expect_zeros(uint64_t lba, uint32_t blocks)
 {

@@ -206,6 +206,30 @@ Test(soft_strict, the_interrupt_mask_is_set_cleared_and_reset)
 	conform_close(&c);
 }
 
+/* Only the command sets of CAP.CSS, with the settings that both need. */
+Test(soft_strict, a_command_set_that_it_lacks_is_fatal)
+{
+	for (unsigned zoned = 0; zoned < 2; zoned++) {
+		conform_use(zoned ? "soft:memory,size=64M,zoned=1" : "soft:memory,size=64M");
+		conform_reach(&c);
+		for (uint32_t css = 0; css < 8; css++)
+			for (uint32_t mps = 0; mps < 2; mps++) {
+				const uint32_t cc = (conform_cc() & ~(7u << NVME_CC_CSS_SHIFT)) |
+						    css << NVME_CC_CSS_SHIFT |
+						    mps << NVME_CC_MPS_SHIFT;
+				const bool good = (css == 0 || (zoned && css == 6)) && !mps;
+
+				cr_assert(conform_disable(&c));
+				cr_assert(conform_wait(&c, 3, 0), "CFS stays");
+				cr_expect_eq(conform_enable(&c, cc), good, "zoned=%u, %u, %u",
+					     zoned, css, mps);
+				cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), good ? 1u : 2u);
+			}
+		conform_close(&c);
+	}
+	conform_use(NULL);
+}
+
 /* Base 3.1.3.5: only CC.EN from 0 to 1 starts it, and only CC.EN from 1 to 0 resets it. */
 Test(soft_strict, settings_alone_neither_start_nor_reset_it)
 {

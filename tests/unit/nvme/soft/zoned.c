@@ -68,6 +68,20 @@ Test(soft_zoned, identify_names_the_command_set)
 	cr_expect(sets[0] == 5 && sets[1] == 0);
 }
 
+/* The UUID comes first, and takes 20 bytes. */
+Test(soft_zoned, descriptors_of_the_namespace_name_the_command_set)
+{
+	static const uint8_t want[] = { NVME_NIDT_CSI, 1, 0, 0, NVME_CSI_ZNS };
+	const uint8_t *page = conform_page(&c, CONFORM_IDENTIFY);
+
+	cr_expect_eq(identify(NVME_IDENTIFY_CNS_NS_DESC_LIST, 1, 0), 0);
+	cr_expect_eq(page[0], NVME_NIDT_UUID);
+	cr_expect_eq(page[1], 16);
+	cr_expect_eq(memcmp(page + 20, want, sizeof want), 0);
+	for (uint32_t i = 25; i < HR_PAGE; i++)
+		cr_assert_eq(page[i], 0, "byte %u", i);
+}
+
 static uint16_t report(uint64_t lba, uint32_t bytes, uint32_t cdw13)
 {
 	const struct hr_sqe sqe = { .opcode = nvme_zns_cmd_mgmt_recv,
