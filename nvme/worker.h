@@ -81,7 +81,8 @@
  *                                  order. Each aligned 4-byte word is read or written at once, when
  *                                  both addresses have the same offset in it. The other address is
  *                                  memory that all lanes access
- *   void hr_relaxed_sys_u64(p, v)              store of a counter that the CPU reads; no order
+ *   void hr_relaxed_sys_u32(p, v), hr_relaxed_sys_u64(p, v)      store of a word that the CPU reads;
+ *                                              no order
  *   void hr_fenced_sys_u64(p, v)               store after hr_release_sys() of this lane, which makes
  *                                              it a release at system scope: many stores share the
  *                                              fence. On the CPU the store itself is the release

@@ -454,6 +454,7 @@ HR_WORKER bool hr_replace_u32(uint32_t *p, uint32_t was, uint32_t now)
 
 HR_STORE(hr_release_sys_u32, uint32_t, "r", "release.sys.u32")
 HR_STORE(hr_release_sys_u64, uint64_t, "l", "release.sys.u64")
+HR_STORE(hr_relaxed_sys_u32, uint32_t, "r", "relaxed.sys.u32")
 HR_STORE(hr_relaxed_sys_u64, uint64_t, "l", "relaxed.sys.u64")
 
 HR_WORKER void hr_fenced_sys_u64(uint64_t *p, uint64_t v)

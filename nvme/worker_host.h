@@ -270,6 +270,7 @@ HR_WORKER void hr_read_sys(void *to, const void *from, uint32_t bytes)
 
 HR_STORE(hr_release_sys_u32, uint32_t, __ATOMIC_RELEASE)
 HR_STORE(hr_release_sys_u64, uint64_t, __ATOMIC_RELEASE)
+HR_STORE(hr_relaxed_sys_u32, uint32_t, __ATOMIC_RELAXED)
 HR_STORE(hr_relaxed_sys_u64, uint64_t, __ATOMIC_RELAXED)
 
 /* The store to a doorbell is the release. */

@@ -141,11 +141,14 @@ static bool take_entries(struct hr_remote *r)
 
 	for (;; r->taken++) {
 		const struct hr_tap_entry *entry = entry_of(r->run, r->taken);
+		struct hr_tap_entry e;
 
 		if (hr_acquire_sys_u64(&entry->sequence) != r->taken + 1)
 			break;
-		r->slot[entry->slot] = (struct hr_remote_slot){ HR_REMOTE_HELD, entry->gen,
-								entry->bytes, entry->tile };
+		e = *(const volatile struct hr_tap_entry *)entry;
+		if (e.check != hr_tap_entry_check(&e, r->taken + 1))
+			break;
+		r->slot[e.slot] = (struct hr_remote_slot){ HR_REMOTE_HELD, e.gen, e.bytes, e.tile };
 	}
 	return r->taken != before;
 }

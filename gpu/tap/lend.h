@@ -64,22 +64,43 @@ HR_WORKER uint32_t tap_choose(struct hr_tap_role *tap, uint32_t avoid, uint32_t 
 	return (uint32_t)1 << (tap->next - 1);
 }
 
-/* Fill the entry of a tile, which tap_publish() makes valid. */
+/*
+ * Show an entry to its consumer. Without a fence, which takes a GPU more than a microsecond: the check
+ * tells the consumer when all words have come, and compute has made the tile visible to all
+ * processes before it was COMPUTED.
+ */
+HR_WORKER void tap_show(struct hr_tap_entry *to, const struct hr_tap_entry *e)
+{
+	hr_relaxed_sys_u64(&to->tile, e->tile);
+	hr_relaxed_sys_u32(&to->slot, e->slot);
+	hr_relaxed_sys_u32(&to->gen, e->gen);
+	hr_relaxed_sys_u32(&to->bytes, e->bytes);
+	hr_relaxed_sys_u32(&to->flags, e->flags);
+	hr_relaxed_sys_u64(&to->lent_ns, e->lent_ns);
+	hr_relaxed_sys_u64(&to->ready_ns, e->ready_ns);
+	hr_relaxed_sys_u64(&to->freed_ns, e->freed_ns);
+	hr_relaxed_sys_u64(&to->check, e->check);
+	hr_fenced_sys_u64(&to->sequence, e->sequence);
+}
+
 HR_WORKER void tap_lend_to(const struct hr_pipe *pipe, uint32_t seat, uint32_t s, uint64_t now)
 {
 	struct hr_tap_role *tap = pipe->tap;
 	const struct hr_tap_lending *lending = &tap->lending[s];
 	const uint64_t sent = tap->own[seat].sent;
-	struct hr_tap_entry *entry = &tap_entries(tap, seat)[sent & (tap->ring - 1)];
+	struct hr_tap_entry e;
 
-	entry->tile = lending->tile;
-	entry->slot = s;
-	entry->gen = lending->gen;
-	entry->bytes = lending->bytes;
-	entry->flags = lending->flags;
-	entry->lent_ns = now;
-	entry->ready_ns = lending->ready_ns;
-	entry->freed_ns = lending->freed_ns;
+	e.tile = lending->tile;
+	e.slot = s;
+	e.gen = lending->gen;
+	e.bytes = lending->bytes;
+	e.flags = lending->flags;
+	e.lent_ns = now;
+	e.ready_ns = lending->ready_ns;
+	e.freed_ns = lending->freed_ns;
+	e.sequence = sent + 1;
+	e.check = hr_tap_entry_check(&e, e.sequence);
+	tap_show(&tap_entries(tap, seat)[sent & (tap->ring - 1)], &e);
 	/* the watcher reads them */
 	hr_relaxed_u64(&tap->own[seat].sent, sent + 1);
 	hr_relaxed_u32(&tap->own[seat].held, tap->own[seat].held + 1);
@@ -96,34 +117,12 @@ HR_WORKER void tap_lend(const struct hr_pipe *pipe, uint32_t s, uint32_t mask, u
 	hr_relaxed_u32(&lending->gen, lending->gen == HR_TAP_FAILED - 1 ? 1 : lending->gen + 1);
 	tap_set_seats(lending, mask);
 	hr_relaxed_u64(&lending->lent_ns, now);
+	for (; mask; mask &= mask - 1)
+		tap_lend_to(pipe, hr_lowest_bit(mask), s, now);
 	if (lending->tile >= pipe->tap->front) {
 		pipe->tap->front = lending->tile + 1;
 		hr_relaxed_sys_u64(&pipe->tap->words->front, pipe->tap->front);
 	}
-	for (; mask; mask &= mask - 1)
-		tap_lend_to(pipe, hr_lowest_bit(mask), s, now);
-}
-
-/* Show consumers the entries that were filled: each lane has a seat. Collective. */
-HR_WORKER void tap_publish(struct hr_tap_role *tap)
-{
-	uint32_t base;
-
-	hr_lanes_sync();
-	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
-		const uint32_t seat = base + hr_lane();
-
-		if (seat >= HR_TAP_SEATS || tap->own[seat].shown == tap->own[seat].sent)
-			continue;
-		hr_release_sys(); /* compute has called hr_release_alias() */
-		for (; tap->own[seat].shown != tap->own[seat].sent; tap->own[seat].shown++) {
-			const uint64_t n = tap->own[seat].shown;
-			struct hr_tap_entry *entry = &tap_entries(tap, seat)[n & (tap->ring - 1)];
-
-			hr_fenced_sys_u64(&entry->sequence, n + 1);
-		}
-	}
-	hr_lanes_sync();
 }
 
 #endif

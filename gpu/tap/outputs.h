@@ -21,21 +21,32 @@ HR_WORKER uint32_t tap_out_of(const struct hr_tap_role *tap, uint32_t s)
 	return tap->lending[s].out ^ s;
 }
 
-/* Take over the tile of a slot that is computed; false: it is not. One lane, of each slot. */
+/* True when slot s has a tile that can be taken over; an acquire. */
+HR_WORKER bool tap_can_take(const struct hr_pipe *pipe, uint32_t s)
+{
+	const struct hr_slot *slot = &pipe->slot[s];
+
+	if (pipe->tap->lending[tap_out_of(pipe->tap, s)].has ||
+	    hr_poll_u32(&slot->state) != HR_SLOT_COMPUTED)
+		return false;
+	hr_polled(&slot->state);
+	return true;
+}
+
+/* After tap_can_take(): take the tile over; false: compute has stopped the pipeline. */
 HR_WORKER bool tap_take_tile(const struct hr_pipe *pipe, uint32_t s)
 {
 	struct hr_tap_lending *lending = &pipe->tap->lending[tap_out_of(pipe->tap, s)];
 	const struct hr_slot *slot = &pipe->slot[s];
+	/* before any store, so that all loads are in flight together */
+	const uint32_t bytes = slot->out_bytes, ready_ns = slot->computed_ns;
+	const uint64_t tile = slot->tile, now = hr_clock_ns();
 
-	if (lending->has || hr_poll_u32(&slot->state) != HR_SLOT_COMPUTED)
+	if (bytes == HR_OUT_BROKEN)
 		return false;
-	hr_polled(&slot->state);
-	/* compute has stopped the pipeline */
-	if (slot->out_bytes == HR_OUT_BROKEN)
-		return false;
-	lending->bytes = slot->out_bytes;
-	lending->ready_ns = slot->computed_ns;
-	hr_relaxed_u64(&lending->tile, slot->tile);
+	lending->bytes = bytes;
+	lending->ready_ns = now - ((uint32_t)now - ready_ns); /* less than 4 s ago */
+	hr_relaxed_u64(&lending->tile, tile);
 	hr_relaxed_u32(&lending->has, HR_TAP_TAKEN);
 	return true;
 }
@@ -50,7 +61,8 @@ HR_WORKER bool tap_take_all(const struct hr_pipe *pipe)
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
 
-		any |= hr_ballot(s < pipe->slots && tap_take_tile(pipe, s)) != 0;
+		any |= hr_ballot(s < pipe->slots && tap_can_take(pipe, s) &&
+				 tap_take_tile(pipe, s)) != 0;
 	}
 	hr_lanes_sync();
 	return any;
@@ -170,8 +182,11 @@ HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
 		tile = lending->tile;
 		mine = s;
 	}
-	least = tap_least(tile);
-	lanes = hr_ballot(mine != TAP_NOTHING && tile == least);
+	lanes = hr_ballot(mine != TAP_NOTHING);
+	if (lanes & (lanes - 1)) {
+		least = tap_least(tile);
+		lanes = hr_ballot(mine != TAP_NOTHING && tile == least);
+	}
 	return lanes ? hr_shfl_u32(mine, hr_lowest_bit(lanes)) : TAP_NOTHING;
 }
 

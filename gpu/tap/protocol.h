@@ -28,8 +28,9 @@
  * content is untrusted: a wrong value returns only tiles that are lent to this consumer.
  *
  * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...)
- * has the index n % ring, and is valid when its sequence is n + 1, which the tap stores last
- * (release). Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the
+ * has the index n % ring, and is valid when its sequence is n + 1 and its check is
+ * hr_tap_entry_check(). The sequence is stored last, but a GPU waits for no fence before it, so words of
+ * an entry may become visible in any order. Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the
  * generation of the entry in the slot's word, with HR_TAP_FAILED when another consumer is to get
  * the tile. Then the slot is used again, so it must not read the tile any more. The tap lends at
  * most `credits` tiles at a time, and credits <= ring, so a valid entry is not overwritten before
@@ -44,7 +45,7 @@
 #include <stdint.h>
 
 #define HR_TAP_MAGIC 0x50415448u /* "HTAP" */
-#define HR_TAP_VERSION 2u
+#define HR_TAP_VERSION 3u
 #define HR_TAP_FDS 3u /* of WELCOME: tiles, entries, page */
 
 enum hr_tap_memory {
@@ -121,12 +122,12 @@ struct hr_tap_entry {
 	uint32_t slot, gen;
 	uint32_t bytes; /* of the data; a last tile may be shorter */
 	uint32_t flags;
-	/* By the clock of the tap: CLOCK_MONOTONIC, or that of the GPU. When it was lent, when it was
-	 * computed (0: not known), and when the tap freed the slot from the tile before it (0: there
+	/* By the clock of the tap: CLOCK_MONOTONIC, or that of the GPU. When it was lent, when all
+	 * processes could see what was computed (0: not known), and when the tap freed the slot from the tile before it (0: there
 	 * was none). */
 	uint64_t lent_ns, ready_ns, freed_ns;
-	uint64_t pad;
-	uint64_t sequence; /* stored last, with release */
+	uint64_t check;	   /* of the other words; a feed's entries have none */
+	uint64_t sequence; /* stored last */
 };
 
 #define HR_TAP_FAILED 0x80000000u /* with a generation, which has 31 bits */
@@ -168,6 +169,26 @@ HR_TAP_INLINE uint64_t hr_tap_page_bytes(uint32_t slots)
 {
 	return (sizeof(struct hr_tap_page) + (uint64_t)slots * sizeof(uint32_t) + 4095) &
 	       ~(uint64_t)4095;
+}
+
+HR_TAP_INLINE uint64_t hr_tap_mixed(uint64_t word, uint64_t by)
+{
+	const uint64_t v = (word ^ by >> 1) * by;
+
+	return v ^ v >> 32;
+}
+
+/* The check of an entry with this sequence: an entry of which words are still those of an earlier one
+ * has another check, but for one in 2^64. */
+HR_TAP_INLINE uint64_t hr_tap_entry_check(const struct hr_tap_entry *e, uint64_t sequence)
+{
+	return hr_tap_mixed(sequence, 0x9e3779b97f4a7c15u) +
+	       hr_tap_mixed(e->tile, 0xbf58476d1ce4e5b9u) +
+	       hr_tap_mixed((uint64_t)e->gen << 32 | e->slot, 0x94d049bb133111ebu) +
+	       hr_tap_mixed((uint64_t)e->flags << 32 | e->bytes, 0xff51afd7ed558ccdu) +
+	       hr_tap_mixed(e->lent_ns, 0xc4ceb9fe1a85ec53u) +
+	       hr_tap_mixed(e->ready_ns, 0xd6e8feb86659fd93u) +
+	       hr_tap_mixed(e->freed_ns, 0xa0761d6478bd642fu);
 }
 
 #endif

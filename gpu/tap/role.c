@@ -3,16 +3,17 @@
 #include "gpu/tap/lend.h"
 #include "gpu/tap/outputs.h"
 #include "gpu/tap/poison.h"
+#include "gpu/tap/usual.h"
 #include "gpu/tap/watch.h"
 #include "gpu/worker/role.h"
 
 /*
  * One warp does the work of the role, and reads no host memory: gpu/tap/watch.h does that for it. The
  * pipeline that the functions get is the copy in the block's memory, but for hr_tap_block().
- * Lane 0 alone writes lending[], and all words for others but the sequences of entries.
+ * Lane 0 alone writes lending[], and all words for others, but what a lane takes over of a slot.
  *
- * What others wait for comes first: a slot is freed before its counters are, and tiles that are
- * lent in one round are published by one fence.
+ * What others wait for comes first: a slot is freed before its counters are, and in the usual case a
+ * tile is lent where the worker waits (gpu/tap/usual.h), before the round does what follows from it.
  */
 
 /* The tile of an output is done: given back by all its consumers, or dropped. A slot whose tile was
@@ -179,7 +180,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
 		hr_relaxed_u32(&tap->own[seat].held, 0);
 		hr_relaxed_u64(&tap->own[seat].sent, 0);
-		tap->own[seat].shown = tap->own[seat].returned = 0;
+		tap->own[seat].returned = 0;
 		tap->own[seat].hold_ns = tap->own[seat].hold_max_ns = 0;
 		tap_clear(words);
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
@@ -252,8 +253,6 @@ HR_WORKER bool tap_obey(struct hr_role_worker *w, uint32_t *news)
 
 /* ---- lending */
 
-#define TAP_BATCH 8u /* tiles that one fence publishes: more would let the first one wait */
-
 enum tap_step { TAP_WAITS, TAP_LENT, TAP_NEXT };
 
 /* Lend the tile of a slot, or drop it. TAP_WAITS: no consumer has a credit; TAP_NEXT: those that may
@@ -302,8 +301,6 @@ HR_WORKER uint32_t tap_lend_all(struct hr_role_worker *w)
 		if (step == TAP_NEXT)
 			from = pipe->tap->lending[s].tile + 1;
 	}
-	if (count)
-		tap_publish(pipe->tap);
 	return count;
 }
 
@@ -384,16 +381,6 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 	hr_lanes_sync();
 }
 
-/* What a round has to do. */
-enum tap_work {
-	TAP_NEWS = 1,	  /* orders or credits have changed */
-	TAP_BACK = 2,	  /* tiles have come back */
-	TAP_COMPUTED = 4, /* tiles can be taken over */
-	TAP_LEND = 8,	  /* tiles can be lent */
-	TAP_STOP = 16,
-	TAP_ALL = 31,
-};
-
 #define TAP_LOOKS 32u /* then a round does the rest: its heartbeat, parking */
 
 /* What there is to do for the slots of a lane. */
@@ -420,13 +407,13 @@ HR_WORKER uint32_t tap_all_lanes(uint32_t work)
 {
 	uint32_t bit, all = 0;
 
-	for (bit = TAP_NEWS; bit < TAP_ALL; bit *= 2)
+	for (bit = TAP_NEWS; bit <= TAP_STOP; bit *= 2)
 		all |= hr_ballot((work & bit) != 0) ? bit : 0;
 	return all;
 }
 
 /* Wait a while for something to do; `work`: there is that already. A GPU executes this short loop
- * much faster than a whole round, whose instructions come from memory. Collective. */
+ * much faster than a whole round. Collective. */
 HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint32_t news)
 {
 	const struct tap_watch *watch;
@@ -436,6 +423,8 @@ HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint
 		return TAP_ALL;
 	watch = tap_watch();
 	left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
+	if (tap_is_usual(w->pipe))
+		return work | tap_usual_await(w->pipe, news, work ? 1 : left);
 	do {
 		work |= tap_look_at_slots(w->pipe);
 		if (hr_fresh_u32(&watch->news) != news)
@@ -453,7 +442,7 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, uint32_t *left, bool stopped,
 {
 	const uint32_t work = *left;
 	uint32_t lent = 0;
-	bool any = work & TAP_NEWS ? tap_obey(w, news) : false, taken = false;
+	bool any = work & TAP_NEWS ? tap_obey(w, news) : false, taken = work & TAP_TAKEN;
 
 	*left = 0;
 	if (work & TAP_BACK)
@@ -463,7 +452,7 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, uint32_t *left, bool stopped,
 		return any;
 	}
 	if (work & TAP_COMPUTED)
-		taken = tap_take_all(w->pipe);
+		taken |= tap_take_all(w->pipe);
 	if (work)
 		lent = tap_lend_all(w);
 	if (taken)

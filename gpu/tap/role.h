@@ -121,8 +121,7 @@ struct hr_tap_role {
 	uint64_t looked_ns; /* time of the watcher's last look at what consumers hold */
 	struct {
 		uint32_t done, lends, held, credits;
-		/* entries; those of them that the consumer can see; tiles */
-		uint64_t sent, shown, returned;
+		uint64_t sent, returned; /* entries, tiles */
 		uint64_t hold_ns, hold_max_ns;
 	} own[HR_TAP_SEATS];
 	uint64_t front;

@@ -153,6 +153,36 @@ HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, cons
 	return (uint64_t)gen << 32 | failed << 16 | back;
 }
 
+/*
+ * As tap_watch_slots(), with a slot in each lane whose tile has one consumer: from one load over the link to the
+ * next there are no other loads but of the slot's lending, as all else is in registers.
+ */
+HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
+{
+	const bool valid = hr_lane() < pipe->slots;
+	const uint32_t s = valid ? hr_lane() : 0;
+	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
+	const uint8_t *word = pipe->tap->pages + sizeof(struct hr_tap_page) + s * sizeof(uint32_t);
+	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
+	uint64_t *back = &tap_watch()->back[s], was = *back;
+
+	for (; times; times--) {
+		const uint32_t seats = valid ? hr_fresh_u32(&lending->seats) : 0;
+		const uint32_t gen = hr_fresh_u32(&lending->gen);
+		const uint64_t at = seats ? hr_lowest_bit(seats) * page_bytes : 0;
+		const uint32_t *gens = (const uint32_t *)(const void *)(word + at);
+		const uint32_t found = seats ? hr_poll_sys_u32(gens) : 0;
+		const uint32_t failed = found & HR_TAP_FAILED ? seats : 0;
+		const uint64_t now = (uint64_t)gen << 32 | failed << 16 | seats;
+
+		if (!seats || (found & ~HR_TAP_FAILED) != gen || now == was)
+			continue;
+		hr_polled_sys(gens);
+		hr_release_u64(back, now);
+		was = now;
+	}
+}
+
 /* Mirror what was given back, so many times. */
 HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 {
@@ -228,7 +258,10 @@ HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
 {
 	while (!hr_shfl_u32(hr_fresh_u32(&tap_watch()->over), 0)) {
 		tap_watch_step(pipe);
-		tap_watch_slots(pipe, TAP_WATCH_STEPS);
+		if (!pipe->tap->each && pipe->slots <= HR_LANES)
+			tap_watch_lanes(pipe, TAP_WATCH_STEPS);
+		else
+			tap_watch_slots(pipe, TAP_WATCH_STEPS);
 	}
 }
 

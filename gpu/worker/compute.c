@@ -15,16 +15,21 @@ HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 	return pipe->state_bytes ? pipe->op_states + (uint64_t)worker * pipe->state_bytes : NULL;
 }
 
-/* `lent`: other processes read the output at another address. */
+/* `lent`: other processes read the output, at another address. */
 HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state, bool lent)
 {
 	hr_block_sync();
 	if (hr_thread() != 0)
 		return;
-	/* here, because the tap's worker has the tiles of all blocks */
-	if (lent)
-		hr_release_alias();
-	hr_release_u32(&slot->state, (uint32_t)state);
+	if (!lent) {
+		hr_release_u32(&slot->state, (uint32_t)state);
+		return;
+	}
+	/* Here, because the tap's worker has the tiles of all blocks, and tells of them without a fence
+	 * of its own, which takes a GPU more than a microsecond. */
+	hr_release_alias();
+	hr_release_sys();
+	hr_fenced_sys_u64((uint64_t *)(void *)&slot->state, hr_clock_ns() << 32 | (uint32_t)state);
 }
 
 /* The block's copies of tiles, or NULL. */
@@ -188,8 +193,6 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 			slot->out_bytes = out_bytes;
 			hr_role_count(w, compute_bytes(pipe, &tile));
 		}
-		if (pipe->tap)
-			slot->computed_ns = hr_clock_ns();
 	}
 	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE, w->launch != 0);
 }

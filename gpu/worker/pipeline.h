@@ -62,10 +62,13 @@ enum hr_slot_held {
 };
 
 struct hr_slot {
-	uint32_t state;	    /* enum hr_slot_state: acquire / release */
-	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: must not be written */
+	uint32_t state __attribute__((aligned(8))); /* enum hr_slot_state: acquire / release */
+	/* by compute, with a tap, in one 8-byte store with COMPUTED: low bits of the time at which all
+	 * processes could see the tile that it has computed */
+	uint32_t computed_ns;
 	uint64_t tile;	    /* by prefetch, before FILLED */
 	uint64_t next_read; /* used by prefetch only: the slot's tile before FILLED */
+	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: must not be written */
 	uint32_t holds;
 	/* used by prefetch only, by writeback only: commands outstanding */
 	uint32_t reading, writing;
@@ -83,7 +86,6 @@ struct hr_slot {
 	uint64_t lost; /* the first such tile, when spoiled */
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
-	uint64_t computed_ns; /* by compute, with a tap: when the tile was computed */
 	uint32_t held; /* enum hr_slot_held: compute and the tap's worker replace HR_HELD_NOT */
 };
 

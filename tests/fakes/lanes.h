@@ -393,6 +393,11 @@ HR_WORKER void hr_release_sys_u64(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
+HR_WORKER void hr_relaxed_sys_u32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
 HR_WORKER void hr_relaxed_sys_u64(uint64_t *p, uint64_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);

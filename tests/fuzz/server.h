@@ -97,6 +97,8 @@ static inline void send_welcome(const struct side *side, int fd, struct input *i
 		};
 	change(in, &m, sizeof m);
 	change(in, &ring, sizeof ring);
+	for (uint32_t i = 0; i < RING; i++)
+		ring.entry[i].check = hr_tap_entry_check(&ring.entry[i], i + 1);
 	fds[0] = memory(how & 4 ? PAGE : SLOTS * PAGE, "tile", 4);
 	fds[1] = memory(how & 8 ? 64 : PAGE, &ring, how & 8 ? 64 : sizeof ring);
 	fds[2] = memory(how & 16 ? 0 : PAGE, "", 0);

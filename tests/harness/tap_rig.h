@@ -82,11 +82,16 @@ static inline void *feed(void *unused)
 	return NULL;
 }
 
-static inline void *work(void *unused)
+/* A test that runs the block in another way defines TAP_RIG_WORK. */
+#ifdef TAP_RIG_WORK
+#define tap_rig_work TAP_RIG_WORK
+#else
+static inline void *tap_rig_work(void *unused)
 {
 	hr_tap_block(&pipe_, 0);
 	return NULL;
 }
+#endif
 
 static inline void set_up(uint64_t count, bool each, bool drop, uint32_t consumers)
 {
@@ -121,7 +126,7 @@ static inline void set_up(uint64_t count, bool each, bool drop, uint32_t consume
 static inline void start(void)
 {
 	cr_assert_eq(pthread_create(&feeder, NULL, feed, NULL), 0);
-	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 }
 
 static inline void finish(void)
@@ -167,7 +172,13 @@ static inline struct hr_tap_entry *entry_of(uint32_t seat, uint64_t n)
 
 static inline bool is_there(uint32_t seat, uint64_t n)
 {
-	return hr_acquire_sys_u64(&entry_of(seat, n)->sequence) == n + 1;
+	const struct hr_tap_entry *e = entry_of(seat, n);
+
+	if (hr_acquire_sys_u64(&e->sequence) != n + 1)
+		return false;
+	cr_assert_eq(e->check, hr_tap_entry_check(e, n + 1), "entry %llu has another check",
+		     (unsigned long long)n);
+	return true;
 }
 
 static inline const struct hr_tap_entry *await_entry(uint32_t seat, uint64_t n)

@@ -118,18 +118,22 @@ int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_mess
 static bool take(struct hr_tap_session *s, struct hr_tap_tile *tile)
 {
 	const struct hr_tap_entry *e = &s->entry[s->next % s->ring];
+	struct hr_tap_entry copy;
 
 	if (__atomic_load_n(&e->sequence, __ATOMIC_ACQUIRE) != s->next + 1)
 		return false;
-	*tile = (struct hr_tap_tile){ .tile = e->tile,
-				      .bytes = e->bytes,
-				      .redelivered = (e->flags & HR_TAP_REDELIVERED) != 0,
-				      .lent_ns = e->lent_ns,
-				      .ready_ns = e->ready_ns,
-				      .freed_ns = e->freed_ns,
+	copy = *(const volatile struct hr_tap_entry *)e;
+	if (copy.check != hr_tap_entry_check(&copy, s->next + 1))
+		return false;
+	*tile = (struct hr_tap_tile){ .tile = copy.tile,
+				      .bytes = copy.bytes,
+				      .redelivered = (copy.flags & HR_TAP_REDELIVERED) != 0,
+				      .lent_ns = copy.lent_ns,
+				      .ready_ns = copy.ready_ns,
+				      .freed_ns = copy.freed_ns,
 				      .epoch = s->epoch,
-				      .slot = e->slot,
-				      .gen = e->gen };
+				      .slot = copy.slot,
+				      .gen = copy.gen };
 	/* from here on the copy, because the memory is the tap's */
 	if (tile->slot >= s->slots || tile->bytes > s->stride || !tile->gen ||
 	    tile->gen & HR_TAP_FAILED || s->held[tile->slot])

@@ -15,7 +15,7 @@ import headrace
 import tap_socket
 
 TILE = 65536
-protocol = tap_socket.Protocol("tap", 1, 2, 2)
+protocol = tap_socket.Protocol("tap", 1, 2, 3)
 
 
 def attach(name, **options):

@@ -83,6 +83,7 @@ static void lend(uint64_t tile, uint32_t slot, uint32_t gen)
 	entry->slot = slot;
 	entry->gen = gen;
 	entry->bytes = tile + 1 == TILES ? 8 : TILE;
+	entry->check = hr_tap_entry_check(entry, entries + 1);
 	entry->sequence = ++entries;
 }
 

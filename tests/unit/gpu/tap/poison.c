@@ -31,7 +31,7 @@ static void set_up_one(bool each)
 	slots[3].out = (struct hr_buffer){ .data = tiles[3], .bytes = TILE };
 	slots[3].out_bytes = TILE;
 	slots[3].state = HR_SLOT_COMPUTED;
-	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 	attach(0, 1);
 	await_entry(0, 0);
 	cr_expect(holds(3, 0), "a tile that is lent is whole");

@@ -243,7 +243,7 @@ Test(tap, a_tile_that_compute_has_broken_is_not_lent)
 	slots[0].state = HR_SLOT_COMPUTED;
 	for (uint32_t s = 1; s < SLOTS; s++)
 		slots[s].state = HR_SLOT_CLOSED;
-	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 	attach(0, 3);
 	wait_done(0);
 	hr_release_u32(&pipe_.stop, 1);
@@ -286,7 +286,7 @@ static void start_one(uint64_t count, uint32_t spares)
 	}
 	slots[0].out_bytes = TILE;
 	slots[0].state = HR_SLOT_COMPUTED;
-	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 }
 
 static void await_u32(const uint32_t *word, uint32_t value)

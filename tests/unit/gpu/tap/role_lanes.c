@@ -1,0 +1,180 @@
+/*
+ * The tap role as on a GPU: a block of two workers, the one that lends and the one that watches, of several
+ * lanes each; each lane is a thread.
+ */
+#define HR_LANES 8u
+#include "tests/fakes/lanes.h"
+
+#include <criterion/criterion.h>
+
+#include "config/seam.h"
+
+/* The library's copy is not linked. */
+#include "gpu/tap/role.c"
+
+#define TAP_RIG_WORK run_block
+static void *run_block(void *unused);
+
+#include "tests/harness/tap_rig.h"
+
+static void lane_body(void)
+{
+	hr_tap_block(&pipe_, 0);
+}
+
+static void *run_block(void *unused)
+{
+	cr_assert(fake_blocks_run(lane_body, 1, 2));
+	return NULL;
+}
+
+/* Operators and compute are not part of it. */
+void hr_pipe_block(struct hr_pipe *pipe, uint32_t block)
+{
+}
+
+TestSuite(tap_lanes, .timeout = 280);
+
+Test(tap_lanes, each_tile_goes_to_the_only_consumer_once)
+{
+	set_up(300, false, false, 1);
+	start();
+	attach(0, 3);
+	consume_all(0, 1);
+	finish();
+	for (uint32_t t = 0; t < 300; t++)
+		cr_assert_eq(seen[0][t], 1, "tile %u: %u", t, seen[0][t]);
+	cr_expect_eq(status.tiles, 300);
+	cr_expect_eq(status.bytes, 300 * TILE);
+	cr_expect_eq(words.seat[0].returned, 300);
+	cr_expect_eq(words.front, 300);
+}
+
+Test(tap_lanes, each_tile_goes_to_one_of_several_consumers)
+{
+	set_up(300, false, false, 3);
+	start();
+	for (uint32_t seat = 0; seat < 3; seat++)
+		attach(seat, 1 + seat);
+	consume_all(0, 3);
+	finish();
+	for (uint32_t t = 0; t < 300; t++)
+		cr_assert_eq(times_seen(t), 1, "tile %u: %u", t, times_seen(t));
+	cr_expect_eq(status.tiles, 300);
+	cr_expect_eq(words.redelivered, 0);
+}
+
+Test(tap_lanes, all_consumers_get_all_tiles_when_it_delivers_to_each)
+{
+	set_up(60, true, false, 2);
+	start();
+	attach(0, 2);
+	attach(1, 3);
+	consume_all(0, 2);
+	finish();
+	for (uint32_t t = 0; t < 60; t++)
+		cr_assert(seen[0][t] == 1 && seen[1][t] == 1, "tile %u", t);
+}
+
+/* A tile that is given back lets the next one be lent before it is counted. */
+Test(tap_lanes, credits_limit_what_a_consumer_holds)
+{
+	set_up(40, false, false, 1);
+	start();
+	attach(0, 2);
+	for (uint64_t n = 0; n < 38; n++) {
+		await_entry(0, n + 1);
+		/* two orders that change nothing: at least one whole round of the worker */
+		for (int i = 0; i < 2; i++) {
+			order(5, HR_TAP_HOLD);
+			wait_done(5);
+		}
+		cr_assert_not(is_there(0, n + 2), "entry %llu", (unsigned long long)n);
+		cr_expect_eq(hr_acquire_sys_u64(&words.seat[0].returned), n);
+		give_back(0, entry_of(0, n));
+	}
+	give_back(0, await_entry(0, 38));
+	give_back(0, await_entry(0, 39));
+	finish();
+	cr_expect_eq(status.tiles, 40);
+}
+
+/* A tile that comes back as failed gives no credit in advance: it is the next one. */
+Test(tap_lanes, a_failed_tile_comes_again_and_is_dropped_after_its_tries)
+{
+	uint64_t n = 0;
+
+	set_up(12, false, false, 1);
+	start();
+	attach(0, 1);
+	for (uint64_t came = 0; came < 11; n++) {
+		const struct hr_tap_entry *e = await_entry(0, n);
+
+		seen[0][e->tile]++;
+		if (e->tile == 5) {
+			give_up(0, e);
+			continue;
+		}
+		came++;
+		give_back(0, e);
+	}
+	finish();
+	cr_expect_eq(seen[0][5], 3);
+	cr_expect_eq(words.failed, 1);
+	cr_expect_eq(words.redelivered, 2);
+	cr_expect_eq(status.tiles, 12);
+}
+
+Test(tap_lanes, tiles_of_a_lost_consumer_go_to_another_one)
+{
+	set_up(60, false, false, 1);
+	start();
+	attach(0, 4);
+	for (uint64_t n = 0; n < 4; n++)
+		await_entry(0, n);
+	give_back(0, entry_of(0, 2));
+	await_entry(0, 4);
+	order(0, HR_TAP_HOLD);
+	wait_done(0);
+	attach(1, 4);
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	memset(entries[0], 0xff, sizeof entries[0]); /* its memory is not accessed any more */
+	memset(pages[0], 0xff, sizeof pages[0]);
+	consume_all(1, 1);
+	finish();
+	cr_expect_eq(words.redelivered, 4);
+	for (uint32_t t = 0; t < 60; t++)
+		cr_expect_eq(seen[1][t], t == 2 ? 0 : 1, "tile %u", t);
+	cr_expect_eq(status.tiles, 60);
+}
+
+Test(tap_lanes, a_tile_that_was_given_back_before_the_end_is_not_redelivered)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		set_up(4, false, false, 1);
+		start();
+		attach(0, 4);
+		for (uint64_t n = 0; n < 4; n++)
+			await_entry(0, n);
+		for (uint64_t n = 0; n < 4; n++)
+			give_back(0, entry_of(0, n));
+		order(0, HR_TAP_CLOSE);
+		finish();
+		cr_assert_eq(status.tiles, 4);
+		cr_assert_eq(words.redelivered, 0);
+	}
+}
+
+Test(tap_lanes, a_stop_ends_the_worker_while_tiles_are_lent)
+{
+	set_up(100, false, false, 1);
+	start();
+	attach(0, 3);
+	give_back(0, await_entry(0, 0));
+	await_entry(0, 3);
+	hr_release_u32(&pipe_.stop, 1);
+	finish();
+	cr_expect_lt(status.tiles, 100);
+	cr_expect_geq(status.tiles, 1);
+}
