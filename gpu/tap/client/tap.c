@@ -37,7 +37,8 @@ struct hr_tap {
 	int fd;				/* -1: no connection */
 	struct hr_tap_session *session; /* the newest one; NULL: not attached yet */
 	uint64_t retry_ns, pause_ns;
-	int poll, timer; /* of hr_tap_fd(); -1: none */
+	uint64_t heard_ns; /* when the socket had nothing at last */
+	int poll, timer;   /* of hr_tap_fd(); -1: none */
 	uint32_t credits;
 	int gpu;   /* as in the options */
 	bool lost; /* the run was broken off, and the caller has not been told */
@@ -424,8 +425,22 @@ static void sleep_for_tile(struct hr_tap *tap, uint64_t *sleep_ns, uint64_t left
 	hr_tap_session_waits(tap->session, false);
 }
 
-/* In the state ATTACHED: tiles; 0: no further tile comes; -ETIMEDOUT; -EAGAIN: look again. */
-static int look_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, uint64_t left)
+/* Look at the socket. A caller that looks for tiles all the time finds a message a little later, because
+ * the system call would delay a tile; one that waits for hr_tap_fd() was told of it. */
+static void look_for_message(struct hr_tap *tap, uint64_t now)
+{
+	if (tap->poll < 0 && now - tap->heard_ns < SPIN_NS)
+		return;
+	if (hr_tap_wait_ns(tap->fd, 0))
+		hear_end(tap);
+	else
+		tap->heard_ns = now;
+}
+
+/* In the state ATTACHED: tiles; 0: no further tile comes; -ETIMEDOUT; -EAGAIN: look again. `now`: a time
+ * before this call. */
+static int look_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, uint64_t left,
+			  uint64_t now)
 {
 	const bool last = hr_tap_session_last(tap->session);
 	const int n = (int)hr_tap_session_take(tap->session, tile, max);
@@ -434,8 +449,7 @@ static int look_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t
 		return n;
 	if (left)
 		return -EAGAIN;
-	if (hr_tap_wait_ns(tap->fd, 0))
-		hear_end(tap);
+	look_for_message(tap, now);
 	if (tap->state != ATTACHED)
 		return -EAGAIN;
 	hr_tap_session_arm(tap->session);
@@ -452,7 +466,7 @@ static int wait_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t
 	while (tap->state == ATTACHED) {
 		const uint64_t left = left_ns(began, timeout_ms);
 
-		n = look_for_tiles(tap, tile, max, left);
+		n = look_for_tiles(tap, tile, max, left, began);
 		if (n != -EAGAIN)
 			return n;
 		if (tap->state == ATTACHED && hr_tap_now_ns() - began >= SPIN_NS)
