@@ -102,7 +102,8 @@ static void count_window(struct steps *s, const struct times *t, uint32_t count)
 	middle = low + (high - low) / 2;
 	s->error = (high - low) / 2 > s->error ? (high - low) / 2 : s->error;
 	for (uint32_t i = 0; i < count; i++) {
-		if (t[i].ready)
+		/* the tiles that were there before the consumer came have waited for it */
+		if (t[i].ready && t[i].freed)
 			s->next[s->nexts++] = t[i].taken - add(t[i].ready, middle);
 		if (t[i].freed)
 			s->free[s->frees++] = add(t[i].freed, middle) - t[i].given;
