@@ -33,6 +33,15 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 	return facts->mps ? HR_SHARE_MPS : HR_SHARE_PARK;
 }
 
+bool hr_run_share_is_small(const struct hr_appliance *app, const struct hr_run *run)
+{
+	const char *why;
+
+	return app->backend[run->config->gpu].facts &&
+	       hr_run_share(app, run, &why) == HR_SHARE_PARK &&
+	       (uint64_t)run->slots * run->sink_tile_bytes < HR_SHARE_PARK_BYTES;
+}
+
 int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run)
 {
 	const struct hr_config_tap *tap = &run->config->tap;

@@ -25,6 +25,16 @@
 enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
 				 const char **why);
 
+/*
+ * Bytes of all tiles that a pipeline that parks on a GPU needs for its rate. In each turn consumers get the tiles
+ * that there are, and then the GPU changes between the processes twice, while the link rests: about as long
+ * as 40 MB take on an H200 (tests/bench/README.md).
+ */
+#define HR_SHARE_PARK_BYTES ((uint64_t)256 << 20)
+
+/* True for a pipeline that parks on a GPU, and has tiles for a part of the rate only. */
+bool hr_run_share_is_small(const struct hr_appliance *app, const struct hr_run *run);
+
 /* "mps", "park", "slice". */
 const char *hr_share_name(enum hr_tap_sharing share);
 

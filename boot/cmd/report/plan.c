@@ -118,6 +118,12 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run, 
 		tap->lag == HR_TAP_DROP ? "dropped without a credit" : "waits for a credit",
 		hr_run_tap_credits(run));
 	fprintf(out, "  %-12s shares the gpu: %s (%s)\n", "", hr_share_name(share), why);
+	if (hr_run_share_is_small(app, run))
+		fprintf(out,
+			"  %-12s %u tiles are %llu MiB: the turns of processes cost much of the rate "
+			"below %llu MiB\n",
+			"", run->slots, (unsigned long long)run->slots * run->sink_tile_bytes >> 20,
+			(unsigned long long)HR_SHARE_PARK_BYTES >> 20);
 }
 
 static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)

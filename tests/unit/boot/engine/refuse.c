@@ -230,6 +230,27 @@ Test(refuse, the_sharing_of_a_gpu_and_its_reason)
 	cr_expect_str_eq(hr_share_name(HR_SHARE_SLICE), "slice");
 }
 
+Test(refuse, a_parked_pipeline_with_few_bytes_of_tiles_is_small)
+{
+	struct hr_config_pipeline *p = &app->config.pipeline[0];
+
+	app->backend[0].facts = &facts;
+	app->run[0].slots = 16;
+	app->run[0].sink_tile_bytes = 16u << 20;
+	facts.mps = true;
+	p->tap.share = HR_SHARE_PARK;
+	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "it has 256 MiB");
+	app->run[0].sink_tile_bytes -= 4096;
+	cr_expect(hr_run_share_is_small(app, &app->run[0]));
+	p->tap.share = HR_SHARE_AUTO;
+	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "an MPS server runs");
+	facts.mps = false;
+	cr_expect(hr_run_share_is_small(app, &app->run[0]));
+	p->tap.share = HR_SHARE_PARK;
+	app->backend[0].facts = NULL;
+	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "workers are CPU threads");
+}
+
 /* ---- worker code of an operator */
 
 static int link_error;
