@@ -484,8 +484,7 @@ HR_WORKER void hr_write_u64x2(void *p, uint64_t low, uint64_t high)
 		     : "memory");
 }
 
-/* With the store that follows, a release of all writes of the warp: its lanes have called
- * hr_lanes_sync(), and causality order is transitive. */
+/* With the store that follows, a release of all writes of the warp before hr_lanes_sync(). */
 HR_WORKER void hr_release_sys(void)
 {
 	asm volatile("fence.acq_rel.sys;" : : : "memory");

@@ -26,9 +26,9 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 				 const char **why);
 
 /*
- * Bytes of all tiles that a pipeline that parks on a GPU needs for its rate. In each turn consumers get the tiles
- * that there are, and then the GPU changes between the processes twice, while the link rests: about as long
- * as 40 MB take on an H200 (tests/bench/README.md).
+ * Bytes of all tiles that a pipeline that parks on a GPU needs for its rate. In each turn
+ * consumers get the tiles that there are, and then the GPU changes between the processes twice,
+ * while the link rests: about as long as 40 MB take on an H200 (tests/bench/README.md).
  */
 #define HR_SHARE_PARK_BYTES ((uint64_t)256 << 20)
 

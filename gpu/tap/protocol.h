@@ -3,8 +3,8 @@
  * memfds.
  *
  * A tap hands the output tiles of a pipeline to other processes (consumers) where they lie. A
- * consumer connects to DIRECTORY/NAME.tap, a SOCK_SEQPACKET Unix socket. Each message is one struct
- * hr_tap_message:
+ * consumer connects to DIRECTORY/NAME.tap, a SOCK_SEQPACKET Unix socket. Each message is one
+ * struct hr_tap_message:
  *
  *   consumer -> tap   HELLO     version range, credits
  *   tap -> consumer   WAIT      the pipeline does not run now: WELCOME comes when its next run starts
@@ -19,25 +19,25 @@
  * engine that has died.
  *
  * Tiles lie in host memory, or in the memory of a GPU: then their descriptor is one of
- * cuMemExportToShareableHandle(), and the consumer maps the object on the same GPU, which the UUID
- * names. Entries and page always lie in host memory.
+ * cuMemExportToShareableHandle(), and the consumer maps the object on the same GPU, which the
+ * UUID names. Entries and page always lie in host memory.
  *
- * Tiles in host memory and entries are sealed: a consumer can map them for reading only, and cannot
- * change their size. For memory of a GPU the driver has no such seal: a consumer maps it for
- * reading only so as not to change it by accident. The page belongs to the consumer alone. Its
- * content is untrusted: a wrong value returns only tiles that are lent to this consumer.
+ * Tiles in host memory and entries are sealed: a consumer can map them for reading only, and
+ * cannot change their size. For memory of a GPU the driver has no such seal: a consumer maps it
+ * for reading only so as not to change it by accident. The page belongs to the consumer alone.
+ * Its content is untrusted: a wrong value returns only tiles that are lent to this consumer.
  *
- * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1, ...)
- * has the index n % ring, and is valid when its sequence is n + 1 and its check is
- * hr_tap_entry_check(). The sequence is stored last, but a GPU waits for no fence before it, so words of
- * an entry may become visible in any order. Page: struct hr_tap_page. The consumer gives a tile back when it stores (release) the
- * generation of the entry in the slot's word, with HR_TAP_FAILED when another consumer is to get
- * the tile. Then the slot is used again, so it must not read the tile any more. The tap lends at
- * most `credits` tiles at a time, and credits <= ring, so a valid entry is not overwritten before
- * its tile is given back.
+ * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1,
+ * ...) has the index n % ring, and is valid when its sequence is n + 1 and its check is
+ * hr_tap_entry_check(). The sequence is stored last, but a GPU waits for no fence before it, so
+ * words of an entry may become visible in any order. Page: struct hr_tap_page. The consumer
+ * gives a tile back when it stores (release) the generation of the entry in the slot's word,
+ * with HR_TAP_FAILED when another consumer is to get the tile. Then the slot is used again, so
+ * it must not read the tile any more. The tap lends at most `credits` tiles at a time, and
+ * credits <= ring, so a valid entry is not overwritten before its tile is given back.
  *
- * This header needs stdint.h only, and both sides are on one machine. All words are little-endian
- * and naturally aligned; bytes that have no meaning are 0.
+ * This header needs stdint.h only, and both sides are on one machine. All words are
+ * little-endian and naturally aligned; bytes that have no meaning are 0.
  */
 #ifndef GPU_TAP_PROTOCOL_H
 #define GPU_TAP_PROTOCOL_H
@@ -122,9 +122,9 @@ struct hr_tap_entry {
 	uint32_t slot, gen;
 	uint32_t bytes; /* of the data; a last tile may be shorter */
 	uint32_t flags;
-	/* By the clock of the tap: CLOCK_MONOTONIC, or that of the GPU. When it was lent, when all
-	 * processes could see what was computed (0: not known), and when the tap freed the slot from the tile before it (0: there
-	 * was none). */
+	/* By the clock of the tap: CLOCK_MONOTONIC, or that of the GPU. When it was lent, when
+	 * all processes could see what was computed (0: not known), and when the tap freed the
+	 * slot from the tile before it (0: there was none). */
 	uint64_t lent_ns, ready_ns, freed_ns;
 	uint64_t check;	   /* of the other words; a feed's entries have none */
 	uint64_t sequence; /* stored last */

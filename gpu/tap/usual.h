@@ -1,10 +1,12 @@
 /*
- * gpu/tap/usual.h - how the tap's worker waits and lends in the usual case, which is the fastest way of a tile
- * to its consumer: a lane has one slot, and a tile one consumer; for gpu/tap/role.c. Worker code.
+ * gpu/tap/usual.h - how the tap's worker waits and lends in the usual case, which is the fastest
+ * way of a tile to its consumer: a lane has one slot, and a tile one consumer; for
+ * gpu/tap/role.c. Worker code.
  *
- * A tile is lent as soon as it is computed and a consumer has a credit, or as soon as a tile comes back for which
- * another one waits. What follows from that (memory gets free, counters, orders) is left for the round
- * of the worker after it. Of a tile that came back as failed, and of consumers to avoid, the round takes care.
+ * A tile is lent as soon as it is computed and a consumer has a credit, or as soon as a tile
+ * comes back for which another one waits. What follows from that (memory gets free, counters,
+ * orders) is left for the round of the worker after it. Of a tile that came back as failed, and
+ * of consumers to avoid, the round takes care.
  */
 #ifndef GPU_TAP_USUAL_H
 #define GPU_TAP_USUAL_H
@@ -27,8 +29,9 @@ enum tap_work {
 };
 
 /*
- * What the worker needs while it waits, in registers of each lane: memory is read again after each access
- * to a word that others change, and a pointer that leads to it costs as much as the word.
+ * What the worker needs while it waits, in registers of each lane: memory is read again after
+ * each access to a word that others change, and a pointer that leads to it costs as much as the
+ * word.
  */
 struct tap_usual {
 	const struct hr_pipe *pipe;
@@ -82,8 +85,8 @@ HR_WORKER uint32_t tap_usual_back(const struct tap_usual *u, uint64_t word)
 	return (uint32_t)word & ~(uint32_t)(word >> 16) & u->seats & u->lenders;
 }
 
-/* Lend the oldest tile to a seat that has a credit, or to `its`, which has just given a tile back. False:
- * there is no such tile, or consumer; a round looks closer. Collective. */
+/* Lend the oldest tile to a seat that has a credit, or to `its`, which has just given a tile
+ * back. False: there is no such tile, or consumer; a round looks closer. Collective. */
 HR_WORKER bool tap_usual_lend(struct tap_usual *u, uint32_t its)
 {
 	const hr_mask waiting = hr_ballot(u->waits);
@@ -141,8 +144,8 @@ HR_WORKER bool tap_is_usual(const struct hr_pipe *pipe)
 	return pipe->tap->began && !pipe->tap->each && pipe->slots <= HR_LANES;
 }
 
-/* Wait a while for something to do, and lend tiles at once: other work is left for a round. `left`: so many
- * looks at most. Collective. */
+/* Wait a while for something to do, and lend tiles at once: other work is left for a round.
+ * `left`: so many looks at most. Collective. */
 HR_WORKER uint32_t tap_usual_await(const struct hr_pipe *pipe, uint32_t news, uint32_t left)
 {
 	uint32_t work = 0, lent = 0, before;

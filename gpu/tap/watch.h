@@ -154,8 +154,9 @@ HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, cons
 }
 
 /*
- * As tap_watch_slots(), with a slot in each lane whose tile has one consumer: from one load over the link to the
- * next there are no other loads but of the slot's lending, as all else is in registers.
+ * As tap_watch_slots(), with a slot in each lane whose tile has one consumer: from one load over
+ * the link to the next there are no other loads but of the slot's lending, as all else is in
+ * registers.
  */
 HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
 {

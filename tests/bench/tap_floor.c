@@ -1,12 +1,14 @@
 /*
- * tests/bench/tap_floor.c - what the parts of a hand-over take at least, without a tap: loads, stores and
- * fences of one GPU thread, a word that goes to the GPU and back, and the turns of two processes.
+ * tests/bench/tap_floor.c - what the parts of a hand-over take at least, without a tap: loads,
+ * stores and fences of one GPU thread, a word that goes to the GPU and back, and the turns of
+ * two processes.
  *
  * Usage: tap_floor           prints one line a figure
  * Exit code 0; 1: the driver has failed; 3: there is no GPU, or its driver cannot be used.
  *
- * Turns: two processes launch a kernel of one thread by turns, and each waits for its end before the other
- * one launches. The same by one process is what a launch takes without a change of the process.
+ * Turns: two processes launch a kernel of one thread by turns, and each waits for its end before
+ * the other one launches. The same by one process is what a launch takes without a change of the
+ * process.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -29,38 +31,45 @@ static const char *const part_name[PARTS] = { "two reads of the cycle counter",
 					      "a fence of GPU scope",
 					      "8 stores to host memory" };
 
-/* One thread: out[round * PARTS + part] = cycles. BEGIN and TOOK read the counter. */
-#define BEGIN "mov.u64 %c, %clock64;\n"
-#define TOOK(part)                                                                            \
-	"mov.u64 %d, %clock64; sub.u64 %d, %d, %c; st.relaxed.gpu.u64 [%out+" part "], %d;\n" \
-	"fence.acq_rel.sys;\n"
+/* A part: the cycles of `what` to out[part]; then nothing is outstanding. */
+#define PART(at, what)                                                               \
+	"mov.u64 %c, %clock64;\n" what "mov.u64 %d, %clock64; sub.u64 %d, %d, %c;\n" \
+	"st.relaxed.gpu.u64 [%out+" at "], %d; fence.acq_rel.sys;\n"
+#define SCRATCH "st.relaxed.gpu.u64 [%out+72], %v;\n" /* waits for %v */
+#define FENCE_SYS "fence.acq_rel.sys;\n"
 #define STORES8                                                                   \
 	"st.relaxed.sys.u64 [%host], %n; st.relaxed.sys.u64 [%host+8], %n;\n"     \
 	"st.relaxed.sys.u64 [%host+16], %n; st.relaxed.sys.u64 [%host+24], %n;\n" \
 	"st.relaxed.sys.u64 [%host+32], %n; st.relaxed.sys.u64 [%host+40], %n;\n" \
 	"st.relaxed.sys.u64 [%host+48], %n; st.relaxed.sys.u64 [%host+56], %n;\n"
+#define ALL_PARTS                                                   \
+	PART("0", "")                                               \
+	PART("8", "mov.u64 %v, %globaltimer;\n" SCRATCH)            \
+	PART("16", "ld.relaxed.gpu.u64 %v, [%out+72];\n" SCRATCH)   \
+	PART("24", "ld.relaxed.sys.u64 %v, [%host+128];\n" SCRATCH) \
+	PART("32", FENCE_SYS)                                       \
+	PART("40", STORES8 FENCE_SYS)                               \
+	PART("48", "fence.proxy.alias;\n" FENCE_SYS)                \
+	PART("56", "fence.acq_rel.gpu;\n")                          \
+	PART("64", STORES8)
+
 static const char floor_ptx[] =
 	".version 7.8\n.target sm_80\n.address_size 64\n"
+	/* One thread: the parts of each round, which has 80 bytes at out. */
 	".visible .entry measure(.param .u64 out, .param .u64 host, .param .u64 rounds)\n{\n"
 	".reg .pred %p; .reg .u64 %out, %host, %rounds, %n, %c, %d, %v;\n"
 	"ld.param.u64 %out, [out]; ld.param.u64 %host, [host]; ld.param.u64 %rounds, [rounds];\n"
-	"mov.u64 %n, 0;\n"
-	"ROUND:\n" BEGIN TOOK("0") BEGIN
-	"mov.u64 %v, %globaltimer; st.relaxed.gpu.u64 [%out+72], %v;\n" TOOK("8") BEGIN
-	"ld.relaxed.gpu.u64 %v, [%out+72]; st.relaxed.gpu.u64 [%out+72], %v;\n" TOOK("16") BEGIN
-	"ld.relaxed.sys.u64 %v, [%host+128]; st.relaxed.gpu.u64 [%out+72], %v;\n" TOOK("24") BEGIN
-	"fence.acq_rel.sys;\n" TOOK("32") BEGIN STORES8 "fence.acq_rel.sys;\n" TOOK("40") BEGIN
-	"fence.proxy.alias; fence.acq_rel.sys;\n" TOOK("48") BEGIN
-	"fence.acq_rel.gpu;\n" TOOK("56") BEGIN STORES8 TOOK(
-		"64") "add.u64 %out, %out, 80; add.u64 %n, %n, 1; setp.lt.u64 %p, %n, %rounds;\n@%p bra ROUND;\nret;\n}\n"
-		      /* For each number in host[0], until it is `last`: the number in host[16]. */
-		      ".visible .entry answer(.param .u64 host, .param .u64 last)\n{\n"
-		      ".reg .pred %p; .reg .u64 %at, %last, %n, %was;\n"
-		      "ld.param.u64 %at, [host]; ld.param.u64 %last, [last]; mov.u64 %was, 0;\n"
-		      "LOOK: ld.relaxed.sys.u64 %n, [%at]; setp.eq.u64 %p, %n, %was;\n@%p bra LOOK;\n"
-		      "mov.u64 %was, %n; st.relaxed.sys.u64 [%at+128], %n;\n"
-		      "setp.ne.u64 %p, %n, %last;\n@%p bra LOOK;\nret;\n}\n"
-		      ".visible .entry nothing(.param .u64 host)\n{\nret;\n}\n";
+	"mov.u64 %n, 0;\nROUND:\n" ALL_PARTS
+	"add.u64 %out, %out, 80; add.u64 %n, %n, 1; setp.lt.u64 %p, %n, %rounds;\n"
+	"@%p bra ROUND;\nret;\n}\n"
+	/* For each number in host[0], until it is `last`: the number in host[16]. */
+	".visible .entry answer(.param .u64 host, .param .u64 last)\n{\n"
+	".reg .pred %p; .reg .u64 %at, %last, %n, %was;\n"
+	"ld.param.u64 %at, [host]; ld.param.u64 %last, [last]; mov.u64 %was, 0;\n"
+	"LOOK: ld.relaxed.sys.u64 %n, [%at]; setp.eq.u64 %p, %n, %was;\n@%p bra LOOK;\n"
+	"mov.u64 %was, %n; st.relaxed.sys.u64 [%at+128], %n;\n"
+	"setp.ne.u64 %p, %n, %last;\n@%p bra LOOK;\nret;\n}\n"
+	".visible .entry nothing(.param .u64 host)\n{\nret;\n}\n";
 
 #define ROW (PARTS + 1) /* words of a round: the last one is scratch */
 

@@ -425,8 +425,8 @@ static void sleep_for_tile(struct hr_tap *tap, uint64_t *sleep_ns, uint64_t left
 	hr_tap_session_waits(tap->session, false);
 }
 
-/* Look at the socket. A caller that looks for tiles all the time finds a message a little later, because
- * the system call would delay a tile; one that waits for hr_tap_fd() was told of it. */
+/* Look at the socket. A caller that looks for tiles all the time finds a message a little later,
+ * because the system call would delay a tile; one that waits for hr_tap_fd() was told of it. */
 static void look_for_message(struct hr_tap *tap, uint64_t now)
 {
 	if (tap->poll < 0 && now - tap->heard_ns < SPIN_NS)
@@ -437,8 +437,8 @@ static void look_for_message(struct hr_tap *tap, uint64_t now)
 		tap->heard_ns = now;
 }
 
-/* In the state ATTACHED: tiles; 0: no further tile comes; -ETIMEDOUT; -EAGAIN: look again. `now`: a time
- * before this call. */
+/* In the state ATTACHED: tiles; 0: no further tile comes; -ETIMEDOUT; -EAGAIN: look again.
+ * `now`: a time before this call. */
 static int look_for_tiles(struct hr_tap *tap, struct hr_tap_tile *tile, uint32_t max, uint64_t left,
 			  uint64_t now)
 {
