@@ -18,6 +18,10 @@ in_memory() {
     [ "$free" -ge $need_kib ] && [ "$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)" -ge $need_kib ]
 }
 
+# python3 may be a script that looks for the interpreter at each start, which takes ten times as long as the start.
+python=$(command -v python3) && IFS= read -rN 2 start <"$python" && [ "$start" = '#!' ] &&
+    python=$(python3 -c 'import sys; print(sys.executable)') && [ -x "$python" ] && PATH=${python%/*}:$PATH
+
 # The name depends on FOLDER only, so that the next run removes what a killed one left.
 memory=/dev/shm/headrace-$(id -u)-$(cksum <<<"$folder" | tr ' ' -)
 rm -rf "$folder" "$memory"
