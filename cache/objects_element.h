@@ -88,7 +88,7 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 	bool done = index == HR_NO_INDEX;
 
 	if (page != HR_NO_PAGE) {
-		found = hr_cache_find_element(cache, page);
+		found = hr_cache_find(cache, page);
 		done = found.word && (!writes || hr_cache_dirty(found.tag, found.word));
 		if (done)
 			value = hr_element_at(found.frame + in_page, (uint32_t)1 << shift, writes,

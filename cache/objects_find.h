@@ -5,9 +5,9 @@
  *
  * A hit is inline. It loads the set (32 bytes) and the data by loads that the L1 cache of a GPU does
  * not serve, because L1 caches do not see the writes of other SMs. The data's load comes after the
- * word's load returned, because the address of the frame depends on the word. For elements, hints make
- * the L2 cache keep sets, which are used again sooner than elements: elements that are read once would
- * push them out.
+ * word's load returned, because the address of the frame depends on the word. Hints make the L2 cache
+ * keep sets, which are used again sooner than the data of most pages: data that are read once would push
+ * them out.
  */
 #ifndef CACHE_OBJECTS_FIND_H
 #define CACHE_OBJECTS_FIND_H
@@ -119,16 +119,6 @@ HR_WORKER struct hr_found hr_cache_found(const struct hr_page_cache *cache,
 }
 
 HR_WORKER struct hr_found hr_cache_find(const struct hr_page_cache *cache, uint32_t page)
-{
-	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
-	uint32_t word[HR_WAYS + 1];
-
-	hr_poll_u32x8((const uint32_t *)(const void *)&cache->set[position.set], word);
-	return hr_cache_found(cache, position, word);
-}
-
-/* The same for an element of the page. */
-HR_WORKER struct hr_found hr_cache_find_element(const struct hr_page_cache *cache, uint32_t page)
 {
 	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
 	uint32_t word[HR_WAYS + 1];
