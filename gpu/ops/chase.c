@@ -179,21 +179,28 @@ static uint32_t state_bytes(const void *args)
 	return sizeof(struct hr_chase);
 }
 
-/* The nanoseconds that `share` of the steps did not exceed; precise to an eighth. */
+/* The nanoseconds that `share` of the steps did not exceed, if the steps of a bin are spread evenly
+ * over its width, an eighth. */
 static double chase_percentile(const struct hr_chase *chase, double share)
 {
 	const double ns_per_tick =
 		chase->step_ticks ? (double)chase->step_ns / (double)chase->step_ticks : 0;
 	const double wanted = (double)chase->steps * share;
-	uint64_t seen = 0;
+	double below = 0, part = 0;
 	uint32_t bin;
 
 	for (bin = 0; bin < CHASE_BINS - 1; bin++) {
-		seen += chase->bin[bin];
-		if ((double)seen >= wanted)
+		const double here = (double)chase->bin[bin];
+
+		if (here > 0 && below + here >= wanted) {
+			part = (wanted - below) / here;
 			break;
+		}
+		below += here;
 	}
-	return (double)chase_bin_least(bin) * ns_per_tick;
+	return ((double)chase_bin_least(bin) * (1 - part) +
+		(double)chase_bin_least(bin + 1) * part) *
+	       ns_per_tick;
 }
 
 static void report(const struct hr_op_all *all, const struct hr_op_report *to)
