@@ -6,6 +6,7 @@
 #define CACHE_OBJECTS_ELEMENT_H
 
 #include "cache/objects_find.h"
+#include "cache/objects_one.h"
 #include "cache/objects_peer.h"
 #include "cache/objects_wait.h"
 #include "nvme/worker.h"
@@ -75,6 +76,14 @@ HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct
 	return error && !done ? 0 : use.value;
 }
 
+/* True when the lanes that miss are one, whose page has no way, so that hr_element_one() serves it. */
+HR_WORKER bool hr_element_is_one(const struct hr_page_cache *cache, hr_mask missing,
+				 enum hr_element_step step)
+{
+	return HR_ONE_LANES && !(missing & (missing - 1)) && hr_ballot(step == HR_ELEMENT_ABSENT) &&
+	       !cache->peers;
+}
+
 /* The fast path. shift and writes are constants of each caller. */
 HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object *object,
 			      uint64_t index, uint32_t shift, bool writes, uint64_t value)
@@ -84,11 +93,14 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 	const uint32_t in_page =
 		(uint32_t)(index << shift) & (((uint32_t)1 << cache->shape.page_shift) - 1);
 	enum hr_element_step step = HR_ELEMENT_WAITS;
+	struct hr_page_position position = { 0, 0 };
 	struct hr_found found;
 	bool done = index == HR_NO_INDEX;
+	hr_mask missing;
 
 	if (page != HR_NO_PAGE) {
-		found = hr_cache_find(cache, page);
+		position = hr_page_position_of(&cache->shape, page);
+		found = hr_cache_find_at(cache, position);
 		done = found.word && (!writes || hr_cache_dirty(found.tag, found.word));
 		if (done)
 			value = hr_element_at(found.frame + in_page, (uint32_t)1 << shift, writes,
@@ -97,7 +109,13 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 			step = HR_ELEMENT_ABSENT;
 	}
 	objects->accesses += index != HR_NO_INDEX;
-	if (hr_ballot(!done))
+	missing = hr_ballot(!done);
+	if (missing && !writes && hr_element_is_one(cache, missing, step)) {
+		const struct hr_one one = { position, page, in_page, (uint32_t)1 << shift,
+					    hr_lowest_bit(missing) };
+
+		value = hr_element_one(objects, one, value);
+	} else if (missing)
 		value = hr_element_miss(objects, object, index, (uint32_t)1 << shift, writes, value,
 					done ? HR_ELEMENT_DONE : step);
 	hr_cache_used(objects);

@@ -6,8 +6,8 @@
  * A hit is inline. It loads the set (32 bytes) and the data by loads that the L1 cache of a GPU does
  * not serve, because L1 caches do not see the writes of other SMs. The data's load comes after the
  * word's load returned, because the address of the frame depends on the word. Hints make the L2 cache
- * keep sets, which are used again sooner than the data of most pages: data that are read once would push
- * them out.
+ * keep sets, which are used again sooner than the data of most pages: data that are read once would
+ * push them out.
  */
 #ifndef CACHE_OBJECTS_FIND_H
 #define CACHE_OBJECTS_FIND_H
@@ -74,7 +74,7 @@ struct hr_found {
 	uint32_t word; /* of its way; 0: no way holds the page */
 	uint32_t *tag; /* address of that word */
 	uint8_t *frame;
-	bool absent; /* no way is for the page, in any state */
+	bool absent; /* hr_cache_is_absent() */
 };
 
 /* The word of the way with that tag, in a set whose words were loaded: HR_PAGE_FREE when there is
@@ -87,6 +87,19 @@ HR_WORKER uint32_t hr_cache_word_in(const uint32_t word[HR_WAYS], uint32_t tag)
 		if (HR_PAGE_TAG(word[way]) == tag && HR_PAGE_STATE(word[way]) >= HR_PAGE_READING)
 			found = word[way];
 	return found;
+}
+
+/* True when no way is for the page with that tag, in any state. With several gpus it may be false
+ * without such a way, because a way that a page has left may look like one; then a wait finds that. */
+HR_WORKER bool hr_cache_is_absent(const uint32_t word[HR_WAYS], uint32_t tag)
+{
+	const uint32_t least = HR_PAGE_WORD(tag, HR_PAGE_READING);
+	bool absent = true;
+	uint32_t way;
+
+	for (way = 0; way < HR_WAYS; way++)
+		absent &= word[way] - least >= ((uint32_t)1 << HR_TAG_SHIFT) - HR_PAGE_READING;
+	return absent;
 }
 
 /* The page in its set, whose words were loaded just now. */
@@ -106,7 +119,7 @@ HR_WORKER struct hr_found hr_cache_found(const struct hr_page_cache *cache,
 		found.word = is ? word[way] : found.word;
 	}
 	if (!found.word) {
-		found.absent = hr_cache_word_in(word, position.tag) == HR_PAGE_FREE;
+		found.absent = hr_cache_is_absent(word, position.tag);
 		return found;
 	}
 	found.tag = &set->tag[way_found];
@@ -118,13 +131,19 @@ HR_WORKER struct hr_found hr_cache_found(const struct hr_page_cache *cache,
 	return found;
 }
 
-HR_WORKER struct hr_found hr_cache_find(const struct hr_page_cache *cache, uint32_t page)
+/* Look up the page with that position. */
+HR_WORKER struct hr_found hr_cache_find_at(const struct hr_page_cache *cache,
+					   struct hr_page_position position)
 {
-	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
 	uint32_t word[HR_WAYS + 1];
 
 	hr_poll_keep_u32x8((const uint32_t *)(const void *)&cache->set[position.set], word);
 	return hr_cache_found(cache, position, word);
+}
+
+HR_WORKER struct hr_found hr_cache_find(const struct hr_page_cache *cache, uint32_t page)
+{
+	return hr_cache_find_at(cache, hr_page_position_of(&cache->shape, page));
 }
 
 /* Before a write to a page whose word was found: READY -> DIRTY, WRITING -> REDIRTY. False: the page

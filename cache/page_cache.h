@@ -153,6 +153,7 @@ struct hr_page_cache {
 	uint32_t rank,
 		ranks; /* this process, of those that divide the run; ranks 0: it runs alone */
 	uint32_t computers, io_workers; /* workers of each kind */
+	uint32_t io_inverse;		/* hr_cache_set_io_workers() */
 	uint64_t
 		timeout_ns; /* an owner that finds no frame for a request for so long ends the run */
 	struct hr_page_set *set;	/* [hr_page_sets()] */
@@ -166,10 +167,22 @@ struct hr_page_cache {
 	struct hr_peers *peers; /* cache/peers.h: the caches of other gpus; NULL: one gpu */
 };
 
-/* Index of the I/O worker that owns a set. */
+/* Set the number of I/O workers, at least 1, and its inverse: a GPU takes long to divide. Host side. */
+static inline void hr_cache_set_io_workers(struct hr_page_cache *cache, uint32_t io_workers)
+{
+	cache->io_workers = io_workers;
+	cache->io_inverse = UINT32_MAX / io_workers;
+}
+
+/* Index of the I/O worker that owns a set: its row modulo io_workers. */
 HR_BOTH uint32_t hr_cache_owner(const struct hr_page_cache *cache, uint32_t set)
 {
-	return (set >> cache->shape.group_shift) % cache->io_workers;
+	const uint32_t row = set >> cache->shape.group_shift;
+	/* at most 1 too small */
+	const uint32_t times = (uint32_t)((uint64_t)row * cache->io_inverse >> 32);
+	const uint32_t rest = row - times * cache->io_workers;
+
+	return rest < cache->io_workers ? rest : rest - cache->io_workers;
 }
 
 /* The address of a way's frame. */

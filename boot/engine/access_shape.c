@@ -437,7 +437,7 @@ static void describe(const struct hr_run *run, struct hr_access *a)
 	a->compute_blocks = run->blocks[HR_ROLE_ACCESS];
 	a->warps = run->workers[HR_ROLE_IO];
 	a->cache.computers = hr_access_computers(a);
-	a->cache.io_workers = hr_access_io_workers(a);
+	hr_cache_set_io_workers(&a->cache, hr_access_io_workers(a));
 	a->cache.rank = run->part;
 	a->cache.ranks = run->parts;
 	a->ssds = run->ssds;

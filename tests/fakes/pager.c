@@ -71,7 +71,7 @@ void pager_init(struct pager *pager, const struct pager_shape *shape, uint64_t s
 	frames = hr_page_frames(&c->shape);
 	c->policy = shape->policy;
 	c->computers = shape->computers;
-	c->io_workers = shape->io_workers;
+	hr_cache_set_io_workers(c, shape->io_workers);
 	c->set = zeroed(hr_page_sets(&c->shape), sizeof *c->set);
 	for (uint32_t i = 0; i < hr_page_sets(&c->shape); i++)
 		c->set[i].recency = hr_policy_init((enum hr_page_policy)shape->policy);

@@ -307,7 +307,7 @@ static void measure(double gib)
 	job->cache.object[0].bytes = (uint64_t)sets * 8 * PAGE_BYTES;
 	job->cache.object[0].pages = sets * 8;
 	job->cache.computers = (uint32_t)workers;
-	job->cache.io_workers = 1;
+	hr_cache_set_io_workers(&job->cache, 1);
 	CHECK(cudaMalloc(&job->cache.set, sizeof(struct hr_page_set) * sets));
 	CHECK(cudaMalloc(&job->cache.frame, (uint64_t)sets * HR_WAYS * PAGE_BYTES));
 	CHECK(cudaMalloc(&job->cache.worker, sizeof(struct hr_cache_worker) * (size_t)workers));

@@ -135,7 +135,7 @@ static void wire_cache(struct access_rig *r, struct hr_access *access,
 		     0);
 	cache->policy = work->policy;
 	cache->computers = access->compute_blocks * access->warps;
-	cache->io_workers = access->io_blocks * access->warps;
+	hr_cache_set_io_workers(cache, access->io_blocks * access->warps);
 	cache->timeout_ns = work->timeout_ns ? work->timeout_ns : NO_FRAME_NS;
 	workers = cache->computers + cache->io_workers;
 	sets = hr_page_sets(&cache->shape);

@@ -191,6 +191,44 @@ Test(objects_lanes, a_page_is_read_once_however_many_lanes_want_it)
 	pager_fini(&pager);
 }
 
+/* ---- a single lane whose page is missing, beside lanes without a page and lanes that find theirs */
+
+static void one_misses(void)
+{
+	struct hr_objects o;
+
+	hr_objects_begin(&o, &pager.cache, 0, NULL, 0);
+	for (uint32_t i = 1; i < PAGES; i++) {
+		const bool mine = hr_lane() == i % HR_LANES;
+		/* page 0 of the object is cached from the second round on */
+		const uint64_t other = i > 1 && hr_lane() % 2 ? hr_lane() : HR_NO_INDEX;
+		const uint64_t at = mine ? (uint64_t)i * PAGE / 8 + i : other;
+		const uint64_t got = hr_get_u64(&o, hr_get_object_map(&o, 0), at);
+		const uint64_t *disk = (const uint64_t *)(const void *)pager_disk_of(&pager, 0);
+
+		cr_assert_eq(got, at == HR_NO_INDEX ? 0 : disk[at], "lane %u, index %lu", hr_lane(),
+			     at);
+		if (i == 1)
+			hr_get_u32(&o, hr_get_object_map(&o, 0), hr_lane() == 5 ? 1 : HR_NO_INDEX);
+	}
+	cr_assert_eq(hr_objects_end(&o), 0);
+}
+
+Test(objects_lanes, a_single_lane_misses)
+{
+	shape.frames = 7 * 256;
+	run(one_misses, 1, 1);
+	for (uint32_t i = 0; i < PAGES; i++)
+		cr_assert_eq(pager.reads_of[i], 1, "page %u: %u reads", i, pager.reads_of[i]);
+	cr_assert_eq(pager.cache.worker[0].misses, PAGES);
+	cr_assert_eq(pager.did.requests, PAGES);
+	pager_fini(&pager);
+	shape.frames = 7;
+	run(one_misses, 1, 1);
+	cr_assert_gt(pager.did.evictions, 0);
+	pager_fini(&pager);
+}
+
 /* ---- errors: all lanes return */
 
 static void fail_one_lane(void)
@@ -216,6 +254,18 @@ static void read_bad(void)
 	cr_assert_eq(hr_objects_end(&o), -EIO);
 }
 
+static void one_reads_bad(void)
+{
+	struct hr_objects o;
+
+	hr_objects_begin(&o, &pager.cache, 0, NULL, 0);
+	cr_assert_eq(hr_get_u64(&o, hr_get_object_map(&o, 0),
+				hr_lane() == 2 ? 5 * PAGE / 8 : HR_NO_INDEX),
+		     0);
+	cr_assert_eq(o.error, -EIO);
+	cr_assert_eq(hr_objects_end(&o), -EIO);
+}
+
 Test(objects_lanes, an_error_of_one_lane_is_an_error_of_the_worker)
 {
 	shape.frames = 7 * 64;
@@ -225,6 +275,12 @@ Test(objects_lanes, an_error_of_one_lane_is_an_error_of_the_worker)
 	pager.bad_page = 5;
 	pager_start(&pager);
 	cr_assert(fake_lanes_run(read_bad));
+	pager_stop(&pager);
+	pager_fini(&pager);
+	pager_init(&pager, &shape, 1);
+	pager.bad_page = 5;
+	pager_start(&pager);
+	cr_assert(fake_lanes_run(one_reads_bad));
 	pager_stop(&pager);
 	pager_fini(&pager);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cache/page_cache.h"
 #include "tests/harness/random.h"
 
 TestSuite(page_table, .timeout = 60);
@@ -77,6 +78,27 @@ Test(page_table, large_page_numbers_have_places_too)
 		cr_assert_eq(hr_page_shape(&shape, frames, 16, pages), 0);
 		check_pages(&shape, pages - count, count);
 		check_pages(&shape, fake_random_u64(&random) % (pages - count + 1), count);
+	}
+}
+
+Test(page_table, rows_have_owners_in_turn)
+{
+	static struct hr_page_cache cache;
+
+	for (uint32_t workers = 1; workers < 5000; workers += workers < 300 ? 1 : 97) {
+		hr_cache_set_io_workers(&cache, workers);
+		for (uint32_t i = 0; i < 300; i++) {
+			const uint32_t rows[] = { i,
+						  i * workers,
+						  i * workers - 1,
+						  UINT32_MAX - i,
+						  UINT32_MAX / workers * workers - i,
+						  (uint32_t)1 << 31 | i };
+
+			for (uint32_t r = 0; r < sizeof rows / sizeof *rows; r++)
+				cr_assert_eq(hr_cache_owner(&cache, rows[r]), rows[r] % workers,
+					     "row %u, %u workers", rows[r], workers);
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ static void plan(bool stages, uint64_t scratch_bytes)
 				 .state_bytes = 40,
 				 .scratch_bytes = scratch_bytes };
 	a->cache.computers = COMPUTE_WORKERS;
-	a->cache.io_workers = IO_WORKERS;
+	hr_cache_set_io_workers(&a->cache, IO_WORKERS);
 	cr_assert_eq(hr_page_shape(&a->cache.shape, 100, 12, 1000), 0);
 	layout = (struct hr_access_layout){
 		.access = a,
