@@ -21,6 +21,9 @@ struct hr_qp_one {
 	uint32_t cid;
 	uint32_t tail; /* behind it in the ring */
 	uint64_t good; /* DW2 and DW3 of its completion with status 0, without P */
+	/* Its entry and its doorbell, so that nothing is loaded between release and doorbell. */
+	struct hr_sqe *entry;
+	uint32_t *doorbell;
 };
 
 /* True when the queue pair works, and has no command: none pushed, outstanding or lost. */
@@ -44,15 +47,16 @@ HR_WORKER struct hr_qp_one hr_qp_one_next(const struct hr_nvme_qp *qp)
 	one.cid = (uint16_t)(last + mask + 1);
 	one.tail = hr_ring_add(qp->sq_tail, 1, qp->entries);
 	one.good = one.tail | (uint64_t)qp->id << 16 | (uint64_t)one.cid << 32;
+	one.entry = &qp->sq[qp->sq_tail];
+	one.doorbell = qp->sq_doorbell;
 	return one;
 }
 
 /* Write the entry of the next command at the tail of the ring, from where the controller reads it after
  * hr_qp_one_send(). */
-HR_WORKER void hr_qp_one_write(struct hr_nvme_qp *qp, const struct hr_qp_one *one,
-			       const struct hr_sqe *sqe)
+HR_WORKER void hr_qp_one_write(const struct hr_qp_one *one, const struct hr_sqe *sqe)
 {
-	struct hr_sqe *at = &qp->sq[qp->sq_tail];
+	struct hr_sqe *at = one->entry;
 	uint64_t word[8];
 	uint32_t k;
 
@@ -85,7 +89,8 @@ HR_WORKER void hr_qp_one_release(void)
 HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one)
 {
 	if (hr_lane() == 0) {
-		hr_qp_doorbell(qp, false, one->tail);
+		hr_mmio_write32(one->doorbell, one->tail);
+		qp->stats.doorbells++;
 		qp->sq_tail = qp->sq_rung = one->tail;
 		qp->free_head++;
 		qp->unfetched++;

@@ -221,7 +221,7 @@ HR_WORKER void bench_prepare(struct bench_worker *w)
 		  HR_PAGE >> extent->lba_shift, prp->first, hr_prp2(prp, HR_PAGE));
 	w->next_one = hr_qp_one_next(w->qp);
 	w->next_offset = offset;
-	hr_qp_one_write(w->qp, &w->next_one, &sqe);
+	hr_qp_one_write(&w->next_one, &sqe);
 }
 
 /* Collective: with `want` in lane 0, send the prepared read, and prepare another while the controller

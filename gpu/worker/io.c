@@ -12,6 +12,8 @@ HR_STATIC_ASSERT(sizeof(struct hr_access) % sizeof(uint64_t) == 0, "moved by wor
  * kept for this time. */
 #define IO_GRACE_EPOCHS 3u
 #define IO_RESERVE_MAX 4u
+/* A worker is calm when on average fewer than one of so many of its sets has a frame that waits. */
+#define IO_CALM_SETS 8u
 /* Steps through the words `seen`, in a round. */
 #define IO_SCANS 4u
 /* Steps of waiting before hr_idle() makes longer pauses. Waits for an epoch are short: the CPU yields,
@@ -49,6 +51,7 @@ HR_WORKER void io_choose_reserve(struct hr_io_worker *w, uint32_t epochs)
 	w->leaving = (w->leaving + now + 1) / 2;
 	w->reserve = sets ? 1 + (2 * w->leaving + sets / 4 * 3) / sets : 1;
 	w->reserve = w->reserve < IO_RESERVE_MAX ? w->reserve : IO_RESERVE_MAX;
+	w->calm = w->leaving < sets / IO_CALM_SETS;
 }
 
 /* Read the shared words. Collective. */
@@ -316,8 +319,9 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 {
 	const enum hr_io_one one = hr_io_one(w);
 	const bool done = one == HR_IO_ONE_DONE, begun = one == HR_IO_ONE_BEGUN;
+	const bool news = one == HR_IO_ONE_NEWS;
 	/* an idle worker has no command, and a request that comes now is one for the next round */
-	const bool batches = !done && one != HR_IO_ONE_IDLE;
+	const bool batches = !done && !news && one != HR_IO_ONE_IDLE;
 	const bool reaped = batches && hr_io_reap_all(w);
 	const uint32_t sent = w->sent;
 	bool progress = done || begun || reaped;
@@ -328,7 +332,7 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 	if (batches)
 		progress |= io_requests(w);
 	/* not after requests alone, whose completions may be there already */
-	if (done || reaped || io_on_duty(w, begun || w->sent > sent))
+	if (done || reaped || news || io_on_duty(w, begun || w->sent > sent))
 		progress |= io_duties(w, progress);
 	io_check_stop(w, progress);
 	if (hr_role_host_round(&w->role))

@@ -84,6 +84,7 @@ struct hr_io_worker {
 	/* Frames that each set keeps free, or on the way to it: from the pages that got a frame since
 	 * `settled` changed, and while a frame that is given up cannot be used, mean: io.c. */
 	uint32_t reserve, entered, leaving;
+	bool calm; /* leaving is small: few pages would wait for a frame if epochs ended late */
 	bool offers_wait; /* one waits for frames of OFFERED pages, until the epoch offers_end */
 	uint32_t offers_end;
 	uint64_t moved_ns; /* latest time when a waiting page got a frame, or a command ended */
@@ -113,7 +114,8 @@ struct hr_io_worker {
 	/* Of the words `seen` that are checked: the number of those with the present epoch, and of
 	 * those that have ended: io.c. */
 	uint32_t scan, scan_ended;
-	uint32_t lag; /* of the first poll for a single command: io_one.c */
+	uint32_t lag;	 /* of the first poll for a single command: io_one.c */
+	uint32_t object; /* of the last single request */
 };
 
 /* Pages that are handled together. Members with [HR_IO_SLICES] are of the lane's pages. */
@@ -280,6 +282,7 @@ HR_DEVICE void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode
 enum hr_io_one {
 	HR_IO_ONE_NOT,	 /* the worker has other work, or takes the request as a batch */
 	HR_IO_ONE_IDLE,	 /* no request has come */
+	HR_IO_ONE_NEWS,	 /* none has come, and shared words have changed */
 	HR_IO_ONE_BEGUN, /* the read of a page was sent */
 	HR_IO_ONE_DONE,	 /* and has completed: the page is READY */
 };

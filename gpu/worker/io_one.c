@@ -13,9 +13,10 @@
 #include "gpu/worker/vector.h"
 #include "nvme/queue_one.h"
 
-/* Polls for a request, and for the completion of its command. A poll of host memory takes a GPU more
- * than 1 us. */
+/* Polls for a request, in a call; the same for a worker that is calm; polls for the completion of a
+ * command. A poll of host memory takes a GPU more than 1 us. */
 #define IO_ONE_POLLS_IDLE (HR_LANES == 1 ? 1u : 32u)
+#define IO_ONE_POLLS_CALM (HR_LANES == 1 ? 1u : 128u)
 #define IO_ONE_POLLS_SENT (HR_LANES == 1 ? 1u : 8u)
 
 /* A poll that misses the completion delays the page by its own time, so the first one comes at a time
@@ -26,6 +27,11 @@
 #define IO_ONE_LAG_MAX 6000u
 #define IO_ONE_LAG_LOOKS 32u /* at the ring meanwhile, at most */
 
+#define IO_ONE_WORDS 2u /* of 64 bits, that lanes of an idle worker watch */
+
+/* The high half of an entry that is there, without flags. */
+#define IO_ONE_LAP (UINT32_MAX & ~(uint32_t)(HR_REQUEST_FLAGS >> 32))
+
 /* Loads of the words of a set by a lane. */
 #define IO_ONE_WAYS ((HR_WAYS + HR_LANES - 1) / HR_LANES)
 
@@ -35,13 +41,39 @@ struct io_one_look {
 	uint64_t next; /* the ring's entry behind the request */
 };
 
+/* An object's place, for commands. */
+struct io_one_extent {
+	uint32_t first_page, pages;
+	uint32_t nsid, lba_shift;
+	uint64_t lba, capacity;
+};
+
+/* What does not depend on the page, loaded before the request comes: afterwards each of these loads,
+ * also of block memory, would delay the page. The same in all lanes, but where noted. */
+struct io_one_before {
+	struct hr_page_shape shape;
+	struct hr_page_set *set; /* of the cache */
+	/* The ring's entry behind the request; high halves of both when they are there. */
+	const uint64_t *next;
+	uint32_t lap, next_lap;
+	uint64_t staging_bus;	     /* where the command reads to, if `staged` */
+	struct io_one_extent extent; /* of the object of the last request */
+	uint32_t settled;	     /* of struct hr_io_worker */
+	bool unread, staged;
+	/* What a lane polls, and a value of this word that it knows: of lane 0 the request; the next
+	 * IO_ONE_WORDS lanes watch the shared words. */
+	const uint64_t *polled;
+	uint64_t known;
+	uint32_t polls;
+};
+
 /* The same in all lanes. */
 struct io_one {
 	struct hr_qp_one qp;
 	uint32_t number, page;
 	uint32_t set, tag, way;
-	uint32_t gone;	  /* the ways of the set without a page, before it enters */
-	uint32_t recency; /* of the set, before */
+	uint32_t recency; /* of the set, before the page enters */
+	bool fills;	  /* the page takes the last way of the set that has no page */
 	/* hr_cycles(): before the command's entry was written, after its doorbell, when its completion
 	 * had come, when the page was READY */
 	uint64_t entered, sent, completed, settled;
@@ -57,40 +89,103 @@ HR_WORKER bool io_one_may(const struct hr_io_worker *w)
 	       hr_qp_is_unused(w->qp);
 }
 
-HR_WORKER bool io_one_is_there(uint64_t entry, uint64_t ticket)
+HR_WORKER uint32_t io_one_lap(uint64_t ticket)
 {
-	return (entry & ~HR_REQUEST_FLAGS) >> 32 == hr_request_entry(ticket, 0) >> 32;
+	return (uint32_t)(hr_request_entry(ticket, 0) >> 32);
 }
 
-/* Wait for the next request; *entry: of lane 0. True: it is there. The entry is all that the owner
- * needs, so its load orders nothing. Collective. */
-HR_WORKER bool io_one_poll(const struct hr_io_worker *w, uint64_t *entry)
+HR_WORKER bool io_one_is_there(uint64_t entry, uint32_t lap)
 {
-	const struct hr_request_ring *ring = &w->access->cache.ring[w->role.index];
-	const uint64_t *at = &ring->entry[w->taken % HR_REQUESTS];
-	uint32_t polls = IO_ONE_POLLS_IDLE;
+	return ((uint32_t)(entry >> 32) & IO_ONE_LAP) == lap;
+}
+
+HR_WORKER struct io_one_extent io_one_extent(const struct hr_page_cache *cache, uint32_t object)
+{
+	struct io_one_extent at;
+
+	at.first_page = cache->object[object].first_page;
+	at.pages = cache->object[object].pages;
+	at.nsid = cache->extent[object].nsid;
+	at.lba_shift = cache->extent[object].lba_shift;
+	at.lba = cache->extent[object].lba;
+	at.capacity = cache->extent[object].capacity;
+	return at;
+}
+
+/* True for lanes that watch the shared words while the worker is idle. */
+HR_WORKER bool io_one_watches(void)
+{
+	return hr_lane() >= 1 && hr_lane() <= IO_ONE_WORDS;
+}
+
+/* Prepare to poll. The words are stop and ended (0: a worker with other values is never idle), and
+ * flush_wanted. The epoch is not among them: a calm worker has time for it. */
+HR_WORKER void io_one_watch(const struct hr_io_worker *w, const uint64_t *request,
+			    struct io_one_before *before)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)w->access->cache.words;
+
+	before->polled = io_one_watches() ? &words[hr_lane()] : request;
+	before->known = hr_lane() == IO_ONE_WORDS ? w->flush_wanted : 0;
+	before->polls = w->calm ? IO_ONE_POLLS_CALM : IO_ONE_POLLS_IDLE;
+}
+
+/* Prepare for a request. */
+HR_WORKER struct io_one_before io_one_before(const struct hr_io_worker *w, struct io_one *one)
+{
+	const struct hr_access *access = w->access;
+	const struct hr_page_cache *cache = &access->cache;
+	const uint64_t *entry = cache->ring[w->role.index].entry;
+	struct io_one_before before;
+
+	one->qp = hr_qp_one_next(w->qp);
+	one->number = w->block->unused[w->unused - 1];
+	before.shape = cache->shape;
+	before.set = cache->set;
+	io_one_watch(w, &entry[w->taken % HR_REQUESTS], &before);
+	before.next = &entry[(w->taken + 1) % HR_REQUESTS];
+	before.lap = io_one_lap(w->taken);
+	before.next_lap = io_one_lap(w->taken + 1);
+	before.staged = access->staging != NULL;
+	before.staging_bus = access->staging_bus + hr_io_staging_at(w, one->number, 0);
+	before.extent = io_one_extent(cache, w->object);
+	before.settled = w->settled;
+	before.unread = w->unread;
+	return before;
+}
+
+/*
+ * Wait for the next request; *entry: of lane 0. Other lanes look at the shared words meanwhile, so that
+ * the rounds of an idle worker may be rare: a request that comes in such a round waits for its end. The
+ * entry is all that the owner needs, so its load orders nothing. Collective.
+ * HR_IO_ONE_DONE: the request is there.
+ */
+HR_WORKER enum hr_io_one io_one_poll(const struct io_one_before *before, uint64_t *entry)
+{
+	uint32_t polls = before->polls;
+	hr_mask news;
 
 	for (;; polls--) {
 		uint32_t spins = HR_QP_SPINS;
 
-		*entry = hr_fresh_u64(at);
-		if (hr_ballot(io_one_is_there(*entry, w->taken)) & 1)
-			return true;
-		if (polls <= 1)
-			return false;
+		*entry = hr_fresh_u64(before->polled);
+		news = hr_ballot(hr_lane() == 0 ? io_one_is_there(*entry, before->lap)
+						: io_one_watches() && *entry != before->known);
+		if (news || polls <= 1)
+			break;
 		hr_idle(&spins);
 	}
+	if (news & 1)
+		return HR_IO_ONE_DONE;
+	return news ? HR_IO_ONE_NEWS : HR_IO_ONE_IDLE;
 }
 
 /* Begin to load what io_one_find() compares; the loads overlap. */
-HR_WORKER void io_one_look(const struct hr_io_worker *w, struct io_one *one,
+HR_WORKER void io_one_look(const struct io_one_before *before, struct io_one *one,
 			   struct io_one_look *look)
 {
-	const struct hr_page_cache *cache = &w->access->cache;
-	const struct hr_page_position position = hr_page_position_of(&cache->shape, one->page);
-	const struct hr_page_set *set = &cache->set[position.set];
-	/* requests of several lanes come one after the other */
-	const uint64_t next = w->taken + 1;
+	const struct hr_page_position position = hr_page_position_of(&before->shape, one->page);
+	const struct hr_page_set *set = &before->set[position.set];
 	uint32_t i;
 
 	for (i = 0; i < IO_ONE_WAYS; i++) {
@@ -98,7 +193,8 @@ HR_WORKER void io_one_look(const struct hr_io_worker *w, struct io_one *one,
 
 		look->word[i] = hr_fresh_u32(&set->tag[way < HR_WAYS ? way : 0]);
 	}
-	look->next = hr_fresh_u64(&cache->ring[w->role.index].entry[next % HR_REQUESTS]);
+	/* requests of several lanes come one after the other */
+	look->next = hr_fresh_u64(before->next);
 	one->recency = hr_fresh_u32(&set->recency);
 	one->set = position.set;
 	one->tag = position.tag;
@@ -106,70 +202,83 @@ HR_WORKER void io_one_look(const struct hr_io_worker *w, struct io_one *one,
 
 /* Find a frame for the page. False: it is in the cache, no frame is free, or another request has come,
  * so that both are a batch. Collective. */
-HR_WORKER bool io_one_find(const struct hr_io_worker *w, struct io_one *one,
+HR_WORKER bool io_one_find(const struct io_one_before *before, struct io_one *one,
 			   const struct io_one_look *look)
 {
-	uint32_t found = 0, usable = 0, gone = 0, i;
+	bool batch = hr_lane() == 0 && io_one_is_there(look->next, before->next_lap);
+	uint32_t usable = 0, i;
 
 	for (i = 0; i < IO_ONE_WAYS; i++) {
 		const uint32_t base = i * HR_LANES, word = look->word[i];
 		const uint32_t state = HR_PAGE_STATE(word), tag = HR_PAGE_TAG(word);
-		const bool left = state == HR_PAGE_LEFT && hr_io_passed(w, tag);
+		const bool left = state == HR_PAGE_LEFT &&
+				  (before->unread || hr_epoch_passed(before->settled, tag));
 		const bool is = base + hr_lane() < HR_WAYS;
 
-		found |= (uint32_t)hr_ballot(is && state >= HR_PAGE_READING && tag == one->tag)
-			 << base;
-		gone |= (uint32_t)hr_ballot(is && state <= HR_PAGE_LEFT) << base;
+		batch |= is && state >= HR_PAGE_READING && tag == one->tag;
 		usable |= (uint32_t)hr_ballot(is && (state == HR_PAGE_FREE || left)) << base;
 	}
-	if (found || !usable || (hr_ballot(io_one_is_there(look->next, w->taken + 1)) & 1))
+	if (hr_ballot(batch) || !usable)
 		return false;
-	one->gone = gone;
 	one->way = hr_highest_bit_u64(usable);
 	return true;
 }
 
+/* Of the words of the page's set before it enters: no other way was without a page. Collective. */
+HR_WORKER bool io_one_fills(const struct io_one *one, const struct io_one_look *look)
+{
+	bool other = false;
+	uint32_t i;
+
+	for (i = 0; i < IO_ONE_WAYS; i++) {
+		const uint32_t way = i * HR_LANES + hr_lane();
+
+		other |= way < HR_WAYS && way != one->way &&
+			 HR_PAGE_STATE(look->word[i]) <= HR_PAGE_LEFT;
+	}
+	return !hr_ballot(other);
+}
+
 /* Write the read of a page of an object for the controller, which does not see it yet. bus: where the
  * page goes. Collective. */
-HR_WORKER void io_one_write(const struct hr_io_worker *w, const struct io_one *one, uint32_t object,
+HR_WORKER void io_one_write(const struct io_one *one, const struct io_one_extent *extent,
 			    uint64_t bus)
 {
-	const struct hr_page_cache *cache = &w->access->cache;
-	const struct hr_extent *extent = &cache->extent[object];
-	const uint64_t from = (uint64_t)(one->page - cache->object[object].first_page)
-			      << HR_PAGE_SHIFT_MIN;
+	const uint64_t from = (uint64_t)(one->page - extent->first_page) << HR_PAGE_SHIFT_MIN;
 	const uint64_t left = extent->capacity - from;
 	const uint32_t bytes = left < HR_PAGE ? (uint32_t)left : HR_PAGE;
 	struct hr_sqe sqe;
 
 	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (from >> extent->lba_shift),
 		  bytes >> extent->lba_shift, bus, 0);
-	hr_qp_one_write(w->qp, &one->qp, &sqe);
-	hr_qp_one_release();
+	hr_qp_one_write(&one->qp, &sqe);
 }
 
-/* Find a frame for the page, and send its read. A command that reads to staging memory does not depend
- * on the frame, so its way to memory and the look at the set overlap; when the worker finds no frame,
- * the command is not sent. False: as io_one_find(). Collective. */
-HR_WORKER bool io_one_send(const struct hr_io_worker *w, struct io_one *one, uint32_t object)
+/*
+ * Find a frame for the page, and send its read. A command that reads to staging memory does not
+ * depend on the frame, so its way to memory and the look at the set overlap; when the worker finds no
+ * frame, the command is not sent. The release takes as long without a written entry, and it waits for
+ * loads, so all that the doorbell depends on comes before. False: as io_one_find(). Collective.
+ */
+HR_WORKER bool io_one_send(const struct hr_io_worker *w, const struct io_one_before *before,
+			   struct io_one *one)
 {
-	const struct hr_access *access = w->access;
-	const bool staged = access->staging != NULL;
 	struct io_one_look look;
 
-	io_one_look(w, one, &look);
+	io_one_look(before, one, &look);
 	one->entered = hr_cycles();
-	if (staged)
-		io_one_write(w, one, object,
-			     access->staging_bus + hr_io_staging_at(w, one->number, 0));
-	if (!io_one_find(w, one, &look))
+	if (before->staged)
+		io_one_write(one, &before->extent, before->staging_bus);
+	if (!io_one_find(before, one, &look))
 		return false;
-	if (!staged)
-		io_one_write(w, one, object,
-			     access->frame_bus +
+	if (!before->staged)
+		io_one_write(one, &before->extent,
+			     w->access->frame_bus +
 				     (hr_page_frame(one->set, one->way) << HR_PAGE_SHIFT_MIN));
+	hr_qp_one_release();
 	hr_qp_one_send(w->qp, &one->qp);
 	one->sent = hr_cycles();
+	one->fills = io_one_fills(one, &look);
 	return true;
 }
 
@@ -230,7 +339,7 @@ HR_WORKER void io_one_make_room(struct hr_io_worker *w, const struct io_one *one
 {
 	uint32_t s;
 
-	if (one->gone & ~(1u << one->way))
+	if (!one->fills)
 		return;
 	for (s = 0; s < HR_IO_SLICES; s++) {
 		w->room_wanted[s] = hr_io_index(s) == 0;
@@ -263,14 +372,13 @@ HR_WORKER void io_one_end(const struct hr_io_worker *w, struct io_one *one, uint
 /* Wait until the first poll for the completion is due, or another request comes. Collective. */
 HR_WORKER void io_one_wait_for_lag(const struct hr_io_worker *w, const struct io_one *one)
 {
-	const struct hr_request_ring *ring = &w->access->cache.ring[w->role.index];
+	const uint64_t *next = &w->access->cache.ring[w->role.index].entry[w->taken % HR_REQUESTS];
+	const uint32_t lap = io_one_lap(w->taken), lag = w->lag;
 	uint32_t looks = HR_LANES == 1 ? 0 : IO_ONE_LAG_LOOKS;
-	bool ends = hr_cycles() - one->sent >= w->lag;
+	bool ends = hr_cycles() - one->sent >= lag;
 
 	for (; looks && !(hr_ballot(ends) & 1); looks--)
-		ends = io_one_is_there(hr_fresh_u64(&ring->entry[w->taken % HR_REQUESTS]),
-				       w->taken) ||
-		       hr_cycles() - one->sent >= w->lag;
+		ends = io_one_is_there(hr_fresh_u64(next), lap) || hr_cycles() - one->sent >= lag;
 }
 
 /* Wait for the completion, and no longer than until the next request. Collective. */
@@ -291,36 +399,52 @@ HR_WORKER bool io_one_finish(struct hr_io_worker *w, struct io_one *one)
 		staging += hr_io_staging_at(w, one->number, 0);
 	io_one_wait_for_lag(w, one);
 	polls = hr_qp_one_wait(w->qp, &one->qp, &wait);
-	if (polls > 1)
-		w->lag = w->lag < IO_ONE_LAG_MAX ? w->lag + IO_ONE_LAG_RISE : IO_ONE_LAG_MAX;
-	else if (polls)
-		w->lag -= w->lag < IO_ONE_LAG_FALL ? w->lag : IO_ONE_LAG_FALL;
 	if (polls)
 		io_one_end(w, one, frame, staging, tag);
 	else
 		hr_qp_one_track(w->qp, &one->qp, one->number);
+	if (polls > 1)
+		w->lag = w->lag < IO_ONE_LAG_MAX ? w->lag + IO_ONE_LAG_RISE : IO_ONE_LAG_MAX;
+	else if (polls)
+		w->lag -= w->lag < IO_ONE_LAG_FALL ? w->lag : IO_ONE_LAG_FALL;
 	return polls != 0;
+}
+
+/* The page is of an object; before->extent is then this object's. */
+HR_WORKER bool io_one_of_object(struct hr_io_worker *w, struct io_one_before *before, uint32_t page)
+{
+	const struct hr_page_cache *cache = &w->access->cache;
+	uint32_t object;
+
+	if (page - before->extent.first_page < before->extent.pages)
+		return true;
+	object = hr_io_object(cache, page);
+	if (object == cache->objects)
+		return false;
+	w->object = object;
+	before->extent = io_one_extent(cache, object);
+	return true;
 }
 
 HR_DEVICE_SLOW enum hr_io_one hr_io_one(struct hr_io_worker *w)
 {
+	struct io_one_before before;
+	enum hr_io_one polled;
 	struct io_one one;
 	uint64_t entry, began;
-	uint32_t object;
 	bool done;
 
 	if (!io_one_may(w))
 		return HR_IO_ONE_NOT;
-	one.qp = hr_qp_one_next(w->qp);
-	one.number = w->block->unused[w->unused - 1];
-	if (!io_one_poll(w, &entry))
-		return HR_IO_ONE_IDLE;
+	before = io_one_before(w, &one);
+	polled = io_one_poll(&before, &entry);
+	if (polled != HR_IO_ONE_DONE)
+		return polled;
 	began = hr_cycles();
 	if (hr_ballot((entry & HR_REQUEST_FLAGS) != 0) & 1)
 		return HR_IO_ONE_NOT;
 	one.page = hr_shfl_u32((uint32_t)entry, 0);
-	object = hr_io_object(&w->access->cache, one.page);
-	if (object == w->access->cache.objects || !io_one_send(w, &one, object))
+	if (!io_one_of_object(w, &before, one.page) || !io_one_send(w, &before, &one))
 		return HR_IO_ONE_NOT;
 	io_one_enter(w, &one);
 	done = io_one_finish(w, &one);

@@ -83,7 +83,7 @@ static void one_of_them(uint32_t i)
 
 	cr_assert(hr_qp_is_unused(&t.qp));
 	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&t.qp, &one, &sqe);
+	hr_qp_one_write(&one, &sqe);
 	hr_qp_one_release();
 	hr_qp_one_send(&t.qp, &one);
 	hr_qp_one_track(&t.qp, &one, TOKEN(i));
@@ -166,14 +166,14 @@ static void prepared(void)
 	struct hr_sqe sqe = sqe_of(0);
 
 	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&t.qp, &one, &sqe);
+	hr_qp_one_write(&one, &sqe);
 	for (uint32_t i = 0; i < 20 * t.entries; i++) {
 		hr_qp_one_release();
 		hr_qp_one_send(&t.qp, &one);
 		hr_qp_one_track(&t.qp, &one, TOKEN(i));
 		sqe = sqe_of(i + 1);
 		next = hr_qp_one_next(&t.qp);
-		hr_qp_one_write(&t.qp, &next, &sqe);
+		hr_qp_one_write(&next, &sqe);
 		hr_lanes_sync();
 		if (hr_lane() == 0) {
 			check_fetched(&one, i);
@@ -205,7 +205,7 @@ static void differs(void)
 
 	one_of_them(0);
 	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&t.qp, &one, &sqe);
+	hr_qp_one_write(&one, &sqe);
 	hr_qp_one_release();
 	hr_qp_one_send(&t.qp, &one);
 	hr_qp_one_track(&t.qp, &one, TOKEN(1));
@@ -275,7 +275,7 @@ static void word_and_deadline(void)
 	struct hr_qp_one one = hr_qp_one_next(&t.qp);
 	struct hr_done lost = { 0 };
 
-	hr_qp_one_write(&t.qp, &one, &sqe);
+	hr_qp_one_write(&one, &sqe);
 	hr_qp_one_release();
 	hr_qp_one_send(&t.qp, &one);
 	hr_qp_one_track(&t.qp, &one, TOKEN(0));

@@ -79,7 +79,8 @@ static void up(bool staging)
 					       .capacity = LAST * HR_PAGE + 512,
 					       .nsid = NSID,
 					       .lba_shift = 9 };
-	cache->computers = cache->io_workers = 1;
+	cache->computers = 1;
+	hr_cache_set_io_workers(cache, 1);
 	cache->timeout_ns = TIMEOUT_NS;
 	cache->set = t.set;
 	cache->frame = t.frame[0];
@@ -251,6 +252,55 @@ Test(io_one_lanes, a_missing_page_is_read_and_ready)
 		check_command(row[i].blocks);
 		check_done();
 		cr_expect_eq(t.count.evictions, 0);
+		peer_fini(&t.peer);
+	}
+}
+
+Test(io_one_lanes, a_page_of_another_object_is_read_where_that_lies)
+{
+	struct hr_page_cache *cache = &t.access.cache;
+
+	up(true);
+	cache->objects = 2;
+	cache->object[1] = cache->object[0];
+	cache->extent[1] = cache->extent[0];
+	cache->object[0].pages = PAGE;
+	cache->extent[0].lba = cache->extent[0].nsid = 1;
+	cache->object[1].first_page = PAGE;
+	cache->object[1].pages = PAGES - PAGE;
+	cache->extent[1].lba = LBA + PAGE * 8;
+	run(call, HR_IO_ONE_DONE);
+	check_command(8);
+	check_done();
+	cr_expect_eq(t.w[0].object, 1, "most requests that follow are of the same object");
+	peer_fini(&t.peer);
+}
+
+Test(io_one_lanes, the_end_and_flushes_end_the_wait_for_a_request)
+{
+	static const struct {
+		uint32_t requests, stop, ended, epoch;
+		uint64_t flush;
+		enum hr_io_one want;
+	} row[] = {
+		{ .want = HR_IO_ONE_IDLE },
+		{ .epoch = 1, .want = HR_IO_ONE_IDLE },
+		{ .stop = HR_CACHE_ENDS, .want = HR_IO_ONE_NEWS },
+		{ .ended = HR_CACHE_UNREAD, .want = HR_IO_ONE_NEWS },
+		{ .flush = 1, .want = HR_IO_ONE_NEWS },
+		{ .flush = (uint64_t)1 << 32, .want = HR_IO_ONE_NEWS },
+		{ .flush = 1, .requests = 1, .want = HR_IO_ONE_DONE },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		up(true);
+		t.requests = row[i].requests;
+		t.completes = row[i].requests;
+		t.words.epoch = row[i].epoch;
+		t.words.stop = row[i].stop;
+		t.words.ended = row[i].ended;
+		t.words.flush_wanted = row[i].flush;
+		run(call, row[i].want);
 		peer_fini(&t.peer);
 	}
 }
