@@ -425,8 +425,8 @@ names := $(call longest_first,\
 address_names := $(filter-out %lanes_64,$(names))
 thread_names := $(filter-out tests/cli/% %lanes_64 $(addprefix tests/unit/,config/% pci/topo/% \
 	boot/cmd/% boot/engine/conclude% boot/engine/stage_objects% boot/engine/stage_sinks% \
-	cache/store/% boot/appliance/year nvme/blk nvme/ctrl nvme/identify \
-	nvme/queue pci/live pci/path),$(names))
+	cache/store/% $(addprefix boot/appliance/,act init modules notify year) \
+	nvme/blk nvme/ctrl nvme/identify nvme/queue pci/live pci/path),$(names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 

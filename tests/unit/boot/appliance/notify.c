@@ -6,9 +6,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,15 +149,40 @@ Test(notify, the_keepalive_is_half_of_the_watchdog)
 
 Test(notify, messages_come_as_they_are)
 {
+	int fd;
+
 	hr_notify_open(&notify);
 	cr_expect_eq(fake_log_count(), 0);
 	hr_notify_send(&notify, "READY=1\nSTATUS=%s", "running");
 	cr_expect_str_eq(hear(), "READY=1\nSTATUS=running");
 	cr_expect_str_empty(hear());
+	hr_notify_send(&notify, "x");
+	cr_expect_str_eq(hear(), "x");
 	hr_notify_send(&notify, "%s", "");
 	cr_expect_eq(recv(manager, got, sizeof got, 0), -1, "an empty one is not sent");
 	hr_notify_alive(&notify, 5);
 	cr_expect_str_empty(hear(), "there is no watchdog");
+	cr_expect_str_empty(notify.unsent);
+	fd = notify.fd;
+	hr_notify_close(&notify);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+}
+
+/* The limit of descriptors is reached. */
+Test(notify, a_socket_that_cannot_be_made_is_a_warning)
+{
+	struct rlimit before, none;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	hr_notify_open(&notify);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	cr_expect_lt(notify.fd, 0);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "NOTIFY_SOCKET: Too many open files; the service manager gets no messages");
+	hr_notify_send(&notify, "READY=1");
 	cr_expect_str_empty(notify.unsent);
 	hr_notify_close(&notify);
 }
