@@ -227,7 +227,7 @@ static uint32_t isolation_of(const struct hr_fn *f)
 /* True when every function that can be isolated is isolated. Firmware would leave some out. */
 static bool all_isolated(const struct hr_model *m)
 {
-	unsigned able = 0;
+	bool able = false;
 
 	for (uint32_t i = 0; i < m->count; i++) {
 		const struct hr_fn *f = &m->fn[i];
@@ -237,9 +237,9 @@ static bool all_isolated(const struct hr_model *m)
 			continue;
 		if ((hr_get(f, HR_F_ACS_CTL, 0) & want) != want)
 			return false;
-		able++;
+		able = true;
 	}
-	return able != 0;
+	return able;
 }
 
 /*

@@ -17,7 +17,7 @@ static uint8_t memory[2][PAGES * HR_PAGE] __attribute__((aligned(HR_PAGE)));
 
 static void begin(void)
 {
-	soft.window[3] = (struct soft_window){ FIRST, sizeof memory[0], memory[0] };
+	soft.window[0] = (struct soft_window){ FIRST, sizeof memory[0], memory[0] };
 	soft.window[HR_SOFT_WINDOWS - 1] =
 		(struct soft_window){ SECOND, sizeof memory[1], memory[1] };
 	for (size_t i = 0; i < 2 * sizeof memory[0]; i++)
@@ -96,7 +96,10 @@ Test(soft_prp, random_transfers_have_the_bytes_of_their_pages)
 	struct fake_random random = { fake_random_seed("soft_prp") };
 
 	for (unsigned row = 0; row < 3000; row++) {
-		const uint64_t bytes = 1 + fake_random_below(&random, 33 * HR_PAGE);
+		const uint64_t whole = (1 + fake_random_below(&random, 32)) * (uint64_t)HR_PAGE;
+		/* Half of them end at the border of a page, or one byte beside it. */
+		const uint64_t bytes = row % 2 ? whole - 1 + fake_random_below(&random, 3)
+					       : 1 + fake_random_below(&random, 33 * HR_PAGE);
 		const uint32_t offset = fake_random_below(&random, HR_PAGE / 4) * 4;
 		const uint32_t rest = fake_random_below(&random, 40);
 		const uint64_t list = bus_of(PAGES + 50) + HR_PAGE - 8 * (1 + (uint64_t)rest);
@@ -135,6 +138,7 @@ Test(soft_prp, each_wrong_entry_has_its_status)
 		{ a + 1, 0, 1, 0, 0, OFFSET },
 		{ a + 2, 0, 1, 0, 0, OFFSET },
 		{ NOWHERE, 0, 1, 0, 0, TRANSFER_ERROR },
+		{ NOWHERE, list, 3, b, 0, TRANSFER_ERROR }, /* with a list of three entries */
 		{ bus_of(PAGES - 1), NOWHERE, 1, 0, 0, 0 },
 		{ a, b, 2, 0, 0, 0 },
 		{ a, b + 4, 2, 0, 0, OFFSET },
@@ -142,6 +146,7 @@ Test(soft_prp, each_wrong_entry_has_its_status)
 		{ a, NOWHERE, 2, 0, 0, TRANSFER_ERROR },
 		{ a, list, 3, b, 0, 0 },
 		{ a, list + 4, 3, b, 0, OFFSET },
+		{ a, list + 1, 3, b, 0, OFFSET },
 		{ a, list, 3, b + 1, 0, OFFSET },
 		{ a, list, 3, b + 4, 0, OFFSET },
 		{ a, list, 3, b + 2048, 0, OFFSET },
@@ -164,6 +169,9 @@ Test(soft_prp, each_wrong_entry_has_its_status)
 			put_entry((row[i].prp2 & ~7ull) + 8, row[i].entry);
 			put_entry(bus_of(61), row[i].next);
 			put_entry(bus_of(61) + 8, bus_of(30));
+			put_entry(bus_of(61) + 16, bus_of(31));
+			if ((row[i].prp2 & ~7ull) == list)
+				put_entry(list + 16, bus_of(32));
 		}
 		status = collect(row[i].prp1, row[i].prp2, row[i].pages * HR_PAGE, 80);
 		cr_expect_eq(status, row[i].want, "row %zu: %x", i, status);

@@ -82,6 +82,8 @@ Test(soft_strict, the_last_queue_pair_is_created_used_and_deleted)
 
 		cr_expect_eq(conform_do(&c, &q, &sqe, NULL), 0);
 	}
+	cr_expect_eq(admin(nvme_admin_abort_cmd, 0, last, 0), 0);
+	cr_expect_eq(admin(nvme_admin_abort_cmd, 0, last + 1u, 0), NVME_SC_INVALID_FIELD);
 	for (unsigned cq = 0; cq < 2; cq++) {
 		cr_expect_eq(conform_delete(&c, cq, last + 1), none);
 		cr_expect_eq(conform_delete(&c, cq, 0), none);

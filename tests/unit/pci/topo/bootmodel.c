@@ -136,15 +136,106 @@ Test(topo_boot, a_release_is_a_version)
 	cr_expect_eq(hr_kernel_of_release("6.65536"), 0u);
 }
 
-/* ---- registers */
-
-Test(topo_boot, acs_controls_follow_kernel_and_parameters)
+Test(topo_boot, the_last_word_decides_passthrough)
 {
 	static const struct {
-		uint32_t now;
-		const char *head, *line, *kernel;
-		uint32_t near, far; /* ACS control of 02:00.0 and of 02:01.0 after the boot */
+		const char *line;
+		int want;
 	} row[] = {
+		{ "", -1 },
+		{ "quiet iommu=off", -1 },
+		{ "iommu=pt", 1 },
+		{ "iommu=nopt", 0 },
+		{ "iommu=soft,pt", 1 },
+		{ "iommu=pt iommu=nopt", 0 },
+		{ "iommu=nopt \tiommu=pt ", 1 },
+		{ "iommu.passthrough=1", 1 },
+		{ "iommu.passthrough=y", 1 },
+		{ "iommu.passthrough=Y", 1 },
+		{ "iommu.passthrough=t", 1 },
+		{ "iommu.passthrough=T", 1 },
+		{ "iommu.passthrough=on", 1 },
+		{ "iommu.passthrough=off", 0 },
+		{ "iommu.passthrough=0", 0 },
+		{ "iommu.passthrough=n", 0 },
+		{ "iommu.passthrough=", -1 },
+		{ "iommu.passthrough=1 iommu=nopt", 0 },
+		{ "xiommu=pt", -1 },
+		{ "iommu", -1 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_boot_passthrough(row[i].line), row[i].want, "%s: %d", row[i].line,
+			     hr_boot_passthrough(row[i].line));
+}
+
+Test(topo_boot, a_command_line_gets_other_words_for_the_mode)
+{
+	static const struct {
+		enum cpu cpu;
+		enum hr_iommu mode;
+		const char *put;
+	} row[] = {
+		{ INTEL, HR_IOMMU_OFF, "intel_iommu=off" },
+		{ INTEL, HR_IOMMU_PT, "intel_iommu=on iommu=pt" },
+		{ INTEL, HR_IOMMU_ON, "intel_iommu=on iommu=nopt" },
+		{ INTEL, HR_IOMMU_UNKNOWN, "" },
+		{ AMD, HR_IOMMU_OFF, "amd_iommu=off" },
+		{ AMD, HR_IOMMU_PT, "iommu=pt" },
+		{ AMD, HR_IOMMU_ON, "iommu=nopt" },
+		{ ARM, HR_IOMMU_OFF, "iommu=off" },
+		{ ARM, HR_IOMMU_PT, "iommu.passthrough=1" },
+		{ ARM, HR_IOMMU_ON, "iommu.passthrough=0" },
+	};
+	static const char had[] = "ro iommu=pt intel_iommu=on  \"a b\" amd_iommu=off x=\"c d\" "
+				  "iommu.passthrough=1 pci=noats";
+	char line[HR_BOOT_LINE_MAX], want[256];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		make(row[i].cpu, 0, "");
+		load();
+		snprintf(model.sys.cmdline, sizeof model.sys.cmdline, "%s", had);
+		cr_expect_str_eq(hr_boot_line(&model, row[i].mode, line), row[i].put, "row %zu", i);
+		snprintf(want, sizeof want, "ro \"a b\" \"x=\"c d\"\" pci=noats %s", row[i].put);
+		cr_expect_str_eq(line, want, "row %zu", i);
+		model.sys.cmdline[0] = '\0';
+		hr_boot_line(&model, row[i].mode, line);
+		cr_expect_str_eq(line, row[i].put, "row %zu", i);
+	}
+	/* Words that do not fit are left out; the new words stay. */
+	memset(model.sys.cmdline, 'x', sizeof model.sys.cmdline - 1);
+	hr_boot_line(&model, HR_IOMMU_PT, line);
+	cr_expect_str_eq(line, "iommu.passthrough=1");
+}
+
+/* ---- registers */
+
+struct acs_row {
+	uint32_t now;
+	const char *head, *line, *kernel;
+	uint32_t near, far; /* ACS control of 02:00.0 and of 02:01.0 after the boot */
+};
+
+static void expect_acs(const struct acs_row *row, size_t rows)
+{
+	for (size_t i = 0; i < rows; i++) {
+		struct hr_boot b;
+		uint32_t near, far;
+
+		make(INTEL, row[i].now, row[i].head);
+		load();
+		hr_boot_read(&model, hr_kernel_of_release(row[i].kernel), HR_IOMMU_UNKNOWN,
+			     row[i].line, &b);
+		near = hr_boot_acs(&model, &b, fake_at("02:00.0"), NULL);
+		far = hr_boot_acs(&model, &b, fake_at("02:01.0"), NULL);
+		cr_expect(near == row[i].near && far == row[i].far, "row %zu (%s, %s): %02x %02x",
+			  i, row[i].line, row[i].kernel, near, far);
+	}
+}
+
+Test(topo_boot, acs_controls_follow_kernel_and_disable_acs_redir)
+{
+	static const struct acs_row row[] = {
 		/* No driver asks, so the firmware's value stays. */
 		{ 0, OFF, "", "6.8", 0, 0 },
 		{ HR_ACS_SV, OFF, "", "6.8", HR_ACS_SV, HR_ACS_SV },
@@ -181,9 +272,37 @@ Test(topo_boot, acs_controls_follow_kernel_and_parameters)
 		{ ISOLATED, PT, DISABLE "pci:10b5:0", "6.8", HR_ACS_SV | HR_ACS_UF,
 		  HR_ACS_SV | HR_ACS_UF }, /* 0: any */
 		{ ISOLATED, PT, DISABLE "pci:10b5:1", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:10b5:8796:0:0", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "pci:10b5:8796:1:0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:10b5:8796:0:1", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:10b6:8796", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:0:8796", "6.8", HR_ACS_SV | HR_ACS_UF,
+		  HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "00:05.0;02:01.0", "6.8", ISOLATED, HR_ACS_SV | HR_ACS_UF },
+		{ ISOLATED, PT, DISABLE "0001:02:01.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "03:01.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "02:01.1", "6.8", ISOLATED, ISOLATED },
+		/* More steps than there are bridges above. */
+		{ ISOLATED, PT, DISABLE "00:03.0/01.0/00.0/01.0", "6.8", ISOLATED, ISOLATED },
+		/* A malformed entry ends the list. */
 		{ ISOLATED, PT, DISABLE "nonsense;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE ";02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "00:01.0/;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "00:01.0/00;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "00:01.0/00.;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:;02:00.0", "6.8", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, DISABLE "pci:10b6;02:00.0", "6.8", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, DISABLE "02:00.0 " DISABLE "02:01.0", "6.8", ISOLATED,
 		  HR_ACS_SV | HR_ACS_UF }, /* the last entry counts */
+	};
+
+	expect_acs(row, sizeof row / sizeof *row);
+}
+
+Test(topo_boot, acs_controls_follow_kernel_and_config_acs)
+{
+	static const struct acs_row row[] = {
 		/* config_acs: unknown before 6.11; until 6.15 only the first entry. */
 		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0", "6.8", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, CONFIG "x0x00xx@02:00.0;x0x00xx@02:01.0", "6.12",
@@ -194,21 +313,15 @@ Test(topo_boot, acs_controls_follow_kernel_and_parameters)
 		{ ISOLATED, PT, CONFIG "z0000@02:00.0", "6.15", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, CONFIG "02:00.0", "6.15", ISOLATED, ISOLATED },
 		{ ISOLATED, PT, CONFIG "100000000@02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "1xxxxxxx@02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "xxxxxxxxxxxxxxxx@02:00.0", "6.15", 0, ISOLATED },
+		{ ISOLATED, PT, CONFIG "xxxxxxxxxxxxxxxxx@02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "xxXx1 x@02:00.0", "6.15", ISOLATED, ISOLATED },
+		{ ISOLATED, PT, CONFIG "@02:00.0", "6.15", 0, ISOLATED },
+		{ ISOLATED, PT, CONFIG "XXxx1xx@02:00.0", "6.15", HR_ACS_RR, ISOLATED },
 	};
 
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_boot b;
-		uint32_t near, far;
-
-		make(INTEL, row[i].now, row[i].head);
-		load();
-		hr_boot_read(&model, hr_kernel_of_release(row[i].kernel), HR_IOMMU_UNKNOWN,
-			     row[i].line, &b);
-		near = hr_boot_acs(&model, &b, fake_at("02:00.0"), NULL);
-		far = hr_boot_acs(&model, &b, fake_at("02:01.0"), NULL);
-		cr_expect(near == row[i].near && far == row[i].far, "row %zu (%s, %s): %02x %02x",
-			  i, row[i].line, row[i].kernel, near, far);
-	}
+	expect_acs(row, sizeof row / sizeof *row);
 }
 
 Test(topo_boot, the_value_of_the_firmware_is_assumed_only_where_it_decides)
@@ -237,7 +350,39 @@ Test(topo_boot, the_value_of_the_firmware_is_assumed_only_where_it_decides)
 			     row[i].line, &b);
 		hr_boot_acs(&model, &b, fake_at("02:00.0"), &assumed);
 		cr_expect_eq(assumed, row[i].assumed, "row %zu", i);
+		assumed = true;
+		hr_boot_acs(&model, &b, fake_at("01:00.0"), &assumed);
+		cr_expect_not(assumed, "row %zu: no ACS", i);
 	}
+}
+
+Test(topo_boot, a_boot_changes_all_functions_with_acs)
+{
+	struct hr_boot b;
+
+	make(INTEL, ISOLATED, PT);
+	load();
+	hr_boot_read(&model, 0, HR_IOMMU_UNKNOWN, "intel_iommu=off", &b);
+	for (unsigned again = 0; again < 2; again++) {
+		cr_expect_eq(hr_boot_apply(&model, &b), again ? 0 : PORTS);
+		cr_expect(model.booted && model.regrouped);
+		for (unsigned i = 0; i < PORTS; i++) {
+			const struct hr_fn *f = &model.fn[fake_at(ports[i])];
+
+			cr_expect_eq(f->acs_assumed, !again, "%s", ports[i]);
+			cr_expect_eq(f->fact[HR_F_ACS_CTL].value, 0u, "%s", ports[i]);
+			cr_expect_eq(f->fact[HR_F_ACS_CTL].source, HR_SRC_USER, "%s", ports[i]);
+		}
+		cr_expect_neq(model.fn[fake_at("01:00.0")].fact[HR_F_ACS_CTL].source, HR_SRC_USER);
+		cr_expect_not(model.fn[fake_at("01:00.0")].acs_assumed);
+		cr_expect_not(hr_known(&model.fn[fake_at("03:00.0")], HR_F_ACS_CTL));
+	}
+	/* A control that was not read is not set. */
+	make(INTEL, ISOLATED, PT);
+	load();
+	model.fn[fake_at("02:01.0")].fact[HR_F_ACS_CTL].source = HR_SRC_NONE;
+	cr_expect_eq(hr_boot_apply(&model, &b), PORTS - 1);
+	cr_expect_not(hr_known(&model.fn[fake_at("02:01.0")], HR_F_ACS_CTL));
 }
 
 Test(topo_boot, ports_without_the_bits_or_the_capability_stay_as_they_are)
