@@ -184,7 +184,8 @@ HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
 	}
 }
 
-/* Mirror what was given back, so many times. */
+/* Mirror what was given back, so many times. What was seen stays for that lending, whatever the
+ * consumer stores later: the worker may have lent it another tile for it. */
 HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 {
 	const uint8_t *gens = pipe->tap->pages + sizeof(struct hr_tap_page);
@@ -196,10 +197,12 @@ HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 
 	for (; times; times--)
 		for (s = hr_lane(); s < slots; s += HR_LANES) {
-			const uint64_t now = tap_watch_returned(
-				&lending[s], gens + s * sizeof(uint32_t), page_bytes);
+			const uint64_t was = back[s];
+			uint64_t now = tap_watch_returned(&lending[s], gens + s * sizeof(uint32_t),
+							  page_bytes);
 
-			if (now != back[s])
+			now |= was >> 32 == now >> 32 ? was : 0;
+			if (now != was)
 				hr_release_u64(&back[s], now);
 		}
 }

@@ -178,3 +178,49 @@ Test(tap_lanes, a_stop_ends_the_worker_while_tiles_are_lent)
 	cr_expect_lt(status.tiles, 100);
 	cr_expect_geq(status.tiles, 1);
 }
+
+static uint32_t wavers; /* while not 0 */
+
+/* Gives back what seat 0 holds, and stores something else at once, all the time. */
+static void *waver(void *unused)
+{
+	uint32_t gen[SLOTS] = { 0 };
+	uint64_t next = 0;
+
+	for (uint32_t s = 0; hr_acquire_sys_u32(&wavers); s = (s + 1) % SLOTS) {
+		for (; is_there(0, next); next++)
+			gen[entry_of(0, next)->slot] = entry_of(0, next)->gen;
+		hr_release_sys_u32(word_of(0, s), gen[s]);
+		hr_yield();
+		hr_release_sys_u32(word_of(0, s), 0);
+	}
+	return NULL;
+}
+
+/* A tile for which it had another one is given back, whatever it stores then. */
+Test(tap_lanes, a_consumer_that_wavers_gets_no_more_tiles_than_credits)
+{
+	pthread_t thread;
+
+	set_up(TILES_MAX, false, false, 1);
+	wavers = 1;
+	start();
+	attach(0, 2);
+	cr_assert_eq(pthread_create(&thread, NULL, waver, NULL), 0);
+	while (hr_acquire_sys_u64(&words.seat[0].lent) < 100)
+		hr_yield();
+	order(0, HR_TAP_HOLD);
+	wait_done(0);
+	hr_release_sys_u32(&wavers, 0);
+	pthread_join(thread, NULL);
+	/* two orders that change nothing: at least one whole round of the worker */
+	for (int i = 0; i < 2; i++) {
+		order(5, HR_TAP_HOLD);
+		wait_done(5);
+	}
+	cr_expect_leq(hr_acquire_sys_u64(&words.seat[0].lent) -
+			      hr_acquire_sys_u64(&words.seat[0].returned),
+		      2);
+	hr_release_u32(&pipe_.stop, 1);
+	finish();
+}
