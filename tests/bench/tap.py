@@ -5,10 +5,11 @@ programs without a tap.
 tap.py [BUILD] [OPTION]...       BUILD: folder with headrace and libheadrace-tap.so.0 (default: build)
   --gpu DEVICE       device of the pipeline (default: cuda:0). host:N: without the parts that need a GPU
   --share A,B,...    of slice, park, mps (default: all; mps starts nvidia-cuda-mps-control for its part)
-  --only A,B,...     of process, rounds, steps, kernel, python, inherit, attach, leak, copies (default: all)
+  --only A,B,...     of process, rounds, steps, kernel, python, inherit, attach, leak, soak, copies (default: all)
   --bytes N          of the object (default: 1G)
   --kills N          consumers that are killed in the part `leak` (default: 1000), in at most --limit seconds
   --limit S          (default: 120)
+  --tiles N          of 512 bytes that the part `soak` gives to four consumers (default: 2097152)
   --threads N        of the software controller (default: 8), bound to the last CPUs
   --repeat N         of the parts rounds, steps, kernel and python (default: 1)
   --blocks N         that compute (default: as many as the engine chooses)
@@ -31,7 +32,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLIENT = os.path.join(HERE, "..", "..", "gpu", "tap", "client")
-PARTS = ["process", "rounds", "steps", "kernel", "python", "inherit", "attach", "leak", "copies"]
+PARTS = ["process", "rounds", "steps", "kernel", "python", "inherit", "attach", "leak", "soak", "copies"]
 SHAPES = [("1M", 16), ("4M", 32), ("8M", 32)]
 CONF = """
 appliance = {{ name = "bench-tap"; }};
@@ -99,7 +100,12 @@ class Bench:
         """A pipeline with a tap, which ends with its consumers."""
         more = "".join(f" {key} = {value};" for key, value in options.items())
         sink = f' sink = {{ tap = "t"; share = "{share}";{more} }};'
-        conf = self.configuration(tile=tile, slots=slots, sink=sink)
+        with self.run_of(self.configuration(tile=tile, slots=slots, sink=sink)) as engine:
+            yield engine
+
+    @contextlib.contextmanager
+    def run_of(self, conf):
+        """A run of the configuration, which ends by itself."""
         self.expected = 0
         log = open(os.path.join(self.folder, "engine.log"), "w+", encoding="utf-8")
         self.engine = subprocess.Popen([os.path.join(self.build, "headrace"), "run", conf],
@@ -232,6 +238,33 @@ class Bench:
         if failed:
             raise Failed(f"{failed} consumers got no tile")
 
+    def soak(self, share):
+        """Many small tiles: consumers give each back at once."""
+        bytes_, disk = self.o.tiles * 512, os.path.join(self.folder, "small.img")
+        conf = os.path.join(self.folder, "soak.conf")
+        device = f"soft:{disk},size={(bytes_ >> 20) + 64}M,lba=512"
+        data = os.path.join(self.folder, "zeros")
+        with open(data, "wb") as file:
+            file.truncate(bytes_)
+        self.headrace("store", "format", "--force", device)
+        self.headrace("store", "put", device, "data", data)
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write(CONF.format(folder=self.folder, size="", threads=self.o.threads, cpus="", gpu=self.o.gpu,
+                                   operator="copy", tile="512", slots=32, blocks="",
+                                   sink=f' sink = {{ tap = "t"; share = "{share}"; }};')
+                       .replace(f"{self.folder}/ssd.img,size=", device.removeprefix("soft:")))
+        began = time.monotonic()
+        with self.run_of(conf):
+            consumers = [self.consumer([self.tool("tap_consumer"), "t", "drain"]) for _ in range(4)]
+            texts = [self.finish(consumer) for consumer in consumers]
+        took = time.monotonic() - began
+        taken = sum(int(re.search(r"(\d+) tiles in", text)[1]) for text in texts)
+        print(f"{share:7} soak     {taken} of {self.o.tiles} tiles of 512 bytes by four consumers in {took:.1f} s",
+              flush=True)
+        os.unlink(disk)
+        if taken != self.o.tiles:
+            raise Failed("not each tile was taken once")
+
     def copies(self):
         if not self.on_gpu:
             return
@@ -279,7 +312,7 @@ class Bench:
                     for _ in range(self.o.repeat):
                         for part in ("rounds", "steps", "kernel", "python"):
                             self.attempt(part, share)
-                    for part in ("inherit", "attach", "leak"):
+                    for part in ("inherit", "attach", "leak", "soak"):
                         self.attempt(part, share)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -305,6 +338,7 @@ def main():
     parser.add_argument("--bytes", default="1G")
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--tiles", type=int, default=2 << 20)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=0)
