@@ -6,176 +6,90 @@
  * with an edge to it, whatever the order in which workers find them. Parents are stored inverted, so
  * that memory of zeros has none, and the smallest parent is a maximum.
  *
- * A level has three parts, each ended by all workers together: mark the frontier as visited; take its
- * vertices, up to HR_LANES at a time, and follow their edges, spread evenly over the lanes; follow
- * the units. A unit is an aligned piece of BFS_UNIT edges that all are of one vertex. So a vertex with
- * many edges is work for all workers, and the worker that took it follows only the edges before its
- * first and behind its last unit, which share their pages with other vertices.
+ * A wide level, whose frontier is a good part of the graph, needs most pages of the edges. So it goes
+ * through the edges in groups of some pages: for each group a worker finds the vertices of the frontier
+ * with edges there, by a bit for each vertex, requests the pages that have such edges together, which
+ * costs one command, and follows these edges page by page, in place. Each page is requested by one
+ * worker and looked up once, and each worker has little to do at a time, however many edges a vertex
+ * has. The first vertex of each group is found once, before the first wide level, from all offsets.
  *
- * A worker is a pipeline: while it follows the edges of some vertices, the pages with the edges of
- * the next ones are read, and the offsets of those behind.
+ * Other levels take the vertices in the order of the queue. An aligned piece of BFS_UNIT edges that all
+ * are of one vertex is a unit. Units are put into a list, and are followed by all workers after the
+ * other edges, so a vertex with many edges is work for all.
  *
- * A wide frontier is taken in the order of its vertices, from a bit for each vertex, because their
- * edges lie in this order: so a level reads each page once, also when the cache is small. In the order
- * of the queue, which is random, it reads a page for nearly each vertex.
+ * A worker is a pipeline: while it follows the edges of a group, or of some vertices, the pages with
+ * the edges of the next one are read, and the offsets of the one behind. Between the parts of a level
+ * all workers wait for each other.
  */
 #include "gpu/ops/access_op.h"
 #include "gpu/ops/bfs_frontier.h"
 #include "gpu/ops/bfs_run.h"
 #include "gpu/ops/operator.h"
 
-/* Edges that a lane follows together, so that their accesses to memory overlap. */
-#define BFS_STEP 4u
-
-/* Edges from u[i] to v[i], of one lane. */
-struct bfs_edges {
-	uint32_t u[BFS_STEP], v[BFS_STEP];
-	bool is[BFS_STEP]; /* false: there is no edge */
-};
-
-/* Per lane: the edges [from, hole) and [end, to) of a vertex; the others are units. */
+/* Per lane: the edges [from, hole) and [end, to) of vertex u; the others are units. */
 struct bfs_row {
 	uint64_t from, hole, end, to;
 	uint32_t u;
 };
 
-/* Per lane: set the parents of the vertices that edges found in this level lead to. Returns the mask of
- * those that had none, bit i for v[i]. */
-HR_WORKER uint32_t bfs_improve(struct bfs_run *run, const struct bfs_edges *e)
-{
-	uint32_t fresh = 0, known[BFS_STEP], i;
-	bool seen[BFS_STEP];
-
-	for (i = 0; i < BFS_STEP; i++)
-		seen[i] = !e->is[i] || (run->visited[e->v[i] / 32] >> e->v[i] % 32 & 1);
-	for (i = 0; i < BFS_STEP; i++)
-		known[i] = seen[i] ? UINT32_MAX : hr_poll_u32(&run->parent[e->v[i]]);
-	for (i = 0; i < BFS_STEP; i++)
-		if (known[i] < ~e->u[i] && hr_fetch_max_u32(&run->parent[e->v[i]], ~e->u[i]) == 0)
-			fresh |= 1u << i;
-	return fresh;
-}
-
-/* Per lane: edges that were found in this level. Collective. */
-HR_WORKER void bfs_visit(struct bfs_run *run, const struct bfs_edges *e)
-{
-	const uint32_t fresh = bfs_improve(run, e);
-	hr_mask mask[BFS_STEP];
-	uint32_t count = 0, i;
-	uint64_t at = 0;
-
-	for (i = 0; i < BFS_STEP; i++) {
-		mask[i] = hr_ballot(fresh >> i & 1);
-		count += hr_count_bits(mask[i]);
-	}
-	if (!count)
-		return;
-	if (hr_lane() == 0)
-		at = hr_fetch_add_u64(&run->words->tail, count);
-	at = hr_shfl_u64(at, 0);
-	for (i = 0; i < BFS_STEP; i++) {
-		if (fresh >> i & 1)
-			run->queue[at + hr_lanes_before(mask[i])] = e->v[i];
-		at += hr_count_bits(mask[i]);
-	}
-}
-
-/* Per lane: follow edges, number edge[i] of vertex e->u[i]; HR_NO_INDEX: none. False after an error.
- * Collective. */
-HR_WORKER bool bfs_follow(struct bfs_run *run, struct bfs_edges *e, const uint64_t edge[BFS_STEP])
-{
-	uint64_t bad = HR_NO_INDEX;
-	uint32_t i;
-
-	for (i = 0; i < BFS_STEP; i++) {
-		e->is[i] = edge[i] != HR_NO_INDEX;
-		e->v[i] = hr_get_u32(run->objects, run->edges, edge[i]);
-		if (e->is[i] && e->v[i] >= run->vertices)
-			bad = edge[i];
-	}
-	if (hr_access_refuse(run->objects, run->edges, bad))
-		return false;
-	bfs_visit(run, e);
-	return true;
-}
-
-/* Per lane: the edges [*from, *to) of vertex u; none for HR_NO_INDEX. False after an error.
- * Collective. */
-HR_WORKER bool bfs_edges_of(struct bfs_run *run, uint64_t u, uint64_t *from, uint64_t *to)
-{
-	const bool active = u != HR_NO_INDEX;
-	uint64_t bad = HR_NO_INDEX;
-
-	*from = hr_get_u64(run->objects, run->offsets, u);
-	*to = hr_get_u64(run->objects, run->offsets, active ? u + 1 : HR_NO_INDEX);
-	if (active && (*to < *from || *to > run->edge_count))
-		bad = u + 1;
-	return !hr_access_refuse(run->objects, run->offsets, bad);
-}
-
-/* The first page of the edges [from, to), and their number of pages. */
+/* The page with an edge. */
 HR_WORKER uint64_t bfs_page(const struct bfs_run *run, uint64_t edge)
 {
 	return edge * BFS_EDGE / hr_page_bytes(run->objects);
 }
 
-HR_WORKER uint64_t bfs_pages(const struct bfs_run *run, uint64_t from, uint64_t to)
+/*
+ * Per lane: follow `count` edges of vertex u from `from` on, which all are in page `page`. All lanes
+ * share all edges. They are read in place, so the page is looked up once, and may leave the cache
+ * meanwhile. False after an error. Collective.
+ */
+HR_WORKER bool bfs_follow_page(struct bfs_run *run, uint64_t page, uint64_t from, uint32_t count,
+			       uint32_t u)
 {
-	return to > from ? bfs_page(run, to - 1) - bfs_page(run, from) + 1 : 0;
-}
+	const uint32_t *edge = (const uint32_t *)hr_page(run->objects, run->edges, page);
+	const uint64_t start = page * (hr_page_bytes(run->objects) / BFS_EDGE);
+	const uint32_t sum = bfs_running_sum(count);
+	const uint32_t base = (uint32_t)(from - start) - (sum - count);
+	const uint32_t total = hr_shfl_u32(sum, HR_LANES - 1);
+	uint64_t bad = HR_NO_INDEX;
+	uint32_t first, i;
 
-/* Request the pages of the rows of all lanes, without the first `done` pages and at most `most`; their
- * reads go on at the same time. Collective. */
-HR_WORKER void bfs_request(struct bfs_run *run, const struct bfs_row *row, uint64_t done,
-			   uint64_t most)
-{
-	const uint64_t head = bfs_pages(run, row->from, row->hole);
-	const uint64_t sum = bfs_running_sum(head + bfs_pages(run, row->end, row->to));
-	const uint64_t before = sum - head - bfs_pages(run, row->end, row->to);
-	uint64_t total = hr_shfl_u64(sum, HR_LANES - 1), first;
-
-	total = total - done < most || total < done ? total : done + most;
-	for (first = done; first < total; first += HR_LANES) {
-		const uint64_t k = first + hr_lane();
-		const uint32_t lane = bfs_lane_of(sum, k);
-		const uint64_t at = k - hr_shfl_u64(before, lane);
-		const uint64_t its_head = hr_shfl_u64(head, lane);
-		const uint64_t from = hr_shfl_u64(bfs_page(run, row->from), lane);
-		const uint64_t end = hr_shfl_u64(bfs_page(run, row->end), lane);
-		const uint64_t page = at < its_head ? from + at : end + at - its_head;
-
-		hr_page_prefetch(run->objects, run->edges, k < total ? page : HR_NO_INDEX);
-	}
-}
-
-/* Per lane: follow the edges of a row. All lanes share all edges. False after an error. Collective. */
-HR_WORKER bool bfs_share(struct bfs_run *run, const struct bfs_row *row)
-{
-	const uint64_t count = row->hole - row->from + (row->to - row->end);
-	const uint64_t sum = bfs_running_sum(count), base = row->from - (sum - count);
-	const uint64_t total = hr_shfl_u64(sum, HR_LANES - 1);
-	const bool holes = hr_ballot(row->hole != row->end) != 0;
-	uint64_t first, edge[BFS_STEP];
-	struct bfs_edges e;
-	uint32_t i;
-
+	if (hr_access_failed(run->objects))
+		return false;
 	for (first = 0; first < total; first += BFS_STEP * HR_LANES) {
+		struct bfs_edges e;
+
 		for (i = 0; i < BFS_STEP; i++) {
-			const uint64_t k = first + i * HR_LANES + hr_lane();
+			const uint32_t k = first + i * HR_LANES + hr_lane();
 			const uint32_t lane = bfs_lane_of(sum, k);
+			const uint32_t at = hr_shfl_u32(base, lane) + k;
 
-			edge[i] = hr_shfl_u64(base, lane) + k;
-			if (holes) {
-				const uint64_t hole = hr_shfl_u64(row->hole, lane);
-				const uint64_t end = hr_shfl_u64(row->end, lane);
-
-				edge[i] += edge[i] >= hole ? end - hole : 0;
-			}
-			e.u[i] = hr_shfl_u32(row->u, lane);
-			edge[i] = k < total ? edge[i] : HR_NO_INDEX;
+			e.u[i] = hr_shfl_u32(u, lane);
+			e.v[i] = k < total ? edge[at] : 0;
+			e.is[i] = k < total && e.v[i] < run->vertices;
+			bad = k < total && !e.is[i] ? start + at : bad;
 		}
-		if (!bfs_follow(run, &e, edge))
+		bfs_visit(run, &e);
+	}
+	hr_quiescent(run->objects);
+	return !hr_access_refuse(run->objects, run->edges, bad);
+}
+
+/* Per lane: follow the edges of a row, a page after the other. False after an error. Collective. */
+HR_WORKER bool bfs_follow(struct bfs_run *run, struct bfs_row *row)
+{
+	hr_mask mask;
+
+	for (mask = hr_ballot(row->from < row->to); mask; mask = hr_ballot(row->from < row->to)) {
+		const uint64_t page = hr_shfl_u64(bfs_page(run, row->from), hr_lowest_bit(mask));
+		const uint64_t after = (page + 1) * (hr_page_bytes(run->objects) / BFS_EDGE);
+		const bool mine = row->from < row->to && bfs_page(run, row->from) == page;
+		uint64_t end = row->from < row->hole ? row->hole : row->to;
+
+		end = !mine ? row->from : end < after ? end : after;
+		if (!bfs_follow_page(run, page, row->from, (uint32_t)(end - row->from), row->u))
 			return false;
+		row->from = end == row->hole && mine ? row->end : end;
 	}
 	return true;
 }
@@ -200,45 +114,64 @@ HR_WORKER void bfs_cut(struct bfs_run *run, struct bfs_row *row)
 	}
 	row->hole = first * BFS_UNIT;
 	row->end = (first + n) * BFS_UNIT;
+	if (row->from == row->hole)
+		row->from = row->end;
 }
 
-/* Per lane: the edges of vertex u of the frontier, without its units, whose pages are requested; none
- * for HR_NO_INDEX. False after an error. Collective. */
+/* Per lane: the edges of vertex u, without its units, whose pages are requested; none for HR_NO_INDEX.
+ * False after an error. Collective. */
 HR_WORKER bool bfs_open(struct bfs_run *run, uint64_t u, struct bfs_row *row)
 {
+	uint64_t first = HR_NO_INDEX, last = HR_NO_INDEX;
+
 	row->u = (uint32_t)u;
 	if (!bfs_edges_of(run, u, &row->from, &row->to))
 		return false;
 	run->sum.edges += row->to - row->from;
 	bfs_cut(run, row);
-	bfs_request(run, row, 0, BFS_AHEAD);
+	if (row->from < row->to) {
+		first = bfs_page(run, row->from);
+		last = bfs_page(run, row->to - 1);
+	}
+	hr_page_prefetch(run->objects, run->edges, first);
+	hr_page_prefetch(run->objects, run->edges, last);
 	return true;
 }
 
-/* Follow the edges of the frontier, queue[begin .. end), except those of units. False after an error.
+/* Take vertices of the frontier from the queue; their offsets are requested. *more: there were any.
  * Collective. */
-HR_WORKER bool bfs_expand(struct bfs_run *run, uint64_t begin, uint64_t end)
+HR_WORKER uint64_t bfs_next(struct bfs_run *run, uint64_t begin, uint64_t end, bool *more)
 {
-	struct bfs_source source;
-	struct bfs_row now = { 0 }, next = { 0 };
-	bool has_now = false, has_next, has_u, more = true;
-	uint64_t u;
+	const uint64_t step = (end - begin) / run->objects->workers + 1;
+	const uint64_t n = step < HR_LANES ? step : HR_LANES;
+	const uint64_t at = begin + bfs_take(run, n);
+	uint64_t u = HR_NO_INDEX;
 
-	bfs_source_start(run, &source, begin, end);
-	has_u = more = bfs_next(run, &source, &u);
-	while (has_now || has_u) {
-		has_next = has_u;
-		if (has_u && !bfs_open(run, u, &next))
+	*more = at < end;
+	if (hr_lane() < n && at + hr_lane() < end)
+		u = run->queue[at + hr_lane()];
+	bfs_request_offsets(run, u, u);
+	return u;
+}
+
+/* Follow the edges of a frontier in the order of the queue, except units. False after an error.
+ * Collective. */
+HR_WORKER bool bfs_vertices_of(struct bfs_run *run, uint64_t begin, uint64_t end)
+{
+	struct bfs_row now = { 0 }, next = { 0 };
+	bool more, has_next = true;
+	uint64_t u = bfs_next(run, begin, end, &more);
+
+	while (has_next) {
+		has_next = more;
+		if (has_next && !bfs_open(run, u, &next))
 			return false;
-		more = more && bfs_next(run, &source, &u);
-		has_u = more;
-		if (has_now) {
-			bfs_request(run, &now, BFS_AHEAD, UINT64_MAX);
-			if (!bfs_share(run, &now))
-				return false;
-		}
+		if (more)
+			u = bfs_next(run, begin, end, &more);
+		if (!bfs_follow(run, &now))
+			return false;
 		now = next;
-		has_now = has_next;
+		next.from = next.to = 0;
 	}
 	return true;
 }
@@ -253,26 +186,6 @@ HR_WORKER void bfs_request_unit(struct bfs_run *run, uint64_t i, uint64_t units)
 	hr_page_prefetch(run->objects, run->edges, page);
 }
 
-/* Follow the edges of unit i of the list. False after an error. Collective. */
-HR_WORKER bool bfs_unit(struct bfs_run *run, uint64_t i)
-{
-	const struct bfs_unit *unit = &run->unit[i];
-	uint64_t edge[BFS_STEP];
-	struct bfs_edges e;
-	uint32_t first, j;
-
-	for (first = 0; first < BFS_UNIT; first += BFS_STEP * HR_LANES) {
-		for (j = 0; j < BFS_STEP; j++) {
-			e.u[j] = unit->u;
-			edge[j] = (uint64_t)unit->number * BFS_UNIT + first + j * HR_LANES +
-				  hr_lane();
-		}
-		if (!bfs_follow(run, &e, edge))
-			return false;
-	}
-	return true;
-}
-
 /* Follow the edges of all units of the level, all workers together. False after an error.
  * Collective. */
 HR_WORKER bool bfs_units(struct bfs_run *run, uint64_t units)
@@ -282,30 +195,161 @@ HR_WORKER bool bfs_units(struct bfs_run *run, uint64_t units)
 
 	bfs_request_unit(run, run->objects->worker, units);
 	for (i = run->objects->worker; i < units; i += workers) {
+		const uint64_t from = (uint64_t)run->unit[i].number * BFS_UNIT;
+
 		bfs_request_unit(run, i + workers, units);
-		if (!bfs_unit(run, i))
+		if (!bfs_follow_page(run, bfs_page(run, from), from, hr_lane() ? 0 : BFS_UNIT,
+				     run->unit[i].u))
 			return false;
 	}
 	return true;
 }
 
+/* A group of a worker: its vertices of the frontier, and the pages that they need, of those of the
+ * group. */
+struct bfs_group {
+	uint64_t number;
+	struct bfs_bits bits;
+	bool is;
+};
+
+/* Take the next group with vertices of the frontier; their offsets are requested. Collective. */
+HR_WORKER void bfs_take_group(struct bfs_run *run, struct bfs_group *g)
+{
+	const uint64_t first = hr_shfl_u64(run->words->first_group, 0);
+	const uint64_t end = hr_shfl_u64(run->words->end_group, 0);
+	uint64_t word;
+
+	for (g->is = false; !g->is;) {
+		uint64_t low, high = run->vertices - 1;
+
+		g->number = first + bfs_take(run, 1);
+		if (g->number >= end)
+			return;
+		low = hr_shfl_u32(run->group[g->number], 0);
+		if (g->number + 1 < end)
+			high = hr_shfl_u32(run->group[g->number + 1], 0);
+		g->is = bfs_bits_start(run, &g->bits, low, high);
+	}
+	word = (g->bits.at + hr_lane()) * 32;
+	bfs_request_offsets(run, g->bits.own ? word + hr_lowest_bit(g->bits.own) : HR_NO_INDEX,
+			    word + (g->bits.own ? hr_highest_bit_u64(g->bits.own) : 0));
+}
+
+/* Per lane: the edges of vertex u in a group. False after an error. Collective. */
+HR_WORKER bool bfs_row_in(struct bfs_run *run, const struct bfs_group *g, uint64_t u,
+			  struct bfs_row *row)
+{
+	const uint64_t first = g->number * BFS_GROUP, end = first + BFS_GROUP;
+
+	row->u = (uint32_t)u;
+	if (!bfs_edges_of(run, u, &row->from, &row->to))
+		return false;
+	row->from = row->from > first ? row->from : first;
+	row->to = row->to < end ? row->to : end;
+	row->to = row->to > row->from ? row->to : row->from;
+	row->hole = row->end = row->to;
+	return true;
+}
+
+/* Request the pages of a group that the frontier needs. False after an error. Collective. */
+HR_WORKER bool bfs_open_group(struct bfs_run *run, const struct bfs_group *g)
+{
+	const uint64_t base = bfs_page(run, g->number * BFS_GROUP);
+	struct bfs_bits bits = g->bits;
+	uint32_t pages = 0, k;
+	struct bfs_row row;
+	uint64_t u;
+
+	while (bfs_bits_next(run, &bits, &u)) {
+		uint32_t mine = 0;
+
+		if (!bfs_row_in(run, g, u, &row))
+			return false;
+		if (row.from < row.to)
+			mine = (2u << (bfs_page(run, row.to - 1) - base)) -
+			       (1u << (bfs_page(run, row.from) - base));
+		for (k = 0; k < BFS_GROUP / BFS_UNIT; k++)
+			pages |= hr_ballot(mine >> k & 1) ? 1u << k : 0;
+	}
+	for (k = 0; k < BFS_GROUP / BFS_UNIT; k += HR_LANES)
+		hr_page_prefetch(run->objects, run->edges,
+				 k + hr_lane() < 32 && pages >> (k + hr_lane()) & 1
+					 ? base + k + hr_lane()
+					 : HR_NO_INDEX);
+	return true;
+}
+
+/* Follow the edges of a group. False after an error. Collective. */
+HR_WORKER bool bfs_follow_group(struct bfs_run *run, struct bfs_group *g)
+{
+	struct bfs_row row;
+	uint64_t u;
+
+	while (bfs_bits_next(run, &g->bits, &u)) {
+		if (!bfs_row_in(run, g, u, &row))
+			return false;
+		run->sum.edges += row.to - row.from;
+		if (!bfs_follow(run, &row))
+			return false;
+	}
+	return true;
+}
+
+/* Follow the edges of a wide frontier, all workers together. False after an error. Collective. */
+HR_WORKER bool bfs_groups(struct bfs_run *run)
+{
+	struct bfs_group now, next = { 0 }, later = { 0 };
+
+	bfs_take_group(run, &later);
+	do {
+		now = next;
+		next = later;
+		if (later.is)
+			bfs_take_group(run, &later);
+		if ((next.is && !bfs_open_group(run, &next)) ||
+		    (now.is && !bfs_follow_group(run, &now)))
+			return false;
+	} while (next.is);
+	return true;
+}
+
+/* A level: queue[begin .. end). wide: its edges are followed by groups. False after an error.
+ * Collective. */
+HR_WORKER bool bfs_level(struct bfs_run *run, uint64_t begin, uint64_t end, bool wide)
+{
+	uint64_t units;
+
+	if (wide)
+		return bfs_groups(run) && !hr_workers_sync(run->objects);
+	if (!bfs_vertices_of(run, begin, end) || hr_workers_sync(run->objects))
+		return false;
+	units = hr_shfl_u64(run->words->units, 0);
+	units = units < run->unit_capacity ? units : run->unit_capacity;
+	return !units || (bfs_units(run, units) && !hr_workers_sync(run->objects));
+}
+
 /* All levels. False when the run ends with an error. Collective. */
 HR_WORKER bool bfs_search(struct bfs_run *run)
 {
-	uint64_t begin = 0, end = 1;
+	uint64_t before = 0, begin = 0, end = 1;
+	bool indexed = false;
 	uint32_t level;
 
 	for (level = 0; begin < end; level++) {
-		uint64_t units;
+		bool wide = bfs_is_wide(run, begin, end);
 
+		if (wide && !indexed && !bfs_index(run))
+			return false;
+		indexed |= wide;
+		bfs_turn(run, before, begin);
 		bfs_mark(run, begin, end, level);
-		if (hr_workers_sync(run->objects) || !bfs_expand(run, begin, end) ||
-		    hr_workers_sync(run->objects))
+		if (hr_workers_sync(run->objects))
 			return false;
-		units = hr_shfl_u64(run->words->units, 0);
-		units = units < run->unit_capacity ? units : run->unit_capacity;
-		if (units && (!bfs_units(run, units) || hr_workers_sync(run->objects)))
+		wide = wide && !hr_shfl_u32(run->words->disorder, 0);
+		if (!bfs_level(run, begin, end, wide))
 			return false;
+		before = begin;
 		begin = end;
 		end = hr_shfl_u64(run->words->tail, 0);
 	}

@@ -14,12 +14,13 @@
 
 enum { BFS_OFFSETS, BFS_EDGES, BFS_PARENTS, BFS_LEVELS, BFS_OBJECTS };
 
-#define BFS_UNIT 1024u	 /* edges of a unit: a page of 4 KiB */
-#define BFS_AHEAD 4u	 /* pages that a worker requests while it follows other edges */
-#define BFS_OUTPUT 1024u /* vertices that a worker writes at a time */
 #define BFS_EDGE sizeof(uint32_t)
-#define BFS_WIDE 256u /* a frontier of this part of all vertices, or more, is wide */
-#define BFS_TAKE 64u  /* vertices of a wide frontier that a worker takes at a time, on average */
+#define BFS_UNIT 1024u	   /* edges of a unit: 4 KiB */
+#define BFS_GROUP 4096u	   /* edges of a group: 16 KiB, the pages that a worker reads together */
+#define BFS_INDEX 512u	   /* vertices whose offsets a worker reads at a time */
+#define BFS_INDEX_AHEAD 4u /* of so many times, the offsets are requested before */
+#define BFS_OUTPUT 1024u   /* vertices that a worker writes at a time */
+#define BFS_WIDE 1024u	   /* a frontier of this part of all vertices, or more, is wide */
 
 struct hr_bfs_args {
 	uint32_t root, warm;
@@ -39,9 +40,12 @@ struct hr_bfs {
 /* The start of the run's memory. */
 struct bfs_words {
 	uint64_t tail;	/* vertices in the queue */
-	uint64_t taken; /* of the frontier, by workers: entries of the queue, or words of bits */
+	uint64_t taken; /* of the frontier, by workers: entries of the queue, or groups */
 	uint64_t units; /* of the frontier; may exceed unit_capacity */
-	uint64_t unused[5];
+	/* Groups with edges of vertices are first_group up to end_group - 1. disorder: some offsets are
+	 * wrong, so groups are not used. */
+	uint64_t first_group, end_group;
+	uint32_t disorder, unused[5];
 };
 
 /* Edges number * BFS_UNIT up to (number + 1) * BFS_UNIT - 1, all of vertex u. */
@@ -51,7 +55,7 @@ struct bfs_unit {
 
 /* Offsets of the arrays in the run's memory, and its size, in bytes. */
 struct bfs_memory {
-	uint64_t visited, frontier, parent, queue, unit, level, bytes;
+	uint64_t visited, frontier[2], parent, queue, unit, group, level, bytes;
 	uint64_t unit_capacity;
 };
 
@@ -63,10 +67,12 @@ struct bfs_run {
 	uint64_t unit_capacity;
 	struct bfs_words *words;
 	uint32_t *visited;  /* bits */
-	uint32_t *frontier; /* bits, of a wide frontier; 0 between levels */
+	uint32_t *frontier; /* bits, of a wide frontier */
+	uint32_t *before;   /* the same of the level before, and of the next one */
 	uint32_t *parent;   /* inverted; 0: none */
 	uint32_t *queue;
 	struct bfs_unit *unit;
+	uint32_t *group; /* the vertex of the first edge of each group */
 	uint32_t *level; /* + 1; NULL: levels are not wanted */
 	struct hr_bfs sum;
 };
@@ -84,12 +90,14 @@ HR_BOTH uint64_t bfs_vertices(uint64_t offsets_bytes)
 HR_BOTH void bfs_plan(struct bfs_memory *m, uint64_t vertices, uint64_t edges, bool levels)
 {
 	m->visited = sizeof(struct bfs_words);
-	m->frontier = m->visited + bfs_part((vertices + 31) / 32);
-	m->parent = m->frontier + bfs_part((vertices + 31) / 32);
+	m->frontier[0] = m->visited + bfs_part((vertices + 31) / 32);
+	m->frontier[1] = m->frontier[0] + bfs_part((vertices + 31) / 32);
+	m->parent = m->frontier[1] + bfs_part((vertices + 31) / 32);
 	m->queue = m->parent + bfs_part(vertices);
 	m->unit = m->queue + bfs_part(vertices);
 	m->unit_capacity = edges / BFS_UNIT;
-	m->level = m->unit + bfs_part(m->unit_capacity * 2);
+	m->group = m->unit + bfs_part(m->unit_capacity * 2);
+	m->level = m->group + bfs_part(edges / BFS_GROUP + 1);
 	m->bytes = m->level + (levels ? bfs_part(vertices) : 0);
 }
 
@@ -108,10 +116,12 @@ HR_WORKER void bfs_set(struct bfs_run *run, struct hr_objects *objects)
 	run->unit_capacity = m.unit_capacity;
 	run->words = (struct bfs_words *)(void *)scratch;
 	run->visited = (uint32_t *)(void *)(scratch + m.visited);
-	run->frontier = (uint32_t *)(void *)(scratch + m.frontier);
+	run->frontier = (uint32_t *)(void *)(scratch + m.frontier[0]);
+	run->before = (uint32_t *)(void *)(scratch + m.frontier[1]);
 	run->parent = (uint32_t *)(void *)(scratch + m.parent);
 	run->queue = (uint32_t *)(void *)(scratch + m.queue);
 	run->unit = (struct bfs_unit *)(void *)(scratch + m.unit);
+	run->group = (uint32_t *)(void *)(scratch + m.group);
 	run->level = levels ? (uint32_t *)(void *)(scratch + m.level) : NULL;
 	hr_zero_bytes(&run->sum, sizeof(run->sum));
 }
@@ -119,6 +129,20 @@ HR_WORKER void bfs_set(struct bfs_run *run, struct hr_objects *objects)
 HR_WORKER bool bfs_is_wide(const struct bfs_run *run, uint64_t begin, uint64_t end)
 {
 	return (end - begin) * BFS_WIDE >= run->vertices;
+}
+
+/* Clear the bits of the vertices queue[begin .. end), the frontier of the level before, and take the
+ * other bits for the next one. Collective. */
+HR_WORKER void bfs_turn(struct bfs_run *run, uint64_t begin, uint64_t end)
+{
+	const uint64_t step = (uint64_t)run->objects->workers * HR_LANES;
+	uint32_t *bits = run->frontier;
+	uint64_t i = begin + (uint64_t)run->objects->worker * HR_LANES + hr_lane();
+
+	for (; i < end && bfs_is_wide(run, begin, end); i += step)
+		bits[run->queue[i] / 32] = 0;
+	run->frontier = run->before;
+	run->before = bits;
 }
 
 /* Mark queue[begin .. end) as visited, and prepare the counters of this level. Collective. */
@@ -141,7 +165,7 @@ HR_WORKER void bfs_mark(struct bfs_run *run, uint64_t begin, uint64_t end, uint3
 		run->sum.checksum += hr_mix_u64(hr_mix_u64((uint64_t)v << 32 | parent) + level);
 	}
 	if (worker == 0 && hr_lane() == 0) {
-		run->words->taken = wide ? 0 : begin;
+		run->words->taken = 0;
 		/* A worker may still read the count of the last level, but only when it is 0: after
 		 * a level with units all workers have met at a barrier. */
 		if (run->words->units)

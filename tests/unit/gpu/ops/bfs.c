@@ -164,8 +164,30 @@ Test(bfs, units_are_shared)
 	cr_expect_eq(result->edges, 2 * SPOKES);
 }
 
+/* Edges before the first offset and behind the last one belong to no vertex. */
+Test(bfs, edges_of_no_vertex_are_not_followed)
+{
+	enum { GAP = BFS_GROUP + 100 };
+	static uint64_t from[VERTICES + 1];
+	static uint32_t to[EDGES + 2 * GAP];
+	const struct hr_bfs_args args = { .root = 0 };
+
+	make_graph();
+	memset(to, 0xff, sizeof to);
+	memcpy(&to[GAP], edges, sizeof edges);
+	for (uint32_t v = 0; v <= VERTICES; v++)
+		from[v] = offsets[v] + GAP;
+	fake_access_object(BFS_OFFSETS, from, sizeof from);
+	fake_access_object(BFS_EDGES, to, sizeof to);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		cr_assert_eq(fake_access_run(&hr_op_test_bfs, &args, workers), 0);
+		expect_tree(0, workers);
+	}
+}
+
 /* In a hostile graph, in which vertices share edges, a level has more units than the list has room
- * for: workers follow the rest themselves. Odd vertices have wrong offsets, and no edge leads there. */
+ * for: workers follow the rest themselves. Odd vertices have wrong offsets, and no edge leads there;
+ * so no level is taken by groups, because they need offsets in order. */
 Test(bfs, more_units_than_room)
 {
 	static uint32_t to[3 * BFS_UNIT];
