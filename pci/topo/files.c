@@ -429,7 +429,7 @@ static int strip_folders(struct tar *t)
 	for (size_t i = 0; i < t->count; i++) {
 		struct entry e = t->entry[i];
 
-		if (strncmp(e.path, folders, length) != 0)
+		if (!e.path || strncmp(e.path, folders, length) != 0)
 			continue;
 		e.path += length;
 		t->entry[kept++] = e;
