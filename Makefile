@@ -383,8 +383,8 @@ lab-dynamic: $(B)/headrace $(B)/tests/lab/link_drive
 
 $(lab).ok: $(B)/headrace $(wildcard $(base)/headrace) $(lab_tests) $(lab_programs) $(lab_files)
 	$(call say,LAB,emulated machines)
-	$(Q)mkdir -p $(@D) && $(call test,1200,tests/lab/run.py --jobs $$(($$(nproc) + 1)) --build $(B) \
-		--dynamic $(base) --cache $(base)/lab)
+	$(Q)mkdir -p $(@D) && $(call test,1200,tests/lab/run.py --jobs $$(($$(nproc) + 1)) \
+		--build $(B) --dynamic $(base) --cache $(base)/lab)
 
 # Models of protocols, checked by spin.
 models := $(B)/tests/model/model
@@ -411,12 +411,13 @@ check-cli: $(clis)
 
 # ---- targets for users: each calls make again, in parallel, once per variant
 
-# The tests that take more than about 10 s begin first, so that no variant ends with one of them alone.
-long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote_refused remote_boot \
-	control ranks gpus remote_bench schedule vanish feed_killed parallel faults checksums interrupt \
-	remote) $(addprefix tests/unit/,gpu/worker/io_peers_faults gpu/worker/pipeline_faults \
-	boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline boot/engine/checksums gpu/worker/io \
-	boot/appliance/supervise boot/engine/stages cache/objects_lanes_64)
+# The tests that take more than about 10 s begin first, so that no variant ends with one of them.
+long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote_refused \
+	remote_boot control ranks gpus remote_bench schedule vanish feed_killed parallel faults \
+	checksums interrupt remote) $(addprefix tests/unit/,gpu/worker/io_peers_faults \
+	gpu/worker/pipeline_faults boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline \
+	boot/engine/checksums gpu/worker/io boot/appliance/supervise boot/engine/stages \
+	cache/objects_lanes_64)
 longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
 names := $(call longest_first,\
 	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
@@ -437,7 +438,8 @@ check:
 	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
 	$(Q)tests/deps.sh model || echo "note: without spin the models are not checked"
 	$(Q)failed=0; \
-	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models $(names:%=$(base)/%.ok) || failed=1; \
+	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
+		$(names:%=$(base)/%.ok) || failed=1; \
 	$(again) SAN=address,undefined \
 		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
 	$(again) SAN=thread $(thread_names:%=$(base)-thread/%.ok) || failed=1; \

@@ -21,9 +21,8 @@
 #define PAUSE_MIN_NS 10000u
 #define PAUSE_MAX_NS (HR_NS_PER_MS / 2) /* a link wants a step each HR_LINK_STEP_NS */
 /* After the end of a run, for the other side to learn it: its connection may be down now, and a
- * receiver that has all tiles may wait for a sender that does not know it. No time for a link that
- * has failed, which makes no connection any more, or for a run that fails or is stopped without one:
- * then the other side knows of no run. */
+ * receiver that has all tiles may wait for a sender that does not know it. A link that has failed
+ * makes no connection; of a run that fails or is stopped without one the other side knows nothing. */
 #define LAST_WORDS_NS (3 * HR_NS_PER_S)
 
 #define TEST_BYTES 65536u	    /* of a slot, for post */
@@ -157,8 +156,7 @@ static bool take_orders(struct hr_remote *r)
 		return false;
 	hr_link_finish(r->link, code, why);
 	r->told = true;
-	r->failing = code != 0;
-	r->quiet_ns = hr_now_ns() + LAST_WORDS_NS;
+	r->quiet_ns = hr_now_ns() + (code && !r->met ? 0 : LAST_WORDS_NS);
 	return true;
 }
 
@@ -189,13 +187,6 @@ static bool round_of(struct hr_remote *r)
 	return any;
 }
 
-/* The other side has learned of the end, or will not. */
-static bool is_done(const struct hr_remote *r)
-{
-	return r->told && (hr_link_ended(r->link) || r->dead || (r->failing && !r->met) ||
-			   hr_now_ns() >= r->quiet_ns);
-}
-
 static void *serve(void *argument)
 {
 	struct hr_remote *r = argument;
@@ -211,7 +202,7 @@ static void *serve(void *argument)
 			pause_ns = PAUSE_MAX_NS;
 		if (!any)
 			hr_wait_readable(hr_link_fd(r->link), pause_ns);
-	} while (!is_done(r));
+	} while (!r->told || (!hr_link_ended(r->link) && !r->dead && hr_now_ns() < r->quiet_ns));
 	lock(r);
 	r->over = true;
 	unlock(r);

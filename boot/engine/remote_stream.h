@@ -49,7 +49,6 @@ struct hr_remote {
 	struct hr_remote_report report;
 	/* Of the thread. */
 	bool up, runs, told, peer_done, failed;
-	bool failing;	   /* with `told`: the code is not 0 */
 	bool dead;	   /* the link has failed */
 	bool fed;	   /* receiver: the feed knows its end */
 	uint64_t quiet_ns; /* when the thread ends at the latest, once `told` */
