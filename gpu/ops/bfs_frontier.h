@@ -165,7 +165,7 @@ HR_WORKER void bfs_index_vertex(struct bfs_run *run, uint64_t v, uint64_t from, 
 		return;
 	}
 	for (; group * BFS_GROUP < to; group++)
-		run->group[group] = (uint32_t)v;
+		hr_relaxed_u32(&run->group[group], (uint32_t)v); /* twice in a hostile graph */
 	if (v == 0)
 		run->words->first_group = from / BFS_GROUP;
 	if (v + 1 == run->vertices)

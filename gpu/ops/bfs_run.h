@@ -140,7 +140,7 @@ HR_WORKER void bfs_turn(struct bfs_run *run, uint64_t begin, uint64_t end)
 	uint64_t i = begin + (uint64_t)run->objects->worker * HR_LANES + hr_lane();
 
 	for (; i < end && bfs_is_wide(run, begin, end); i += step)
-		bits[run->queue[i] / 32] = 0;
+		hr_relaxed_u32(&bits[run->queue[i] / 32], 0);
 	run->frontier = run->before;
 	run->before = bits;
 }
