@@ -23,7 +23,7 @@ TestSuite(objects_lanes, .timeout = 120);
 #define STEP 4u
 
 /* Elements that each lane writes; a lane is a thread, so collective calls cost much. */
-#define OWN (HR_LANES > 32 ? 2u : 6u)
+#define OWN (HR_LANES > 32 ? 4u : 12u)
 
 static struct pager pager;
 static uint8_t model[PAGES * PAGE];
