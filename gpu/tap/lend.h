@@ -88,17 +88,18 @@ HR_WORKER void tap_lend_to(const struct hr_pipe *pipe, uint32_t seat, uint32_t s
 	struct hr_tap_role *tap = pipe->tap;
 	const struct hr_tap_lending *lending = &tap->lending[s];
 	const uint64_t sent = tap->own[seat].sent;
-	struct hr_tap_entry e;
+	struct hr_tap_entry e = {
+		.tile = lending->tile,
+		.slot = s,
+		.gen = lending->gen,
+		.bytes = lending->bytes,
+		.flags = lending->flags,
+		.lent_ns = now,
+		.ready_ns = lending->ready_ns,
+		.freed_ns = lending->freed_ns,
+		.sequence = sent + 1,
+	};
 
-	e.tile = lending->tile;
-	e.slot = s;
-	e.gen = lending->gen;
-	e.bytes = lending->bytes;
-	e.flags = lending->flags;
-	e.lent_ns = now;
-	e.ready_ns = lending->ready_ns;
-	e.freed_ns = lending->freed_ns;
-	e.sequence = sent + 1;
 	e.check = hr_tap_entry_check(&e, e.sequence);
 	tap_show(&tap_entries(tap, seat)[sent & (tap->ring - 1)], &e);
 	/* the watcher reads them */

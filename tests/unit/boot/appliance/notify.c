@@ -180,8 +180,9 @@ Test(notify, a_socket_that_cannot_be_made_is_a_warning)
 	hr_notify_open(&notify);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	cr_expect_lt(notify.fd, 0);
-	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
-			 "NOTIFY_SOCKET: Too many open files; the service manager gets no messages");
+	cr_expect_str_eq(
+		fake_log_last_of(HR_LOG_WARN),
+		"NOTIFY_SOCKET: Too many open files; the service manager gets no messages");
 	hr_notify_send(&notify, "READY=1");
 	cr_expect_str_empty(notify.unsent);
 	hr_notify_close(&notify);
