@@ -414,10 +414,12 @@ check-cli: $(clis)
 # The tests that take more than about 10 s begin first, so that no variant ends with one of them.
 long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote_refused \
 	remote_boot control ranks gpus remote_bench schedule vanish feed_killed parallel faults \
-	checksums interrupt remote) $(addprefix tests/unit/,gpu/worker/io_peers_faults \
-	gpu/worker/pipeline_faults boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline \
-	boot/engine/checksums gpu/worker/io boot/appliance/supervise boot/engine/stages \
-	cache/objects_lanes_64)
+	checksums interrupt remote run remote_broken tap_killed killed store feed access) \
+	$(addprefix tests/unit/,gpu/worker/io_peers_faults gpu/worker/pipeline_faults \
+	gpu/worker/bench_steered boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline \
+	gpu/worker/pipeline_writes boot/engine/checksums gpu/worker/io boot/appliance/supervise \
+	boot/engine/stages cache/objects_lanes_64 cache/objects_lanes nvme/driver_soft \
+	gpu/worker/io_peers_stress gpu/tap/many)
 longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
 names := $(call longest_first,\
 	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
