@@ -46,8 +46,8 @@ struct tap_usual {
 	bool waits;	      /* it has a tile that is not lent */
 	bool takes;	      /* the slot's tile can be taken over when it is computed */
 	uint32_t lenders, rich;
-	uint32_t
-		used; /* seats that have a tile for one that they gave back: no round counts that yet */
+	/* Seats that have a tile for one that they gave back, which no round has counted yet. */
+	uint32_t used;
 };
 
 /* After a change of the lendings. Collective. */

@@ -249,6 +249,44 @@ static inline void consume_all(uint32_t first, uint32_t count)
 		pthread_join(thread[i], NULL);
 }
 
+/* `count` tiles for consumers 0 and 1: consumer 0 has 4 tiles, gives back tile 2, gets another one, and
+ * is lost. Consumer 1 has come. */
+static inline void lose_a_consumer(uint32_t count)
+{
+	set_up(count, false, false, 1);
+	start();
+	attach(0, 4);
+	for (uint64_t n = 0; n < 4; n++)
+		await_entry(0, n);
+	give_back(0, entry_of(0, 2));
+	await_entry(0, 4);
+	order(0, HR_TAP_HOLD);
+	wait_done(0);
+	attach(1, 4);
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	memset(entries[0], 0xff, sizeof entries[0]); /* its memory is not accessed any more */
+	memset(pages[0], 0xff, sizeof pages[0]);
+}
+
+/* A consumer gives back all it has, and leaves: so many times. */
+static inline void expect_no_redelivery(uint32_t rounds)
+{
+	while (rounds--) {
+		set_up(4, false, false, 1);
+		start();
+		attach(0, 4);
+		for (uint64_t n = 0; n < 4; n++)
+			await_entry(0, n);
+		for (uint64_t n = 0; n < 4; n++)
+			give_back(0, entry_of(0, n));
+		order(0, HR_TAP_CLOSE);
+		finish();
+		cr_assert_eq(status.tiles, 4);
+		cr_assert_eq(words.redelivered, 0);
+	}
+}
+
 static inline uint32_t times_seen(uint64_t tile)
 {
 	uint32_t sum = 0;

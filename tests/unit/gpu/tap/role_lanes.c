@@ -127,20 +127,7 @@ Test(tap_lanes, a_failed_tile_comes_again_and_is_dropped_after_its_tries)
 
 Test(tap_lanes, tiles_of_a_lost_consumer_go_to_another_one)
 {
-	set_up(60, false, false, 1);
-	start();
-	attach(0, 4);
-	for (uint64_t n = 0; n < 4; n++)
-		await_entry(0, n);
-	give_back(0, entry_of(0, 2));
-	await_entry(0, 4);
-	order(0, HR_TAP_HOLD);
-	wait_done(0);
-	attach(1, 4);
-	order(0, HR_TAP_CLOSE);
-	wait_done(0);
-	memset(entries[0], 0xff, sizeof entries[0]); /* its memory is not accessed any more */
-	memset(pages[0], 0xff, sizeof pages[0]);
+	lose_a_consumer(60);
 	consume_all(1, 1);
 	finish();
 	cr_expect_eq(words.redelivered, 4);
@@ -151,19 +138,7 @@ Test(tap_lanes, tiles_of_a_lost_consumer_go_to_another_one)
 
 Test(tap_lanes, a_tile_that_was_given_back_before_the_end_is_not_redelivered)
 {
-	for (uint32_t round = 0; round < 20; round++) {
-		set_up(4, false, false, 1);
-		start();
-		attach(0, 4);
-		for (uint64_t n = 0; n < 4; n++)
-			await_entry(0, n);
-		for (uint64_t n = 0; n < 4; n++)
-			give_back(0, entry_of(0, n));
-		order(0, HR_TAP_CLOSE);
-		finish();
-		cr_assert_eq(status.tiles, 4);
-		cr_assert_eq(words.redelivered, 0);
-	}
+	expect_no_redelivery(20);
 }
 
 Test(tap_lanes, a_stop_ends_the_worker_while_tiles_are_lent)

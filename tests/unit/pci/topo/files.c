@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/harness/folder.h"
+
 static struct hr_model model;
 static struct hr_files files;
 
@@ -343,35 +345,10 @@ Test(topo_files, an_archive_that_does_not_fit_in_memory_is_refused)
 
 static char root[64];
 
-static void write_file(const char *path, const char *text)
-{
-	char full[256];
-	FILE *out;
-
-	snprintf(full, sizeof full, "%s/%s", root, path);
-	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		mkdir(full, 0755);
-		*slash = '/';
-	}
-	out = fopen(full, "w");
-	cr_assert_not_null(out, "%s", full);
-	fputs(text, out);
-	fclose(out);
-}
-
 static void make_root(void)
 {
 	snprintf(root, sizeof root, "/tmp/topo_files.XXXXXX");
 	cr_assert_not_null(mkdtemp(root));
-}
-
-static void remove_root(void)
-{
-	char command[80];
-
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	cr_expect_eq(system(command), 0);
 }
 
 Test(topo_files, a_folder_gives_files_links_and_names)
@@ -380,9 +357,9 @@ Test(topo_files, a_folder_gives_files_links_and_names)
 	char got[16], path[PATH_MAX];
 
 	make_root();
-	write_file("d/file", "0123456789");
-	write_file("d/.hidden", "");
-	write_file("d/empty", "");
+	folder_put(root, "d/file", "0123456789");
+	folder_put(root, "d/.hidden", "");
+	folder_put(root, "d/empty", "");
 	snprintf(path, sizeof path, "%s/d/link", root);
 	cr_assert_eq(symlink("to", path), 0);
 	hr_files_folder(&files, root);
@@ -405,10 +382,10 @@ Test(topo_files, a_folder_gives_files_links_and_names)
 		  "%s", names.text);
 	cr_expect_eq(files.list(&files, "none", add_name, &names), -ENOENT);
 	names = (struct names){ .stop = "only" };
-	write_file("e/only", "");
+	folder_put(root, "e/only", "");
 	cr_expect_eq(files.list(&files, "e", add_name, &names), 0);
 	cr_expect_str_eq(names.text, "only ");
-	remove_root();
+	folder_remove(root);
 }
 
 Test(topo_files, a_path_that_is_too_long_is_refused)
@@ -440,10 +417,10 @@ Test(topo_files, a_part_of_sys_stands_for_the_tree)
 	char path[128], got[8];
 
 	make_root();
-	write_file("box/bus/pci/devices/x", "x");
-	write_file("box/sysfs", "s");
-	write_file("proc", "p");
-	write_file("sysfs", "other");
+	folder_put(root, "box/bus/pci/devices/x", "x");
+	folder_put(root, "box/sysfs", "s");
+	folder_put(root, "proc", "p");
+	folder_put(root, "sysfs", "other");
 	for (size_t i = 1; i < sizeof part / sizeof *part; i++) {
 		hr_model_reset(&model);
 		snprintf(path, sizeof path, "%s%s", root, part[i]);
@@ -458,11 +435,11 @@ Test(topo_files, a_part_of_sys_stands_for_the_tree)
 	cr_expect_eq(hr_files_tree(&files, &model, root), 0);
 	cr_expect_null(files.sys);
 	cr_expect_eq(files.read(&files, "proc", got, 8), 1, "the folder itself");
-	write_file("one/sys/bus/pci/devices/x", "x");
-	write_file("one/proc", "one");
+	folder_put(root, "one/sys/bus/pci/devices/x", "x");
+	folder_put(root, "one/proc", "one");
 	cr_expect_eq(hr_files_tree(&files, &model, root), 0);
 	cr_expect_eq(files.read(&files, "proc", got, 8), 3, "the tree inside");
 	cr_expect_eq(hr_files_tree(&files, &model, "/nowhere/at/all"), 0);
 	cr_expect_eq(files.read(&files, "proc", got, 8), -ENOENT);
-	remove_root();
+	folder_remove(root);
 }

@@ -13,6 +13,7 @@
 #include "pci/topo/source.h"
 #include "pci/topo/verdict.h"
 #include "tests/harness/archive.h"
+#include "tests/harness/folder.h"
 #include "tests/harness/machine.h"
 
 static struct hr_model model, other;
@@ -234,31 +235,6 @@ Test(topo_readers, pax_records_of_wrong_length_are_ignored)
 
 /* ---- a part of the tree */
 
-static void put(const char *root, const char *path, const char *text)
-{
-	char full[512];
-	FILE *out;
-
-	snprintf(full, sizeof full, "%s/%s", root, path);
-	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		mkdir(full, 0755);
-		*slash = '/';
-	}
-	out = fopen(full, "w");
-	cr_assert_not_null(out, "%s", full);
-	fputs(text, out);
-	fclose(out);
-}
-
-static void clear(const char *root)
-{
-	char command[64];
-
-	snprintf(command, sizeof command, "rm -rf %s", root);
-	cr_expect_eq(system(command), 0);
-}
-
 static void make_tree(const char *root, const char *before)
 {
 	static const char *const file[][2] = {
@@ -273,10 +249,10 @@ static void make_tree(const char *root, const char *before)
 
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
 		snprintf(path, sizeof path, "%s%s", before, file[i][0]);
-		put(root, path, file[i][1]);
+		folder_put(root, path, file[i][1]);
 	}
 	snprintf(path, sizeof path, "%ssys/bus/pci/devices/x", before);
-	put(root, path, "");
+	folder_put(root, path, "");
 	snprintf(path, sizeof path, "%s/%ssys/bus/pci/devices/0000:41:00.0", root, before);
 	cr_assert_eq(symlink("../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0", path), 0);
 	snprintf(path, sizeof path, "%s/%ssys/bus/pci/devices/0000:40:01.0", root, before);
@@ -311,14 +287,14 @@ Test(topo_readers, any_part_of_a_tree_gives_the_whole_tree)
 	/* Under another name, and one folder deeper. */
 	make_tree(root, "machine/");
 	snprintf(moved, sizeof moved, "%s/sys", root);
-	clear(moved);
+	folder_remove(moved);
 	same_tree(root, "");
 	make_tree(root, "other/");
 	hr_model_reset(&model);
 	cr_expect_eq(hr_source_open(&model, root), -EINVAL);
 	cr_expect(strstr(model.error.text, "machine") && strstr(model.error.text, "other"), "%s",
 		  model.error.text);
-	clear(root);
+	folder_remove(root);
 }
 
 /* ---- pastes */
