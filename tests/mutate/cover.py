@@ -11,6 +11,10 @@ import tempfile
 
 from trees import COVERAGE, clock
 
+PRODUCT = ("config/", "pci/", "nvme/", "cache/", "gpu/", "boot/")
+# Folders from which no unit test and no script of the command line takes anything.
+APART = ("tests/bench/", "tests/fuzz/", "tests/lint/", "tests/model/")
+
 
 def tests_of(tree):
     """Returns all tests of the Makefile, sorted by name: unit/X and cli/X."""
@@ -66,13 +70,16 @@ def measure(tree, test):
 def table(tree, jobs, say, wanted, old, save):
     """Returns {"product": {file: HASH}, "could": {file: [line, ...]}, "tests": {name: test}}, where a test
     is {"hash", "seconds", "passed", "ran": {file: [line, ...]}}. Measures the tests of `wanted` that
-    `old`, an earlier table or None, does not have in their present state; after a change of another
-    file that is all tests. save: called with the table now and then."""
+    `old`, an earlier table or None, does not have in their present state: new and changed tests, and
+    those that executed a line of a changed source. save: called with the table now and then."""
     product, hashes = fingerprints(tree)
-    if not old or old["product"] != product:
-        old = {"product": product, "could": {}, "tests": {}}
+    stale = changed_sources(tree, old["product"], product) if old else None
+    if stale is None:
+        old, stale = {"could": {}, "tests": {}}, set()
+    old["product"] = product
+    old["could"] = {file: lines for file, lines in old["could"].items() if file not in stale}
     tests = old["tests"] = {name: test for name, test in old["tests"].items()
-                            if hashes.get(name) == test["hash"]}
+                            if hashes.get(name) == test["hash"] and not stale & set(test["ran"])}
     missing = [name for name in tests_of(tree) if name not in tests and wanted(name)]
     say("coverage: building %d tests" % len(missing))
     unit = [name for name in missing if name.startswith("tests/unit/")]
@@ -92,6 +99,24 @@ def table(tree, jobs, say, wanted, old, save):
             if number % 16 == 15:
                 save(old)
     return old
+
+
+def changed_sources(tree, old, new):
+    """Returns sources whose lines may have moved or may be executed by other tests than before: those
+    that changed, and those that include them. None: a fixture or the Makefile changed, so this can be
+    any source. A new file alone changes nothing."""
+    changed = {name for name in old if old[name] != new.get(name)}
+    if any(not name.startswith(PRODUCT) and not name.startswith(APART) for name in changed):
+        return None
+    includes = {}
+    for name in new:
+        with open(os.path.join(tree.source, name), encoding="utf-8", errors="replace") as file:
+            includes[name] = set(re.findall(r'#include "([^"]+)"', file.read()))
+    size = -1
+    while size != len(changed):
+        size = len(changed)
+        changed |= {name for name, parts in includes.items() if parts & changed}
+    return {name for name in changed if name.startswith(PRODUCT)}
 
 
 def kept_table(tree, wanted, old):
