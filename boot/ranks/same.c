@@ -180,9 +180,11 @@ static void describe(const struct hr_appliance *app, struct work *to)
 			describe_pipeline(app, i, &to->pipeline[i]);
 }
 
-static const char *crc_text(const struct source_work *source, char text[16])
+#define CRC_TEXT 24u /* "CRC-32C 00000000" has 17 bytes */
+
+static const char *crc_text(const struct source_work *source, char text[CRC_TEXT])
 {
-	snprintf(text, 16, source->has_crc ? "CRC-32C %08x" : "no CRC-32C", source->crc);
+	snprintf(text, CRC_TEXT, source->has_crc ? "CRC-32C %08x" : "no CRC-32C", source->crc);
 	return text;
 }
 
@@ -192,7 +194,7 @@ static int compare_data(const struct hr_appliance *app, const struct hr_config_p
 			const struct source_work *b, uint32_t rank, struct hr_error *e)
 {
 	const char *ssd = app->config.ssd[object->ssd].name;
-	char left[16], right[16];
+	char left[CRC_TEXT], right[CRC_TEXT];
 
 	if (a->bytes != b->bytes)
 		return hr_error_add(e, HR_ERROR_USAGE, -EINVAL,

@@ -49,6 +49,10 @@ void fake_link_say(struct hr_link_event event);
 /* True when the owner has taken all events, and made a step after the last one. */
 bool fake_link_is_quiet(void);
 
+/* The counters of the link from now on; those of a reset are the tiles that were sent, and a
+ * connection. */
+void fake_link_count(struct hr_link_counters count);
+
 /* Whether hr_link_ended() is true after hr_link_finish(), as it is after a reset. */
 void fake_link_ends(bool ends);
 

@@ -156,11 +156,14 @@ Test(counters, hits_of_the_page_cache)
 		worker[1].misses = row[i].misses;
 		worker[0].waits_ns = 7;
 		worker[1].waits_ns = 8;
+		worker[0].peer_reads = 100;
+		worker[1].peer_reads = 23;
 		run.settled = true;
 		hr_counters_take(&c, &app, &run);
 		cr_expect_eq(c.cache.accesses, row[i].accesses);
 		cr_expect_eq(c.cache.misses, row[i].misses);
 		cr_expect_eq(c.cache.waits_ns, 15);
+		cr_expect_eq(c.cache.peer_reads, 123);
 		cr_expect_eq(c.cache.hits_ppm, row[i].hits_ppm, "row %zu: %llu", i,
 			     (unsigned long long)c.cache.hits_ppm);
 		run.settled = false;

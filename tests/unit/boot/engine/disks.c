@@ -91,3 +91,126 @@ Test(disks, soft_controllers_are_shared_by_their_namespaces)
 	cr_expect_eq(check("soft:memory,size=64M", 1, "soft:memory,size=64M", 1), 0);
 	cr_expect_eq(check(two, 1, "soft:memory,size=64M,namespaces=3", 1), 0);
 }
+
+/* ---- disks that are up */
+
+/* Ssds a, b and c of the lines 10, 11 and 12: namespaces of three controllers, with an NGUID each. */
+static void up(void)
+{
+	memset(&app, 0, sizeof app);
+	app.config.ssds = 3;
+	app.config.file = "f";
+	for (unsigned i = 0; i < 3; i++) {
+		struct hr_ssd *ssd = &app.ssd[i];
+
+		snprintf(app.config.ssd[i].name, HR_NAME_MAX, "%c", 'a' + (int)i);
+		snprintf(ssd->transport.name, sizeof ssd->transport.name, "t%u", i);
+		app.config.ssd[i].line = 10 + i;
+		ssd->blk = &ssd->disk.blk;
+		ssd->controller = (struct hr_controller *)(void *)&app.run[i];
+		ssd->ns.nsid = 5 + i;
+		ssd->ns.nguid[0] = (uint8_t)(1 + i);
+		ssd->ns.uuid[0] = 9;
+		ssd->has_store = true;
+		ssd->store.uuid[15] = (uint8_t)(1 + i);
+	}
+}
+
+Test(disks, namespaces_with_one_identifier_are_one_disk)
+{
+	static const char *const want =
+		"f:12: ssd 'c' (t2) and ssd 'b' (t1, line 11) are the same disk: both report the "
+		"same NGUID%s; expected a disk once, in one of the two lines";
+	char text[512];
+
+	up();
+	for (uint32_t d = 0; d < 3; d++)
+		cr_expect_eq(hr_disk_check_same(&app, d), 0, "%s", app.error.text);
+	for (int shared = 0; shared < 2; shared++) {
+		up();
+		app.ssd[2].ns.nguid[0] = 2;
+		app.ssd[2].ns.shared = shared;
+		snprintf(text, sizeof text, want,
+			 shared ? " of a namespace that several controllers share" : "");
+		cr_expect_eq(hr_disk_check_same(&app, 1), 0);
+		cr_expect_eq(hr_disk_check_same(&app, 2), -EINVAL);
+		cr_expect_str_eq(app.error.text, text, "%s", app.error.text);
+		cr_expect_eq(app.error.kind, HR_ERROR_USAGE);
+		hr_error_clear(&app.error);
+		cr_expect_eq(hr_disk_check(&app, 2), -EINVAL);
+		cr_expect_str_eq(app.error.text, text);
+		hr_error_clear(&app.error);
+		/* two namespaces of one controller differ, and disks of the kernel are unknown */
+		app.ssd[2].controller = app.ssd[1].controller;
+		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
+		app.ssd[2].controller = NULL;
+		app.ssd[2].blk = &app.ssd[2].kernel.blk;
+		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
+		app.ssd[2].blk = &app.ssd[2].disk.blk;
+		app.ssd[1].blk = &app.ssd[1].kernel.blk;
+		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
+	}
+	/* the first of all */
+	up();
+	app.ssd[2].ns.nguid[0] = 1;
+	cr_expect_eq(hr_disk_check_same(&app, 2), -EINVAL);
+	cr_expect(strstr(app.error.text, "ssd 'c' (t2) and ssd 'a' (t0, line 10)"), "%s",
+		  app.error.text);
+}
+
+Test(disks, stores_with_one_uuid_are_one_disk)
+{
+	static const char want[] =
+		"f:12: ssd 'c' (t2) and ssd 'b' (t1, line 11) are the same disk: both report the "
+		"same UUID of the object store; expected a disk once, in one of the two lines";
+
+	up();
+	for (uint32_t d = 0; d < 3; d++)
+		cr_expect_eq(hr_disk_check_store(&app, d), 0, "%s", app.error.text);
+	app.ssd[2].store.uuid[15] = 2;
+	/* copies of one store on namespaces that differ are allowed */
+	cr_expect_eq(hr_disk_check_store(&app, 2), 0, "%s", app.error.text);
+	/* nothing else is known of a disk of the kernel */
+	app.ssd[2].blk = &app.ssd[2].kernel.blk;
+	cr_expect_eq(hr_disk_check_store(&app, 1), 0);
+	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
+	cr_expect_str_eq(app.error.text, want, "%s", app.error.text);
+	app.ssd[1].has_store = false;
+	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
+	app.ssd[1].has_store = true;
+	app.ssd[2].has_store = false;
+	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
+	app.ssd[2].has_store = true;
+	app.ssd[2].store.uuid[0] = 1;
+	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
+}
+
+Test(disks, a_write_protected_namespace_takes_no_sink)
+{
+	up();
+	app.config.pipelines = 3;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct hr_config_pipeline *p = &app.config.pipeline[i];
+
+		snprintf(p->name, HR_NAME_MAX, "p%u", i);
+		snprintf(p->sink.object, HR_NAME_MAX, "out%u", i);
+		p->has_sink = true;
+		p->sink.ssd = i == 0 ? 0 : 1; /* the first writes to another ssd */
+		p->sink.line = 20 + i;
+		app.run[i].config = p;
+		app.run[i].selected = i != 1;
+	}
+	cr_expect_eq(hr_disk_check(&app, 1), 0);
+	app.ssd[1].disk.blk.read_only = true;
+	cr_expect_eq(hr_disk_check(&app, 0), 0);
+	cr_expect_eq(hr_disk_check(&app, 1), -EROFS);
+	cr_expect_eq(app.error.kind, HR_ERROR_MISSING);
+	cr_expect_str_eq(
+		app.error.text,
+		"f:22: pipeline 'p2' writes object 'out2' to ssd 'b' (t1), and its namespace 6 "
+		"is write protected; nothing was written",
+		"%s", app.error.text);
+	app.run[2].selected = false; /* the next one is not of the configuration */
+	hr_error_clear(&app.error);
+	cr_expect_eq(hr_disk_check(&app, 1), 0, "%s", app.error.text);
+}

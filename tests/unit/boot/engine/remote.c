@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "boot/engine/counters.h"
 #include "boot/engine/signals.h"
 #include "config/clock.h"
 #include "tests/fakes/clock.h"
@@ -207,6 +208,47 @@ Test(remote, without_another_pipeline_that_ends_bring_up)
 	rig_app.keep_going = true;
 	fake_link_fail(FAKE_LINK_OPEN, -ENODEV);
 	cr_expect_eq(hr_remote_open(&rig_app), -ENODEV);
+}
+
+/* ---- counters */
+
+Test(remote, each_counter_of_a_link_is_taken)
+{
+	static const struct hr_link_counters link = {
+		.tiles = 1,
+		.bytes = 2,
+		.connections = 3,
+		.broken = 4,
+		.again = 5,
+		.not_ready = 6,
+		.refused = 7,
+		.flushes = 8,
+		.down_ns = 9,
+		.up_ns = 10,
+		.last_recovery_ns = 11,
+	};
+	struct hr_counters c;
+
+	start_one(SEND);
+	fake_link_count(link);
+	UNTIL(take(SEND).link.last_recovery_ns == 11);
+	for (int copies = 0; copies < 2; copies++) {
+		rig_app.run[SEND].copies = copies;
+		hr_counters_take(&c, &rig_app, &rig_app.run[SEND]);
+		cr_expect_eq(c.remote.copies, copies ? 1u : 0u);
+	}
+	cr_expect_eq(c.remote.up, 1u);
+	cr_expect_eq(c.remote.tiles, 1u);
+	cr_expect_eq(c.remote.bytes, 2u);
+	cr_expect_eq(c.remote.connections, 3u);
+	cr_expect_eq(c.remote.broken, 4u);
+	cr_expect_eq(c.remote.again, 5u);
+	cr_expect_eq(c.remote.not_ready, 6u);
+	cr_expect_eq(c.remote.refused, 7u);
+	cr_expect_eq(c.remote.flushes, 8u);
+	cr_expect_eq(c.remote.down_ns, 9u);
+	cr_expect_eq(c.remote.up_ns, 10u);
+	cr_expect_eq(c.remote.recovery_ns, 11u);
 }
 
 /* ---- start */
