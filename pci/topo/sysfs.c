@@ -30,11 +30,9 @@ static bool text(const struct hr_files *files, const char *folder, const char *n
 
 	snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
 	n = files->read(files, path, to, capacity - 1);
-	if (n < 0)
-		return false;
-	to[n] = '\0';
+	to[n > 0 ? n : 0] = '\0'; /* what a failed read leaves there is no text */
 	to[strcspn(to, "\n")] = '\0';
-	return true;
+	return n >= 0;
 }
 
 static void set_number(const struct hr_files *files, const char *folder, const char *name,

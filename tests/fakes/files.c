@@ -19,6 +19,8 @@ static long read_file(const struct hr_files *files, const char *path, void *to, 
 	const struct fake_file *f = find(files, path);
 	size_t size;
 
+	/* A caller that uses the buffer in spite of the error finds a number there. */
+	memset(to, '7', capacity);
 	if (!f || f->link)
 		return -ENOENT;
 	size = f->bytes ? f->size : strlen(f->text);
@@ -32,6 +34,7 @@ static int read_link(const struct hr_files *files, const char *path, char *to, s
 {
 	const struct fake_file *f = find(files, path);
 
+	snprintf(to, capacity, "../7");
 	if (!f || !f->link)
 		return -ENOENT;
 	snprintf(to, capacity, "%s", f->link);
@@ -52,10 +55,10 @@ static int list_folder(const struct hr_files *files, const char *path,
 		if (strncmp(at, path, n) != 0 || at[n] != '/')
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(at + n + 1, "/"), at + n + 1);
-		if (strcmp(name, last) == 0)
+		shown++;
+		if (strcmp(name, last) == 0) /* also for an empty folder */
 			continue;
 		memcpy(last, name, sizeof last);
-		shown++;
 		if (each(to, name))
 			return 0;
 	}

@@ -9,7 +9,10 @@
 
 #include "pci/topo/files.h"
 
-/* A file with text or bytes, or a symbolic link. Folders exist when they contain files. */
+/*
+ * A file with text or bytes, or a symbolic link. Folders exist when they contain files; a path that
+ * ends with a slash is an empty folder.
+ */
 struct fake_file {
 	const char *path, *text, *link;
 	const uint8_t *bytes;
