@@ -199,8 +199,8 @@ static bool is_other(const struct hr_ctrl *ctrl, const struct hr_ns *was)
 		return true;
 	}
 	if (now.read_only != was->read_only)
-		hr_warn("%s: namespace %u is %s now", name, was->nsid,
-			now.read_only ? "write protected" : "not write protected any more");
+		hr_warn("%s: namespace %u is %s", name, was->nsid,
+			now.read_only ? "write protected now" : "not write protected any more");
 	return false;
 }
 
@@ -320,7 +320,7 @@ static int settle(struct hr_ctrl *ctrl, struct hr_error *e)
 
 	ctrl->event_read = HR_ADMIN_WAITED_FOR;
 	if (ctrl->event_busy) /* the event also needs the data of a namespace */
-		return err;
+		return 0;
 	memmove(ctrl->event, ctrl->event + 1, --ctrl->events * sizeof(ctrl->event[0]));
 	return err;
 }

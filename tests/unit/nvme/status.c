@@ -76,22 +76,105 @@ Test(status, every_value_has_a_class_and_a_name)
 	}
 }
 
+/* The base and the NVM command set: all statuses of which a repetition may be of use, and how many. */
+Test(status, repetitions_follow_the_class)
+{
+	static const uint16_t transient[] = { 0x004, 0x005, 0x006, 0x007, 0x008, 0x01b, 0x01d,
+					      0x021, 0x022, 0x024, 0x082, 0x084, 0x103, 0x105,
+					      0x11d, 0x300, 0x303, 0x360, 0x370, 0x371 };
+
+	for (uint16_t status = 0, at = 0; status < 0x800; status++) {
+		const bool again = at < ROWS(transient) && transient[at] == status;
+		const bool media =
+			status >> 8 == 2 && status != 0x285 && status != 0x286 && status != 0x287;
+		const enum hr_status_class class =
+			again				     ? HR_STATUS_RETRY
+			: media				     ? HR_STATUS_MEDIA
+			: status == 0			     ? HR_STATUS_OK
+			: status == 0x019 || status == 0x01c ? HR_STATUS_FATAL
+			: status == 0x301 || status == 0x302 ? HR_STATUS_FATAL
+							     : HR_STATUS_NO_RETRY;
+
+		at += again;
+		cr_expect_eq(hr_status_is_transient(status), again, "%03x", status);
+		cr_expect_eq(hr_status_is_media(status), media, "%03x", status);
+		cr_expect_eq(hr_status_classify(status, false), class, "%03x", status);
+		cr_expect_eq(hr_status_classify(status, true), again ? HR_STATUS_NO_RETRY : class,
+			     "%03x", status);
+		cr_expect_eq(hr_status_retries(status, false),
+			     again   ? 8u
+			     : media ? 3u
+				     : 0,
+			     "%03x", status);
+		cr_expect_eq(hr_status_flush_retries(status, false), again ? 8u : 0, "%03x",
+			     status);
+		cr_expect_eq(hr_status_retries(status, true), 0u, "%03x", status);
+		cr_expect_eq(hr_status_flush_retries(status, true), 0u, "%03x", status);
+	}
+}
+
 Test(status, errors_of_both_kinds_have_names)
 {
+	static const struct {
+		int error;
+		const char *name;
+	} row[] = {
+		{ 0, "Success" },
+		{ -ENODEV, "No such device" },
+		{ -ENOMEM, "Cannot allocate memory" },
+		{ -99999, "Unknown error" },
+		{ 0x281, "Unrecovered Read Error" },
+		{ 0x083, "Reservation Conflict: another host holds the reservation of the "
+			 "namespace" },
+		{ 0x183, "Command Size Limit Exceeded" },
+		/* these errors have a meaning of their own here */
+		{ -ESTALE, "changed by another writer" },
+		{ -ENOLINK, "the device is gone, or its function was reset" },
+		{ -ECONNRESET, "the controller was reset" },
+		{ ESTALE, "Unknown Status" },
+	};
 	char text[80];
 
-	cr_expect_str_eq(hr_error_name(0x281, text, sizeof(text)), "Unrecovered Read Error");
-	cr_expect_str_eq(hr_error_name(-ENODEV, text, sizeof(text)), "No such device");
-	cr_expect_str_eq(hr_error_name(0, text, sizeof(text)), "Success");
-	cr_expect_str_eq(hr_error_name(-99999, text, sizeof(text)), "Unknown error");
+	for (size_t i = 0; i < ROWS(row); i++) {
+		cr_expect_eq(hr_error_name(row[i].error, text, sizeof(text)), text);
+		cr_expect_str_eq(text, row[i].name, "%d: %s", row[i].error, text);
+	}
+	cr_expect_str_eq(hr_error_name(-ENODEV, text, 8), "No such");
 }
 
 Test(status, opcodes_have_names_in_their_set)
 {
-	cr_expect_str_eq(hr_opcode_name(0x02, false), "read");
-	cr_expect_str_eq(hr_opcode_name(0x02, true), "get log page");
-	cr_expect_str_eq(hr_opcode_name(0x00, false), "flush");
-	cr_expect_str_eq(hr_opcode_name(0x00, true), "delete I/O SQ");
-	cr_expect_str_eq(hr_opcode_name(0xc0, false), "unknown command");
-	cr_expect_str_eq(hr_opcode_name(0xc0, true), "unknown command");
+	static const struct {
+		uint8_t opcode;
+		const char *admin, *io;
+	} row[] = {
+		{ 0x00, "delete I/O SQ", "flush" },
+		{ 0x01, "create I/O SQ", "write" },
+		{ 0x02, "get log page", "read" },
+		{ 0x03, NULL, NULL },
+		{ 0x04, "delete I/O CQ", "write uncorrectable" },
+		{ 0x05, "create I/O CQ", "compare" },
+		{ 0x06, "identify", NULL },
+		{ 0x08, "abort", "write zeroes" },
+		{ 0x09, "set features", "dataset management" },
+		{ 0x0a, "get features", NULL },
+		{ 0x0c, "asynchronous event request", "verify" },
+		{ 0x0d, NULL, "reservation register" },
+		{ 0x0e, NULL, "reservation report" },
+		{ 0x11, NULL, "reservation acquire" },
+		{ 0x15, NULL, "reservation release" },
+		{ 0x19, NULL, "copy" },
+		{ 0x7c, "doorbell buffer config", NULL },
+		{ 0x80, "format NVM", NULL },
+		{ 0xc0, NULL, NULL },
+		{ 0xff, NULL, NULL },
+	};
+	static const char unknown[] = "unknown command";
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		cr_expect_str_eq(hr_opcode_name(row[i].opcode, true),
+				 row[i].admin ? row[i].admin : unknown, "%02x", row[i].opcode);
+		cr_expect_str_eq(hr_opcode_name(row[i].opcode, false),
+				 row[i].io ? row[i].io : unknown, "%02x", row[i].opcode);
+	}
 }
