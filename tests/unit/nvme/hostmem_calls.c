@@ -25,6 +25,7 @@
 #define ARENA (3072 * MIB) /* address space in which all memory lies; a page is used when written */
 #define FILE_OF_PAGES 900
 #define RING 901
+#define EARLY __attribute__((no_sanitize_thread)) /* that sanitizer calls it as it begins */
 #define PAGEMAP 902
 
 /* The calls whose failure matters. */
@@ -90,7 +91,7 @@ int ftruncate(int fd, off_t bytes)
 	return fails(TRUNCATE);
 }
 
-void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+EARLY void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	if (!kernel.on)
 		return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
@@ -103,7 +104,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 	return kernel.arena + (fd < 0 ? kernel.shift : (kernel.files - 1) * kernel.step);
 }
 
-int munmap(void *at, size_t bytes)
+EARLY int munmap(void *at, size_t bytes)
 {
 	if (!kernel.on)
 		return (int)syscall(SYS_munmap, at, bytes);
@@ -137,7 +138,7 @@ static long pin(int ring, int what, const struct iovec *vec, unsigned count)
 	return fails(PIN);
 }
 
-long syscall(long number, ...)
+EARLY long syscall(long number, ...)
 {
 	static long (*real)(long, ...);
 	long a[6];
@@ -172,7 +173,7 @@ int fcntl(int fd, int request, ...)
 	return 0;
 }
 
-int open(const char *path, int flags, ...)
+EARLY int open(const char *path, int flags, ...)
 {
 	va_list list;
 	int mode;
@@ -186,7 +187,7 @@ int open(const char *path, int flags, ...)
 	return fails(PAGES) ? -1 : PAGEMAP;
 }
 
-int close(int fd)
+EARLY int close(int fd)
 {
 	if (fd < FILE_OF_PAGES || fd > PAGEMAP)
 		return (int)syscall(SYS_close, fd);
