@@ -4,6 +4,7 @@
 #include "boot/appliance/init.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/fakes/log.h"
+
 TestSuite(init, .timeout = 60);
 
 /* Replaces the C library's reboot(), so that the machine of the test goes on. */
@@ -21,10 +24,44 @@ static sigjmp_buf at_end;
 static int how;
 static unsigned syncs;
 
+static int refused; /* errno of reboot(); 0: the machine ends */
+static unsigned pauses;
+
 int reboot(int wanted)
 {
 	how = wanted;
-	siglongjmp(at_end, 1);
+	if (!refused)
+		siglongjmp(at_end, 1);
+	errno = refused;
+	return -1;
+}
+
+int pause(void)
+{
+	if (++pauses == 3)
+		siglongjmp(at_end, 1);
+	return -1;
+}
+
+static bool no_fork, no_shell;
+
+pid_t fork(void)
+{
+	pid_t (*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	if (!no_fork)
+		return real();
+	errno = EAGAIN;
+	return -1;
+}
+
+int execv(const char *path, char *const argv[])
+{
+	int (*real)(const char *, char *const *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "execv");
+	return no_shell ? -1 : real(path, argv);
 }
 
 void sync(void)
@@ -84,6 +121,58 @@ Test(init, the_machine_ends_as_configured)
 		cr_expect_str_eq(hr_init_end_name(row[i].end), row[i].name);
 	}
 	cr_expect_eq(rmdir(folder), 0);
+}
+
+/* The machine ends also without a shell. */
+Test(init, a_shell_that_does_not_start)
+{
+	static const struct {
+		bool no_fork, no_shell;
+		const char *text;
+	} row[] = {
+		{ true, false, "cannot start a shell: Resource temporarily unavailable" },
+		{ false, true,
+		  "cannot start /bin/sh; `make image EXTRA=FOLDER` adds one to an image" },
+		{ false, false, NULL },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const unsigned before = fake_log_count();
+
+		no_fork = row[i].no_fork;
+		no_shell = row[i].no_shell;
+		give_input("exit 3\n");
+		end(HR_BOOT_SHELL);
+		cr_expect_eq(how, (int)RB_POWER_OFF, "row %zu", i);
+		cr_expect_eq(fake_log_count() - before, row[i].text ? 1u : 0u, "row %zu", i);
+		if (row[i].text)
+			cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), row[i].text, "row %zu: %s",
+					 i, fake_log_last());
+	}
+	no_fork = no_shell = false;
+}
+
+/* The first process must not end. */
+Test(init, it_sleeps_when_the_kernel_refuses)
+{
+	static const struct {
+		enum hr_boot_end end;
+		int error;
+		const char *text;
+	} row[] = {
+		{ HR_BOOT_HALT, EPERM, "the kernel refuses to halt: Operation not permitted" },
+		{ HR_BOOT_REBOOT, EINVAL, "the kernel refuses to reboot: Invalid argument" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		refused = row[i].error;
+		pauses = 0;
+		end(row[i].end);
+		cr_expect_eq(pauses, 3u);
+		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), row[i].text, "%s",
+				 fake_log_last());
+	}
+	refused = 0;
 }
 
 Test(init, children_that_have_ended_are_collected)

@@ -1,0 +1,409 @@
+/*
+ * Seats of a tap: the one that a process gets, its memory and the message of welcome, what of it is
+ * undone when that fails, and the end of the run.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+#include "tests/harness/tap_seats_rig.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+TestSuite(tap_seats, .init = begin, .fini = end, .timeout = 60);
+
+static unsigned created, fails; /* memory objects; the number of the one that fails */
+static char names[256];
+
+int memfd_create(const char *name, unsigned flags)
+{
+	snprintf(names + strlen(names), sizeof names - strlen(names), "%s;", name);
+	if (++created == fails) {
+		errno = EMFILE;
+		return -1;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+Test(tap_seats, all_are_free_at_first)
+{
+	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
+		cr_expect_eq(table->consumer[i].state, HR_TAP_FREE);
+		cr_expect_eq(table->consumer[i].fd, -1);
+		cr_expect_eq(table->consumer[i].pidfd, -1);
+	}
+	cr_expect_eq(hr_tap_consumer_seat(table, 0), 0);
+}
+
+/* One process can still have seat 2 mapped; each seat in turn is the only free one. */
+Test(tap_seats, a_seat_goes_to_the_same_process_or_after_its_end)
+{
+	static const struct {
+		pid_t owner, process;
+		bool known, ended;
+		bool gets;
+	} row[] = {
+		{ 70, 70, true, false, true },	{ 70, 71, true, false, false },
+		{ 70, 0, true, false, false },	{ 0, 0, true, false, false },
+		{ -1, -1, true, false, false }, { 70, 71, true, true, true },
+		{ 70, 71, false, false, true }, { 1, 1, true, false, true },
+	};
+
+	for (uint32_t free_one = 0; free_one < HR_TAP_SEATS; free_one += HR_TAP_SEATS - 1)
+		for (size_t i = 0; i < ROWS(row); i++) {
+			struct hr_tap_consumer *c = &table->consumer[free_one];
+
+			for (uint32_t k = 0; k < HR_TAP_SEATS; k++)
+				table->consumer[k].state =
+					k == free_one ? HR_TAP_FREE : HR_TAP_GREETED + k % 4;
+			c->peer.process = row[i].owner;
+			c->pidfd = row[i].known ? a_process(row[i].ended) : -1;
+			cr_expect_eq(hr_tap_consumer_seat(table, row[i].process),
+				     row[i].gets ? (int)free_one : -EBUSY, "row %zu", i);
+			if (c->pidfd >= 0) {
+				close(c->pidfd);
+				end_process(c->pidfd);
+			}
+			c->pidfd = -1;
+		}
+	table->consumer[HR_TAP_SEATS - 1].state = HR_TAP_LEAVING;
+	cr_expect_eq(hr_tap_consumer_seat(table, 70), -EBUSY);
+	table->consumer[3].state = table->consumer[9].state = HR_TAP_FREE;
+	cr_expect_eq(hr_tap_consumer_seat(table, 70), 3);
+}
+
+static void expect_welcome(const struct hr_tap_message *m, const struct hr_tap_message *want)
+{
+	cr_expect_eq(m->magic, HR_TAP_MAGIC);
+	cr_expect_eq(m->kind, HR_TAP_WELCOME);
+	cr_expect_eq(m->version, HR_TAP_VERSION);
+	cr_expect_eq(m->version_least, HR_TAP_VERSION);
+	cr_expect_eq(m->credits, want->credits);
+	cr_expect_eq(m->slots, SLOTS);
+	cr_expect_eq(m->ring, SLOTS);
+	cr_expect_eq(m->epoch, table->epoch);
+	cr_expect_eq(m->tiles, 99);
+	cr_expect_eq(m->first, 3);
+	cr_expect_eq(m->stride, 8192);
+	cr_expect_eq(m->tile_bytes, 4608);
+	cr_expect_eq(m->columns, 12);
+	cr_expect_eq(m->each, want->each);
+	cr_expect_eq(m->memory, want->memory);
+	cr_expect_eq(m->code, 0);
+	cr_expect_eq(m->again, 0);
+	cr_expect_str_eq(m->dtype, "bf16");
+	cr_expect_str_eq(m->name, "work");
+	cr_expect_eq(memcmp(m->text, want->text, sizeof m->text), 0);
+}
+
+static void set_numbers(void)
+{
+	run->tiles = 99;
+	run->first_tile = 3;
+	run->sink_tile_bytes = 4608;
+	pipeline->tap.columns = 12;
+	strcpy(pipeline->tap.dtype, "bf16");
+}
+
+/* The third seat, on the host: memory of its own, of which the consumer can change the page only. */
+Test(tap_seats, welcome_comes_with_new_memory)
+{
+	const struct hr_tap_message want = { .credits = SLOTS - 2 };
+	struct hr_tap_consumer *c = &table->consumer[2];
+	struct hr_tap_head head;
+	struct hr_tap_message m;
+	const int pidfd = a_process(false);
+	uint64_t wake = 77;
+	int fds[HR_TAP_FDS];
+	unsigned count;
+
+	set_numbers();
+	c->late = c->late_tile = c->woken = c->share.rate = 5;
+	c->told_last = true;
+	c->pidfd = a_process(true);
+	fake_clock_advance(9);
+	cr_assert_eq(greet(2, "one\x1ftwo\x7f ~\xff", 0, pidfd), 0, "%s", test_error_text());
+	cr_expect_str_eq(names, "headrace tap entries;headrace tap page;");
+	cr_assert_eq(come(2, &m, fds, &count), (ssize_t)sizeof m);
+	cr_assert_eq(count, 3u);
+	expect_welcome(&m, &want);
+	/* both ends of the connection, three descriptors, and the process with the other end */
+	cr_expect_eq(new_fds(), 2u + 3 + 1, "%u", new_fds());
+	cr_expect_eq(isatty(fds[0]), isatty(STDERR_FILENO));
+	cr_expect_eq(lseek(fds[1], 0, SEEK_END), SEAT_BYTES);
+	cr_expect_eq(lseek(fds[2], 0, SEEK_END), SEAT_BYTES);
+	cr_expect_eq(pwrite(fds[2], &wake, sizeof wake, 0), (ssize_t)sizeof wake);
+	cr_expect_eq(page_at(2)->wake, 77);
+	cr_expect_lt(pwrite(fds[1], &wake, sizeof wake, 0), 0);
+	cr_expect_eq(pread(fds[1], &head, sizeof head, 0), (ssize_t)sizeof head);
+	cr_expect_eq(head.magic, HR_TAP_MAGIC);
+	cr_expect_eq(head.version, HR_TAP_VERSION);
+	cr_expect_eq(head.epoch, table->epoch);
+	cr_expect_eq(head.state, HR_TAP_RUNS);
+	cr_expect_eq(head.last, 0);
+	cr_expect(!is_mapped(head_at(1)) && !is_mapped(head_at(3)) && !is_mapped(page_at(1)) &&
+		  !is_mapped(page_at(3)));
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+	cr_expect_eq(c->state, HR_TAP_GREETED);
+	cr_expect_eq(c->since_ns, BEGIN_NS + 9);
+	cr_expect_eq(c->pidfd, pidfd);
+	cr_expect_eq(c->peer.user, 5);
+	cr_expect_eq(c->peer.process, 72);
+	cr_expect_str_eq(c->name, "one?two? ~?");
+	cr_expect(c->late == 0 && c->late_tile == 0 && c->woken == 0 && !c->told_last &&
+		  c->share.rate == 0 && c->share.credits == 0);
+	cr_expect_eq(run->tap.attached + run->tap.present, 0);
+	cr_expect_eq(words->seat[2].order, 0);
+	end_process(pidfd);
+}
+
+Test(tap_seats, a_name_has_an_end)
+{
+	static const char most[65] =
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+	cr_assert_eq(greet(0, most, 0, -1), 0);
+	cr_expect_eq(strlen(table->consumer[0].name), 63u);
+	cr_expect_eq(strncmp(table->consumer[0].name, most, 63), 0);
+	cr_assert_eq(greet(1, "", 0, -1), 0);
+	cr_expect_str_eq(table->consumer[1].name, "");
+}
+
+Test(tap_seats, credits_are_those_asked_for_up_to_the_limit)
+{
+	static const struct {
+		uint32_t slots, limit, asked;
+		enum hr_tap_deliver deliver;
+		uint32_t credits;
+		bool fixed; /* all the time */
+	} row[] = {
+		{ 8, 0, 0, HR_TAP_ONE, 6, false }, { 8, 0, 1, HR_TAP_ONE, 1, true },
+		{ 8, 0, 6, HR_TAP_ONE, 6, true },  { 8, 0, 7, HR_TAP_ONE, 6, true },
+		{ 8, 3, 0, HR_TAP_ONE, 3, false }, { 8, 3, 4, HR_TAP_ONE, 3, true },
+		{ 8, 0, 0, HR_TAP_EACH, 6, true }, { 8, 0, 2, HR_TAP_EACH, 2, true },
+		{ 3, 0, 0, HR_TAP_ONE, 1, false }, { 2, 0, 0, HR_TAP_ONE, 1, false },
+	};
+
+	for (uint32_t i = 0; i < ROWS(row); i++) {
+		struct hr_tap_message m;
+		int fds[HR_TAP_FDS];
+		unsigned count;
+
+		run->slots = row[i].slots;
+		pipeline->tap.credits = row[i].limit;
+		pipeline->tap.deliver = row[i].deliver;
+		cr_assert_eq(greet(i, "c", row[i].asked, -1), 0);
+		cr_assert_gt(come(i, &m, fds, &count), 0);
+		for (unsigned k = 0; k < count; k++)
+			close(fds[k]);
+		cr_expect_eq(m.credits, row[i].credits, "row %u: %u", i, m.credits);
+		cr_expect_eq(m.each, row[i].deliver == HR_TAP_EACH, "row %u", i);
+		cr_expect_eq(table->consumer[i].credits, row[i].credits, "row %u", i);
+		cr_expect_eq(table->consumer[i].share.most, row[i].credits, "row %u", i);
+		cr_expect_eq(table->consumer[i].share.asked, row[i].fixed, "row %u", i);
+	}
+}
+
+/* As at a bring-up for a GPU: memory that stays, with the words of an earlier consumer in seat 1. */
+static void fix_memory(void)
+{
+	struct hr_tap_tiles *tiles = &app->tap_tiles[1];
+
+	cr_assert_eq(mprotect(reserved, 2 * HR_TAP_SEATS * SEAT_BYTES, PROT_READ | PROT_WRITE), 0);
+	memset(reserved, 0xee, 2 * HR_TAP_SEATS * SEAT_BYTES);
+	tiles->fixed = true;
+	tiles->bytes = 1 << 21;
+	tiles->seat[1].entries = STDIN_FILENO;
+	tiles->seat[1].page = STDOUT_FILENO;
+}
+
+static bool is_filled(const void *at, int byte, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (((const uint8_t *)at)[i] != byte)
+			return false;
+	return true;
+}
+
+Test(tap_seats, the_memory_of_a_gpu_is_used_again)
+{
+	struct hr_gpu_facts facts = { .uuid = "0123456789abcde" };
+	struct hr_tap_message m, want = { .credits = 4, .memory = HR_TAP_MEMORY_CUDA };
+	int fds[HR_TAP_FDS];
+	unsigned count;
+
+	want.gpu.bytes = 1 << 21;
+	memcpy(want.gpu.uuid, facts.uuid, sizeof want.gpu.uuid);
+	table->facts = &facts;
+	set_numbers();
+	fix_memory();
+	cr_assert_eq(greet(1, "g", 4, a_process(true)), 0);
+	cr_expect_eq(created, 0u);
+	cr_assert_gt(come(1, &m, fds, &count), 0);
+	cr_assert_eq(count, 3u);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+	expect_welcome(&m, &want);
+	cr_expect(is_open(STDIN_FILENO) && is_open(STDOUT_FILENO) && is_open(STDERR_FILENO));
+	cr_expect_eq(head_at(1)->magic, HR_TAP_MAGIC);
+	cr_expect_eq(head_at(1)->state, HR_TAP_RUNS);
+	cr_expect(is_filled(&head_at(1)->last, 0, SEAT_BYTES - offsetof(struct hr_tap_head, last)));
+	cr_expect(is_filled(page_at(1), 0, SEAT_BYTES));
+	cr_expect(is_filled(head_at(0), 0xee, SEAT_BYTES) &&
+		  is_filled(head_at(2), 0xee, SEAT_BYTES) &&
+		  is_filled(page_at(0), 0xee, SEAT_BYTES) &&
+		  is_filled(page_at(2), 0xee, SEAT_BYTES));
+	/* its process can read until it ends: it keeps the seat */
+	tell(1, HR_TAP_DETACH);
+	step(1, true);
+	cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);
+	cr_expect_eq(table->consumer[1].fd, -1);
+	cr_expect_geq(table->consumer[1].pidfd, 0);
+	cr_expect(is_mapped(head_at(1)) && is_mapped(page_at(1)));
+	step(1, false);
+	cr_expect_geq(table->consumer[1].pidfd, 0);
+	step(1, true);
+	cr_expect_eq(table->consumer[1].pidfd, -1);
+}
+
+Test(tap_seats, a_failure_leaves_the_seat_free)
+{
+	for (fails = 1; fails <= 2; fails++) {
+		created = 0;
+		cr_expect_eq(greet(0, "c", 0, -1), -EMFILE);
+		cr_expect_str_eq(test_error_text(), "4096 bytes of memory that processes share: "
+						    "Too many open files");
+		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+		cr_expect_eq(created, fails);
+		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)), "failure %u", fails);
+		cr_expect_eq(table->consumer[0].state, HR_TAP_FREE);
+		cr_expect_eq(table->consumer[0].fd, -1);
+		cr_expect_eq(table->consumer[0].pidfd, -1);
+		cr_expect_eq(new_fds(), 1u, "failure %u: %u", fails, new_fds());
+	}
+}
+
+/* The client has gone before its welcome. */
+Test(tap_seats, a_lost_connection_leaves_the_seat_free)
+{
+	const struct hr_credentials who = { .process = 1 };
+	const struct hr_tap_message hello = { .kind = HR_TAP_HELLO };
+	int pair[2];
+
+	for (uint32_t fixed = 0; fixed < 2; fixed++) {
+		if (fixed)
+			fix_memory();
+		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+		close(pair[1]);
+		cr_expect_eq(
+			hr_tap_consumer_greet(table, 1, &hello, &who, pair[0], -1, test_error()),
+			-EPIPE);
+		cr_expect_str_eq(test_error_text(), "Broken pipe");
+		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
+		cr_expect_str_eq(fake_log_last(), "tap: a message of kind 2 is lost: Broken pipe");
+		cr_expect(is_open(pair[0]));
+		close(pair[0]);
+		cr_expect_eq(new_fds(), 0u);
+		cr_expect_eq(is_mapped(head_at(1)), fixed);
+		cr_expect_eq(is_mapped(page_at(1)), fixed);
+		cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);
+		cr_expect_eq(table->consumer[1].fd, -1);
+	}
+}
+
+static void expect_end(uint32_t seat, uint16_t code, bool again, const char *text)
+{
+	struct hr_tap_message m;
+	unsigned count;
+
+	cr_assert_eq(come(seat, &m, NULL, &count), (ssize_t)sizeof m);
+	cr_expect_eq(m.magic, HR_TAP_MAGIC);
+	cr_expect_eq(m.kind, HR_TAP_END);
+	cr_expect_eq(m.version, HR_TAP_VERSION);
+	cr_expect_eq(m.code, code);
+	cr_expect_eq(m.tiles, 41);
+	cr_expect_eq(m.again, again);
+	cr_expect_str_eq(m.text, text);
+	cr_expect_eq(come(seat, &m, NULL, &count), 0); /* the connection has ended */
+}
+
+#define LONG                                                                                      \
+	"0123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456" \
+	"789 123456789 123456789 12345678"
+
+/* A greeted consumer in seat 0, an attached one in the last seat. */
+Test(tap_seats, all_consumers_hear_of_the_end)
+{
+	static const struct {
+		enum hr_outcome outcome;
+		enum hr_error_kind kind;
+		const char *cause;
+		bool again;
+		uint16_t code;
+		const char *text;
+	} row[] = {
+		{ HR_RUN_DONE, 0, "", false, 0, "" },
+		{ HR_RUN_DONE, 0, "", true, 0, "" },
+		{ HR_RUN_FAILED, HR_ERROR_DEVICE, "the ssd", true, 4, "the ssd" },
+		{ HR_RUN_FAILED, HR_ERROR_MISSING, LONG "9", false, 3, LONG },
+		{ HR_RUN_INTERRUPTED, 0, "", false, 1, "the run was interrupted" },
+	};
+	const uint32_t last = HR_TAP_SEATS - 1;
+
+	run->through_tiles = 41;
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const int process = a_process(false);
+
+		run->outcome = HR_RUN_WAITING;
+		cr_assert_eq(greet(0, "a", 0, -1), 0);
+		attach(last, "b", 0, process);
+		end_process(process);
+		kinds(0);
+		cr_expect_eq(run->tap.present, 1);
+		run->outcome = row[i].outcome;
+		run->cause.kind = row[i].kind;
+		strcpy(run->cause.text, row[i].cause);
+		hr_tap_consumers_end(table, row[i].again);
+		expect_end(0, row[i].code, row[i].again, row[i].text);
+		expect_end(last, row[i].code, row[i].again, row[i].text);
+		cr_expect_eq(run->tap.present, 0);
+		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)) &&
+			  !is_mapped(head_at(last)) && !is_mapped(page_at(last)));
+		for (uint32_t k = 0; k < HR_TAP_SEATS; k++) {
+			cr_expect_eq(table->consumer[k].state, HR_TAP_FREE);
+			cr_expect_eq(table->consumer[k].fd, -1);
+			cr_expect_eq(table->consumer[k].pidfd, -1);
+		}
+		cr_expect_eq(new_fds(), 2u); /* the consumers' ends */
+	}
+}
+
+/* The state of the head is what a consumer reads that has lost its connection. */
+Test(tap_seats, the_end_of_a_gpus_run_keeps_processes_that_live)
+{
+	static const struct {
+		enum hr_outcome outcome;
+		uint32_t state;
+	} row[] = { { HR_RUN_DONE, HR_TAP_ENDED }, { HR_RUN_FAILED, HR_TAP_STOPPED } };
+
+	fix_memory();
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const int alive = a_process(false), gone = a_process(false);
+
+		app->tap_tiles[1].seat[2] = app->tap_tiles[1].seat[1];
+		run->outcome = HR_RUN_WAITING;
+		attach(1, "alive", 0, alive);
+		attach(2, "gone", 0, gone);
+		end_process(gone);
+		run->outcome = row[i].outcome;
+		hr_tap_consumers_end(table, false);
+		cr_expect_eq(table->consumer[1].pidfd, alive);
+		cr_expect_eq(table->consumer[2].pidfd, -1);
+		cr_expect_eq(head_at(1)->state, row[i].state);
+		cr_expect_eq(head_at(2)->state, row[i].state);
+		cr_expect_eq(words->seat[1].order, 4 + 4 * i); /* LEND; the end is no order */
+		end_process(alive);
+	}
+}
