@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/harness/store.h"
 
@@ -118,4 +119,65 @@ Test(pins, the_number_of_pins_is_limited)
 	cr_expect_eq(hr_store_pin(&f.store, id, false, &pin), -ENFILE);
 	hr_store_unpin(&f.store, pin);
 	cr_expect_eq(hr_store_pin(&f.store, id, false, &pin), 0);
+}
+
+/* Behind the first pin that is in the way a pin of a lower number may be in the way, too. */
+Test(pins, a_gap_is_beside_all_pins_in_any_order)
+{
+	static const char *name[] = { "a", "b", "c", "d" };
+	uint64_t id[4];
+	uint32_t pin[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		id[i] = fake_store_put(&f, name[i], PAGES(2));
+	fake_store_put(&f, "rest", PAGES(50));
+	for (unsigned i = 4; i-- > 1;)
+		cr_assert_eq(hr_store_pin(&f.store, id[i], true, &pin[i]), 0);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(hr_store_remove(&f.store, id[i], NULL), 0);
+	cr_expect_eq(make("e", 3), 58);
+	cr_expect_eq(make("f", 2), 0);
+	cr_expect_eq(make("g", 4), -ENOSPC);
+	for (unsigned i = 1; i < 4; i++)
+		cr_expect(hr_store_is_pinned(&f.store, pin[i]));
+}
+
+/* ---- several objects removed at once */
+
+static unsigned asked;
+
+static bool wanted(void *arg, const struct hr_store_object *object)
+{
+	asked++;
+	return strchr(arg, object->name[0]) != NULL;
+}
+
+Test(pins, objects_are_removed_together_and_counted)
+{
+	static const char *name[] = { "a", "b", "c", "d" };
+	const uint64_t generation = f.store.generation;
+	uint32_t count = 9;
+	uint64_t bytes = 9;
+	char none[] = "x", some[] = "bd";
+
+	for (unsigned i = 0; i < 4; i++)
+		fake_store_put(&f, name[i], PAGES(i + 1));
+	f.disk.writes = 0;
+	asked = 0;
+	cr_expect_eq(hr_store_remove_some(&f.store, wanted, none, &count, &bytes, NULL), 0);
+	cr_expect(count == 0 && bytes == 0 && asked == 4 && f.disk.writes == 0);
+	cr_expect_eq(hr_store_remove_some(&f.store, wanted, some, &count, &bytes, NULL), 0);
+	cr_expect_eq(count, 2);
+	cr_expect_eq(bytes, PAGES(6));
+	cr_expect_eq(f.store.generation, generation + 9); /* one change */
+	cr_expect_eq(fake_store_reopen(&f), 0);
+	cr_expect_eq(f.store.count, 2);
+	cr_expect_str_eq(f.store.object[0].name, "a");
+	cr_expect_str_eq(f.store.object[1].name, "c");
+	cr_expect_eq(f.store.next_id, 5);
+	f.disk.fail_at = 1;
+	f.disk.fail_status = -EIO;
+	some[0] = 'a';
+	cr_expect_eq(hr_store_remove_some(&f.store, wanted, some, &count, &bytes, NULL), -EIO);
+	cr_expect_eq(f.store.count, 2);
 }
