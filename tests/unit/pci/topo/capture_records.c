@@ -72,10 +72,8 @@ static void set(struct hr_fact *fact, uint32_t value, enum hr_src source)
 	*fact = (struct hr_fact){ value, (uint8_t)source };
 }
 
-#define K190                                                                                            \
-	"0123456789abcdefghi0123456789abcdefghi0123456789abcdefghi0123456789abcdefghi0123456789abcd"    \
-	"efghi0123456789abcdefghi0123456789abcdefghi0123456789abcdefghi0123456789abcdefghi0123456789ab" \
-	"cdefghi"
+#define K38 "0123456789abcdefghi0123456789abcdefghi"
+#define K190 K38 K38 K38 K38 K38
 #define HEAD "headrace: capture=2\nheadrace: source="
 
 Test(topo_capture_records, every_fact_of_the_machine_is_a_line)
