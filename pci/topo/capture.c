@@ -106,18 +106,26 @@ static struct hr_bar *bars_of(struct hr_fn *f, struct fact_line *l)
 	return f->vf_bar;
 }
 
+/* The number of a key of `length` bytes that begins with "bar0" to "bar5", or HR_BARS_MAX. */
+static unsigned bar_index(const struct fact_line *name, size_t length)
+{
+	if (name->length != length || memcmp(name->key, "bar", 3) != 0 || name->key[3] < '0' ||
+	    name->key[3] - '0' >= (int)HR_BARS_MAX)
+		return HR_BARS_MAX;
+	return (unsigned)(name->key[3] - '0');
+}
+
 /* "bar1_size=268435456" */
 static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 {
 	struct fact_line name = *l;
 	struct hr_bar *bars = bars_of(f, &name);
-	unsigned index = (unsigned)(name.key[3] - '0');
+	const unsigned index = bar_index(&name, 9);
 	enum hr_src source = source_or(l, HR_SRC_SYSFS);
 	const char *end;
 	uint64_t size;
 
-	if (name.length != 9 || memcmp(name.key, "bar", 3) != 0 ||
-	    memcmp(name.key + 4, "_size", 5) != 0 || index >= HR_BARS_MAX ||
+	if (index == HR_BARS_MAX || memcmp(name.key + 4, "_size", 5) != 0 ||
 	    !hr_number_parse(l->value, 0, UINT64_MAX, &end, &size) || *end)
 		return false;
 	if (bars[index].size_source <= source) {
@@ -147,14 +155,13 @@ static bool bar_base_line(struct hr_fn *f, const struct fact_line *l)
 {
 	struct fact_line name = *l;
 	struct hr_bar *bars = bars_of(f, &name);
-	unsigned index = (unsigned)(name.key[3] - '0');
+	const unsigned index = bar_index(&name, 4);
 	enum hr_src source = source_or(l, HR_SRC_TEXT);
 	const char *end;
 	uint64_t base, flags;
 
-	if (name.length != 4 || memcmp(name.key, "bar", 3) != 0 || index >= HR_BARS_MAX ||
-	    !hr_number_parse(l->value, 16, UINT64_MAX, &end, &base) || *end != ',' ||
-	    !hr_number_parse(end + 1, 16, 0x1f, &end, &flags) || *end)
+	if (index == HR_BARS_MAX || !hr_number_parse(l->value, 16, UINT64_MAX, &end, &base) ||
+	    *end != ',' || !hr_number_parse(end + 1, 16, 0x1f, &end, &flags) || *end)
 		return false;
 	if (bars[index].source <= source) {
 		bars[index].base = base;

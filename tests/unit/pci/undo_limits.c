@@ -108,9 +108,15 @@ static int limit(int what, rlim_t value)
 static int fails_to_start(void)
 {
 	const int before = next_fd();
-	struct rlimit files;
+	struct rlimit files, memory;
+	int err;
 
 	getrlimit(RLIMIT_NOFILE, &files);
+	getrlimit(RLIMIT_AS, &memory);
+	limit(RLIMIT_AS, 1);
+	err = add();
+	if (setrlimit(RLIMIT_AS, &memory) || err != -ENOMEM || hr_undo_keep_fd(1) != -ENOSPC)
+		return 5;
 	if (limit(RLIMIT_NOFILE, (rlim_t)before) || add() != -EMFILE ||
 	    hr_undo_keep_fd(1) != -ENOSPC)
 		return 1;

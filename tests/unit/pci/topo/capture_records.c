@@ -417,6 +417,9 @@ Test(topo_capture_records, lines_make_a_record)
 		{ "ba=1", NULL },
 		{ "vf_=1", NULL },
 		{ "=1", NULL },
+		{ "bar/=1,1", NULL },
+		{ "bar6_size=1", NULL },
+		{ "bar5_size=1", "bar5=0+1 f0 0,4" },
 	};
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct hr_fn *f;

@@ -253,7 +253,9 @@ Test(topo_words, findings_are_in_the_order_of_the_path)
 	unsigned n;
 	char text[512] = "";
 
+	snprintf(machine.head, sizeof machine.head, "headrace: lockdown=integrity\n");
 	fake_put(fake_find(&machine, GPU), FAKE_PM + HR_PM_CTL, 2, 3);
+	fake_put(fake_find(&machine, "02:00.0"), HR_CFG_VENDOR, 4, 0x240412d8);
 	fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_RR);
 	fake_put(fake_find(&machine, "02:01.0"), ACS, 2, HR_ACS_SV | HR_ACS_UF | HR_ACS_CR);
 	fake_put(fake_find(&machine, "01:00.0"), ACS, 2, HR_ACS_CR);
@@ -269,8 +271,10 @@ Test(topo_words, findings_are_in_the_order_of_the_path)
 			 all[i].fn == HR_NO_FN ? "-" : hr_bdf(&model.fn[all[i].fn], bdf) + 5,
 			 all[i].flows);
 	}
-	cr_expect_str_eq(text, "A1@-/9 R1@-/6 I1@-/9 A2@-/f A15@-/f R6@03:00.0/f A1-port@02:00.0/f "
-			       "A1-port@01:00.0/f R5-bme@04:00.0/6 A1-port@02:01.0/f ");
+	cr_expect_str_eq(
+		text,
+		"A1@-/9 R1@-/6 I1@-/9 A2@-/f A15@-/f R6@03:00.0/f A1-port@02:00.0/f A10@02:00.0/f "
+		"A1-port@01:00.0/f R5-bme@04:00.0/6 A1-port@02:01.0/f A16@-/f ");
 	/* When few are stored, the last one is that of the rule that decided. */
 	for (unsigned max = 0; max <= n; max++) {
 		bool decided = false;
