@@ -1,6 +1,7 @@
 /*
- * tests/harness/feed_producer_rig.h - the producer of one feed without an engine: its memory, a run that
- * goes on, and the other end of its connection. The clock stands still, and the test plays the worker.
+ * tests/harness/feed_producer_rig.h - the producer of one feed without an engine: its memory, a run
+ * that goes on, and the other end of its connection. The clock stands still, and the test plays the
+ * worker.
  * Static, because each test program has one.
  */
 #ifndef TESTS_HARNESS_FEED_PRODUCER_RIG_H
