@@ -315,3 +315,81 @@ Test(bench_steered, a_stop_ends_the_bench_without_failure)
 	cr_expect_eq(status[0].done, 1u);
 	unmake();
 }
+
+/* ---- copies between buffers and the gpu's memory, and the cost of commands */
+
+Test(bench_steered, reads_are_copied_to_the_place_of_their_buffer)
+{
+	for (uint32_t depth = 1; depth <= 5; depth += 2) {
+		const size_t bytes = (size_t)depth * IO_BYTES;
+		uint8_t *landing = aligned_alloc(64, 2 * bytes);
+
+		make(2, 1, depth, HR_BENCH_SEQUENTIAL, false);
+		memset(landing, 0, 2 * bytes);
+		bench.landing = landing;
+		bench.max_commands = depth;
+		hr_bench_block(&bench, 1);
+		cr_expect_eq(t.commands, depth);
+		/* each command in the buffer of its number, from the second half of the object on */
+		cr_expect_eq(memcmp(landing + bytes,
+				    t.disk + OBJECT_AT + (size_t)CHUNKS / 2 * IO_BYTES, bytes),
+			     0, "depth %u", depth);
+		for (size_t i = 0; i < bytes; i++)
+			cr_assert_eq(landing[i], 0); /* of the other worker */
+		unmake();
+		free(landing);
+	}
+}
+
+Test(bench_steered, writes_come_from_the_place_of_their_buffer)
+{
+	for (uint32_t depth = 1; depth <= 5; depth += 2) {
+		const size_t bytes = (size_t)depth * IO_BYTES;
+		uint8_t *landing = aligned_alloc(64, bytes);
+
+		make(1, 0, depth, HR_BENCH_SEQUENTIAL, true);
+		for (size_t i = 0; i < bytes; i++)
+			landing[i] = (uint8_t)(i * 5 + i / 4096);
+		bench.landing = landing;
+		bench.max_commands = depth;
+		hr_bench_block(&bench, 0);
+		cr_expect_eq(memcmp(landing, t.disk + OBJECT_AT, bytes), 0, "depth %u", depth);
+		cr_expect_eq(t.disk[OBJECT_AT + bytes], disk_before[OBJECT_AT + bytes]);
+		unmake();
+		free(landing);
+	}
+}
+
+/* Buffers are used first when they are new: these rounds have no completed command. */
+Test(bench_steered, rounds_with_completed_commands_are_counted)
+{
+	for (uint32_t single = 0; single < 2; single++) {
+		struct hr_bench_cost cost[2] = { { 0 }, { .send_cycles = 5, .rounds = 7 } };
+
+		make(2, 1, single ? 1 : 4, HR_BENCH_SEQUENTIAL, false);
+		bench.io_bytes = single ? HR_PAGE : IO_BYTES;
+		bench.max_commands = 9;
+		bench.cost = cost;
+		hr_bench_block(&bench, 1);
+		cr_expect_eq(cost[1].commands, 9);
+		cr_expect_eq(cost[1].rounds, 7 + 9);
+		cr_expect(cost[1].reap_cycles == 0 && cost[1].send_cycles == 5);
+		cr_expect(cost[0].commands == 0 && cost[0].rounds == 0);
+		cr_expect_eq(status[1].heartbeat, 1);
+		cr_expect_eq(status[0].heartbeat, 0);
+		unmake();
+	}
+}
+
+Test(bench_steered, a_command_that_cannot_be_sent_ends_the_bench)
+{
+	make(1, 0, 2, HR_BENCH_SEQUENTIAL, false);
+	bench.io_bytes = IO_BYTES + 512; /* more than a chunk of the buffer */
+	hr_bench_block(&bench, 0);
+	cr_expect_eq(status[0].failed, 1);
+	cr_expect_eq(status[0].failure.error, -EINVAL);
+	cr_expect_eq(status[0].failure.lba, OBJECT_AT >> LBA_SHIFT); /* the first one, only */
+	cr_expect(t.commands == 0 && status[0].tiles == 0 && status[0].done == 1);
+	cr_expect_eq(status[0].failure.cid, 0);
+	unmake();
+}
