@@ -14,8 +14,9 @@
  *            recent. Exact while one worker at a time uses the set.
  *   stream   a page that was used leaves first: touch sets the way's bit in bits 6:0, enter clears
  *            it. victim prefers ways whose bit is set; among equal ways, the first that entered (the
- *            order of entering, newest first, is in bits 28:8, 3 bits each). For data that are read
- *            once and requested ahead.
+ *            order of entering, newest first, is in bits 28:8, 3 bits each). A page that was not
+ *            used leaves only when its set has no other frame. For data that are read once and
+ *            requested ahead.
  *
  * Every word is valid: any value that a worker wrote gives a way below HR_WAYS.
  */
@@ -153,6 +154,14 @@ HR_BOTH uint32_t hr_policy_enter(enum hr_page_policy policy, uint32_t recency, u
 		return hr_policy_touch(policy, recency, way);
 	return (recency & HR_POLICY_BITS & ~((uint32_t)1 << way)) |
 	       hr_policy_to_front(recency >> HR_POLICY_SHIFT, way) << HR_POLICY_SHIFT;
+}
+
+/* The ways of the mask `candidates` that leave so that a set has more than one frame for later pages.
+ * With `stream`, a page that was not used yet leaves only when the set has no other frame, because it
+ * would be read again. */
+HR_BOTH uint32_t hr_policy_spare(enum hr_page_policy policy, uint32_t recency, uint32_t candidates)
+{
+	return policy == HR_POLICY_STREAM ? recency & candidates : candidates;
 }
 
 /* The way to leave next, of the ways in the mask `candidates` (bits 6:0, not 0); *recency is the

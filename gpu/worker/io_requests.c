@@ -193,7 +193,8 @@ HR_WORKER uint32_t io_remove_victims(const struct hr_io_worker *w, uint32_t numb
 
 	if (cache->peers)
 		candidates &= hr_io_peers_idle(w, number);
-	while (room < wanted && candidates) {
+	while (room < wanted &&
+	       (room ? hr_policy_spare(policy, recency, candidates) : candidates)) {
 		const uint32_t way = hr_policy_victim(policy, &recency, candidates);
 
 		candidates &= ~(1u << way);

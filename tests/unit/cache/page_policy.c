@@ -96,6 +96,13 @@ static uint32_t model_victim(struct model *m, enum hr_page_policy policy, uint32
 	return way < HR_WAYS ? way : model_oldest(m, candidates, false);
 }
 
+static uint32_t model_spare(const struct model *m, enum hr_page_policy policy, uint32_t candidates)
+{
+	for (uint32_t way = 0; policy == HR_POLICY_STREAM && way < HR_WAYS; way++)
+		candidates &= ~(m->marked[way] ? 0 : 1u << way);
+	return candidates;
+}
+
 static void compare(enum hr_page_policy policy, struct fake_random *random)
 {
 	struct model m = model_init();
@@ -116,6 +123,8 @@ static void compare(enum hr_page_policy policy, struct fake_random *random)
 			cr_assert_eq(hr_policy_victim(policy, &word, candidates),
 				     model_victim(&m, policy, candidates),
 				     "policy %d, step %u, candidates %x", policy, i, candidates);
+		cr_assert_eq(hr_policy_spare(policy, word, candidates),
+			     model_spare(&m, policy, candidates), "policy %d, step %u", policy, i);
 	}
 }
 
