@@ -97,6 +97,9 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 			      uint64_t page);
 HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects);
 
+/* Frames of the cache of this gpu, for all its workers. */
+HR_WORKER uint64_t hr_frames(const struct hr_objects *objects);
+
 /* Per lane: request page `page` of the object without waiting for it; none for HR_NO_INDEX, for a page
  * beyond the object, for a page that is cached or requested, and when its ring is half full. */
 HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,

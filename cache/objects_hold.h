@@ -16,6 +16,11 @@ HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects)
 	return (uint32_t)1 << objects->cache->shape.page_shift;
 }
 
+HR_WORKER uint64_t hr_frames(const struct hr_objects *objects)
+{
+	return hr_page_frames(&objects->cache->shape);
+}
+
 #define HR_PAGE_TRIES 16u
 
 /*

@@ -11,15 +11,19 @@
  * with edges there, by a bit for each vertex, requests the pages that have such edges together, which
  * costs one command, and follows these edges page by page, in place. Each page is requested by one
  * worker and looked up once, and each worker has little to do at a time, however many edges a vertex
- * has. The first vertex of each group is found once, before the first wide level, from all offsets.
+ * has. The first vertex of each group, and the place of each vertex's edges in their group (16 bits),
+ * are found once, before the first wide level, from all offsets; so wide levels read no offsets. After
+ * a level that needed most pages, the next one goes in the opposite direction, because the last pages
+ * are still in the cache.
  *
  * Other levels take the vertices in the order of the queue. An aligned piece of BFS_UNIT edges that all
  * are of one vertex is a unit. Units are put into a list, and are followed by all workers after the
  * other edges, so a vertex with many edges is work for all.
  *
  * A worker is a pipeline: while it follows the edges of a group, or of some vertices, the pages with
- * the edges of the next one are read, and the offsets of the one behind. Between the parts of a level
- * all workers wait for each other.
+ * the edges of the next one are read, and the offsets of the vertices behind. Between the parts of a
+ * level all workers wait for each other. When all offsets take a small part of the cache, they are
+ * requested at the start, and come while the first levels wait for single pages.
  */
 #include "gpu/ops/access_op.h"
 #include "gpu/ops/bfs_frontier.h"
@@ -205,55 +209,64 @@ HR_WORKER bool bfs_units(struct bfs_run *run, uint64_t units)
 	return true;
 }
 
-/* A group of a worker: its vertices of the frontier, and the pages that they need, of those of the
- * group. */
+/* A group of a worker: its edges [first, end) that are of vertices; its vertices of the frontier. */
 struct bfs_group {
-	uint64_t number;
+	uint64_t number, first, end;
 	struct bfs_bits bits;
 	bool is;
 };
 
-/* Take the next group with vertices of the frontier; their offsets are requested. Collective. */
+/* Take the next group with vertices of the frontier. Collective. */
 HR_WORKER void bfs_take_group(struct bfs_run *run, struct bfs_group *g)
 {
-	const uint64_t first = hr_shfl_u64(run->words->first_group, 0);
-	const uint64_t end = hr_shfl_u64(run->words->end_group, 0);
-	uint64_t word;
+	const uint64_t begin = hr_shfl_u64(run->words->first_edge, 0);
+	const uint64_t end = hr_shfl_u64(run->words->end_edge, 0);
+	const uint64_t first = begin / BFS_GROUP,
+		       groups = (end + BFS_GROUP - 1) / BFS_GROUP - first;
 
 	for (g->is = false; !g->is;) {
+		const uint64_t taken = bfs_take(run, 1);
 		uint64_t low, high = run->vertices - 1;
 
-		g->number = first + bfs_take(run, 1);
-		if (g->number >= end)
+		if (taken >= groups)
 			return;
+		g->number = first + (run->back ? groups - 1 - taken : taken);
+		g->first = g->number * BFS_GROUP > begin ? g->number * BFS_GROUP : begin;
+		g->end = (g->number + 1) * BFS_GROUP < end ? (g->number + 1) * BFS_GROUP : end;
 		low = hr_shfl_u32(run->group[g->number], 0);
-		if (g->number + 1 < end)
+		if (g->end < end)
 			high = hr_shfl_u32(run->group[g->number + 1], 0);
 		g->is = bfs_bits_start(run, &g->bits, low, high);
 	}
-	word = (g->bits.at + hr_lane()) * 32;
-	bfs_request_offsets(run, g->bits.own ? word + hr_lowest_bit(g->bits.own) : HR_NO_INDEX,
-			    word + (g->bits.own ? hr_highest_bit_u64(g->bits.own) : 0));
 }
 
-/* Per lane: the edges of vertex u in a group. False after an error. Collective. */
-HR_WORKER bool bfs_row_in(struct bfs_run *run, const struct bfs_group *g, uint64_t u,
+/* Per lane: the first edge of vertex v, which begins behind the first edge of the group, and not
+ * behind its end. */
+HR_WORKER uint64_t bfs_edge_in(const struct bfs_run *run, const struct bfs_group *g, uint64_t v)
+{
+	const uint32_t place = run->place[v];
+	const uint64_t edge = g->number * BFS_GROUP + (place ? place : BFS_GROUP);
+
+	return edge < g->end ? edge : g->end;
+}
+
+/* Per lane: the edges of vertex u of the group in that group; none for HR_NO_INDEX. */
+HR_WORKER void bfs_row_in(const struct bfs_run *run, const struct bfs_group *g, uint64_t u,
 			  struct bfs_row *row)
 {
-	const uint64_t first = g->number * BFS_GROUP, end = first + BFS_GROUP;
-
 	row->u = (uint32_t)u;
-	if (!bfs_edges_of(run, u, &row->from, &row->to))
-		return false;
-	row->from = row->from > first ? row->from : first;
-	row->to = row->to < end ? row->to : end;
+	row->from = row->to = g->first;
+	if (u != HR_NO_INDEX) {
+		if (u != g->bits.low)
+			row->from = bfs_edge_in(run, g, u);
+		row->to = u < g->bits.high ? bfs_edge_in(run, g, u + 1) : g->end;
+	}
 	row->to = row->to > row->from ? row->to : row->from;
 	row->hole = row->end = row->to;
-	return true;
 }
 
-/* Request the pages of a group that the frontier needs. False after an error. Collective. */
-HR_WORKER bool bfs_open_group(struct bfs_run *run, const struct bfs_group *g)
+/* Request the pages of a group that the frontier needs. Collective. */
+HR_WORKER void bfs_open_group(struct bfs_run *run, const struct bfs_group *g)
 {
 	const uint64_t base = bfs_page(run, g->number * BFS_GROUP);
 	struct bfs_bits bits = g->bits;
@@ -264,8 +277,7 @@ HR_WORKER bool bfs_open_group(struct bfs_run *run, const struct bfs_group *g)
 	while (bfs_bits_next(run, &bits, &u)) {
 		uint32_t mine = 0;
 
-		if (!bfs_row_in(run, g, u, &row))
-			return false;
+		bfs_row_in(run, g, u, &row);
 		if (row.from < row.to)
 			mine = (2u << (bfs_page(run, row.to - 1) - base)) -
 			       (1u << (bfs_page(run, row.from) - base));
@@ -277,7 +289,6 @@ HR_WORKER bool bfs_open_group(struct bfs_run *run, const struct bfs_group *g)
 				 k + hr_lane() < 32 && pages >> (k + hr_lane()) & 1
 					 ? base + k + hr_lane()
 					 : HR_NO_INDEX);
-	return true;
 }
 
 /* Follow the edges of a group. False after an error. Collective. */
@@ -287,8 +298,7 @@ HR_WORKER bool bfs_follow_group(struct bfs_run *run, struct bfs_group *g)
 	uint64_t u;
 
 	while (bfs_bits_next(run, &g->bits, &u)) {
-		if (!bfs_row_in(run, g, u, &row))
-			return false;
+		bfs_row_in(run, g, u, &row);
 		run->sum.edges += row.to - row.from;
 		if (!bfs_follow(run, &row))
 			return false;
@@ -299,18 +309,19 @@ HR_WORKER bool bfs_follow_group(struct bfs_run *run, struct bfs_group *g)
 /* Follow the edges of a wide frontier, all workers together. False after an error. Collective. */
 HR_WORKER bool bfs_groups(struct bfs_run *run)
 {
-	struct bfs_group now, next = { 0 }, later = { 0 };
+	struct bfs_group now, next = { 0 };
 
-	bfs_take_group(run, &later);
-	do {
+	bfs_take_group(run, &next);
+	if (next.is)
+		bfs_open_group(run, &next);
+	while (next.is) {
 		now = next;
-		next = later;
-		if (later.is)
-			bfs_take_group(run, &later);
-		if ((next.is && !bfs_open_group(run, &next)) ||
-		    (now.is && !bfs_follow_group(run, &now)))
+		bfs_take_group(run, &next);
+		if (next.is)
+			bfs_open_group(run, &next);
+		if (!bfs_follow_group(run, &now))
 			return false;
-	} while (next.is);
+	}
 	return true;
 }
 
@@ -336,6 +347,8 @@ HR_WORKER bool bfs_search(struct bfs_run *run)
 	bool indexed = false;
 	uint32_t level;
 
+	if (run->offsets->pages <= hr_frames(run->objects) / BFS_EARLY)
+		bfs_index_begin(run);
 	for (level = 0; begin < end; level++) {
 		bool wide = bfs_is_wide(run, begin, end);
 
@@ -349,6 +362,7 @@ HR_WORKER bool bfs_search(struct bfs_run *run)
 		wide = wide && !hr_shfl_u32(run->words->disorder, 0);
 		if (!bfs_level(run, begin, end, wide))
 			return false;
+		run->back ^= wide && (end - begin) * BFS_DENSE >= run->vertices;
 		before = begin;
 		begin = end;
 		end = hr_shfl_u64(run->words->tail, 0);

@@ -155,7 +155,8 @@ HR_WORKER bool bfs_bits_next(const struct bfs_run *run, struct bfs_bits *b, uint
 	return true;
 }
 
-/* Per lane: note vertex v with the edges [from, to) as the first of the groups that begin there. */
+/* Per lane: note the place of the edges [from, to) of vertex v, and v as the first of the groups that
+ * begin there. */
 HR_WORKER void bfs_index_vertex(struct bfs_run *run, uint64_t v, uint64_t from, uint64_t to)
 {
 	uint64_t group = (from + BFS_GROUP - 1) / BFS_GROUP;
@@ -164,54 +165,102 @@ HR_WORKER void bfs_index_vertex(struct bfs_run *run, uint64_t v, uint64_t from, 
 		hr_relaxed_u32(&run->words->disorder, 1);
 		return;
 	}
+	run->place[v] = (uint16_t)(from % BFS_GROUP);
 	for (; group * BFS_GROUP < to; group++)
 		hr_relaxed_u32(&run->group[group], (uint32_t)v); /* twice in a hostile graph */
 	if (v == 0)
-		run->words->first_group = from / BFS_GROUP;
+		run->words->first_edge = from;
 	if (v + 1 == run->vertices)
-		run->words->end_group = (to + BFS_GROUP - 1) / BFS_GROUP;
+		run->words->end_edge = to;
 }
 
-/* Per lane: request the offsets that the worker reads `steps` times later than those of vertex `first`.
- * Collective. */
-HR_WORKER void bfs_index_ahead(struct bfs_run *run, uint64_t first, uint64_t steps)
+/* Request the offsets [first, first + BFS_INDEX), as far as there are so many. Collective. */
+HR_WORKER void bfs_index_request(struct bfs_run *run, uint64_t first)
 {
-	first += steps * run->objects->workers * BFS_INDEX;
-	bfs_request_offsets(run, steps && first < run->vertices ? first : HR_NO_INDEX, first);
+	const uint64_t in_page = hr_page_bytes(run->objects) / sizeof(uint64_t);
+	const uint64_t pages = run->offsets->pages, end = (first + BFS_INDEX - 1) / in_page + 1;
+	uint64_t page = first / in_page;
+
+	for (; page < pages && page < end; page += HR_LANES)
+		hr_page_prefetch(run->objects, run->offsets,
+				 page + hr_lane() < pages && page + hr_lane() < end
+					 ? page + hr_lane()
+					 : HR_NO_INDEX);
 }
 
-/* Note the first vertices of groups among `count` vertices from `first` on. Collective. */
-HR_WORKER void bfs_index_part(struct bfs_run *run, uint64_t first, uint64_t count)
+/* Request the first offsets that the worker reads for the index. Collective. */
+HR_WORKER void bfs_index_begin(struct bfs_run *run)
 {
-	uint64_t before = hr_get_u64(run->objects, run->offsets, first), i;
+	const uint64_t first = (uint64_t)run->objects->worker * BFS_INDEX;
+	uint32_t i;
 
-	for (i = hr_lane(); i - hr_lane() < count; i += HR_LANES) {
-		const uint64_t to = hr_get_u64(run->objects, run->offsets,
-					       i < count ? first + i + 1 : HR_NO_INDEX);
-		const uint64_t from = hr_shfl_u64(to, hr_lane() ? hr_lane() - 1 : 0);
+	for (i = 0; i < BFS_INDEX_AHEAD; i++)
+		bfs_index_request(run, first + (uint64_t)i * run->objects->workers * BFS_INDEX);
+}
 
-		if (i < count)
-			bfs_index_vertex(run, first + i, hr_lane() ? from : before, to);
-		before = hr_shfl_u64(to, HR_LANES - 1);
+/* Note the vertices that end at the offsets [at, end), which are in one page. *before: the offset
+ * before these, and the last of them. False after an error. Collective. */
+HR_WORKER bool bfs_index_page(struct bfs_run *run, uint64_t at, uint64_t end, uint64_t *before)
+{
+	const uint64_t in_page = hr_page_bytes(run->objects) / sizeof(uint64_t);
+	const uint64_t page = at / in_page;
+	const uint64_t *offset = (const uint64_t *)hr_page(run->objects, run->offsets, page);
+	uint64_t next[BFS_STEP];
+	uint32_t i;
+
+	if (hr_access_failed(run->objects))
+		return false;
+	for (; at < end; at += BFS_STEP * HR_LANES) {
+		for (i = 0; i < BFS_STEP; i++) {
+			const uint64_t k = at + i * HR_LANES + hr_lane();
+
+			next[i] = k < end ? offset[k - page * in_page] : 0;
+		}
+		for (i = 0; i < BFS_STEP; i++) {
+			const uint64_t k = at + i * HR_LANES + hr_lane();
+			const uint64_t from = hr_shfl_u64(next[i], hr_lane() ? hr_lane() - 1 : 0);
+
+			if (k < end && k > 0)
+				bfs_index_vertex(run, k - 1, hr_lane() ? from : *before, next[i]);
+			*before = hr_shfl_u64(next[i], HR_LANES - 1);
+		}
 	}
+	hr_quiescent(run->objects);
+	return true;
+}
+
+/* The same for the offsets [first, first + BFS_INDEX), as far as there are so many. Collective. */
+HR_WORKER bool bfs_index_part(struct bfs_run *run, uint64_t first)
+{
+	const uint64_t in_page = hr_page_bytes(run->objects) / sizeof(uint64_t);
+	const uint64_t left = run->vertices + 1 - first;
+	const uint64_t end = first + (left < BFS_INDEX ? left : BFS_INDEX);
+	uint64_t before = 0, after;
+
+	if (first)
+		before = hr_get_u64(run->objects, run->offsets, first - 1);
+	for (; first < end; first = after) {
+		after = (first / in_page + 1) * in_page;
+		if (!bfs_index_page(run, first, after < end ? after : end, &before))
+			return false;
+	}
+	return true;
 }
 
 /*
- * Find the first vertex of each group of edges, all workers together. It reads all offsets, once for
- * the run, before the first wide level. False after an error. Collective.
+ * Find the first vertex of each group of edges, and the place of each vertex's edges, all workers
+ * together. It reads all offsets, once for the run, before the first wide level. False after an error.
+ * Collective.
  */
 HR_WORKER bool bfs_index(struct bfs_run *run)
 {
 	const uint64_t step = (uint64_t)run->objects->workers * BFS_INDEX;
 	uint64_t first = (uint64_t)run->objects->worker * BFS_INDEX;
 
-	bfs_index_ahead(run, first, hr_lane() < BFS_INDEX_AHEAD ? hr_lane() : 0);
-	for (; first < run->vertices; first += step) {
-		const uint64_t left = run->vertices - first;
-
-		bfs_index_ahead(run, first, hr_lane() == 0 ? BFS_INDEX_AHEAD : 0);
-		bfs_index_part(run, first, left < BFS_INDEX ? left : BFS_INDEX);
-		if (hr_access_failed(run->objects))
+	bfs_index_begin(run);
+	for (; first <= run->vertices; first += step) {
+		bfs_index_request(run, first + BFS_INDEX_AHEAD * step);
+		if (!bfs_index_part(run, first))
 			return false;
 	}
 	return true;

@@ -15,12 +15,16 @@
 enum { BFS_OFFSETS, BFS_EDGES, BFS_PARENTS, BFS_LEVELS, BFS_OBJECTS };
 
 #define BFS_EDGE sizeof(uint32_t)
-#define BFS_UNIT 1024u	   /* edges of a unit: 4 KiB */
-#define BFS_GROUP 4096u	   /* edges of a group: 16 KiB, the pages that a worker reads together */
-#define BFS_INDEX 512u	   /* vertices whose offsets a worker reads at a time */
-#define BFS_INDEX_AHEAD 4u /* of so many times, the offsets are requested before */
+#define BFS_UNIT 1024u	/* edges of a unit: 4 KiB */
+#define BFS_GROUP 4096u /* edges of a group: 16 KiB, the pages that a worker reads together */
+HR_STATIC_ASSERT(BFS_GROUP <= 1u << 16, "a place in a group has 16 bits");
+
+#define BFS_INDEX 2048u	   /* offsets that a worker reads at a time: 16 KiB */
+#define BFS_INDEX_AHEAD 2u /* so many times, offsets are requested before */
+#define BFS_EARLY 3u	   /* offsets that fit this part of the frames are requested at the start */
 #define BFS_OUTPUT 1024u   /* vertices that a worker writes at a time */
 #define BFS_WIDE 1024u	   /* a frontier of this part of all vertices, or more, is wide */
+#define BFS_DENSE 16u	   /* one of this part needs most pages of the edges */
 
 struct hr_bfs_args {
 	uint32_t root, warm;
@@ -42,9 +46,9 @@ struct bfs_words {
 	uint64_t tail;	/* vertices in the queue */
 	uint64_t taken; /* of the frontier, by workers: entries of the queue, or groups */
 	uint64_t units; /* of the frontier; may exceed unit_capacity */
-	/* Groups with edges of vertices are first_group up to end_group - 1. disorder: some offsets are
-	 * wrong, so groups are not used. */
-	uint64_t first_group, end_group;
+	/* Edges of vertices are first_edge up to end_edge - 1. disorder: some offsets are wrong,
+	 * so groups are not used. */
+	uint64_t first_edge, end_edge;
 	uint32_t disorder, unused[5];
 };
 
@@ -55,7 +59,7 @@ struct bfs_unit {
 
 /* Offsets of the arrays in the run's memory, and its size, in bytes. */
 struct bfs_memory {
-	uint64_t visited, frontier[2], parent, queue, unit, group, level, bytes;
+	uint64_t visited, frontier[2], parent, queue, unit, group, place, level, bytes;
 	uint64_t unit_capacity;
 };
 
@@ -73,7 +77,9 @@ struct bfs_run {
 	uint32_t *queue;
 	struct bfs_unit *unit;
 	uint32_t *group; /* the vertex of the first edge of each group */
+	uint16_t *place; /* of the first edge of each vertex in its group */
 	uint32_t *level; /* + 1; NULL: levels are not wanted */
+	bool back;	 /* wide levels go from the last group to the first */
 	struct hr_bfs sum;
 };
 
@@ -97,7 +103,8 @@ HR_BOTH void bfs_plan(struct bfs_memory *m, uint64_t vertices, uint64_t edges, b
 	m->unit = m->queue + bfs_part(vertices);
 	m->unit_capacity = edges / BFS_UNIT;
 	m->group = m->unit + bfs_part(m->unit_capacity * 2);
-	m->level = m->group + bfs_part(edges / BFS_GROUP + 1);
+	m->place = m->group + bfs_part(edges / BFS_GROUP + 1);
+	m->level = m->place + bfs_part((vertices + 1) / 2);
 	m->bytes = m->level + (levels ? bfs_part(vertices) : 0);
 }
 
@@ -122,7 +129,9 @@ HR_WORKER void bfs_set(struct bfs_run *run, struct hr_objects *objects)
 	run->queue = (uint32_t *)(void *)(scratch + m.queue);
 	run->unit = (struct bfs_unit *)(void *)(scratch + m.unit);
 	run->group = (uint32_t *)(void *)(scratch + m.group);
+	run->place = (uint16_t *)(void *)(scratch + m.place);
 	run->level = levels ? (uint32_t *)(void *)(scratch + m.level) : NULL;
+	run->back = false;
 	hr_zero_bytes(&run->sum, sizeof(run->sum));
 }
 

@@ -201,6 +201,11 @@ HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects)
 	return FAKE_PAGE;
 }
 
+HR_WORKER uint64_t hr_frames(const struct hr_objects *objects)
+{
+	return 64;
+}
+
 HR_WORKER void hr_quiescent(struct hr_objects *objects)
 {
 	hr_lanes_sync();

@@ -185,6 +185,32 @@ Test(bfs, edges_of_no_vertex_are_not_followed)
 	}
 }
 
+/* The edges of a vertex end where a group ends, and vertices without edges lie there. */
+Test(bfs, vertices_begin_where_groups_do)
+{
+	enum { DEGREE = 128, GROUP = BFS_GROUP / DEGREE, ROWS = 3 * GROUP, EMPTY = 3 };
+	static uint64_t from[ROWS + EMPTY + 1];
+	static uint32_t to[ROWS * DEGREE];
+	const struct hr_bfs *result = (const void *)fake_access.result;
+	const struct hr_bfs_args args = { .root = 0 };
+
+	make_graph();
+	for (uint32_t v = 0; v < ROWS + EMPTY; v++)
+		from[v + 1] = from[v] + (v >= GROUP && v < GROUP + EMPTY ? 0 : DEGREE);
+	for (uint32_t e = 0; e < ROWS * DEGREE; e++)
+		to[e] = e % (ROWS + EMPTY);
+	fake_access_object(BFS_OFFSETS, from, sizeof from);
+	fake_access_object(BFS_EDGES, to, sizeof to);
+	fake_access_object(BFS_PARENTS, NULL, 0);
+	fake_access_object(BFS_LEVELS, NULL, 0);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		cr_assert_eq(fake_access_run(&hr_op_test_bfs, &args, workers), 0);
+		cr_expect_eq(result->visited, ROWS + EMPTY);
+		cr_expect_eq(result->levels, 2);
+		cr_expect_eq(result->edges, ROWS * DEGREE);
+	}
+}
+
 /* In a hostile graph, in which vertices share edges, a level has more units than the list has room
  * for: workers follow the rest themselves. Odd vertices have wrong offsets, and no edge leads there;
  * so no level is taken by groups, because they need offsets in order. */
