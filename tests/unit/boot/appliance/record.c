@@ -242,3 +242,169 @@ Test(record, phases_have_names)
 		cr_expect_not_null(hr_phase_name((enum hr_phase)i));
 	cr_expect_str_eq(hr_phase_name(HR_PHASES), "?");
 }
+
+/* The least value that is wrong for a word is `limit` + 1; the same word may have the limit itself. */
+static void expect_limit(uint64_t *to, uint64_t limit, const char *name)
+{
+	const uint64_t before = *to;
+	const char *wrong;
+
+	*to = limit;
+	wrong = hr_record_check(&record, &app.config, NOW_NS);
+	cr_expect_null(wrong, "%s: %s", name, wrong);
+	*to = before;
+	expect_wrong(to, limit + 1, name);
+}
+
+/* Of the last elements that count, too. */
+Test(record, each_word_may_have_its_limit)
+{
+	const uint32_t last = app.config.pipelines - 1;
+	struct hr_record_run *run = &record.run[last];
+	struct hr_role_counters *role = &run->count.role[HR_RUN_ROLES - 1];
+	struct hr_record_store_job *job = &record.store.job[HR_RECORD_STORE_JOBS - 1];
+
+	run->count.tiles = 5;
+	run->started_ns = 7;
+	expect_limit(&record.stage, HR_STAGES - 1, "stage");
+	expect_limit(&record.ssd[app.config.ssds - 1].health, HR_HEALTHS - 1, "health");
+	expect_limit(&record.ssd[app.config.ssds - 1].smart.known, 1, "smart");
+	expect_limit(&run->selected, 1, "selected");
+	expect_limit(&run->outcome, HR_RUN_FAILED, "outcome");
+	expect_limit(&run->reported, 1, "reported");
+	expect_limit(&run->over, 1, "over");
+	expect_limit(&run->share, HR_SHARE_SLICE, "share");
+	expect_limit((uint64_t *)&run->error.code, 0xffff, "error of a pipeline");
+	expect_limit(&run->count.first_tile, 5, "first_tile");
+	expect_limit(&run->count.tiles_done, 5, "tiles_done");
+	expect_limit(&run->count.durable_tiles, 5, "durable_tiles");
+	expect_limit(&run->started_ns, NOW_NS, "started_ns");
+	expect_limit(&run->ended_ns, NOW_NS, "ended_ns");
+	run->ended_ns = 7; /* as soon as it has started */
+	expect_limit(&run->started_ns, 7, "ended_ns");
+	run->ended_ns = 0;
+	expect_limit(&role->blocks, HR_GPUS_MAX * HR_BLOCKS_MAX, "blocks");
+	expect_limit(&role->workers, HR_STATUSES_MAX, "workers");
+	role->workers = 3;
+	expect_limit(&role->ended, 3, "ended");
+	expect_limit(&role->failed, 3, "failed");
+	expect_limit(&record.ready, 1, "ready");
+	expect_limit(&record.usable, (1u << app.config.pipelines) - 1, "usable");
+	expect_limit(&job->kind, HR_REQUEST_KINDS - 1, "kind of a store request");
+	expect_limit(&job->ssd, HR_SSDS_MAX, "ssd of a store request");
+	job->total_bytes = 9;
+	expect_limit(&job->done_bytes, 9, "done_bytes of a store request");
+	expect_limit(&record.consumer[HR_RECORD_CONSUMERS - 1].attached, 1, "attached");
+	expect_limit(&record.producer[HR_PIPELINES_MAX - 1].attached, 1, "attached");
+	expect_wrong((uint64_t *)record.producer[HR_PIPELINES_MAX - 1].name, '\n',
+		     "name of a producer");
+	record.consumer[0].attached = 1;
+	expect_limit(&record.consumer[0].pipeline, last, "pipeline of a consumer");
+	expect_limit(&record.has_run, 1, "has_run");
+	expect_limit(&record.finished, 1, "finished");
+	expect_limit(&record.refused, 1, "refused");
+	expect_limit(&record.mute, 1, "mute");
+	expect_limit(&record.ran_ns, NOW_NS, "ran_ns");
+	record.error.code = -4095;
+	record.error.kind = HR_ERROR_DEVICE;
+	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	record.starts.start[0].flags = HR_START_FLAGS + 1;
+	cr_expect_not_null(hr_record_check(&record, &app.config, NOW_NS));
+}
+
+/* All bytes of an error; and what is read back has been printed. */
+Test(record, errors)
+{
+	static const struct {
+		int code;
+		enum hr_error_kind kind;
+		const char *text;
+		uint64_t kept_kind;
+		const char *kept;
+	} row[] = {
+		{ 0, HR_ERROR_NONE, "", 0, "" },
+		{ 0, HR_ERROR_DEVICE, "no code", 0, "" },
+		{ -EINTR, HR_ERROR_NONE, "no kind", 0, "" },
+		{ -EIO, HR_ERROR_DEVICE, "one\ntwo", HR_ERROR_DEVICE, "one" },
+		{ 0x4002, HR_ERROR_FAILED, "", HR_ERROR_FAILED, "" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_error e = { .kind = row[i].kind }, back = { .kind = HR_ERROR_USAGE };
+		struct hr_record_error to, want;
+
+		memset(&to, 0xee, sizeof to);
+		memset(&want, 0, sizeof want);
+		strcpy(e.text, row[i].text);
+		strcpy(back.text, "before");
+		want.code = row[i].code;
+		want.kind = row[i].kept_kind;
+		strcpy(want.text, row[i].kept);
+		cr_expect_eq(hr_record_put_error(&to, row[i].code, &e), row[i].code);
+		cr_expect_eq(memcmp(&to, &want, sizeof to), 0, "row %zu", i);
+		cr_expect_eq(hr_record_get_error(&to, &back), row[i].code);
+		cr_expect_eq(back.kind, row[i].kept_kind, "row %zu", i);
+		cr_expect_str_eq(back.text, row[i].kept, "row %zu", i);
+		cr_expect(back.printed);
+	}
+}
+
+/* A text that just fits is not cut. */
+Test(record, the_longest_text)
+{
+	struct hr_error e = { .kind = HR_ERROR_DEVICE };
+	struct hr_record_error to;
+
+	for (size_t length = HR_RECORD_TEXT - 1; length <= HR_RECORD_TEXT; length++) {
+		memset(e.text, 'x', length);
+		e.text[length] = '\0';
+		hr_record_put_error(&to, -EIO, &e);
+		cr_expect_eq(strlen(to.text), HR_RECORD_TEXT - 1);
+		cr_expect_str_eq(to.text + HR_RECORD_TEXT - 4,
+				 length < HR_RECORD_TEXT ? "xxx" : "...");
+	}
+}
+
+/* Elements behind the last one are not copied, in either direction. */
+Test(record, only_configured_elements_are_copied)
+{
+	const uint32_t ssd = app.config.ssds, pipeline = app.config.pipelines;
+	struct hr_record before;
+
+	app.ssd[ssd].health.state = HR_HEALTH_LOST;
+	app.ssd[ssd].health.count[0] = 5;
+	app.run[pipeline].outcome = HR_RUN_FAILED;
+	before = record;
+	hr_record_take(&record, &app);
+	cr_expect_eq(memcmp(&record, &before, sizeof record), 0);
+	record.ssd[ssd].health = 0;
+	record.run[pipeline].outcome = HR_RUN_DONE;
+	hr_record_apply(&record, &app);
+	cr_expect_eq(app.ssd[ssd].health.state, HR_HEALTH_LOST);
+	cr_expect_eq(app.run[pipeline].outcome, HR_RUN_FAILED);
+}
+
+/* Known when the backends are up, for a pipeline with a tap. */
+Test(record, how_a_tap_shares_the_gpu)
+{
+	static const struct {
+		enum hr_stage up;
+		bool tap;
+		uint64_t want;
+	} row[] = {
+		{ HR_STAGE_BACKENDS, true, HR_SHARE_PARK },
+		{ HR_STAGE_BACKENDS, false, HR_SHARE_AUTO },
+		{ HR_STAGE_BACKENDS - 1, true, HR_SHARE_AUTO },
+		{ HR_STAGE_BACKENDS + 1, true, HR_SHARE_PARK },
+	};
+
+	app.config.pipeline[0].tap.share = HR_SHARE_PARK;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		app.up = row[i].up;
+		strcpy(app.config.pipeline[0].tap.name, row[i].tap ? "t" : "");
+		hr_record_take(&record, &app);
+		cr_expect_eq(record.stage, (uint64_t)row[i].up);
+		cr_expect_eq(record.run[0].share, row[i].want, "row %zu: %llu", i,
+			     (unsigned long long)record.run[0].share);
+	}
+}
