@@ -316,6 +316,8 @@ Test(soft_batch, batches_go_around_both_rings)
 		const uint32_t room = sizes[i][1] - 1;
 
 		queues(sizes[i][0], sizes[i][1]);
+		for (uint32_t k = sizes[i][0]; k < RING; k++) /* behind the SQ */
+			ring[k] = command(R, 999, 0, 0, 1);
 		for (uint32_t round = 0, cid = 0; round < 20; round++) {
 			const uint32_t head = soft->sq[1].head;
 			char want[256] = "";
@@ -349,6 +351,21 @@ Test(soft_batch, batches_go_around_both_rings)
 			cid += n;
 		}
 	}
+}
+
+/* A window that is smaller than a page: nothing in it is known to be a page of the window. */
+Test(soft_batch, a_small_window_is_left_to_the_other_code)
+{
+	const struct hr_sqe inside = command(R, 1, 0, 0, 4), across = command(R, 2, 0, 0, 5);
+
+	start(&(struct hr_soft_options){ 0 });
+	soft->window[0].bytes = 2048;
+	memset(memory, 0xaa, HR_PAGE);
+	send(&inside);
+	send(&across);
+	cr_expect(serve());
+	expect(" 1:000@1 2:004@2", "small", 0);
+	cr_expect(memory[0] == 0 && memory[2047] == 0 && memory[2048] == 0xaa);
 }
 
 /* CIDs with the same index are compared with all commands of the poll. */

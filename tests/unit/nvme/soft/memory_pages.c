@@ -328,6 +328,39 @@ Test(memory_pages, a_writer_holds_the_stripes_of_its_blocks)
 	expect_versions(1, STRIPES - 1, "all but one");
 }
 
+static uint32_t *held; /* a version that a writer holds until a thread waits for it; NULL: none */
+static unsigned yields;
+
+int sched_yield(void)
+{
+	if (held && ++yields == 3) { /* the writer has changed the data, and ends */
+		media.memory[0] = 2;
+		__atomic_store_n(held, 4, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+Test(memory_pages, a_reader_waits_for_the_writer_of_its_stripe)
+{
+	uint8_t byte = 9;
+
+	cr_assert_eq(open_it(STRIPE, false), 0);
+	media.memory[0] = 1; /* half of a write */
+	media.version[0] = 3;
+	held = &media.version[0];
+	soft_memory_read(&media, 0, &byte, 1);
+	cr_expect_eq(byte, 2);
+	cr_expect_eq(yields, 3u);
+	cr_expect_eq(media.version[0], 6u, "the reader kept writers out");
+	media.version[0] = 3;
+	yields = 0;
+	soft_memory_write(&media, 0, "\7", 1);
+	cr_expect_eq(yields, 3u);
+	cr_expect_eq(media.memory[0], 7);
+	cr_expect_eq(media.version[0], 6u);
+	held = NULL;
+}
+
 /* ---- discards */
 
 /* Whole grains go back to the system; the rest is overwritten. */
