@@ -175,6 +175,11 @@ Test(disks, stores_with_one_uuid_are_one_disk)
 	cr_expect_eq(hr_disk_check_store(&app, 1), 0);
 	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
 	cr_expect_str_eq(app.error.text, want, "%s", app.error.text);
+	app.ssd[2].store.uuid[15] = 1;
+	hr_error_clear(&app.error);
+	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
+	cr_expect(strstr(app.error.text, "and ssd 'a' (t0, line 10)"), "%s", app.error.text);
+	app.ssd[2].store.uuid[15] = 2;
 	app.ssd[1].has_store = false;
 	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
 	app.ssd[1].has_store = true;

@@ -65,15 +65,24 @@ Test(ssd_store, a_formatted_disk_opens_with_its_capacity)
 /* Each read of an open store may fail: no memory stays. */
 Test(ssd_store, a_disk_that_cannot_be_read_has_no_store)
 {
+	struct hr_store_object *object;
+
 	begin();
 	cr_assert_eq(hr_ssd_format_store(&ssd, 40, false, test_error()), 0);
 	disk.fail_status = 0x281;
-	disk.bad_from = HR_PAGE; /* the capacity can be read, the map cannot */
-	disk.bad_to = FAKE_STORE_BYTES;
+	cr_assert_eq(hr_ssd_open_store(&ssd, test_error()), 0);
+	cr_assert_eq(hr_store_create(&ssd.store, "a", 1, 0, false, &object, test_error()), 0);
+	/* the capacity can be read, the map cannot */
+	disk.bad_from = ssd.store.map_offset[0] < ssd.store.map_offset[1] ? ssd.store.map_offset[0]
+									  : ssd.store.map_offset[1];
+	disk.bad_to = ssd.store.data_offset;
+	free(ssd.store_memory);
+	ssd.has_store = false;
 	cr_expect_neq(hr_ssd_open_store(&ssd, test_error()), 0);
 	cr_expect_null(ssd.store_memory);
 	cr_expect_not(ssd.has_store);
 	disk.bad_from = 0;
+	disk.bad_to = FAKE_STORE_BYTES;
 	cr_expect_eq(hr_ssd_open_store(&ssd, test_error()), 0x281);
 	cr_expect_null(ssd.store_memory);
 	disk.fail_at = disk.writes + disk.flushes + 1;

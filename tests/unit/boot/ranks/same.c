@@ -232,7 +232,6 @@ Test(same, ranks_with_the_same_work)
 	app[1]->config.pipeline[0].op_args[3] = 1; /* beyond the arguments */
 	app[0]->run[2].tiles = 4;
 	app[1]->run[2].object[2].bytes = 9; /* it is left out */
-	app[1]->run[2].object[2].is_shard = true;
 	fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 	for (uint32_t r = 0; r < RANKS; r++)
 		cr_expect_eq(result[r], 0, "%s", error[r].text);

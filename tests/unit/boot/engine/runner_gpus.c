@@ -1,0 +1,234 @@
+/* Runs on several gpus of which some fail, and runs whose workers leave the gpu and come back. */
+#include "boot/engine/park.h"
+#include "boot/engine/run_tap.h"
+#include "boot/engine/signals.h"
+#include "tests/harness/runner_rig.h"
+
+TestSuite(runner_gpus, .timeout = 60);
+
+/* ---- several gpus */
+
+static void up_on_three(void)
+{
+	up();
+	pipeline->other_gpus = 2;
+	pipeline->other_gpu[0] = 2;
+	pipeline->other_gpu[1] = 1;
+	for (uint32_t p = 0; p < GPUS; p++)
+		run->gpu[p].entry = 4 + p;
+}
+
+Test(runner_gpus, each_gpu_has_its_launch)
+{
+	static const uint32_t gpu[] = { 0, 2, 1 };
+
+	up_on_three();
+	hr_runner_start(&runner, 0);
+	cr_expect_eq(launches, 3u);
+	for (unsigned p = 0; p < launches; p++) {
+		cr_expect_eq(launched_on[p], &app->backend[gpu[p]]);
+		cr_expect_eq(launched[p].entry, 4 + p);
+		cr_expect_eq(launched[p].argument, (uint8_t *)0x100040 + 0x10000 * gpu[p]);
+	}
+	/* the run ends with the last of them */
+	write_tiles(4, 4, 4);
+	run->cpu.next_tile = 4;
+	for (unsigned p = 0; p < 3; p++) {
+		cr_expect_eq(runner.running, 1u);
+		cr_expect_eq(frees, p);
+		ended[(p + 1) % 3] = 1;
+		look();
+	}
+	cr_expect_eq(frees, 3u);
+	cr_expect_eq(runner.running, 0u);
+	expect_end(HR_RUN_DONE, 0, 4);
+	down();
+}
+
+Test(runner_gpus, the_others_end_when_one_fails)
+{
+	up_on_three();
+	hr_runner_start(&runner, 0);
+	ended[1] = -ENODEV;
+	look();
+	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(runner.running, 1u);
+	cr_expect_eq(frees, 1u);
+	/* the first failure counts; a signal changes nothing */
+	control.stop = HR_STOP_NOT;
+	hr_signals_stop();
+	look();
+	cr_expect_eq(control.stop, HR_STOP_NOT);
+	ended[2] = -EIO;
+	ended[0] = 1;
+	look();
+	cr_expect_eq(frees, 3u);
+	cr_expect_eq(runner.running, 0u);
+	expect_end(HR_RUN_FAILED, -ENODEV, 0);
+	cr_expect(app->gpu_failed[2]);
+	cr_expect_not(run->settled);
+	down();
+}
+
+Test(runner_gpus, no_launch_after_one_that_fails)
+{
+	up_on_three();
+	launch_fails_at = 2;
+	hr_runner_start(&runner, 0);
+	cr_expect_eq(launches, 2u);
+	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(runner.running, 1u, "the first gpu still runs");
+	look();
+	cr_expect_eq(runner.running, 1u);
+	ended[0] = 1;
+	look();
+	cr_expect_eq(runner.running, 0u);
+	cr_expect_eq(frees, 1u);
+	expect_end(HR_RUN_FAILED, -EIO, 0);
+	cr_expect(app->gpu_failed[2]);
+	cr_expect_not(app->gpu_failed[0]);
+	down();
+}
+
+/* ---- parked runs */
+
+static uint8_t memory[4 * 65536] __attribute__((aligned(4096)));
+static unsigned downloads, download_fails_at;
+
+static int download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
+		    struct hr_error *e)
+{
+	downloads++;
+	return downloads == download_fails_at ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "no copy") : 0;
+}
+
+static const struct hr_backend_ops tap_ops = {
+	.launch = launch, .launch_free = launch_free, .poll = poll, .download = download
+};
+
+static struct hr_tap_words *up_with_tap(void)
+{
+	struct hr_partition *p;
+
+	up();
+	p = &app->partition[0];
+	memset(memory, 0, sizeof memory);
+	downloads = download_fails_at = 0;
+	strcpy(pipeline->tap.name, "t");
+	run->tap.role.park = 1;
+	app->backend[0].ops = &tap_ops;
+	run->layout.tap_words = hr_partition_add(p, HR_PLACE_CONTROL, sizeof(struct hr_tap_words),
+						 64, "p", "words");
+	run->layout.tap_lending = hr_partition_add(
+		p, HR_PLACE_WORKER, 3 * sizeof(struct hr_tap_lending), 64, "p", "lending");
+	run->layout.tap_pages = hr_partition_add(
+		p, HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_page_bytes(3), 64, "p", "pages");
+	p->region[HR_PLACE_CONTROL].cpu = memory;
+	p->region[HR_PLACE_WORKER].cpu = memory + 65536;
+	p->region[HR_PLACE_TAP_WORDS].cpu = memory + 2 * 65536;
+	run->cpu.tap = (struct hr_tap_role *)(void *)(memory + 65536 + 4096);
+	app->memory[0].backend = &app->backend[0];
+	app->memory[0].region[HR_PLACE_WORKER].cpu = memory + 65536;
+	app->memory[0].region[HR_PLACE_WORKER].worker = (uint8_t *)0x100000;
+	return hr_run_tap_words(run);
+}
+
+/* The workers of that launch leave the gpu to go on later. */
+static void leave(struct hr_tap_words *words, uint32_t number)
+{
+	words->parked = number;
+	ended[number - 1] = 1;
+	cr_expect_eq(look(), HR_PARK_LOOK_NS);
+}
+
+Test(runner_gpus, a_run_that_has_left_comes_back)
+{
+	struct hr_tap_words *words = up_with_tap();
+
+	hr_runner_start(&runner, 0);
+	cr_expect_eq(control.launch, 1u);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(look(), HR_PARK_LOOK_NS, "%d", i);
+	leave(words, 1);
+	cr_expect_eq(runner.running, 1u);
+	cr_expect_eq(frees, 1u);
+	cr_expect_eq(downloads, 2u);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(look(), HR_PARK_LOOK_NS);
+	cr_expect_eq(downloads, 2u);
+	cr_expect_eq(launches, 1u);
+	words->seat[3].order = 1; /* a consumer */
+	cr_expect_eq(look(), HR_PARK_LOOK_NS);
+	cr_expect_eq(launches, 2u);
+	cr_expect_eq(control.launch, 2u);
+	cr_expect_eq(launched[1].argument, launched[0].argument);
+	cr_expect_eq(launched[1].stop, &control.stop);
+	words->seat[3].done = 1;
+	look();
+	cr_expect_eq(launches, 2u);
+	/* workers that end and have not left are at the end */
+	ended[1] = 1;
+	write_tiles(4, 4, 4);
+	run->cpu.next_tile = 4;
+	look();
+	cr_expect_eq(runner.running, 0u);
+	cr_expect_eq(run->outcome, HR_RUN_DONE);
+	down();
+}
+
+Test(runner_gpus, a_signal_brings_a_parked_run_back)
+{
+	struct hr_tap_words *words = up_with_tap();
+
+	hr_runner_start(&runner, 0);
+	leave(words, 1);
+	cr_expect_eq(control.stop, HR_STOP_NOT);
+	hr_signals_stop();
+	look();
+	cr_expect_eq(control.stop, HR_STOP_NEW);
+	cr_expect_eq(launches, 2u);
+	/* asked once; a run that stops does not wait for consumers */
+	control.stop = HR_STOP_NOT;
+	leave(words, 2);
+	cr_expect_eq(control.stop, HR_STOP_NOT);
+	cr_expect_eq(launches, 3u);
+	down();
+}
+
+Test(runner_gpus, a_lost_controller_brings_a_parked_run_back)
+{
+	struct hr_tap_words *words = up_with_tap();
+
+	hr_runner_start(&runner, 0);
+	leave(words, 1);
+	set_register(0, 0x1c, 3);
+	fake_clock_advance(20 * HR_NS_PER_MS);
+	look();
+	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(launches, 2u);
+	down();
+}
+
+Test(runner_gpus, a_parked_run_fails_with_its_gpu)
+{
+	for (int way = 0; way < 3; way++) {
+		struct hr_tap_words *words = up_with_tap();
+
+		hr_runner_start(&runner, 0);
+		if (way < 2)
+			download_fails_at = 1 + (unsigned)way;
+		else
+			launch_fails_at = 2;
+		words->parked = 1;
+		ended[0] = 1;
+		if (way == 2)
+			words->seat[0].order = 1;
+		look();
+		cr_expect_eq(runner.running, 0u, "%d", way);
+		cr_expect_eq(run->outcome, HR_RUN_FAILED);
+		cr_expect_eq(run->error, -EIO);
+		expect_logged(way < 2 ? "no copy" : "no launch");
+		cr_expect_eq(launches, way < 2 ? 1u : 2u);
+		down();
+	}
+}
