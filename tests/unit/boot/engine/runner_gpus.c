@@ -1,7 +1,12 @@
 /* Runs on several gpus of which some fail, and runs whose workers leave the gpu and come back. */
+#include <unistd.h>
+
+#include "boot/engine/exit.h"
 #include "boot/engine/park.h"
 #include "boot/engine/run_tap.h"
 #include "boot/engine/signals.h"
+#include "boot/engine/stuck.h"
+#include "boot/engine/watch.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_gpus, .timeout = 60);
@@ -115,6 +120,7 @@ static struct hr_tap_words *up_with_tap(void)
 	memset(memory, 0, sizeof memory);
 	downloads = download_fails_at = 0;
 	strcpy(pipeline->tap.name, "t");
+	pipeline->other_gpu[0] = 1; /* not one of its gpus */
 	run->tap.role.park = 1;
 	app->backend[0].ops = &tap_ops;
 	run->layout.tap_words = hr_partition_add(p, HR_PLACE_CONTROL, sizeof(struct hr_tap_words),
@@ -171,6 +177,7 @@ Test(runner_gpus, a_run_that_has_left_comes_back)
 	write_tiles(4, 4, 4);
 	run->cpu.next_tile = 4;
 	look();
+	cr_expect_eq(frees, 2u);
 	cr_expect_eq(runner.running, 0u);
 	cr_expect_eq(run->outcome, HR_RUN_DONE);
 	down();
@@ -227,8 +234,78 @@ Test(runner_gpus, a_parked_run_fails_with_its_gpu)
 		cr_expect_eq(runner.running, 0u, "%d", way);
 		cr_expect_eq(run->outcome, HR_RUN_FAILED);
 		cr_expect_eq(run->error, -EIO);
-		expect_logged(way < 2 ? "no copy" : "no launch");
+		expect_logged(way < 2 ? "gpu 'g' failed after 0 of 4 tiles: no copy"
+				      : "gpu 'g' failed after 0 of 4 tiles: no launch");
 		cr_expect_eq(launches, way < 2 ? 1u : 2u);
 		down();
 	}
+}
+
+/* ---- workers that hang */
+
+/* All workers have written a heartbeat, but for the last of them. */
+static void begin_watch(struct hr_watch *watch)
+{
+	for (unsigned i = 0; i < 5; i++)
+		status[i].heartbeat = i < 4;
+	hr_watch_begin(watch, app, run, BEGAN);
+}
+
+static void expect_stuck(const char *format, bool several)
+{
+	char want[512];
+
+	snprintf(want, sizeof want, format, several ? "gpu 'g' (cuda:0 X)" : "cuda:0 X");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), want, "%s",
+			 fake_log_last_of(HR_LOG_ERROR));
+}
+
+Test(runner_gpus, a_worker_that_hangs_is_named)
+{
+	static struct hr_watch watch;
+	static const struct {
+		uint32_t role, index;
+		const char *want;
+	} row[] = {
+		{ HR_ROLE_PREFETCH, 1,
+		  "pipeline 'p0': prefetch worker 1 of %s has not moved for 1500 ms; controllers are "
+		  "disabled" },
+		{ HR_ROLE_COMPUTE, 0,
+		  "pipeline 'p0': compute block 0 of %s, which began tile 77, has not moved for 1500 "
+		  "ms; controllers are disabled" },
+		{ HR_ROLE_WRITEBACK, 1,
+		  "pipeline 'p0': write-back worker 1 of %s has not moved for 1500 ms; controllers "
+		  "are disabled" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		for (unsigned several = 0; several < 2; several++) {
+			up();
+			strcpy(app->backend[0].name, "cuda:0 X");
+			pipeline->other_gpus = several;
+			app->timeout_ns = 1500 * HR_NS_PER_MS;
+			begin_watch(&watch);
+			status[2].tile = 77;
+			hr_stuck_log(app, &watch, row[i].role, row[i].index);
+			expect_stuck(
+				"pipeline 'p0': 1 of 5 workers have not started after 1500 ms: %s does "
+				"not hold all blocks at once, or the operator's init does not end; "
+				"controllers are disabled",
+				several);
+			status[4].heartbeat = 1;
+			hr_stuck_log(app, &watch, row[i].role, row[i].index);
+			expect_stuck(row[i].want, several);
+			down();
+		}
+}
+
+/* Each limit is that of its role, and the controllers are disabled before the process ends. */
+Test(runner_gpus, a_run_that_hangs_ends_the_process, .exit_code = HR_EXIT_DEVICE)
+{
+	up();
+	hr_runner_start(&runner, 0);
+	write_tiles(2, 2, 2);
+	fake_clock_advance(2 * HR_WATCH_TIMEOUT_NS);
+	look();
+	_exit(0);
 }

@@ -86,6 +86,19 @@ Test(runner_steps, pauses_double_up_to_half_a_millisecond)
 	down();
 }
 
+Test(runner_steps, pauses_of_a_long_run_have_the_same_limit)
+{
+	static const uint64_t want[] = { 20000, 40000, 80000, 160000, 320000, 500000, 500000 };
+
+	up();
+	hr_runner_start(&runner, 0);
+	write_tiles(1, 1, 1);
+	fake_clock_advance(HR_NS_PER_S);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+		cr_expect_eq(look(), want[i], "%zu", i);
+	down();
+}
+
 /* Half of the time that the rest will take: 2 of 4 tiles in 100 us, then in 120 and 160 us. */
 Test(runner_steps, pauses_end_before_the_run)
 {
@@ -327,6 +340,8 @@ Test(runner_steps, each_lost_controller_of_the_run_has_a_line)
 		"process or driver uses it, or the function was reset",
 		"%s", run->cause.text);
 	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	for (uint32_t d = 0; d < 2; d++)
+		cr_expect_eq(app->ssd[d].health.count[HR_FAULT_NAMESPACE], 0u);
 	down();
 	/* one that the run does not use */
 	up();

@@ -1,0 +1,294 @@
+/*
+ * The memory objects of taps and feeds that other processes map, on a backend that makes those of the
+ * tiles and on one that does not: which are made where, and that a failure leaves none.
+ */
+#include "boot/engine/run_tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "boot/engine/run_feed.h"
+#include "gpu/tap/memory.h"
+#include "tests/harness/words_rig.h"
+
+TestSuite(run_tap, .timeout = 60);
+
+#define TILES_BYTES 12288u
+
+static const struct hr_region *made_region;
+static size_t made_offset, made_bytes;
+static unsigned makes;
+static bool make_fails;
+
+static int make_shared(struct hr_backend *b, const struct hr_region *region, size_t offset,
+		       size_t bytes, size_t *object, int *fd, struct hr_error *e)
+{
+	cr_expect_eq(b, &app->backend[0]);
+	makes++;
+	made_region = region;
+	made_offset = offset;
+	made_bytes = bytes;
+	if (make_fails)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC, "no object");
+	*object = 2u << 20;
+	*fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return *fd < 0 ? hr_fail(e, HR_ERROR_MISSING, -errno, "no descriptor") : 0;
+}
+
+static const struct hr_backend_ops gpu_ops = { .make_shared = make_shared }, host_ops;
+
+/* With a gpu the tiles lie there; the words are host memory of both. */
+static void up(bool gpu)
+{
+	struct hr_partition *p;
+
+	begin();
+	p = &app->partition[0];
+	makes = 0;
+	make_fails = false;
+	app->backend[0].ops = gpu ? &gpu_ops : &host_ops;
+	app->backend[0].lanes = gpu ? 32 : 1;
+	app->memory[0].backend = &app->backend[0];
+	run->tap.role.ring = run->feed.role.ring = 4;
+	hr_partition_add(p, HR_PLACE_TAP, 100, 4096, "t", "another");
+	run->layout.sink.part = run->layout.source[0].part =
+		hr_partition_add(p, HR_PLACE_TAP, TILES_BYTES, 4096, "t", "tiles");
+	run->layout.tap_pages = hr_partition_add(
+		p, HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_page_bytes(SLOTS), 4096, "t", "pages");
+	run->layout.tap_entries = hr_partition_add(
+		p, HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_ring_bytes(4), 4096, "t", "entries");
+	run->layout.feed_entries = hr_partition_add(p, HR_PLACE_TAP_WORDS, hr_tap_ring_bytes(4),
+						    4096, "t", "feed entries");
+	run->layout.feed_page = hr_partition_add(p, HR_PLACE_TAP_WORDS, hr_feed_page_bytes(SLOTS),
+						 4096, "t", "feed page");
+	strcpy(pipeline->feed.name, "f");
+	/* a place is addresses; its memory is made here */
+	for (int place = HR_PLACE_TAP; place <= HR_PLACE_TAP_WORDS; place++) {
+		p->region[place].cpu = mmap(NULL, 1u << 20, PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		cr_assert_neq(p->region[place].cpu, MAP_FAILED);
+	}
+}
+
+static void down(void)
+{
+	for (int place = HR_PLACE_TAP; place <= HR_PLACE_TAP_WORDS; place++)
+		munmap(app->partition[0].region[place].cpu, 1u << 20);
+	end();
+}
+
+#define DESCRIPTORS 200
+
+/* Open descriptors of this process. */
+static unsigned descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* No more than so many further descriptors. */
+static void limit(unsigned more)
+{
+	struct rlimit most = { 0, 1024 };
+
+	for (; fcntl((int)most.rlim_cur, F_GETFD) >= 0 || more; most.rlim_cur++)
+		more -= fcntl((int)most.rlim_cur, F_GETFD) < 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &most), 0);
+}
+
+static void no_limit(void)
+{
+	const struct rlimit most = { 1024, 1024 };
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &most), 0);
+}
+
+/* fd is an object of so many bytes whose contents are those at `at`, and which others may write or not. */
+static void expect_object(int fd, uint8_t *at, uint64_t bytes, bool writable)
+{
+	struct stat stat;
+	uint8_t byte = 0;
+	void *map;
+
+	cr_assert_eq(fstat(fd, &stat), 0);
+	cr_expect_eq((uint64_t)stat.st_size, bytes);
+	at[bytes - 1] = 77;
+	cr_expect_eq(pread(fd, &byte, 1, (off_t)bytes - 1), 1);
+	cr_expect_eq(byte, 77);
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_expect_eq(map != MAP_FAILED, writable);
+	if (map != MAP_FAILED)
+		munmap(map, bytes);
+}
+
+/* ---- taps */
+
+Test(run_tap, a_gpu_has_objects_of_all_seats)
+{
+	const uint64_t ring = hr_tap_ring_bytes(4), page = hr_tap_page_bytes(SLOTS);
+	struct hr_tap_tiles *tiles;
+	unsigned before;
+	int fd;
+
+	up(true);
+	tiles = &app->tap_tiles[0];
+	before = descriptors();
+	tiles->in_hand = true;
+	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
+	cr_expect(tiles->up && tiles->fixed);
+	cr_expect_not(tiles->in_hand);
+	cr_expect_eq(tiles->bytes, 2u << 20);
+	cr_expect_eq(makes, 1u);
+	cr_expect_eq(made_region, &app->memory[0].region[HR_PLACE_TAP]);
+	cr_expect_eq(made_offset, 4096u);
+	cr_expect_eq(made_bytes, TILES_BYTES);
+	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
+	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
+		expect_object(tiles->seat[i].entries, hr_run_tap_entries(run) + i * ring, ring,
+			      false);
+		expect_object(tiles->seat[i].page, hr_run_tap_pages(run) + i * page, page, true);
+	}
+	/* other memory for the tiles only, and only when consumers may read the former */
+	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(makes, 1u);
+	tiles->in_hand = true;
+	fd = tiles->seat[0].entries;
+	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(makes, 2u);
+	cr_expect(tiles->up && tiles->fixed && !tiles->in_hand);
+	cr_expect_eq(tiles->seat[0].entries, fd);
+	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
+	hr_run_tap_give(tiles);
+	cr_expect_eq(descriptors(), before);
+	cr_expect_not(tiles->up || tiles->fixed);
+	hr_run_tap_give(tiles);
+	cr_expect_eq(descriptors(), before);
+	tiles->in_hand = true; /* what is not up is not renewed */
+	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(makes, 2u);
+	down();
+}
+
+Test(run_tap, the_host_has_an_object_of_the_tiles)
+{
+	struct hr_tap_tiles *tiles;
+	unsigned before;
+
+	up(false);
+	tiles = &app->tap_tiles[0];
+	before = descriptors();
+	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
+	cr_expect(tiles->up && !tiles->fixed);
+	cr_expect_eq(tiles->bytes, TILES_BYTES);
+	cr_expect_eq(descriptors(), before + 1);
+	expect_object(tiles->fd, hr_partition_cpu(&app->partition[0], run->layout.sink.part),
+		      TILES_BYTES, false);
+	hr_run_tap_give(tiles);
+	cr_expect_eq(descriptors(), before);
+	down();
+}
+
+Test(run_tap, a_failure_leaves_no_descriptor)
+{
+	static const unsigned left[] = { 0, 1, 2, 3, 4, 2 * HR_TAP_SEATS - 1, 2 * HR_TAP_SEATS };
+	unsigned before;
+
+	for (int gpu = 0; gpu < 2; gpu++)
+		for (unsigned i = 0; i < (gpu ? sizeof left / sizeof *left : 1); i++) {
+			const unsigned more = left[i];
+
+			up(gpu);
+			before = descriptors();
+			limit(more);
+			cr_expect_eq(hr_run_tap_take(app, 0), -EMFILE, "%d %u", gpu, more);
+			no_limit();
+			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
+			cr_expect_not(app->tap_tiles[0].up || app->tap_tiles[0].fixed);
+			cr_expect_eq(strncmp(app->error.text, "pipeline 'p': tap 't': ", 23), 0,
+				     "%s", app->error.text);
+			hr_run_tap_give(&app->tap_tiles[0]);
+			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
+			down();
+		}
+	up(true);
+	make_fails = true;
+	cr_expect_eq(hr_run_tap_take(app, 0), -ENOSPC);
+	cr_expect_str_eq(app->error.text, "pipeline 'p': tap 't': no object");
+	cr_expect_not(app->tap_tiles[0].up);
+	/* a renewal that fails leaves a tap that is down, and its seats are given back */
+	make_fails = false;
+	before = descriptors();
+	cr_assert_eq(hr_run_tap_take(app, 0), 0);
+	app->tap_tiles[0].in_hand = true;
+	make_fails = true;
+	hr_error_clear(&app->error);
+	cr_expect_eq(hr_run_tap_renew(app, 0), -ENOSPC);
+	cr_expect_not(app->tap_tiles[0].up);
+	hr_run_tap_give(&app->tap_tiles[0]);
+	cr_expect_eq(descriptors(), before);
+	down();
+}
+
+/* ---- feeds */
+
+Test(run_tap, a_feed_on_a_gpu_has_three_objects)
+{
+	struct hr_feed_memory *feed;
+	unsigned before;
+
+	up(true);
+	feed = &app->feed_memory[0];
+	before = descriptors();
+	cr_assert_eq(hr_run_feed_take(app, 0), 0, "%s", app->error.text);
+	cr_expect(feed->up);
+	cr_expect_eq(feed->bytes, 2u << 20);
+	cr_expect_eq(makes, 1u);
+	cr_expect_eq(made_region, &app->memory[0].region[HR_PLACE_TAP]);
+	cr_expect_eq(made_offset, 4096u);
+	cr_expect_eq(made_bytes, TILES_BYTES);
+	cr_expect_eq(descriptors(), before + 3);
+	expect_object(feed->entries, hr_run_feed_entries(run), hr_tap_ring_bytes(4), false);
+	expect_object(feed->page, hr_run_feed_page(run), hr_feed_page_bytes(SLOTS), true);
+	hr_run_feed_give(feed);
+	cr_expect_eq(descriptors(), before);
+	cr_expect_not(feed->up);
+	hr_run_feed_give(feed);
+	cr_expect_eq(descriptors(), before);
+	down();
+}
+
+Test(run_tap, a_feed_that_fails_leaves_no_descriptor)
+{
+	unsigned before;
+
+	for (unsigned more = 0; more < 4; more++) {
+		up(true);
+		before = descriptors();
+		limit(more);
+		cr_expect_eq(hr_run_feed_take(app, 0), more < 3 ? -EMFILE : 0, "%u", more);
+		no_limit();
+		cr_expect_eq(app->feed_memory[0].up, more == 3);
+		cr_expect_eq(descriptors(), before + (more == 3 ? 3 : 0), "%u", more);
+		cr_expect(more == 3 ||
+				  strncmp(app->error.text, "pipeline 'p': feed 'f': ", 24) == 0,
+			  "%s", app->error.text);
+		hr_run_feed_give(&app->feed_memory[0]);
+		cr_expect_eq(descriptors(), before);
+		down();
+	}
+	/* on the host each producer gets memory of its own */
+	up(false);
+	before = descriptors();
+	cr_expect_eq(hr_run_feed_take(app, 0), 0);
+	cr_expect_not(app->feed_memory[0].up);
+	cr_expect_eq(descriptors(), before);
+	down();
+}
