@@ -111,7 +111,7 @@ static void no_limit(void)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
-/* fd is an object of so many bytes whose contents are those at `at`, and which others may write or not. */
+/* fd is an object of so many bytes, with the contents at `at`, that others may write or not. */
 static void expect_object(int fd, uint8_t *at, uint64_t bytes, bool writable)
 {
 	struct stat stat;

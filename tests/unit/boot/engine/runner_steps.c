@@ -3,6 +3,7 @@
  * that fail.
  */
 #include "boot/engine/signals.h"
+#include "config/tick.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_steps, .timeout = 60);
@@ -140,6 +141,32 @@ Test(runner_steps, each_look_serves_once)
 	look();
 	look();
 	cr_expect_eq(served, 2u);
+	down();
+}
+
+static unsigned ticks;
+
+static void tick(void *to, uint64_t now_ns)
+{
+	ticks++;
+}
+
+Test(runner_steps, a_start_and_an_end_are_published_at_once)
+{
+	up();
+	hr_tick_set(tick, NULL);
+	ticks = 0;
+	hr_runner_start(&runner, 0);
+	cr_expect_eq(ticks, 1u);
+	look();
+	cr_expect_eq(ticks, 1u);
+	ended[0] = 1;
+	look();
+	cr_expect_eq(ticks, 2u);
+	fake_clock_advance(HR_TICK_NS);
+	look();
+	cr_expect_eq(ticks, 3u);
+	hr_tick_set(NULL, NULL);
 	down();
 }
 
@@ -321,6 +348,18 @@ Test(runner_steps, a_controller_that_fails_ends_the_waits_of_workers)
 	look();
 	cr_expect_eq(run->outcome, HR_RUN_FAILED);
 	cr_expect_eq(run->error, -EIO);
+	down();
+}
+
+Test(runner_steps, controllers_are_looked_at_each_20_ms)
+{
+	up();
+	hr_runner_start(&runner, 0);
+	look();
+	set_register(0, 0x1c, 3);
+	fake_clock_advance(20 * HR_NS_PER_MS - 20000);
+	look();
+	cr_expect_eq(control.stop, HR_STOP_WAITING);
 	down();
 }
 
