@@ -8,12 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "pci/topo/source.h"
 
 static struct hr_model model;
+
+/* ---- files that take and give a few bytes at a time, or a file without an end */
+
+static bool slow, endless; /* each third call of a slow one is interrupted */
+static unsigned reads, writes;
+
+ssize_t read(int fd, void *to, size_t size)
+{
+	reads++;
+	if (endless)
+		return (ssize_t)size;
+	if (slow && reads % 3 == 1) {
+		errno = EINTR;
+		return -1;
+	}
+	return syscall(SYS_read, fd, to, slow && size > 7000 ? 7000 : size);
+}
+
+ssize_t write(int fd, const void *from, size_t size)
+{
+	writes++;
+	if (endless)
+		return (ssize_t)size;
+	if (slow && writes % 3 == 1) {
+		errno = EINTR;
+		return -1;
+	}
+	return syscall(SYS_write, fd, from, slow && size > 5000 ? 5000 : size);
+}
 
 static void set_up(void)
 {
@@ -234,8 +264,12 @@ Test(topo_unpack, a_file_of_many_blocks_is_read_to_its_end)
 	fd = file_of(gz, bytes);
 	free(gz);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	hr_model_reset(&model);
-	expect_functions(hr_source_open(&model, path), path, FUNCTIONS);
+	for (unsigned again = 0; again < 2; again++) {
+		hr_model_reset(&model);
+		slow = again;
+		expect_functions(hr_source_open(&model, path), path, FUNCTIONS);
+	}
+	slow = false;
 	close(fd);
 	cr_expect_eq(next_fd(), before);
 }
@@ -285,4 +319,42 @@ Test(topo_unpack, errors_of_reading_are_returned)
 		     -EISDIR);
 	cr_expect_eq(next_fd(), before);
 	close(folder);
+}
+
+/* More than 256 MiB of packed bytes: the reading ends with the piece that is too much. */
+Test(topo_unpack, packed_input_has_a_limit)
+{
+	const char *head = (const char *)gzip;
+	const int before = next_fd();
+
+	for (unsigned have = 0; have < 3; have++) {
+		const struct hr_packer *packer = hr_packed_by(head, 2);
+		char *out;
+		size_t size;
+		int err;
+
+		hr_error_clear(&model.error);
+		reads = 0;
+		endless = true;
+		err = hr_unpack(&model, packer, head, have, 0, &out, &size);
+		endless = false;
+		cr_expect_eq(err, -EINVAL);
+		cr_expect_str_eq(model.error.text, "larger than 256 MiB");
+		cr_expect_eq(model.error.kind, HR_ERROR_USAGE);
+		cr_expect_eq(reads, have ? 4096u : 4097u, "%u: %u", have, reads);
+	}
+	cr_expect_eq(next_fd(), before);
+}
+
+Test(topo_unpack, memory_of_the_model_is_needed)
+{
+	const size_t reserved = model.reserved;
+	const char *head = (const char *)gzip;
+	char *out;
+	size_t size;
+
+	model.reserved = model.used + HR_UNPACKED_MAX;
+	cr_expect_eq(hr_unpack(&model, hr_packed_by(head, 2), head, sizeof gzip, -1, &out, &size),
+		     -ENOMEM);
+	model.reserved = reserved;
 }
