@@ -35,7 +35,7 @@
  *   HR_WORKER_SLOW                 prefix of a function that only workers call, not inline: for code
  *                                  that seldom runs
  *   HR_DEVICE                      prefix of an external worker function defined in a .c file
- *   HR_DEVICE_SLOW                 the same, not inline: it needs registers of its own
+ *   HR_DEVICE_SLOW                 the same, not inline: it has registers of its own, or seldom runs
  *   HR_DEVICE_CODE                 defined when the compiler makes code for a GPU of any maker
  *   HR_LANES                       lanes in a worker, at most 64
  *   hr_mask                        an unsigned integer with a bit for each lane

@@ -62,12 +62,22 @@ HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *args, void *state,
 	return 0;
 }
 
+/* Not inline: one function with all operators would spill more registers than each of them does. */
+#define HR_OP_ALONE(name)                                                \
+	HR_WORKER_SLOW void op_run_##name(const void *args, void *state, \
+					  struct hr_objects *objects)    \
+	{                                                                \
+		hr_op_##name##_run(args, state, objects);                \
+	}
+HR_ACCESS_OPERATORS(HR_OP_ALONE)
+#undef HR_OP_ALONE
+
 HR_DEVICE void hr_op_run(uint32_t op, const void *args, void *state, struct hr_objects *objects)
 {
 	switch (op) {
-#define HR_OP_CASE(name)                                  \
-	case HR_OP_##name:                                \
-		hr_op_##name##_run(args, state, objects); \
+#define HR_OP_CASE(name)                             \
+	case HR_OP_##name:                           \
+		op_run_##name(args, state, objects); \
 		return;
 		HR_ACCESS_OPERATORS(HR_OP_CASE)
 #undef HR_OP_CASE

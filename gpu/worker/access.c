@@ -8,8 +8,8 @@
 HR_STATIC_ASSERT(sizeof(struct hr_page_cache) % sizeof(uint64_t) == 0, "moved by words");
 
 /* Record an error of run() that no I/O worker has recorded. One lane. */
-HR_WORKER void access_record(const struct hr_access *access, struct hr_worker_status *status,
-			     const struct hr_objects *objects)
+HR_WORKER_SLOW void access_record(const struct hr_access *access, struct hr_worker_status *status,
+				  const struct hr_objects *objects)
 {
 	const struct hr_page_cache *cache = &access->cache;
 	const uint32_t object = objects->error_object;
@@ -109,7 +109,7 @@ HR_WORKER void access_take_states(const struct hr_access *access)
 	hr_block_sync();
 }
 
-HR_WORKER void access_finish(const struct hr_access *access, struct hr_role_worker *w)
+HR_WORKER_SLOW void access_finish(const struct hr_access *access, struct hr_role_worker *w)
 {
 	const struct hr_page_cache *cache = &access->cache;
 	struct hr_op_all all;

@@ -275,8 +275,8 @@ HR_DEVICE void hr_io_run(struct hr_access *access, uint32_t worker);
 
 /* Record the first failure of the worker, and stop the run. page: HR_NO_PAGE: no page is the cause.
  * Collective. */
-HR_DEVICE void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode, uint32_t page,
-			  uint16_t cid, int32_t error);
+HR_DEVICE_SLOW void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode,
+			       uint32_t page, uint16_t cid, int32_t error);
 
 /* Result of hr_io_one(). */
 enum hr_io_one {
@@ -305,7 +305,7 @@ HR_DEVICE_SLOW void hr_io_epoch(struct hr_io_worker *w);
 HR_DEVICE bool hr_io_reap_all(struct hr_io_worker *w);
 
 /* Send the commands that are due; after a stop give them up. True when there were any. Collective. */
-HR_DEVICE bool hr_io_send_due(struct hr_io_worker *w);
+HR_DEVICE_SLOW bool hr_io_send_due(struct hr_io_worker *w);
 
 /* Write the doorbells of queue pairs with new commands. Collective. */
 HR_DEVICE void hr_io_ring_all(const struct hr_io_worker *w);
@@ -322,9 +322,10 @@ HR_DEVICE void hr_io_make_room(struct hr_io_worker *w);
 
 /* Begin to write dirty pages, and go on with a flush. idle: there was no other work. True when
  * something was begun. Collective. */
-HR_DEVICE bool hr_io_writeback(struct hr_io_worker *w, bool idle);
+HR_DEVICE_SLOW bool hr_io_writeback(struct hr_io_worker *w, bool idle);
 
 /* A flush of queue pair `queue` has completed. Collective. */
-HR_DEVICE void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue, const struct hr_done *done);
+HR_DEVICE_SLOW void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue,
+				     const struct hr_done *done);
 
 #endif

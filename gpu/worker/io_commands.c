@@ -43,8 +43,8 @@ HR_WORKER uint8_t *io_frame_of(const struct hr_page_cache *cache, const struct h
 			      c->way[k]);
 }
 
-HR_DEVICE void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode, uint32_t page,
-			  uint16_t cid, int32_t error)
+HR_DEVICE_SLOW void hr_io_fail(struct hr_io_worker *w, uint32_t queue, uint8_t opcode,
+			       uint32_t page, uint16_t cid, int32_t error)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
 	struct hr_failure *failure = &w->role.status->failure;
@@ -154,7 +154,7 @@ HR_WORKER void io_send_transfer(struct hr_io_worker *w, uint32_t number,
 }
 
 /* The same for commands of which the lanes know the number only. Collective. */
-HR_WORKER void io_send(struct hr_io_worker *w, uint32_t number)
+HR_WORKER_SLOW void io_send(struct hr_io_worker *w, uint32_t number)
 {
 	const struct io_transfer t = io_transfer_of(&w->command[number == HR_IO_NONE ? 0 : number]);
 
@@ -460,7 +460,7 @@ HR_WORKER void io_give_up_pages(struct hr_io_worker *w, const struct hr_io_comma
 
 /* Handle one failed completion, the same in all lanes. The frames of a lost command stay out of use,
  * because the controller may still write there. */
-HR_WORKER void io_bad(struct hr_io_worker *w, uint32_t queue, const struct hr_done *done)
+HR_WORKER_SLOW void io_bad(struct hr_io_worker *w, uint32_t queue, const struct hr_done *done)
 {
 	const uint32_t number = done->token;
 	const struct hr_io_command *c = &w->command[number];
@@ -535,7 +535,7 @@ HR_WORKER bool io_due(const struct hr_io_worker *w, const struct hr_io_command *
 	       (w->stopped || w->ended || hr_io_passed(w, (uint32_t)c->until));
 }
 
-HR_DEVICE bool hr_io_send_due(struct hr_io_worker *w)
+HR_DEVICE_SLOW bool hr_io_send_due(struct hr_io_worker *w)
 {
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
 	bool any = false;

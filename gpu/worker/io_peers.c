@@ -100,7 +100,7 @@ HR_WORKER uint32_t peer_time(const struct hr_io_worker *w)
 	return (uint32_t)(hr_shfl_u64(hr_clock_ns(), 0) >> w->peer_shift);
 }
 
-HR_DEVICE void hr_io_peers_start(struct hr_io_worker *w)
+HR_DEVICE_SLOW void hr_io_peers_start(struct hr_io_worker *w)
 {
 	const uint64_t quarter = w->access->cache.peers->timeout_ns / 4;
 
@@ -170,7 +170,7 @@ HR_WORKER void peer_check(struct hr_io_worker *w)
 		w->peer_row = w->role.index;
 }
 
-HR_DEVICE struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended)
+HR_DEVICE_SLOW struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended)
 {
 	const struct hr_peers *peers = w->access->cache.peers;
 	struct hr_peer_words *words = peers->words;
@@ -200,7 +200,7 @@ HR_DEVICE struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool e
 	return all;
 }
 
-HR_DEVICE void hr_io_peers_next_epoch(const struct hr_io_worker *w)
+HR_DEVICE_SLOW void hr_io_peers_next_epoch(const struct hr_io_worker *w)
 {
 	const struct hr_peers *peers = w->access->cache.peers;
 	uint32_t g;
@@ -260,7 +260,7 @@ HR_WORKER void peer_done(struct hr_io_worker *w)
 	w->peers_done = hr_shfl_u32(done, 0) == gpus;
 }
 
-HR_DEVICE bool hr_io_peers(struct hr_io_worker *w, bool idle)
+HR_DEVICE_SLOW bool hr_io_peers(struct hr_io_worker *w, bool idle)
 {
 	const uint32_t gpus = w->access->cache.peers->gpus;
 	bool progress = false;
@@ -282,7 +282,7 @@ HR_DEVICE bool hr_io_peers(struct hr_io_worker *w, bool idle)
 	return progress;
 }
 
-HR_DEVICE void hr_io_peers_end(struct hr_io_worker *w)
+HR_DEVICE_SLOW void hr_io_peers_end(struct hr_io_worker *w)
 {
 	peer_stop(w);
 }

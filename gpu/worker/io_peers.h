@@ -124,10 +124,10 @@ HR_WORKER hr_mask hr_peer_first_of_sets(bool mine, uint32_t set)
 }
 
 /* Begin. Collective. */
-HR_DEVICE void hr_io_peers_start(struct hr_io_worker *w);
+HR_DEVICE_SLOW void hr_io_peers_start(struct hr_io_worker *w);
 
 /* A round: take and send messages, look for late answers. True when there were any. Collective. */
-HR_DEVICE bool hr_io_peers(struct hr_io_worker *w, bool idle);
+HR_DEVICE_SLOW bool hr_io_peers(struct hr_io_worker *w, bool idle);
 
 /* True while a page of this gpu waits for another gpu, or a set for its epoch: the next message or
  * epoch comes soon. Collective. */
@@ -145,16 +145,16 @@ struct hr_peers_epoch {
  * were sampled before it began, and sample them again. ended: all compute workers of this gpu have
  * ended, which confirms all epochs. Collective.
  */
-HR_DEVICE struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended);
+HR_DEVICE_SLOW struct hr_peers_epoch hr_io_peers_epoch(struct hr_io_worker *w, bool ended);
 
 /* Worker 0, when the epoch of this gpu after w->seen has begun: tell the other gpus. Collective. */
-HR_DEVICE void hr_io_peers_next_epoch(const struct hr_io_worker *w);
+HR_DEVICE_SLOW void hr_io_peers_next_epoch(const struct hr_io_worker *w);
 
 /* The gpu whose workers keep this gpu from beginning an epoch, or HR_IO_NONE. For each lane by
  * itself. */
 HR_DEVICE uint32_t hr_io_peers_behind(const struct hr_io_worker *w);
 
 /* The worker ends. Collective. */
-HR_DEVICE void hr_io_peers_end(struct hr_io_worker *w);
+HR_DEVICE_SLOW void hr_io_peers_end(struct hr_io_worker *w);
 
 #endif

@@ -44,7 +44,7 @@ HR_WORKER void pages_send(const struct hr_io_worker *w, uint32_t set, uint32_t w
 
 /* ---- requests of this gpu */
 
-HR_DEVICE uint32_t hr_io_peers_room(const struct hr_io_worker *w, uint32_t room)
+HR_DEVICE_SLOW uint32_t hr_io_peers_room(const struct hr_io_worker *w, uint32_t room)
 {
 	const uint32_t gpus = w->access->cache.peers->gpus;
 	uint32_t g;
@@ -59,8 +59,8 @@ HR_DEVICE uint32_t hr_io_peers_room(const struct hr_io_worker *w, uint32_t room)
 	return hr_shfl_u32(room, 0);
 }
 
-HR_DEVICE void hr_io_peers_get(const struct hr_io_worker *w, const struct hr_io_batch *b,
-			       uint32_t s)
+HR_DEVICE_SLOW void hr_io_peers_get(const struct hr_io_worker *w, const struct hr_io_batch *b,
+				    uint32_t s)
 {
 	struct hr_peer_way its = hr_peer_way(0);
 
@@ -70,8 +70,8 @@ HR_DEVICE void hr_io_peers_get(const struct hr_io_worker *w, const struct hr_io_
 	pages_send(w, b->set[s], b->way[s], HR_PEER_GET, b->page[s], its.writes);
 }
 
-HR_DEVICE bool hr_io_peers_upgrade(const struct hr_io_worker *w, uint32_t page, uint32_t set,
-				   uint32_t way, uint32_t word)
+HR_DEVICE_SLOW bool hr_io_peers_upgrade(const struct hr_io_worker *w, uint32_t page, uint32_t set,
+					uint32_t way, uint32_t word)
 {
 	struct hr_peer_way its = pages_way(w, set, way);
 
@@ -85,7 +85,7 @@ HR_DEVICE bool hr_io_peers_upgrade(const struct hr_io_worker *w, uint32_t page, 
 	return true;
 }
 
-HR_DEVICE uint32_t hr_io_peers_idle(const struct hr_io_worker *w, uint32_t set)
+HR_DEVICE_SLOW uint32_t hr_io_peers_idle(const struct hr_io_worker *w, uint32_t set)
 {
 	uint32_t idle = 0, way;
 
@@ -95,8 +95,8 @@ HR_DEVICE uint32_t hr_io_peers_idle(const struct hr_io_worker *w, uint32_t set)
 	return idle;
 }
 
-HR_DEVICE void hr_io_peers_filled(const struct hr_io_worker *w, uint32_t set, uint32_t way,
-				  enum hr_page_state state)
+HR_DEVICE_SLOW void hr_io_peers_filled(const struct hr_io_worker *w, uint32_t set, uint32_t way,
+				       enum hr_page_state state)
 {
 	uint32_t *word = pages_word(w, set, way);
 	struct hr_peer_way its = pages_way(w, set, way);
@@ -128,7 +128,7 @@ HR_WORKER uint32_t *pages_list_at(const struct hr_io_worker *w, uint64_t i)
 	return &w->access->cache.peers->pending[(uint64_t)w->role.index * size + i % size];
 }
 
-HR_DEVICE void hr_io_peers_list(const struct hr_io_worker *w, uint32_t set)
+HR_DEVICE_SLOW void hr_io_peers_list(const struct hr_io_worker *w, uint32_t set)
 {
 	if (hr_fetch_or_u32(&w->access->cache.peers->set[set].listed, 1))
 		return;

@@ -18,25 +18,25 @@ HR_DEVICE bool hr_peer_pages_late(const struct hr_io_worker *w, uint32_t set, ui
 				  uint32_t *page);
 
 /* Put a set into the list of pending sets. One lane. */
-HR_DEVICE void hr_io_peers_list(const struct hr_io_worker *w, uint32_t set);
+HR_DEVICE_SLOW void hr_io_peers_list(const struct hr_io_worker *w, uint32_t set);
 
 /* The number of pages, at most `room`, for which GET or UPGRADE fits into the mailboxes. Collective. */
-HR_DEVICE uint32_t hr_io_peers_room(const struct hr_io_worker *w, uint32_t room);
+HR_DEVICE_SLOW uint32_t hr_io_peers_room(const struct hr_io_worker *w, uint32_t room);
 
 /* Send GET for a page of a batch that got a frame. One lane. */
-HR_DEVICE void hr_io_peers_get(const struct hr_io_worker *w, const struct hr_io_batch *b,
-			       uint32_t s);
+HR_DEVICE_SLOW void hr_io_peers_get(const struct hr_io_worker *w, const struct hr_io_batch *b,
+				    uint32_t s);
 
 /* A request to write to a page in a way: true when it has to wait, and UPGRADE is sent. One lane. */
-HR_DEVICE bool hr_io_peers_upgrade(const struct hr_io_worker *w, uint32_t page, uint32_t set,
-				   uint32_t way, uint32_t word);
+HR_DEVICE_SLOW bool hr_io_peers_upgrade(const struct hr_io_worker *w, uint32_t page, uint32_t set,
+					uint32_t way, uint32_t word);
 
 /* The ways of a set, as a mask, that no message is on its way for. One lane. */
-HR_DEVICE uint32_t hr_io_peers_idle(const struct hr_io_worker *w, uint32_t set);
+HR_DEVICE_SLOW uint32_t hr_io_peers_idle(const struct hr_io_worker *w, uint32_t set);
 
 /* The frame of a way has its page (READY), or the read has failed (ERROR): set the state, and tell the
  * home. One lane. */
-HR_DEVICE void hr_io_peers_filled(const struct hr_io_worker *w, uint32_t set, uint32_t way,
-				  enum hr_page_state state);
+HR_DEVICE_SLOW void hr_io_peers_filled(const struct hr_io_worker *w, uint32_t set, uint32_t way,
+				       enum hr_page_state state);
 
 #endif

@@ -203,7 +203,8 @@ HR_WORKER void io_flush_device(struct hr_io_worker *w)
 	}
 }
 
-HR_DEVICE void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue, const struct hr_done *done)
+HR_DEVICE_SLOW void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue,
+				     const struct hr_done *done)
 {
 	const struct hr_nvme_qp *qp = &w->qp[queue];
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
@@ -322,7 +323,7 @@ HR_WORKER void io_flush(struct hr_io_worker *w, bool *begun)
 	*begun |= step != w->flush_step;
 }
 
-HR_DEVICE bool hr_io_writeback(struct hr_io_worker *w, bool idle)
+HR_DEVICE_SLOW bool hr_io_writeback(struct hr_io_worker *w, bool idle)
 {
 	bool begun = false;
 
