@@ -271,12 +271,14 @@ HR_DEVICE void hr_io_ring_all(const struct hr_io_worker *w)
 		hr_qp_ring(&w->qp[q]);
 }
 
-/* True when this round has all duties, also without completions. begun: it has begun commands. */
-HR_WORKER bool io_on_duty(const struct hr_io_worker *w, bool begun)
+/* True when this round has all duties, also without completions. begun: it has begun commands. The
+ * rounds of a calm worker are rare: when few of them had duties, epochs would end late, and the pages
+ * that wait for a frame would wait long. */
+HR_WORKER bool io_on_duty(const struct hr_io_worker *w, bool begun, bool idle)
 {
 	const uint32_t rounds = begun ? IO_DUTY_ROUNDS_BEGUN : IO_DUTY_ROUNDS;
 
-	return w->role.cost.rounds % rounds == 0 || hr_io_is_busy(w);
+	return w->role.cost.rounds % rounds == 0 || (idle && w->calm) || hr_io_is_busy(w);
 }
 
 /* What a round does besides requests and completions. True when there was work. Collective. */
@@ -332,7 +334,7 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 	if (batches)
 		progress |= io_requests(w);
 	/* not after requests alone, whose completions may be there already */
-	if (done || reaped || news || io_on_duty(w, begun || w->sent > sent))
+	if (done || reaped || news || io_on_duty(w, begun || w->sent > sent, one == HR_IO_ONE_IDLE))
 		progress |= io_duties(w, progress);
 	io_check_stop(w, progress);
 	if (hr_role_host_round(&w->role))
