@@ -128,24 +128,24 @@ HR_WORKER uint32_t hr_qp_one_wait(const struct hr_nvme_qp *qp, const struct hr_q
 	const uint32_t phase = qp->phase;
 	const uint64_t good = one->good | (uint64_t)phase << 48;
 	uint32_t polls = wait->polls;
-	uint64_t dw23 = 0;
 
 	for (;; polls--) {
-		bool ends = false;
+		bool ends = false, done = false;
 
 		/* one lane, because the memory may be remote */
 		if (hr_lane() == 0) {
 			const uint64_t word = wait->word ? hr_fresh_u64(wait->word) : 0;
+			const uint64_t dw23 = hr_poll_sys_u64(&cqe->dw23);
 
-			dw23 = hr_poll_sys_u64(&cqe->dw23);
+			done = dw23 == good;
 			ends = hr_cqe_phase(hr_cqe_field(dw23)) == phase ||
 			       (wait->word && (word & wait->mask) == wait->value);
 		}
-		if (hr_ballot(ends) || polls <= 1)
+		if (hr_ballot(done)) /* first, because a page waits for it */
 			break;
+		if (hr_ballot(ends) || polls <= 1)
+			return 0;
 	}
-	if (!hr_ballot(hr_lane() == 0 && dw23 == good))
-		return 0;
 	hr_polled_sys(&cqe->dw23);
 	hr_lanes_sync();
 	return wait->polls - polls + 1;

@@ -63,10 +63,11 @@ HR_WORKER bool chase_follow(const struct hr_chase_args *args, struct hr_objects 
 {
 	const uint64_t count = next->bytes / sizeof(uint64_t);
 	const bool active = *at != HR_NO_INDEX;
+	const uint32_t hops = args->hops;
 	uint64_t before = chase_ticks();
 	uint32_t hop;
 
-	for (hop = 0; hop < args->hops; hop++) {
+	for (hop = 0; hop < hops; hop++) {
 		const uint64_t to = hr_get_u64(objects, next, *at);
 		uint64_t now;
 

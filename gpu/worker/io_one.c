@@ -25,7 +25,7 @@
 #define IO_ONE_LAG_FALL 8u
 #define IO_ONE_LAG_RISE 120u
 #define IO_ONE_LAG_MAX 6000u
-#define IO_ONE_LAG_LOOKS 32u /* at the ring meanwhile, at most */
+#define IO_ONE_LAG_LOOK 128u /* a look at the ring meanwhile takes longer */
 
 #define IO_ONE_WORDS 2u /* of 64 bits, that lanes of an idle worker watch */
 
@@ -374,7 +374,8 @@ HR_WORKER void io_one_wait_for_lag(const struct hr_io_worker *w, const struct io
 {
 	const uint64_t *next = &w->access->cache.ring[w->role.index].entry[w->taken % HR_REQUESTS];
 	const uint32_t lap = io_one_lap(w->taken), lag = w->lag;
-	uint32_t looks = HR_LANES == 1 ? 0 : IO_ONE_LAG_LOOKS;
+	/* not a constant, because compilers would repeat the code of the loop so many times */
+	uint32_t looks = HR_LANES == 1 ? 0 : lag / IO_ONE_LAG_LOOK;
 	bool ends = hr_cycles() - one->sent >= lag;
 
 	for (; looks && !(hr_ballot(ends) & 1); looks--)
