@@ -143,7 +143,7 @@ static __global__ void copies_direct(const struct job *job)
 	job->sum[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-static __global__ void copies_cached(const struct job *job)
+static __device__ __forceinline__ void copy_pages(const struct job *job)
 {
 	extern __shared__ uint4 memory[];
 	uint4 *to = memory + hr_warp() * (PAGE_BYTES / 16);
@@ -159,6 +159,17 @@ static __global__ void copies_cached(const struct job *job)
 					  PAGE_BYTES);
 	}
 	job->sum[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+static __global__ void copies_cached(const struct job *job)
+{
+	copy_pages(job);
+}
+
+/* With the registers that a worker has: its blocks have up to 1024 threads. */
+static __global__ void __launch_bounds__(1024) copies_cached_1024(const struct job *job)
+{
+	copy_pages(job);
 }
 
 /* hr_page() in place. */
@@ -324,6 +335,9 @@ static void measure(double gib)
 	report("4 KiB by a warp, hr_pread() to block memory", "GB/s",
 	       job->rounds * PAGE_BYTES / 1e9 / HR_LANES, job, THREADS / 2,
 	       THREADS / 2 / HR_LANES * PAGE_BYTES, copies_direct, copies_cached);
+	report("the same, with a worker's registers", "GB/s",
+	       job->rounds * PAGE_BYTES / 1e9 / HR_LANES, job, THREADS / 2,
+	       THREADS / 2 / HR_LANES * PAGE_BYTES, copies_direct, copies_cached_1024);
 	job->rounds = 1000;
 	report("8 bytes by each lane, hr_get_u64()", "G/s", job->rounds / 1e9, job, THREADS, 0,
 	       words_direct, words_cached);
