@@ -52,6 +52,20 @@ static int parse(const char *text)
 	PIPE("source = { feed = \"f\"; bytes = " text " }; operator = \"crc32c\";" more)
 #define FEED(text) PIPE("source = { feed = \"f\"; bytes = 4096; " text " }; operator = \"crc32c\";")
 
+/* Three pipelines with taps or feeds of these names. */
+#define LENDS(name, tap) \
+	"{ name = \"" name "\"; " SOURCE "operator = \"copy\"; sink = { tap = \"" tap "\"; }; }"
+#define TAPS(first, last)                                                                \
+	HEAD "pipelines = (\n" LENDS("p", first) ",\n" LENDS("q", "t2") ",\n" LENDS("r", \
+										    last) " );\n"
+#define TAKES(name, feed)                                  \
+	"{ name = \"" name "\"; source = { feed = \"" feed \
+	"\"; bytes = 1; }; operator = \"crc32c\"; "        \
+	"}"
+#define FEEDS(first, last)                                                               \
+	HEAD "pipelines = (\n" TAKES("p", first) ",\n" TAKES("q", "f2") ",\n" TAKES("r", \
+										    last) " );\n"
+
 #define U32(field, value) offsetof(struct hr_config, field), 4, (value)
 #define U64(field, value) offsetof(struct hr_config, field), 8, (value)
 #define P0 pipeline[0]
@@ -64,6 +78,11 @@ static const struct {
 	{ APP("checkpoint = 0;"), U64(checkpoint_ns, 0) },
 	{ APP("checkpoint = \"2d\";"), U64(checkpoint_ns, 2 * 86400 * S) },
 	{ APP("parallel = 16;"), U32(parallel, 16) },
+	{ APP("name = \"a b\";"), U32(name, 0x622061) }, /* "a b" */
+	{ APP("name = \"a~b\";"), U32(name, 0x627e61) },
+	{ HEAD, U32(parallel, 1) },
+	{ HEAD, U32(control.mode, 0600) },
+	{ HEAD, U32(control.store_percent, 15) },
 	{ APP("log = \"error\";"), U32(log, HR_LOG_ERROR) },
 	{ APP("log = \"debug\";"), U32(log, HR_LOG_DEBUG) },
 	{ MEMORY("host = 0;"), U64(memory_host, 0) },
@@ -286,6 +305,14 @@ static const struct {
 	       "\n{ name = \"q\"; " SOURCE "operator = \"copy\"; sink = { tap = \"u\"; }; },"
 	       "\n{ name = \"r\"; " SOURCE "operator = \"copy\"; sink = { tap = \"t\"; }; } );\n",
 	  "f:5: pipelines[2].sink: 't' is already the tap of pipelines[0] on line 3\n" },
+	{ PIPE("source = ( 5 ); operator = \"crc32c\";"),
+	  "f:4: pipelines[0].source[0]: is an integer, expected a group { ... }\n" },
+	{ TAPS("u", "t2"),
+	  "f:6: pipelines[2].sink: 't2' is already the tap of pipelines[1] on line 5\n" },
+	{ TAPS("t", "v"), "" },
+	{ FEEDS("e", "f2"),
+	  "f:6: pipelines[2].source: 'f2' is already the feed of pipelines[1] on line 5\n" },
+	{ FEEDS("f", "g"), "" },
 	{ HEAD "pipelines = ( { name = \"p\"; source = { feed = \"f\"; bytes = 1; }; operator = "
 	       "\"crc32c\"; },\n{ name = \"q\"; source = { feed = \"e\"; bytes = 1; }; operator = "
 	       "\"crc32c\"; },\n{ name = \"r\"; source = { feed = \"f\"; bytes = 1; }; operator = "
@@ -336,6 +363,7 @@ Test(fields, mistakes)
 
 		cr_expect_eq(parse(bad[i].text), right ? 0 : -EINVAL, "row %zu: %s", i, reports);
 		cr_expect_str_eq(reports, bad[i].want, "row %zu:\n%s%s", i, reports, bad[i].want);
+		cr_expect_leq(config.boot.modules, HR_MODULES_MAX, "row %zu", i);
 	}
 }
 
@@ -401,6 +429,7 @@ Test(fields, files_are_in_the_folder_of_the_configuration)
 		{ "soft:a,faults=b,lba=512,faults=c/d",
 		  "soft:/f/a,faults=/f/b,lba=512,faults=/f/c/d" },
 		{ "soft:a,faults=", "soft:/f/a,faults=" },
+		{ "soft:a,faults=,lba=512", "soft:/f/a,faults=/f/,lba=512" },
 		{ "soft:,lba=512", "soft:,lba=512" },
 		{ "pci:a,faults=b", "pci:a,faults=b" },
 	};
