@@ -285,6 +285,7 @@ Test(tap_steps, the_oldest_tile_comes_first_up_to_the_credits)
 	cr_expect_eq(tap_lend_all(&w), 2);
 	cr_expect(lending[1].seats == 1 && lending[0].seats == 1 && lending[3].seats == 0);
 	cr_expect(entry(0, 0)->tile == 11 && entry(0, 1)->tile == 12);
+	cr_expect_eq(entry(0, 0)->lent_ns, NOW);
 	cr_expect_eq(tap_lend_all(&w), 0);
 	tap.own[0].credits = 9;
 	tap.began = 0;

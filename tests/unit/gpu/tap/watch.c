@@ -232,13 +232,19 @@ Test(tap_watch, a_round_unblocks_slots_and_tells_the_last_tile)
 /* The worker alone: the test closes all slots, then the role has ended. */
 Test(tap_watch, a_role_whose_slots_are_closed_ends)
 {
+	static struct hr_worker_status all[4];
+
+	memset(all, 0, sizeof all);
 	pipe_.tiles = 0;
+	pipe_.status = all;
+	pipe_.blocks[HR_ROLE_PREFETCH] = pipe_.workers[HR_ROLE_PREFETCH] = 1;
+	pipe_.blocks[HR_ROLE_COMPUTE] = 2;
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slot[s].state = HR_SLOT_CLOSED;
-	hr_tap_block(&pipe_, 0);
-	cr_expect(status.done == 1 && status.tiles == 0 && tap_watch()->over == 1);
+	hr_tap_pipe_block(&pipe_, 3);
+	cr_expect(all[3].done == 1 && all[3].tiles == 0 && tap_watch()->over == 1);
 	cr_expect_eq(words.parked, 0);
-	cr_expect_eq(status.cost.rounds, 1);
+	cr_expect(all[3].cost.rounds == 1 && !all[0].done && !all[2].done);
 }
 
 Test(tap_watch, a_role_with_nothing_to_do_parks)
