@@ -169,16 +169,16 @@ check "a part is sent" soon moved 100
 check "the link goes down" host link net0 down
 down_at=$(cut -d . -f 1 /proc/uptime)
 
-# Meanwhile, in this guest: sides that do not fit.
+# Meanwhile, in this guest: sides that do not fit. A slow machine must not look like a dead side.
 modprobe rdma_rxe
 check "an RDMA device of this guest alone" rdma link add rxe1 type rxe netdev lo
 here=127.0.0.1:7000
 # takes OPTION...: a receiver in this guest listens
 takes() {
-    start local_receiver link_drive receive $here dead=10 "$@" && listens 7000
+    start local_receiver link_drive receive $here dead=100 "$@" && listens 7000
 }
 fits() {
-    start local_sender link_drive send $here dead=10 "$@" && ended local_sender 0 && ended local_receiver 0
+    start local_sender link_drive send $here dead=100 "$@" && ended local_sender 0 && ended local_receiver 0
 }
 check "a receiver with another key" takes tiles=10 key=other
 check "a sender is refused" exits 2 link_drive send $here tiles=10
@@ -198,7 +198,7 @@ head -c 4096 /dev/urandom | nc -w 5 127.0.0.1 7000 >/dev/null
 check "a stranger is refused" soon grep "refused: no HELLO of a sender" /tmp/local_receiver.out
 # What a sender has said to the receiver, again: `nc` in the middle keeps it.
 nc -l -p 7001 -e sh -c 'tee /tmp/said | nc 127.0.0.1 7000' &
-check "a sender through a relay" start local_sender link_drive send 127.0.0.1:7001 tiles=10 bytes=8192
+check "a sender through a relay" start local_sender link_drive send 127.0.0.1:7001 tiles=10 bytes=8192 dead=100
 check "is taken" ended local_sender 0
 check "and its receiver" ended local_receiver 0
 check "a receiver" takes tiles=10 bytes=8192
@@ -214,7 +214,7 @@ check "whose message names the version" warns "it has another version of the pro
 kill -KILL "$(cat /tmp/local_receiver.pid)"
 ended local_receiver 137 >/dev/null
 check "a receiver" takes tiles=300
-check "a sender that fails at the end" start local_sender link_drive send $here tiles=300 code=4
+check "a sender that fails at the end" start local_sender link_drive send $here tiles=300 code=4 dead=100
 check "it is done" ended local_sender 0
 check "both know" ended local_receiver 5
 check "no receiver: the sender gives up after its limit" exits 3 link_drive send $here tiles=10 call=1
