@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,26 +32,14 @@ static struct {
 	size_t bytes[HR_TAP_FDS];
 	int socket, timer;
 	size_t mapped;
-	char log[2][4096];
 } self = { .memory = { -1, -1, -1 }, .socket = -1, .timer = -1 };
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(self.log[0]);
-	va_list args;
-
-	va_start(args, format);
-	snprintf(self.log[0] + used, sizeof self.log[0] - used, "%s", used ? " " : "");
-	vsnprintf(self.log[0] + strlen(self.log[0]), sizeof self.log[0] - strlen(self.log[0]),
-		  format, args);
-	va_end(args);
-}
+/* Words of the log have a space between them. */
+#define note(...) (calls_text()[0] ? calls_note(" ") : (void)0, calls_note(__VA_ARGS__))
 
 const char *fake_side_log(void)
 {
-	memcpy(self.log[1], self.log[0], sizeof self.log[0]);
-	self.log[0][0] = '\0';
-	return self.log[1];
+	return calls_take();
 }
 
 static bool fails(unsigned *left)
@@ -140,7 +127,7 @@ bool hr_tap_wait_ns(int fd, uint64_t ns)
 	if (fake_side.waits)
 		fake_side.waits();
 	cr_assert(fd == -1 || fd == self.socket);
-	cr_assert(comes || ns < 1ull << 62, "a wait without end: %s", self.log[0]);
+	cr_assert(comes || ns < 1ull << 62, "a wait without end: %s", calls_text());
 	note("%sw%llu%s", fd < 0 ? "-" : "", (unsigned long long)ns, comes ? "!" : "");
 	if (!comes)
 		fake_side.now_ns = until;
@@ -154,7 +141,7 @@ int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name, const cha
 	int result;
 
 	note("%s/%s.%s", directory, name, ending);
-	cr_assert_lt(self.connected, self.connect_count, "%s", self.log[0]);
+	cr_assert_lt(self.connected, self.connect_count, "%s", calls_text());
 	result = self.connects[self.connected++];
 	if (result)
 		return result;
@@ -290,7 +277,7 @@ void fake_side_reset(void)
 	fake_side = (struct fake_side){ .now_ns = FAKE_SIDE_START, .step_ns = 1000 };
 	self.connect_count = self.connected = self.event_count = self.received = 0;
 	self.socket = self.timer = -1;
-	self.log[0][0] = '\0';
+	calls_take();
 	the_gpu.open = false;
 }
 
@@ -325,6 +312,19 @@ void fake_side_memory(size_t tiles, size_t ring, size_t page)
 				       : NULL;
 		cr_assert_neq((void *)*at[i], MAP_FAILED);
 	}
+}
+
+struct hr_tap_message fake_side_message(uint16_t version, uint16_t kind, uint16_t code,
+					const char *text)
+{
+	struct hr_tap_message m = { .magic = HR_TAP_MAGIC,
+				    .kind = kind,
+				    .version_least = version,
+				    .version = version,
+				    .code = code };
+
+	snprintf(m.text, sizeof m.text, "%s", text);
+	return m;
 }
 
 void fake_side_memory_fds(int fds[HR_TAP_FDS])

@@ -10,6 +10,7 @@
 
 #include "gpu/tap/client/connection.h"
 #include "gpu/tap/client/tap_cuda.h"
+#include "tests/harness/calls.h"
 
 #define FAKE_SIDE_SENT 8u
 #define FAKE_SIDE_START 5000000000ull /* the first time of the clock, ns */
@@ -45,6 +46,17 @@ void fake_side_says(uint64_t after_ns, const struct hr_tap_message *message, boo
 
 /* Memory of these sizes, all zero. */
 void fake_side_memory(size_t tiles, size_t ring, size_t page);
+
+/* Compares what was called since the last look. */
+#define EXPECT_LOG(text)                                \
+	do {                                            \
+		const char *log = fake_side_log();      \
+		cr_expect_str_eq(log, text, "%s", log); \
+	} while (0)
+
+/* A message of this version of the protocol; `text` as in its field. */
+struct hr_tap_message fake_side_message(uint16_t version, uint16_t kind, uint16_t code,
+					const char *text);
 
 /* Descriptors of the memory, which the caller closes. */
 void fake_side_memory_fds(int fds[HR_TAP_FDS]);

@@ -42,22 +42,9 @@ static inline void finish(void)
 	cr_expect_eq(fake_side_mapped(), mapped);
 }
 
-#define EXPECT_LOG(text)                                \
-	do {                                            \
-		const char *log = fake_side_log();      \
-		cr_expect_str_eq(log, text, "%s", log); \
-	} while (0)
-
 static inline struct hr_tap_message message(uint16_t kind, uint16_t code, const char *text)
 {
-	struct hr_tap_message m = { .magic = HR_TAP_MAGIC,
-				    .kind = kind,
-				    .version_least = HR_FEED_VERSION,
-				    .version = HR_FEED_VERSION,
-				    .code = code };
-
-	snprintf(m.text, sizeof m.text, "%s", text);
-	return m;
+	return fake_side_message(HR_FEED_VERSION, kind, code, text);
 }
 
 static inline void says(uint64_t after_ns, uint16_t kind, uint16_t code, const char *text)

@@ -24,6 +24,7 @@
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
+#include "tests/harness/mapped.h"
 
 #define SLOTS 4u
 #define BEGIN_NS (1000 * HR_NS_PER_S)
@@ -121,18 +122,6 @@ static inline unsigned open_fds(void)
 	for (int fd = 0; fd < 256; fd++)
 		count += fcntl(fd, F_GETFD) != -1;
 	return count;
-}
-
-static inline bool is_mapped(const void *at)
-{
-	int fds[2];
-	ssize_t n;
-
-	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
-	n = write(fds[1], at, 1);
-	close(fds[0]);
-	close(fds[1]);
-	return n == 1;
 }
 
 static inline int greet(const char *name, uint32_t credits, int pidfd)

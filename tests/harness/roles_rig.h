@@ -13,6 +13,7 @@
 #include "config/clock.h"
 #include "gpu/worker/pipeline.c"
 #include "tests/fakes/clock.h"
+#include "tests/harness/calls.h"
 
 #define RIG_SLOTS 5u
 #define RIG_NOW 1000000000ull
@@ -27,7 +28,6 @@ static struct {
 	struct hr_nvme_qp
 		qp[4]; /* read: 0 and 1 of worker 0, 2 and 3 of worker 1; write: 0 and 1 */
 	struct hr_role_worker w;
-	char log[2048];
 	int result[8]; /* of the next calls that post commands; then 1 */
 	unsigned results, result_at;
 	struct hr_done done[12]; /* of the next reaps; then none */
@@ -35,15 +35,6 @@ static struct {
 	unsigned reaps;	    /* calls */
 	void (*reap)(void); /* called by each reap; NULL: none */
 } rig;
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(rig.log + strlen(rig.log), sizeof rig.log - strlen(rig.log), format, args);
-	va_end(args);
-}
 
 static int post(void)
 {
@@ -58,7 +49,7 @@ static unsigned queue_of(const struct hr_nvme_qp *qp)
 /* In place of hr_qp_ring(). */
 static inline void rig_ring(const struct hr_nvme_qp *qp)
 {
-	note("ring q%u\n", queue_of(qp));
+	calls_note("ring q%u\n", queue_of(qp));
 }
 
 /* ---- cache/object.c */
@@ -69,9 +60,9 @@ HR_DEVICE int hr_io_read_post(struct hr_nvme_qp *qp, const struct hr_extent *ext
 {
 	const int n = post();
 
-	note("read q%u object %llu %llu+%u buffer %u/%u: %d\n", queue_of(qp),
-	     (unsigned long long)extent->id, (unsigned long long)offset, bytes, buffer_index,
-	     (unsigned)(uintptr_t)buffer->data, n);
+	calls_note("read q%u object %llu %llu+%u buffer %u/%u: %d\n", queue_of(qp),
+		   (unsigned long long)extent->id, (unsigned long long)offset, bytes, buffer_index,
+		   (unsigned)(uintptr_t)buffer->data, n);
 	return n;
 }
 
@@ -81,9 +72,9 @@ HR_DEVICE int hr_io_write_post(struct hr_nvme_qp *qp, const struct hr_extent *ex
 {
 	const int n = post();
 
-	note("write q%u object %llu %llu+%u buffer %u/%u flags %u: %d\n", queue_of(qp),
-	     (unsigned long long)extent->id, (unsigned long long)offset, bytes, buffer_index,
-	     (unsigned)(uintptr_t)buffer->data, flags, n);
+	calls_note("write q%u object %llu %llu+%u buffer %u/%u flags %u: %d\n", queue_of(qp),
+		   (unsigned long long)extent->id, (unsigned long long)offset, bytes, buffer_index,
+		   (unsigned)(uintptr_t)buffer->data, flags, n);
 	return n;
 }
 
@@ -93,9 +84,9 @@ HR_DEVICE int hr_io_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct h
 {
 	const int n = post();
 
-	note("again q%u op %u object %llu %llu+%u buffer %u/%u chunk %u flags %u: %d\n",
-	     queue_of(qp), opcode, (unsigned long long)extent->id, (unsigned long long)offset,
-	     bytes, buffer_index, (unsigned)(uintptr_t)buffer->data, chunk, flags, n);
+	calls_note("again q%u op %u object %llu %llu+%u buffer %u/%u chunk %u flags %u: %d\n",
+		   queue_of(qp), opcode, (unsigned long long)extent->id, (unsigned long long)offset,
+		   bytes, buffer_index, (unsigned)(uintptr_t)buffer->data, chunk, flags, n);
 	return n;
 }
 
@@ -104,8 +95,8 @@ HR_DEVICE int hr_io_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *ex
 {
 	const int n = post();
 
-	note("flush q%u object %llu buffer %u: %d\n", queue_of(qp), (unsigned long long)extent->id,
-	     buffer_index, n);
+	calls_note("flush q%u object %llu buffer %u: %d\n", queue_of(qp),
+		   (unsigned long long)extent->id, buffer_index, n);
 	return n;
 }
 
@@ -123,10 +114,10 @@ HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_done *done)
 
 /* ---- the fixture */
 
-#define EXPECT_LOG(text)                                        \
-	do {                                                    \
-		cr_expect_str_eq(rig.log, text, "%s", rig.log); \
-		rig.log[0] = '\0';                              \
+#define EXPECT_LOG(text)                                \
+	do {                                            \
+		const char *log = calls_take();         \
+		cr_expect_str_eq(log, text, "%s", log); \
 	} while (0)
 
 static inline void results(int first, int second)
@@ -160,6 +151,7 @@ static inline struct hr_done failed(uint32_t buffer, uint32_t chunk, uint16_t st
 static inline void rig_begin(uint32_t role)
 {
 	memset(&rig, 0, sizeof rig);
+	calls_take();
 	fake_clock_start(RIG_NOW, NULL, NULL);
 	rig.pipe = (struct hr_pipe){
 		.tiles = 10,

@@ -45,14 +45,7 @@ static inline void finish(void)
 
 static inline struct hr_tap_message message(uint16_t kind, uint16_t code, const char *text)
 {
-	struct hr_tap_message m = { .magic = HR_TAP_MAGIC,
-				    .kind = kind,
-				    .version_least = HR_TAP_VERSION,
-				    .version = HR_TAP_VERSION,
-				    .code = code };
-
-	snprintf(m.text, sizeof m.text, "%s", text);
-	return m;
+	return fake_side_message(HR_TAP_VERSION, kind, code, text);
 }
 
 static inline void says(uint64_t after_ns, uint16_t kind, uint16_t code, const char *text)
@@ -121,13 +114,7 @@ static inline void attached(void)
 	fake_side_connects(0);
 	welcomes(0, 77);
 	cr_assert_eq(open_tap(), 0, "%s", why);
-	cr_expect_str_eq(fake_side_log(), "d/t.tap >1 w1000000000! <2 >4");
+	EXPECT_LOG("d/t.tap >1 w1000000000! <2 >4");
 }
-
-#define EXPECT_LOG(text)                                \
-	do {                                            \
-		const char *log = fake_side_log();      \
-		cr_expect_str_eq(log, text, "%s", log); \
-	} while (0)
 
 #endif

@@ -22,6 +22,7 @@
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
+#include "tests/harness/mapped.h"
 
 #define SLOTS 8u
 #define BEGIN_NS (1000 * HR_NS_PER_S)
@@ -124,19 +125,6 @@ static inline struct hr_tap_head *head_at(uint32_t seat)
 static inline struct hr_tap_page *page_at(uint32_t seat)
 {
 	return (void *)(reserved + (HR_TAP_SEATS + seat) * SEAT_BYTES);
-}
-
-/* The kernel refuses to read reserved addresses without memory. */
-static inline bool is_mapped(const void *at)
-{
-	int fds[2];
-	ssize_t n;
-
-	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
-	n = write(fds[1], at, 1);
-	close(fds[0]);
-	close(fds[1]);
-	return n == 1;
 }
 
 /* A descriptor in place of that of a process, which has ended when it can be read. */

@@ -19,6 +19,7 @@
 #include "nvme/hostmem.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define MIB ((size_t)1 << 20)
@@ -42,22 +43,15 @@ static struct {
 	size_t bad_entry;	   /* ENTRY: offset of the page whose entry is `entry` */
 	uint64_t entry;
 	const char *free_pages; /* text of the file; NULL: there is none */
-	char text[2048];
-	size_t n;
-	unsigned entries; /* calls of pread() */
+	unsigned entries;	/* calls of pread() */
 } kernel;
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	if (kernel.n < sizeof kernel.text)
-		kernel.n += (size_t)vsnprintf(kernel.text + kernel.n, sizeof kernel.text - kernel.n,
-					      format, list);
-	va_end(list);
-	fake_clock_advance(HR_TICK_NS); /* so that the next hr_tick() is due */
-}
+/* So that the next hr_tick() is due. */
+#define say(...)                                \
+	do {                                    \
+		calls_note(__VA_ARGS__);        \
+		fake_clock_advance(HR_TICK_NS); \
+	} while (0)
 
 static void tick(void *to, uint64_t now_ns)
 {
@@ -233,6 +227,7 @@ static void setup(void)
 
 	cr_assert_neq(at, MAP_FAILED);
 	memset(&kernel, 0, sizeof kernel);
+	calls_take();
 	kernel.arena = (uint8_t *)(((uintptr_t)at + 2 * MIB - 1) & ~(2 * MIB - 1));
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 	hr_tick_set(tick, NULL);
@@ -246,20 +241,9 @@ static void teardown(void)
 
 TestSuite(hostmem_calls, .init = setup, .fini = teardown, .timeout = 60);
 
-/* The calls since the last look. */
-static const char *calls(void)
-{
-	static char text[sizeof kernel.text];
-
-	memcpy(text, kernel.text, sizeof text);
-	kernel.n = 0;
-	kernel.text[0] = '\0';
-	return text;
-}
-
 static void expect_calls(const char *want, const char *row)
 {
-	const char *text = calls();
+	const char *text = calls_take();
 
 	cr_expect_str_eq(text, want, "%s: %s", row, text);
 }
@@ -319,7 +303,7 @@ Test(hostmem_calls, huge_pages_are_reserved_pinned_and_given_back)
 		cr_assert_eq(take(&region, 4 * MIB), 0);
 		expect_calls(HUGE_4M PINNED_4M ADDRESSES, "taken again");
 		give(&region);
-		calls();
+		calls_take();
 	}
 }
 
@@ -352,7 +336,7 @@ Test(hostmem_calls, large_memory_is_handled_in_pieces)
 				 left * 1024);
 		}
 		cr_assert_eq(take(&region, row[i].mib * MIB), 0, "%s", test_error_text());
-		text = calls();
+		text = calls_take();
 		cr_expect(strstr(text, taken), "%s", text);
 		cr_expect(strstr(text, row[i].pinned), "%s", text);
 		cr_expect_eq(region.granule_bus[row[i].mib / 2 - 1].addr,
@@ -528,10 +512,10 @@ Test(hostmem_calls, pages_are_touched_one_by_one_in_an_old_kernel)
 	cr_expect_eq(take(&region, 64 * MIB + HR_PAGE), 0);
 	cr_expect_eq(kernel.arena[64 * MIB], 0);
 	cr_expect_eq(kernel.arena[3 * HR_PAGE], 0xaa, "the first piece is not touched");
-	calls();
+	calls_take();
 	give(&region);
 	kernel.error[POPULATE] = ENOMEM;
-	calls();
+	calls_take();
 	cr_expect_eq(take(&region, 64 * MIB + HR_PAGE), -ENOMEM);
 	expect_calls("map memory 67584; unmap 65540+2044; huge 0+65540; populate 0+65536; tick; "
 		     "populate 65536+4; unmap 0+65536; tick; unmap 65536+4; tick; ",
@@ -550,7 +534,7 @@ Test(hostmem_calls, memory_with_own_addresses_uses_huge_pages_from_8_mib_on)
 		     "dontfork 2048+8188; ",
 		     "small");
 	give(&region);
-	calls();
+	calls_take();
 	cr_expect_eq(take(&region, 8 * MIB), 0);
 	expect_calls("map memory 10236; unmap 4+2044; huge 2048+8192; populate 2048+8192; tick; "
 		     "dontfork 2048+8192; ",
@@ -570,9 +554,10 @@ Test(hostmem_calls, regions_are_limited_and_each_is_freed_by_itself)
 
 	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	kernel.step = 2 * MIB;
-	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++)
+	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++) {
 		cr_assert_eq(take(&many[i], HR_PAGE), 0, "%u: %s", i, test_error_text());
-	calls();
+		calls_take();
+	}
 	cr_expect_eq(take(&many[HR_HOSTMEM_MAX], HR_PAGE), -ENOSPC);
 	expect_calls("", "refused");
 	cr_expect_str_eq(test_error_text(), "host memory 'a': over 256 regions");
@@ -581,7 +566,7 @@ Test(hostmem_calls, regions_are_limited_and_each_is_freed_by_itself)
 	kernel.on = false;
 	cr_expect_str_eq(test_error_text(), "host memory: 256 regions with physical addresses are "
 					    "in use already");
-	calls();
+	calls_take();
 	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++) {
 		char want[64];
 

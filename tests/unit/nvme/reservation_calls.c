@@ -6,7 +6,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <nvme/types.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "nvme/admin.h"
 #include "nvme/reservation.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))
@@ -48,22 +48,7 @@ static struct {
 	const char *report[2]; /* the first, and all others */
 	uint8_t host;	       /* the letter of the Host Identifier that the controller has */
 	unsigned commands, reports;
-	char text[1024];
-	size_t n;
 } fake;
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	if (fake.n < sizeof fake.text)
-		fake.n += (size_t)vsnprintf(fake.text + fake.n, sizeof fake.text - fake.n, format,
-					    list);
-	va_end(list);
-}
 
 static int next_error(void)
 {
@@ -79,7 +64,7 @@ int socket(int domain, int type, int protocol)
 	if (!fake.on)
 		return (int)syscall(SYS_socket, domain, type, protocol);
 	cr_expect(domain == AF_UNIX && type == (SOCK_DGRAM | SOCK_CLOEXEC));
-	say("socket ");
+	calls_note("socket ");
 	errno = fake.socket_error;
 	return errno ? -1 : LOCK;
 }
@@ -92,7 +77,7 @@ int bind(int fd, const struct sockaddr *to, socklen_t bytes)
 	if (fd != LOCK)
 		return (int)syscall(SYS_bind, fd, to, bytes);
 	cr_expect(address->sun_family == AF_UNIX && address->sun_path[0] == '\0');
-	say("bind %.*s ", (int)(bytes - head), address->sun_path + 1);
+	calls_note("bind %.*s ", (int)(bytes - head), address->sun_path + 1);
 	errno = fake.bind_error;
 	return errno ? -1 : 0;
 }
@@ -101,7 +86,7 @@ int close(int fd)
 {
 	if (fd != LOCK)
 		return (int)syscall(SYS_close, fd);
-	say("close ");
+	calls_note("close ");
 	errno = EINTR; /* of an earlier call: it means nothing after a success */
 	return 0;
 }
@@ -116,11 +101,11 @@ int hr_admin(struct hr_ctrl *to, struct hr_sqe *sqe, uint32_t *dw0, struct hr_er
 	cr_expect(to == &ctrl && sqe->prp1 == DATA_BUS && sqe->cdw10 == 0x81 && !dw0);
 	cr_expect_eq(sqe->cdw11, (uint32_t)ctrl.long_host_id);
 	if (sqe->opcode == nvme_admin_set_features) {
-		say("host ");
+		calls_note("host ");
 		cr_expect_arr_eq(data, self.id, bytes);
 		cr_expect(hr_is_zero(data + bytes, sizeof data - bytes));
 	} else {
-		say("host? ");
+		calls_note("host? ");
 		cr_expect_eq(sqe->opcode, nvme_admin_get_features);
 		cr_expect(hr_is_zero(data, sizeof data));
 		memset(data, fake.host, bytes);
@@ -159,17 +144,18 @@ int hr_nvme_blk_command(struct hr_nvme_blk *to, const struct hr_sqe *sqe, void *
 	cr_expect_eq(to_host, sqe->opcode == 0x0e);
 	if (to_host) {
 		cr_expect(bytes == HR_PAGE && sqe->cdw10 == HR_PAGE / 4 - 1);
-		say("report%u ", sqe->cdw11);
+		calls_note("report%u ", sqe->cdw11);
 		fill_report(buffer, fake.report[fake.reports++ ? 1 : 0]);
 		return err;
 	}
 	for (size_t i = 0; i < ROWS(name); i++)
 		if (name[i].opcode == sqe->opcode)
-			say("%s %x %llx", name[i].name, sqe->cdw10, (unsigned long long)key[0]);
+			calls_note("%s %x %llx", name[i].name, sqe->cdw10,
+				   (unsigned long long)key[0]);
 	cr_expect_eq(bytes, sqe->opcode == 0x15 ? 8u : 16u);
 	if (bytes == 16)
-		say(",%llx", (unsigned long long)key[1]);
-	say(" ");
+		calls_note(",%llx", (unsigned long long)key[1]);
+	calls_note(" ");
 	return err;
 }
 
@@ -178,6 +164,7 @@ int hr_nvme_blk_command(struct hr_nvme_blk *to, const struct hr_sqe *sqe, void *
 static void start(bool long_host_id)
 {
 	memset(&fake, 0, sizeof fake);
+	calls_take();
 	memset(&disk, 0, sizeof disk);
 	memset(&ctrl, 0, sizeof ctrl);
 	fake.nth = SKIP;
@@ -218,7 +205,7 @@ static void check(const struct act *row, size_t i, int err)
 {
 	fake.on = false;
 	cr_expect_eq(err, row->want, "row %zu: %d", i, err);
-	cr_expect_str_eq(fake.text, row->calls, "row %zu: %s", i, fake.text);
+	cr_expect_str_eq(calls_text(), row->calls, "row %zu: %s", i, calls_text());
 	cr_expect_str_eq(test_error_text(), row->says, "row %zu: %s", i, test_error_text());
 	if (row->says[0] && row->want > 0)
 		cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
@@ -310,7 +297,7 @@ Test(reservation_calls, the_type_is_one_that_the_namespace_has)
 		disk.ns.rescap = row[i].rescap;
 		cr_expect_eq(hr_resv_supported(&disk), row[i].type != 0, "row %zu", i);
 		cr_expect_eq(hr_resv_take(&r, &disk, &self, &holder, test_error()), 0);
-		cr_expect_str_eq(fake.text, row[i].calls, "row %zu: %s", i, fake.text);
+		cr_expect_str_eq(calls_text(), row[i].calls, "row %zu: %s", i, calls_text());
 		cr_expect_eq(r.type, row[i].type);
 		cr_expect_eq(r.held, row[i].type != 0);
 		cr_expect_eq(holder.type, 0);
@@ -450,10 +437,9 @@ Test(reservation_calls, a_reservation_is_released)
 		if (row[i].warns)
 			cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN), row[i].warns, "%s",
 					 fake_log_last_of(HR_LOG_WARN));
-		fake.n = 0;
-		fake.text[0] = '\0';
+		calls_take();
 		hr_resv_release(&r, &disk, true, test_error());
-		cr_expect_str_eq(fake.text, "", "it is not held any more");
+		cr_expect_str_eq(calls_text(), "", "it is not held any more");
 	}
 }
 
@@ -493,6 +479,6 @@ Test(reservation_calls, the_reservation_of_any_holder_is_cleared)
 	cr_expect_eq(hr_resv_clear(&disk, &self, &(struct hr_resv_holder){ 0 }, test_error()),
 		     -ENOTSUP);
 	fake.on = false;
-	cr_expect_str_eq(fake.text, "");
+	cr_expect_str_eq(calls_text(), "");
 	cr_expect_str_eq(test_error_text(), "");
 }

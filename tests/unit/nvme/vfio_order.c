@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/vfio.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 #include "nvme/vfio.h"
 #include "nvme/vfio_calls.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))
@@ -40,21 +40,13 @@ static struct {
 	unsigned reads;
 	ssize_t moved[3]; /* results of the accesses to the command register */
 	uint16_t written;
-	char text[1024];
-	size_t n;
 } kernel;
 
-static int called(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Notes a call, and returns -1 for the one that fails. */
+#define called(...) (calls_note(__VA_ARGS__), result())
 
-static int called(const char *format, ...)
+static int result(void)
 {
-	va_list list;
-
-	va_start(list, format);
-	if (kernel.n < sizeof kernel.text)
-		kernel.n += (size_t)vsnprintf(kernel.text + kernel.n, sizeof kernel.text - kernel.n,
-					      format, list);
-	va_end(list);
 	errno = kernel.error;
 	return kernel.calls++ == kernel.nth && !kernel.value ? -1 : 0;
 }
@@ -169,6 +161,7 @@ ssize_t hr_vfio_call_pwrite(int fd, const void *from, size_t bytes, off_t offset
 static void start(unsigned nth, int error)
 {
 	memset(&kernel, 0, sizeof kernel);
+	calls_take();
 	kernel.nth = nth;
 	kernel.error = error;
 	kernel.info_flags = VFIO_IOMMU_INFO_CAPS;
@@ -180,9 +173,9 @@ static void start(unsigned nth, int error)
 
 static void expect_calls(const char *want, size_t row)
 {
-	cr_expect_str_eq(kernel.text, want, "row %zu: %s", row, kernel.text);
-	kernel.n = 0;
-	kernel.text[0] = '\0';
+	const char *text = calls_take();
+
+	cr_expect_str_eq(text, want, "row %zu: %s", row, text);
 }
 
 static void expect_error(const char *says, size_t row)

@@ -2,26 +2,13 @@
  * The memory of the producer of a feed and the message of welcome, and what of it is undone when that
  * fails.
  */
-#include <sys/syscall.h>
 
+#include "tests/fakes/memfd.h"
 #include "tests/harness/feed_producer_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 TestSuite(feed_welcome, .init = begin, .fini = end, .timeout = 60);
-
-static unsigned created, fails; /* memory objects; the number of the one that fails */
-static char names[256];
-
-int memfd_create(const char *name, unsigned flags)
-{
-	snprintf(names + strlen(names), sizeof names - strlen(names), "%s;", name);
-	if (++created == fails) {
-		errno = EMFILE;
-		return -1;
-	}
-	return (int)syscall(SYS_memfd_create, name, flags);
-}
 
 static void expect_welcome(const struct hr_tap_message *m, uint32_t credits, bool gpu)
 {
@@ -70,7 +57,8 @@ Test(feed_welcome, welcome_comes_with_new_memory)
 	p.late = p.detached = true;
 	fake_clock_advance(9);
 	cr_assert_eq(greet("one\x1ftwo\x7f ~\xff", 0, -1), 0, "%s", test_error_text());
-	cr_expect_str_eq(names, "headrace feed tiles;headrace feed entries;headrace feed page;");
+	cr_expect_str_eq(fake_memfd.names,
+			 "headrace feed tiles;headrace feed entries;headrace feed page;");
 	cr_expect_eq(open_fds(), before + 2); /* both ends of the connection */
 	cr_assert_eq(come(&m, fds, &count), (ssize_t)sizeof m);
 	cr_assert_eq(count, 3u);
@@ -138,7 +126,7 @@ Test(feed_welcome, the_memory_of_a_gpu_is_used_again)
 	words->next = 6;
 	cr_assert_eq(pipe2(pidfd, O_CLOEXEC), 0);
 	cr_assert_eq(greet("one", 2, pidfd[0]), 0, "%s", test_error_text());
-	cr_expect_eq(created, 0u);
+	cr_expect_eq(fake_memfd.created, 0u);
 	cr_assert_gt(come(&m, fds, &count), 0);
 	cr_assert_eq(count, 3u);
 	for (unsigned i = 0; i < 3; i++)
@@ -176,16 +164,16 @@ Test(feed_welcome, the_memory_of_a_gpu_is_used_again)
 
 Test(feed_welcome, a_failure_leaves_nothing)
 {
-	for (fails = 1; fails <= 3; fails++) {
-		const unsigned before = open_fds() + (fails == 1); /* the client's end */
+	for (fake_memfd.fails = 1; fake_memfd.fails <= 3; fake_memfd.fails++) {
+		const unsigned before = open_fds() + (fake_memfd.fails == 1); /* the client's end */
 
-		created = 0;
+		fake_memfd.created = 0;
 		cr_expect_eq(greet("one", 0, -1), -EMFILE);
-		cr_expect_eq(created, fails);
+		cr_expect_eq(fake_memfd.created, fake_memfd.fails);
 		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
-		cr_expect_eq(open_fds(), before, "failure %u", fails);
+		cr_expect_eq(open_fds(), before, "failure %u", fake_memfd.fails);
 		cr_expect(!is_mapped(reserved) && !is_mapped(head) && !is_mapped(page),
-			  "failure %u", fails);
+			  "failure %u", fake_memfd.fails);
 		cr_expect_eq(p.state, HR_FEED_ABSENT);
 		cr_expect_eq(p.fd, -1);
 	}

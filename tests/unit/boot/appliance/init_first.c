@@ -19,29 +19,19 @@
 #include <unistd.h>
 
 #include "tests/fakes/log.h"
+#include "tests/harness/calls.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 TestSuite(init_first, .timeout = 60);
 
-static bool plays; /* the test is the kernel */
-static char calls[2048];
+static bool plays;	    /* the test is the kernel */
 static const char *mounted; /* folders with a file system, with a space after each */
 static const char *fails;   /* mounts of these folders fail with EPERM */
 static const char *absent;  /* files that open() does not find; with a space after each */
 static bool has_console;
 static int next_fd;
 static pid_t own_pid;
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t at = strlen(calls);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(calls + at, sizeof calls - at, format, args);
-	va_end(args);
-}
 
 static bool lists(const char *list, const char *path)
 {
@@ -60,7 +50,7 @@ int mkdir(const char *path, mode_t mode)
 {
 	if (!plays)
 		return (int)syscall(SYS_mkdir, path, mode);
-	note("mkdir %s %o; ", path, (unsigned)mode);
+	calls_note("mkdir %s %o; ", path, (unsigned)mode);
 	errno = EEXIST;
 	return -1;
 }
@@ -80,7 +70,8 @@ int stat(const char *restrict path, struct stat *restrict st)
 
 int mount(const char *from, const char *at, const char *type, unsigned long flags, const void *data)
 {
-	note("mount %s %s %s %lu %s; ", from, at, type, flags, data ? (const char *)data : "-");
+	calls_note("mount %s %s %s %lu %s; ", from, at, type, flags,
+		   data ? (const char *)data : "-");
 	errno = EPERM;
 	return lists(fails, at) ? -1 : 0;
 }
@@ -95,7 +86,7 @@ int fcntl(int fd, int command, ...)
 	va_end(args);
 	if (!plays)
 		return (int)syscall(SYS_fcntl, fd, command, argument);
-	note("fcntl %d %d; ", fd, command);
+	calls_note("fcntl %d %d; ", fd, command);
 	errno = EBADF;
 	return has_console ? 0 : -1;
 }
@@ -110,7 +101,7 @@ int open(const char *path, int flags, ...)
 	va_end(args);
 	if (!plays)
 		return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-	note("open %s %x; ", path, (unsigned)flags);
+	calls_note("open %s %x; ", path, (unsigned)flags);
 	errno = ENOENT;
 	return lists(absent, path) ? -1 : next_fd;
 }
@@ -119,7 +110,7 @@ int dup2(int from, int to)
 {
 	if (!plays)
 		return (int)syscall(SYS_dup2, from, to);
-	note("dup2 %d %d; ", from, to);
+	calls_note("dup2 %d %d; ", from, to);
 	return to;
 }
 
@@ -127,7 +118,7 @@ int close(int fd)
 {
 	if (!plays)
 		return (int)syscall(SYS_close, fd);
-	note("close %d; ", fd);
+	calls_note("close %d; ", fd);
 	return 0;
 }
 
@@ -143,7 +134,7 @@ long syscall(long number, ...)
 		arg[i] = va_arg(args, long);
 	va_end(args);
 	if (plays && number == SYS_finit_module) {
-		note("load %ld %s %ld; ", arg[0], (const char *)arg[1], arg[2]);
+		calls_note("load %ld %s %ld; ", arg[0], (const char *)arg[1], arg[2]);
 		return 0;
 	}
 	*(void **)&real = dlsym(RTLD_NEXT, "syscall");
@@ -152,7 +143,7 @@ long syscall(long number, ...)
 
 static void begin_calls(void)
 {
-	calls[0] = '\0';
+	calls_take();
 	plays = true;
 }
 
@@ -232,7 +223,7 @@ Test(init_first, file_systems_and_the_console)
 		begin_calls();
 		hr_init_mount();
 		plays = false;
-		cr_expect_str_eq(calls, row[i].calls, "row %zu: %s", i, calls);
+		cr_expect_str_eq(calls_text(), row[i].calls, "row %zu: %s", i, calls_text());
 		cr_expect_eq(fake_log_count() - before - 1, row[i].warnings, "row %zu", i);
 		cr_expect_eq(fake_log_count(), fake_log_count_of(HR_LOG_WARN));
 		cr_expect_str_eq(fake_log_last(), row[i].last, "row %zu: %s", i, fake_log_last());
@@ -276,7 +267,7 @@ static int seek_pages(void *cookie, off64_t *offset, int whence)
 
 static int close_pages(void *cookie)
 {
-	note("close; ");
+	calls_note("close; ");
 	return 0;
 }
 
@@ -291,7 +282,7 @@ FILE *fopen(const char *restrict path, const char *restrict mode)
 		*(void **)&real = dlsym(RTLD_NEXT, "fopen");
 		return real(path, mode);
 	}
-	note("open %s; ", mode);
+	calls_note("open %s; ", mode);
 	errno = pages.open_error;
 	return pages.open_error ? NULL : fopencookie(NULL, "r+", file);
 }
@@ -327,7 +318,7 @@ static void set_pages(const struct huge *row)
 	pages.open_error = row->open_error;
 	pages.refuses = row->refuses;
 	pages.answer = row->answer;
-	calls[0] = '\0';
+	calls_take();
 }
 
 Test(init_first, huge_pages)
@@ -338,7 +329,7 @@ Test(init_first, huge_pages)
 		set_pages(&huge[i]);
 		cr_expect_eq(hr_init_hugepages(huge[i].bytes), huge[i].want, "row %zu", i);
 		cr_expect_str_eq(pages.seen, huge[i].written, "row %zu: %s", i, pages.seen);
-		cr_expect_str_eq(calls, huge[i].calls, "row %zu: %s", i, calls);
+		cr_expect_str_eq(calls_text(), huge[i].calls, "row %zu: %s", i, calls_text());
 		cr_expect_eq(fake_log_count() - before, huge[i].want ? 1u : 0u, "row %zu", i);
 		if (huge[i].want)
 			cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), huge[i].text,
@@ -421,7 +412,7 @@ Test(init_first, the_first_error_is_returned_and_all_is_tried)
 		err = hr_init_prepare(&boot);
 		plays = false;
 		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
-		cr_expect_str_eq(calls, row[i].calls, "row %zu: %s", i, calls);
+		cr_expect_str_eq(calls_text(), row[i].calls, "row %zu: %s", i, calls_text());
 		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR) - errors, row[i].errors, "row %zu: %s",
 			     i, fake_log_last());
 		cr_expect_eq(fake_log_count_of(HR_LOG_INFO) - loaded, row[i].loaded, "row %zu", i);

@@ -5,26 +5,13 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 
+#include "tests/fakes/memfd.h"
 #include "tests/harness/tap_seats_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 TestSuite(tap_seats, .init = begin, .fini = end, .timeout = 60);
-
-static unsigned created, fails; /* memory objects; the number of the one that fails */
-static char names[256];
-
-int memfd_create(const char *name, unsigned flags)
-{
-	snprintf(names + strlen(names), sizeof names - strlen(names), "%s;", name);
-	if (++created == fails) {
-		errno = EMFILE;
-		return -1;
-	}
-	return (int)syscall(SYS_memfd_create, name, flags);
-}
 
 Test(tap_seats, all_are_free_at_first)
 {
@@ -124,7 +111,7 @@ Test(tap_seats, welcome_comes_with_new_memory)
 	c->pidfd = a_process(true);
 	fake_clock_advance(9);
 	cr_assert_eq(greet(2, "one\x1ftwo\x7f ~\xff", 0, pidfd), 0, "%s", test_error_text());
-	cr_expect_str_eq(names, "headrace tap entries;headrace tap page;");
+	cr_expect_str_eq(fake_memfd.names, "headrace tap entries;headrace tap page;");
 	cr_assert_eq(come(2, &m, fds, &count), (ssize_t)sizeof m);
 	cr_assert_eq(count, 3u);
 	expect_welcome(&m, &want);
@@ -240,7 +227,7 @@ Test(tap_seats, the_memory_of_a_gpu_is_used_again)
 	set_numbers();
 	fix_memory();
 	cr_assert_eq(greet(1, "g", 4, a_process(true)), 0);
-	cr_expect_eq(created, 0u);
+	cr_expect_eq(fake_memfd.created, 0u);
 	cr_assert_gt(come(1, &m, fds, &count), 0);
 	cr_assert_eq(count, 3u);
 	for (unsigned i = 0; i < 3; i++)
@@ -270,18 +257,19 @@ Test(tap_seats, the_memory_of_a_gpu_is_used_again)
 
 Test(tap_seats, a_failure_leaves_the_seat_free)
 {
-	for (fails = 1; fails <= 2; fails++) {
-		created = 0;
+	for (fake_memfd.fails = 1; fake_memfd.fails <= 2; fake_memfd.fails++) {
+		fake_memfd.created = 0;
 		cr_expect_eq(greet(0, "c", 0, -1), -EMFILE);
 		cr_expect_str_eq(test_error_text(), "4096 bytes of memory that processes share: "
 						    "Too many open files");
 		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
-		cr_expect_eq(created, fails);
-		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)), "failure %u", fails);
+		cr_expect_eq(fake_memfd.created, fake_memfd.fails);
+		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)), "failure %u",
+			  fake_memfd.fails);
 		cr_expect_eq(table->consumer[0].state, HR_TAP_FREE);
 		cr_expect_eq(table->consumer[0].fd, -1);
 		cr_expect_eq(table->consumer[0].pidfd, -1);
-		cr_expect_eq(new_fds(), 1u, "failure %u: %u", fails, new_fds());
+		cr_expect_eq(new_fds(), 1u, "failure %u: %u", fake_memfd.fails, new_fds());
 	}
 }
 

@@ -7,12 +7,12 @@
 
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("prefetch %u of %u slots\n", block, pipe->slots);
+	calls_note("prefetch %u of %u slots\n", block, pipe->slots);
 }
 
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("writeback %u of %u slots\n", block, pipe->slots);
+	calls_note("writeback %u of %u slots\n", block, pipe->slots);
 }
 
 #define BYTES 8192u
@@ -36,15 +36,15 @@ static unsigned long long at(const void *from, const void *base)
 HR_DEVICE void hr_op_init(uint32_t op, const void *arguments, void *state)
 {
 	cr_expect_eq(arguments, (const void *)args);
-	note("init %u state %llu\n", op, at(state, states));
+	calls_note("init %u state %llu\n", op, at(state, states));
 }
 
 HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *arguments, void *state,
 			      const struct hr_op_tile *tile)
 {
 	cr_expect_eq(arguments, (const void *)args);
-	note("tile %llu op %u state %llu\n", (unsigned long long)tile->index, op,
-	     at(state, states));
+	calls_note("tile %llu op %u state %llu\n", (unsigned long long)tile->index, op,
+		   at(state, states));
 	given = *tile;
 	if (tile->out)
 		memset(tile->out, 0x77, 2048);
@@ -53,7 +53,7 @@ HR_DEVICE uint32_t hr_op_tile(uint32_t op, const void *arguments, void *state,
 
 HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *of)
 {
-	note("finish %u\n", op);
+	calls_note("finish %u\n", op);
 	all = *of;
 }
 

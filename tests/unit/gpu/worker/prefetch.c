@@ -10,12 +10,12 @@ static inline void rig_ring(const struct hr_nvme_qp *qp);
 
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("compute %u of %u slots\n", block, pipe->slots);
+	calls_note("compute %u of %u slots\n", block, pipe->slots);
 }
 
 HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("writeback %u of %u slots\n", block, pipe->slots);
+	calls_note("writeback %u of %u slots\n", block, pipe->slots);
 }
 
 #define RETRY 0x82 /* Namespace Not Ready */
@@ -89,7 +89,7 @@ Test(prefetch, sources_without_room_are_read_later)
 	results(2, -EAGAIN);
 	cr_expect(prefetch_post(&rig.w, 3));
 	cr_expect(mine->posted == 1 && mine->reading == 2 && !rig.w.failed);
-	rig.log[0] = '\0';
+	calls_take();
 	mine->read_tries = 3; /* of source 0, which counts for the tile */
 	results(4, 1);
 	cr_expect(prefetch_post(&rig.w, 3));
@@ -158,20 +158,20 @@ Test(prefetch, parked_commands_are_sent_after_their_pause)
 	prefetch_resend(&rig.w, false);
 	cr_expect(rig.slot[1].parked == 2 && mine->parked == 0 && rig.w.parked == 2);
 	cr_expect_eq(mine->reading, 7); /* they are outstanding all the time */
-	cr_expect_not_null(strstr(rig.log, "chunk 1 flags 0: 1\nagain"));
-	rig.log[0] = '\0';
+	cr_expect_not_null(strstr(calls_text(), "chunk 1 flags 0: 1\nagain"));
+	calls_take();
 	fake_clock_advance(1);
 	results(1, -EAGAIN);
 	prefetch_resend(&rig.w, false);
 	cr_expect(rig.slot[1].parked == 1 && rig.w.parked == 1);
-	rig.log[0] = '\0';
+	calls_take();
 	rig.slot[1].state = HR_SLOT_COMPUTED; /* then the words are write-back's */
 	prefetch_resend(&rig.w, false);
 	EXPECT_LOG("");
 	rig.slot[1].state = HR_SLOT_FREE;
 	prefetch_resend(&rig.w, false);
 	cr_expect(rig.slot[1].parked == 0 && rig.w.parked == 0);
-	rig.log[0] = '\0';
+	calls_take();
 	rig.slot[3].parked = 1; /* no command of this worker */
 	prefetch_resend(&rig.w, false);
 	EXPECT_LOG("");
@@ -357,10 +357,10 @@ Test(prefetch, a_visit_reads_or_closes_a_free_slot)
 		mine->holds = row[i].holds;
 		mine->posted = 0;
 		rig.pipe.next_tile = row[i].next_tile;
-		rig.log[0] = '\0';
+		calls_take();
 		cr_expect_eq(prefetch_visit(&rig.w, 3, row[i].stopped), row[i].posts, "%zu", i);
 		cr_expect_eq(mine->state, row[i].ends, "%zu", i);
-		cr_expect_eq(rig.log[0] != '\0', row[i].posts, "%zu", i);
+		cr_expect_eq(calls_text()[0] != '\0', row[i].posts, "%zu", i);
 	}
 }
 

@@ -11,12 +11,12 @@ static inline void rig_ring(const struct hr_nvme_qp *qp);
 
 HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("compute %u of %u slots\n", block, pipe->slots);
+	calls_note("compute %u of %u slots\n", block, pipe->slots);
 }
 
 HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 {
-	note("prefetch %u of %u slots\n", block, pipe->slots);
+	calls_note("prefetch %u of %u slots\n", block, pipe->slots);
 }
 
 #define RETRY 0x82 /* Namespace Not Ready */
@@ -100,14 +100,14 @@ Test(writeback, parked_commands_are_sent_after_their_pause)
 	results(1, -EAGAIN);
 	writeback_resend(&rig.w);
 	cr_expect(rig.slot[1].parked == 1 && rig.w.parked == 1);
-	rig.log[0] = '\0';
+	calls_take();
 	rig.slot[1].state = HR_SLOT_FREE; /* then the words are prefetch's */
 	writeback_resend(&rig.w);
 	EXPECT_LOG("");
 	rig.slot[1].state = HR_SLOT_COMPUTED;
 	writeback_resend(&rig.w);
 	cr_expect(rig.slot[1].parked == 0 && rig.w.parked == 0);
-	rig.log[0] = '\0';
+	calls_take();
 	mine->parked = 1; /* no command of this worker */
 	writeback_resend(&rig.w);
 	EXPECT_LOG("");
@@ -347,7 +347,7 @@ Test(writeback, a_flush_that_may_succeed_later_is_repeated_after_pauses)
 		}
 		rig.dones = 9;
 		writeback_flush(&rig.w, queue);
-		for (const char *at = rig.log; (at = strstr(at, "flush")); at++)
+		for (const char *at = calls_text(); (at = strstr(at, "flush")); at++)
 			flushes++;
 		cr_expect_eq(flushes, row[i].flushes, "%zu: %u", i, flushes);
 		if (row[i].error)
@@ -386,7 +386,7 @@ Test(writeback, a_block_ends_when_the_host_reports_that_nothing_completes)
 	cr_expect(mine->state == HR_SLOT_CLOSED && mine->writing == 1);
 	cr_expect(mine->spoiled && mine->lost == 6 && rig.slot[1].spoiled);
 	cr_expect(rig.status[5].done && !rig.status[5].failed);
-	cr_expect_null(strstr(rig.log, "flush"));
+	cr_expect_null(strstr(calls_text(), "flush"));
 }
 
 /* Complete what is written; compute three further tiles of each slot, then close it. */
@@ -401,7 +401,7 @@ static void complete(void)
 		if (rig.slot[s].writing && rig.done_at == rig.dones)
 			completes(s, 0, 1, 0);
 	}
-	if (strstr(rig.log, "flush") && rig.done_at == rig.dones)
+	if (strstr(calls_text(), "flush") && rig.done_at == rig.dones)
 		completes(0, 0, 1, 0);
 }
 
@@ -415,14 +415,14 @@ Test(writeback, a_block_writes_all_tiles_of_its_slots_flushes_and_ends)
 			rig.slot[s].tile = s;
 		rig.reap = complete;
 		hr_pipe_block(&rig.pipe, 4 + worker);
-		for (const char *at = rig.log; (at = strstr(at, "write")); at++)
+		for (const char *at = calls_text(); (at = strstr(at, "write")); at++)
 			writes++;
 		cr_expect_eq(writes, worker ? 6 : 9);
 		cr_expect_eq(rig.status[4 + worker].tiles, writes);
 		cr_expect_eq(rig.status[4 + worker].bytes, writes * 2048ull);
 		for (unsigned s = 0; s < RIG_SLOTS; s++)
 			cr_expect_eq(rig.written[s], s % 2 == worker ? s + 11 : 0, "%u", s);
-		cr_expect_not_null(strstr(rig.log, worker ? "flush q1" : "flush q0"));
+		cr_expect_not_null(strstr(calls_text(), worker ? "flush q1" : "flush q0"));
 		cr_expect(rig.status[4 + worker].done && !rig.status[5 - worker].done);
 		cr_expect(!rig.status[4 + worker].failed);
 	}

@@ -4,7 +4,6 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "nvme/soft/internal.h"
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))
@@ -26,23 +26,10 @@ static struct {
 	bool on, no_map;
 	int populate_error;
 	uint8_t *start; /* of the newest mapping */
-	char text[1024];
-	size_t n;
 	uint32_t *stop; /* set by the first request to populate */
 } kernel;
 
 static struct soft_media media;
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	if (kernel.n < sizeof kernel.text)
-		kernel.n += (size_t)vsnprintf(kernel.text + kernel.n, sizeof kernel.text - kernel.n,
-					      format, list);
-	va_end(list);
-}
 
 EARLY void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
@@ -51,7 +38,7 @@ EARLY void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_
 	if (kernel.on) {
 		cr_expect_eq(protection, PROT_READ | PROT_WRITE);
 		cr_expect_eq(flags, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-		say("map %llu; ", (unsigned long long)(bytes / KIB));
+		calls_note("map %llu; ", (unsigned long long)(bytes / KIB));
 		if (kernel.no_map) {
 			errno = ENOMEM;
 			return MAP_FAILED;
@@ -69,10 +56,11 @@ static void name(const char *what, const void *at, size_t bytes)
 	const uint64_t first = ((uintptr_t)kernel.start + 2 * MIB - 1) & ~(2 * MIB - 1);
 
 	if ((uintptr_t)at < first)
-		say("%s head; ", what);
+		calls_note("%s head; ", what);
 	else
-		say("%s %llu+%llu; ", what, (unsigned long long)(((uintptr_t)at - first) / KIB),
-		    (unsigned long long)(bytes / KIB));
+		calls_note("%s %llu+%llu; ", what,
+			   (unsigned long long)(((uintptr_t)at - first) / KIB),
+			   (unsigned long long)(bytes / KIB));
 }
 
 EARLY int munmap(void *at, size_t bytes)
@@ -103,15 +91,13 @@ EARLY int madvise(void *at, size_t bytes, int advice)
 /* The calls since the last look; "unmap head; ", which depends on the kernel, is left out. */
 static const char *calls(void)
 {
-	static char text[sizeof kernel.text];
+	static char text[1024];
 	char *head;
 
-	memcpy(text, kernel.text, sizeof text);
+	snprintf(text, sizeof text, "%s", calls_take());
 	head = strstr(text, "unmap head; ");
 	if (head)
 		memmove(head, head + 12, strlen(head + 12) + 1);
-	kernel.n = 0;
-	kernel.text[0] = '\0';
 	return text;
 }
 
