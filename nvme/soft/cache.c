@@ -304,7 +304,8 @@ static void cut_block(struct soft_cache *c, uint32_t i, enum hr_soft_cut policy,
 
 void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed)
 {
-	uint64_t state = seed | 1;
+	/* spread, because the first numbers of a small state have no high bits */
+	uint64_t state = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
 
 	hr_write_lock(&c->lock);
 	for (uint32_t n = 0; policy != HR_SOFT_CUT_DROP && n < c->count; n++) {
