@@ -1,10 +1,15 @@
 #include "boot/engine/progress.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "boot/cmd/bench/measure.h"
+#include "config/clock.h"
 
 TestSuite(progress, .timeout = 60);
 
@@ -97,6 +102,117 @@ Test(progress, a_run_without_tiles_shows_100_percent)
 
 	hr_progress_format(line, sizeof line, &p, 0, 0);
 	cr_assert_not_null(strstr(line, "100%"), "%s", line);
+}
+
+/* ---- on a terminal */
+
+static int terminal, errors; /* its other side; what stderr was */
+
+static void open_terminal(void)
+{
+	int fd;
+
+	terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+	if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+		cr_skip_test("no pseudo-terminals");
+	fd = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+	cr_assert_geq(fd, 0);
+	fflush(stderr);
+	errors = dup(STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+static void close_terminal(void)
+{
+	dup2(errors, STDERR_FILENO);
+	close(errors);
+	close(terminal);
+}
+
+static void resize(unsigned short columns)
+{
+	const struct winsize size = { .ws_col = columns, .ws_row = 24 };
+
+	cr_assert_eq(ioctl(terminal, TIOCSWINSZ, &size), 0);
+}
+
+/* What was written to the terminal since the last call. */
+static const char *shown(void)
+{
+	static char text[512];
+	ssize_t bytes = read(terminal, text, sizeof text - 1);
+
+	text[bytes > 0 ? bytes : 0] = '\0';
+	return text;
+}
+
+#define BEGAN (5 * HR_NS_PER_S)
+#define ERASE "\r\033[K"
+
+Test(progress, a_terminal_shows_the_line_ten_times_a_second)
+{
+	struct hr_progress p = { 0 };
+
+	open_terminal();
+	resize(60);
+	hr_progress_begin(&p, true, "q6", 100, 1100, BEGAN);
+	cr_expect(p.on);
+	cr_expect_eq(p.columns, 60u);
+	hr_progress_update(&p, 600, BEGAN + HR_NS_PER_S / 10 - 1);
+	cr_expect_str_eq(shown(), "");
+	hr_progress_update(&p, 600, BEGAN + HR_NS_PER_S);
+	cr_expect_str_eq(shown(),
+			 ERASE "q6 [###############--------------]  54%  500 B/s  ETA 0:01");
+	hr_progress_update(&p, 700, BEGAN + HR_NS_PER_S + HR_NS_PER_S / 10 - 1);
+	cr_expect_str_eq(shown(), "");
+	resize(30); /* more than all, and less than at the start */
+	hr_progress_update(&p, 1200, BEGAN + 2 * HR_NS_PER_S);
+	cr_expect_str_eq(shown(), ERASE "100%  500 B/s  ETA 0:00");
+	hr_progress_update(&p, 99, BEGAN + 3 * HR_NS_PER_S);
+	cr_expect_str_eq(shown(), ERASE "  9%  0 B/s  ETA --:--");
+	hr_progress_end(&p);
+	cr_expect_str_eq(shown(), ERASE);
+	cr_expect_not(p.on);
+	hr_progress_update(&p, 700, BEGAN + 9 * HR_NS_PER_S);
+	hr_progress_end(&p);
+	cr_expect_str_eq(shown(), "");
+	close_terminal();
+}
+
+Test(progress, pages_have_no_total)
+{
+	struct hr_progress p = { .page_bytes = 100 };
+
+	open_terminal();
+	resize(0); /* unknown */
+	hr_progress_begin(&p, true, "g", 0, 0, BEGAN);
+	cr_expect_eq(p.columns, 80u);
+	hr_progress_update(&p, 5000, BEGAN + HR_NS_PER_S);
+	cr_expect_str_eq(shown(), ERASE "g  50 pages read  5.00 kB/s");
+	resize(500);
+	hr_progress_update(&p, 5000, BEGAN + 2 * HR_NS_PER_S);
+	cr_expect_eq(p.columns, 160u);
+	resize(160);
+	hr_progress_update(&p, 5000, BEGAN + 3 * HR_NS_PER_S);
+	cr_expect_eq(p.columns, 160u);
+	shown();
+	close_terminal();
+}
+
+Test(progress, without_a_terminal_or_a_wish_there_is_no_line)
+{
+	struct hr_progress p = { 0 };
+
+	open_terminal();
+	resize(60);
+	hr_progress_begin(&p, false, "q6", 0, 100, BEGAN);
+	cr_expect_not(p.on);
+	cr_expect_eq(p.columns, 80u);
+	hr_progress_update(&p, 50, BEGAN + HR_NS_PER_S);
+	hr_progress_end(&p);
+	cr_expect_str_eq(shown(), "");
+	close_terminal();
 }
 
 Test(progress, percentiles_are_upper_ends_of_buckets)
