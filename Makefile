@@ -276,6 +276,7 @@ $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 # Plugins of `headrace run --mpi` that tests load.
 test_plugins := $(patsubst %.c,$(objects)/%.so,$(wildcard tests/plugins/*.c))
 $(objects)/tests/unit/boot/ranks/plugin.o: cflags += -DTEST_PLUGINS='"$(objects)/tests/plugins"'
+$(objects)/tests/unit/boot/ranks/mpi.o: cflags += -Itests/fakes/mpi
 $(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
 $(addprefix $(B)/tests/cli/,install.ok ranks.ok ranks_access.ok ranks_shards.ok): $(mpi_plugin)
 $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h Makefile

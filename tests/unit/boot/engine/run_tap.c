@@ -129,6 +129,11 @@ static void expect_object(int fd, uint8_t *at, uint64_t bytes, bool writable)
 		munmap(map, bytes);
 }
 
+static uint8_t *at(int part)
+{
+	return hr_partition_cpu(&app->partition[0], part);
+}
+
 /* ---- taps */
 
 Test(run_tap, a_gpu_has_objects_of_all_seats)
@@ -152,9 +157,10 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
-		expect_object(tiles->seat[i].entries, hr_run_tap_entries(run) + i * ring, ring,
+		expect_object(tiles->seat[i].entries, at(run->layout.tap_entries) + i * ring, ring,
 			      false);
-		expect_object(tiles->seat[i].page, hr_run_tap_pages(run) + i * page, page, true);
+		expect_object(tiles->seat[i].page, at(run->layout.tap_pages) + i * page, page,
+			      true);
 	}
 	/* other memory for the tiles only, and only when consumers may read the former */
 	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
@@ -189,8 +195,7 @@ Test(run_tap, the_host_has_an_object_of_the_tiles)
 	cr_expect(tiles->up && !tiles->fixed);
 	cr_expect_eq(tiles->bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1);
-	expect_object(tiles->fd, hr_partition_cpu(&app->partition[0], run->layout.sink.part),
-		      TILES_BYTES, false);
+	expect_object(tiles->fd, at(run->layout.sink.part), TILES_BYTES, false);
 	hr_run_tap_give(tiles);
 	cr_expect_eq(descriptors(), before);
 	down();
@@ -255,8 +260,8 @@ Test(run_tap, a_feed_on_a_gpu_has_three_objects)
 	cr_expect_eq(made_offset, 4096u);
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 3);
-	expect_object(feed->entries, hr_run_feed_entries(run), hr_tap_ring_bytes(4), false);
-	expect_object(feed->page, hr_run_feed_page(run), hr_feed_page_bytes(SLOTS), true);
+	expect_object(feed->entries, at(run->layout.feed_entries), hr_tap_ring_bytes(4), false);
+	expect_object(feed->page, at(run->layout.feed_page), hr_feed_page_bytes(SLOTS), true);
 	hr_run_feed_give(feed);
 	cr_expect_eq(descriptors(), before);
 	cr_expect_not(feed->up);
@@ -284,6 +289,14 @@ Test(run_tap, a_feed_that_fails_leaves_no_descriptor)
 		cr_expect_eq(descriptors(), before);
 		down();
 	}
+	up(true);
+	make_fails = true;
+	before = descriptors();
+	cr_expect_eq(hr_run_feed_take(app, 0), -ENOSPC);
+	cr_expect_str_eq(app->error.text, "pipeline 'p': feed 'f': no object");
+	cr_expect_not(app->feed_memory[0].up);
+	cr_expect_eq(descriptors(), before);
+	down();
 	/* on the host each producer gets memory of its own */
 	up(false);
 	before = descriptors();
