@@ -37,8 +37,10 @@ Test(progress, times_left_are_short)
 		double seconds;
 		const char *want;
 	} row[] = {
-		{ 0, "0:00" },	     { 59.4, "0:59" }, { 59.6, "1:00" },      { 3600, "1:00:00" },
-		{ 7384, "2:03:04" }, { 1e9, "--:--" }, { INFINITY, "--:--" },
+		{ 0, "0:00" },		{ 59.4, "0:59" },    { 59.6, "1:00" },
+		{ 3600, "1:00:00" },	{ 7384, "2:03:04" }, { 1e9, "--:--" },
+		{ INFINITY, "--:--" },	{ 3599, "59:59" },   { 359999, "99:59:59" },
+		{ 359999.25, "--:--" },
 	};
 	char text[24];
 
@@ -57,6 +59,28 @@ Test(progress, line_shows_share_rate_and_time_left)
 	cr_assert_str_eq(line, "q6 [#######---------------------]  25%  250 MB/s  ETA 0:03", "%s",
 			 line);
 	cr_assert_eq(length, strlen(line));
+}
+
+/* The bar has 4 places at least, and a line ends with its memory. */
+Test(progress, a_line_at_its_limits)
+{
+	struct hr_progress p = { .name = "q6", .total = 1000000000 };
+	char line[200];
+
+	p.columns = 36;
+	hr_progress_format(line, sizeof line, &p, 500000000, 1000000000);
+	cr_expect_str_eq(line, "q6 [##--]  50%  500 MB/s  ETA 0:01", "%s", line);
+	p.columns = 35;
+	hr_progress_format(line, sizeof line, &p, 500000000, 1000000000);
+	cr_expect_str_eq(line, " 50%  500 MB/s  ETA 0:01", "%s", line);
+	p.columns = 60;
+	for (size_t bytes = 10; bytes <= 61; bytes++) {
+		const size_t whole = strlen("q6 [##############--------------]  50%  500 MB/s  ETA "
+					    "0:01");
+
+		cr_expect_eq(hr_progress_format(line, bytes, &p, 500000000, 1000000000),
+			     whole < bytes ? whole : bytes - 1, "%zu", bytes);
+	}
 }
 
 Test(progress, line_of_pages_has_no_share)

@@ -251,11 +251,14 @@ static void begin_watch(struct hr_watch *watch)
 	hr_watch_begin(watch, app, run, BEGAN);
 }
 
+/* The longest name of a gpu. */
+#define LONG "cuda:0 567890123456789012345678901234567890123456789012345678901"
+
 static void expect_stuck(const char *format, bool several)
 {
 	char want[512];
 
-	snprintf(want, sizeof want, format, several ? "gpu 'g' (cuda:0 X)" : "cuda:0 X");
+	snprintf(want, sizeof want, format, several ? "gpu 'g' (" LONG ")" : LONG);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), want, "%s",
 			 fake_log_last_of(HR_LOG_ERROR));
 }
@@ -281,7 +284,7 @@ Test(runner_gpus, a_worker_that_hangs_is_named)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (unsigned several = 0; several < 2; several++) {
 			up();
-			strcpy(app->backend[0].name, "cuda:0 X");
+			strcpy(app->backend[0].name, LONG);
 			pipeline->other_gpus = several;
 			app->timeout_ns = 1500 * HR_NS_PER_MS;
 			begin_watch(&watch);
