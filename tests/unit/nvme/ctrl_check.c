@@ -1,5 +1,6 @@
 /* The message about a controller that has lost a command. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
 
 #include "nvme/ctrl.h"
@@ -7,6 +8,7 @@
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 TestSuite(ctrl_check, .timeout = 60);
 
@@ -61,4 +63,37 @@ Test(ctrl_check, a_device_that_is_gone_gets_no_explanation)
 	hr_ctrl_explain(&fake.ctrl, NULL);
 	cr_expect_eq(fake_log_count(), before);
 	fake_ctrl_fini(&fake);
+}
+
+/* CSTS, CC and VS as they are read. */
+Test(ctrl_check, a_device_that_goes_between_two_reads_is_gone)
+{
+	static const struct {
+		uint32_t cc, csts, vs;
+		int want;
+		const char *says;
+	} row[] = {
+		{ 0x460001, 1, 0x20000, 0, "" },
+		{ UINT32_MAX, 1, 0x20000, -ENOLINK,
+		  "fake: CC reads all ones: the device is gone, or its function is being reset" },
+		{ 0x460001, UINT32_MAX, 0x20000, -ENOLINK,
+		  "fake: CSTS reads all ones: the device is gone, or its function is being reset" },
+		{ 0, 0, 0, -ENOLINK,
+		  "fake: CSTS and VS read 0: the device is gone, or its function is being reset" },
+		{ 0x460001, 3, 0x20000, -EIO, "fake: controller fatal status (CSTS 00000003)" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct fake_ctrl fake;
+
+		fake_ctrl_init(&fake);
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		fake_ctrl_set32(&fake, NVME_REG_CC, row[i].cc);
+		fake_ctrl_set32(&fake, NVME_REG_CSTS, row[i].csts);
+		fake_ctrl_set32(&fake, NVME_REG_VS, row[i].vs);
+		cr_expect_eq(hr_ctrl_check(&fake.ctrl, test_error()), row[i].want, "row %zu", i);
+		cr_expect_str_eq(test_error_text(), row[i].says, "row %zu: %s", i,
+				 test_error_text());
+		fake_ctrl_fini(&fake);
+	}
 }

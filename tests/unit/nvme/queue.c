@@ -473,6 +473,7 @@ Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 	cid[2] = push(2);
 	qprun->ring(&qp);
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
+	cr_expect_eq(qp.scan_ns, START_NS + TIMEOUT_NS - 1 + TIMEOUT_NS / 8);
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
 	fake_clock_advance(TIMEOUT_NS);
 	memset(&done, 0xff, sizeof done);
