@@ -369,6 +369,30 @@ Test(merge_parts, parts_that_do_not_fit_are_named)
 	}
 }
 
+/* Rank 1 has no tiles, which is a part; then one that ends before it begins. */
+Test(merge_parts, a_part_may_be_empty_but_not_less)
+{
+	for (int less = 0; less < 2; less++) {
+		begin_parts(&collects);
+		for (uint32_t r = 0; r < RANKS; r++) {
+			app[r]->run[0].of_shards = true;
+			app[r]->run[0].shard_begin = r ? 4 : 0;
+			app[r]->run[0].shard_end = r == 2 ? TILES : 4;
+		}
+		if (less)
+			app[1]->run[0].shard_end = 3;
+		merge_all();
+		cr_expect_eq(result[0], less ? -EPROTO : 0, "%s", error[0].text);
+		cr_expect_eq(finishes, less ? 0u : 1u);
+		if (less)
+			cr_expect_str_eq(
+				error[0].text,
+				"pipeline 't': rank 1 has tiles 4 to 3, expected the tiles "
+				"after 4 with the same states and records");
+		end_parts();
+	}
+}
+
 /* ---- shards */
 
 /* Sources that are shards of a data set each, verified by their ranks; and complete sinks. */
