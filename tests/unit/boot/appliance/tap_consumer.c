@@ -267,7 +267,7 @@ Test(tap_consumer, the_end_of_a_process_takes_all_back)
 	}
 }
 
-/* No worker runs before and after the run: nobody obeys an order. */
+/* No worker runs before and after the run, so none obeys an order. */
 Test(tap_consumer, memory_is_given_back_at_once_when_no_worker_runs)
 {
 	static const struct {

@@ -56,7 +56,7 @@ Test(tap_steps, a_failed_tile_goes_to_others_as_often_as_it_may)
 	}
 	cr_expect(words.failed == 1 && words.failed_tile == 8 && slot[1].held == 0);
 	cr_expect(!lending[1].avoid && !lending[1].tries && status.tiles == 1);
-	cr_expect_eq(lending[1].freed_ns, 0); /* nobody has it back */
+	cr_expect_eq(lending[1].freed_ns, 0); /* not free yet */
 	/* with `each` it is done */
 	tap.each = 1;
 	has(1, 8, 4);
