@@ -126,7 +126,7 @@ static inline unsigned open_fds(void)
 
 static inline int greet(const char *name, uint32_t credits, int pidfd)
 {
-	const struct hr_credentials who = { .user = 5, .process = 71 };
+	const struct hr_credentials sender = { .user = 5, .process = 71 };
 	struct hr_tap_message hello = { .credits = credits };
 	int pair[2], err;
 
@@ -136,7 +136,7 @@ static inline int greet(const char *name, uint32_t credits, int pidfd)
 	if (peer >= 0)
 		close(peer);
 	peer = pair[1];
-	err = hr_feed_producer_greet(&p, &hello, &who, pair[0], pidfd, test_error());
+	err = hr_feed_producer_greet(&p, &hello, &sender, pair[0], pidfd, test_error());
 	if (err)
 		close(pair[0]);
 	return err;

@@ -151,14 +151,14 @@ static inline void end_process(int pidfd)
  * credits. */
 static inline int greet(uint32_t seat, const char *name, uint32_t credits, int pidfd)
 {
-	const struct hr_credentials who = { .user = 5, .process = 70 + (pid_t)seat };
+	const struct hr_credentials sender = { .user = 5, .process = 70 + (pid_t)seat };
 	struct hr_tap_message hello = { .kind = HR_TAP_HELLO, .credits = credits };
 	int pair[2], err;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 		     0);
 	memcpy(hello.name, name, strnlen(name, sizeof hello.name));
-	err = hr_tap_consumer_greet(table, seat, &hello, &who, pair[0], pidfd, test_error());
+	err = hr_tap_consumer_greet(table, seat, &hello, &sender, pair[0], pidfd, test_error());
 	if (err)
 		close(pair[0]);
 	if (peer[seat] >= 0)

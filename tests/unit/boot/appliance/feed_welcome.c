@@ -182,7 +182,7 @@ Test(feed_welcome, a_failure_leaves_nothing)
 /* The client has gone before its welcome. */
 Test(feed_welcome, a_lost_connection_leaves_nothing)
 {
-	const struct hr_credentials who = { .process = 71 };
+	const struct hr_credentials sender = { .process = 71 };
 	const struct hr_tap_message hello = { .credits = 0 };
 	const unsigned before = open_fds();
 
@@ -193,7 +193,7 @@ Test(feed_welcome, a_lost_connection_leaves_nothing)
 			fix_memory();
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 		close(pair[1]);
-		cr_expect_eq(hr_feed_producer_greet(&p, &hello, &who, pair[0], -1, test_error()),
+		cr_expect_eq(hr_feed_producer_greet(&p, &hello, &sender, pair[0], -1, test_error()),
 			     -EPIPE);
 		cr_expect_str_eq(test_error_text(), "Broken pipe");
 		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);

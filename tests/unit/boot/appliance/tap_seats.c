@@ -276,7 +276,7 @@ Test(tap_seats, a_failure_leaves_the_seat_free)
 /* The client has gone before its welcome. */
 Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 {
-	const struct hr_credentials who = { .process = 1 };
+	const struct hr_credentials sender = { .process = 1 };
 	const struct hr_tap_message hello = { .kind = HR_TAP_HELLO };
 	int pair[2];
 
@@ -286,7 +286,7 @@ Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 		close(pair[1]);
 		cr_expect_eq(
-			hr_tap_consumer_greet(table, 1, &hello, &who, pair[0], -1, test_error()),
+			hr_tap_consumer_greet(table, 1, &hello, &sender, pair[0], -1, test_error()),
 			-EPIPE);
 		cr_expect_str_eq(test_error_text(), "Broken pipe");
 		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
