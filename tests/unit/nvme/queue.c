@@ -85,6 +85,25 @@ Test(queue, init_refuses_invalid_arguments)
 	}
 }
 
+Test(queue, rings_are_whole_pages_and_tables_have_room_for_each_command)
+{
+	static const struct {
+		uint32_t entries;
+		size_t sq, cq;
+	} row[] = {
+		{ 2, 4096, 4096 },    { 64, 4096, 4096 },    { 65, 8192, 4096 },
+		{ 256, 16384, 4096 }, { 257, 20480, 8192 },  { 128, 8192, 4096 },
+		{ 512, 32768, 8192 }, { 513, 36864, 12288 }, { 4096, 262144, 65536 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		cr_expect_eq(hr_qp_sq_bytes(row[i].entries), row[i].sq, "%u", row[i].entries);
+		cr_expect_eq(hr_qp_cq_bytes(row[i].entries), row[i].cq, "%u", row[i].entries);
+		cr_expect_eq(hr_qp_table_bytes(row[i].entries), 24u * row[i].entries, "%u",
+			     row[i].entries);
+	}
+}
+
 static bool holds_only(const uint8_t *from, const uint8_t *end, uint8_t byte)
 {
 	while (from < end && *from == byte)
