@@ -109,10 +109,8 @@ void hr_error_context(struct hr_error *e, const char *format, ...)
 	room = sizeof e->text - length;
 	memmove(e->text + length, e->text, used < room ? used : room);
 	memcpy(e->text, context, length);
-	if (used > room) {
-		e->text[sizeof e->text - 1] = '\0';
+	if (used > room)
 		mark_cut(e);
-	}
 }
 
 void hr_error_append(struct hr_error *e, const char *format, ...)

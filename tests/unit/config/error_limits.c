@@ -12,7 +12,7 @@
 #include "tests/fakes/log.h"
 
 #define LAST (HR_ERROR_BYTES - 1) /* characters of the longest text */
-#define GUARD 0x5a
+#define GUARD 1			  /* a character that a text never keeps */
 
 static struct {
 	struct hr_error e;
@@ -99,6 +99,21 @@ Test(error_limits, a_line_is_added_whole_or_counted)
 				expect_full("after", used * 10 + n);
 			}
 		}
+}
+
+Test(error_limits, empty_texts_and_small_codes)
+{
+	hr_fail(&t.e, HR_ERROR_FAILED, -EIO, "a");
+	hr_error_add(&t.e, HR_ERROR_FAILED, -EIO, "%s", "");
+	cr_expect_str_eq(t.e.text, "a\n");
+	cr_expect_eq(t.e.left_out, 0u);
+	hr_error_append(&t.e, "%s", "");
+	cr_expect_str_eq(t.e.text, "a\n");
+	cr_expect_eq(t.e.text[LAST - 1], GUARD, "nothing is cut");
+	cr_expect_eq(hr_error_report(NULL, 1), HR_ERROR_FAILED);
+	cr_expect_str_eq(fake_log_last(), "NVMe status 001");
+	cr_expect_eq(hr_error_report(NULL, -EPERM), HR_ERROR_FAILED);
+	cr_expect_str_eq(fake_log_last(), "Operation not permitted");
 }
 
 Test(error_limits, each_line_of_an_error_is_one_of_the_log)

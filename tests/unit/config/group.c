@@ -360,8 +360,8 @@ Test(config_group, variables_become_values_or_a_mistake)
 		cr_expect_str_eq(reported(), of[i].report, "row %zu: %s", i, reported());
 	}
 	names.rank = &(const struct hr_config_rank){ 1234567890, 1234567890 };
-	for (size_t n = HR_DEVICE_MAX - 22; n < HR_DEVICE_MAX - 14; n++)
-		for (int tail = 0; tail < 2; tail++) {
+	for (size_t n = HR_DEVICE_MAX - 22; n < HR_DEVICE_MAX - 7; n++)
+		for (int tail = 0; tail < (n + 10 < HR_DEVICE_MAX ? 2 : 1); tail++) {
 			char device[HR_DEVICE_MAX], want[2 * HR_DEVICE_MAX];
 			const bool fits = n + 10 + (tail ? 3 : 0) < HR_DEVICE_MAX;
 

@@ -100,6 +100,7 @@ Test(words, numbers_that_would_change_are_reported)
 		{ "-2.2e-308", "f:7: the number -2.2e-308" SMALL },
 		{ "0.0001e-330", "f:7: the number 0.0001e-330" SMALL },
 		{ "9E-400", "f:7: the number 9E-400" SMALL },
+		{ "10.0e-999", "f:7: the number 10.0e-999" SMALL },
 		{ "0.0e-999", "" },
 		{ "0E-9", "" },
 		{ "-0.000", "" },
@@ -309,6 +310,8 @@ Test(words, sizes_and_durations_are_exact_or_refused)
 Test(words, a_similar_word_is_the_first_of_the_nearest)
 {
 	static const char *const known[] = { "alpha", "beta", "abcdef", "ab", "beth" };
+	static const char *const longer[] = { "alphabet", "beta",
+					      "a_name_of_exactly_32_characters_3" };
 	static const struct {
 		const char *word, *want;
 	} row[] = {
@@ -332,4 +335,6 @@ Test(words, a_similar_word_is_the_first_of_the_nearest)
 		cr_expect(!got || strcmp(got, "beth") != 0, "%s: a word too many", row[i].word);
 	}
 	cr_expect_null(hr_nearest("alpha", known, 0));
+	cr_expect_str_eq(hr_nearest("al", longer, 2), "alphabet", "it begins the first");
+	cr_expect_null(hr_nearest("x_name_of_exactly_32_characters_", longer, 3), "33 characters");
 }
