@@ -58,7 +58,21 @@ static struct fake_access {
 	uint64_t refused; /* index of the refused element; HR_NO_INDEX: none */
 	uint32_t refused_object;
 	uint64_t prefetches;
+	/* The calls of a worker with one lane, in their order: "WORD OBJECT:NUMBER;" each, with the
+	 * words r (request a page or bytes), p (look a page up), e (read an element), b (read bytes),
+	 * w (write bytes). Set by the test before each run; NULL: they are not noted. */
+	char *notes;
+	size_t notes_bytes;
 } fake_access;
+
+HR_WORKER void fake_note(char word, const struct hr_object *object, uint64_t number)
+{
+	const size_t at = fake_access.notes ? strlen(fake_access.notes) : 0;
+
+	if (fake_access.notes)
+		snprintf(fake_access.notes + at, fake_access.notes_bytes - at, "%c%u:%llu;", word,
+			 object->index, (unsigned long long)number);
+}
 
 HR_WORKER void fake_same(uint64_t v)
 {
@@ -118,6 +132,7 @@ HR_WORKER int64_t fake_move(struct hr_objects *objects, const struct hr_object *
 	hr_lanes_sync();
 	if (objects->error)
 		return objects->error;
+	fake_note(to ? 'b' : 'w', object, offset);
 	if (hr_lane() == 0)
 		memcpy(to ? to : fake_access.data[object->index] + offset,
 		       to ? fake_access.data[object->index] + offset : from, some);
@@ -141,6 +156,7 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	fake_same(bytes);
 	if (hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, 1);
+	fake_note('r', object, offset);
 	return objects->error ? objects->error : (int64_t)(offset * HR_OBJECTS_MAX + object->index);
 }
 
@@ -150,6 +166,8 @@ HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_obje
 	fake_same((uintptr_t)object);
 	if (hr_ballot(!objects->error && page < object->pages) && hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, 1);
+	if (!objects->error && page != HR_NO_INDEX)
+		fake_note('r', object, page);
 }
 
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,
@@ -169,6 +187,7 @@ HR_WORKER uint64_t fake_element(struct hr_objects *objects, const struct hr_obje
 	fake_same((uintptr_t)object);
 	if (fake_error(objects, beyond ? -ERANGE : 0) || index == HR_NO_INDEX)
 		return 0;
+	fake_note('e', object, index);
 	memcpy(&value, fake_access.data[object->index] + index * bytes, bytes);
 	return value;
 }
@@ -193,6 +212,7 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	fake_same((uintptr_t)object);
 	if (fake_error(objects, beyond ? -ERANGE : 0) || page == HR_NO_INDEX)
 		return NULL;
+	fake_note('p', object, page);
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 
@@ -309,7 +329,10 @@ static void fake_access_finish(const struct hr_op_all *all)
 static void fake_access_object(uint32_t index, void *data, uint64_t bytes)
 {
 	fake_access.data[index] = data;
-	fake_access.object[index] = (struct hr_object){ .bytes = data ? bytes : 0, .index = index };
+	fake_access.object[index] =
+		(struct hr_object){ .bytes = data ? bytes : 0,
+				    .pages = data ? (bytes + FAKE_PAGE - 1) / FAKE_PAGE : 0,
+				    .index = index };
 }
 
 /* Set object `index` to the bytes at .. end - 1 of a data set of all_bytes, which ranks divide. */

@@ -16,5 +16,17 @@
 #define HR_OP_NAME topk_dot
 #include "gpu/ops/topk_dot.c"
 #undef HR_OP_NAME
+#define HR_OP_NAME chase
+#include "gpu/ops/chase.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME gather
+#include "gpu/ops/gather.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME join
+#include "gpu/ops/join.c"
+#undef HR_OP_NAME
+#define HR_OP_NAME bfs
+#include "gpu/ops/bfs.c"
+#undef HR_OP_NAME
 
 #endif
