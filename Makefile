@@ -431,7 +431,8 @@ thread_names := $(filter-out tests/cli/% %lanes_64 $(addprefix tests/unit/,confi
 	boot/cmd/% boot/engine/conclude% boot/engine/stage_objects% boot/engine/stage_sinks% \
 	cache/store/% $(addprefix boot/appliance/,act init modules notify year) \
 	nvme/blk nvme/ctrl nvme/identify nvme/queue pci/live pci/path gpu/tap/client/% gpu/tap/watch \
-	gpu/tap/%_steps gpu/remote/life_flow gpu/remote/life_steps gpu/window_gdr \
+	gpu/tap/%_steps gpu/remote/%_calls gpu/window_gdr \
+	$(addprefix gpu/remote/,flow_done life_flow life_steps) \
 	$(addprefix gpu/worker/,prefetch compute writeback)),$(names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)

@@ -91,6 +91,10 @@ static void whole_job(void)
 		if (hr_thread() == 0)
 			job.written += got;
 	}
+	/* finish() finds the bytes of other work there */
+	if (hr_thread() == 0)
+		memset(hr_block_memory(), 0xa5, HR_BLOCK_MEMORY);
+	hr_block_sync();
 	hr_op_finish(job.op, &all);
 }
 
@@ -230,9 +234,14 @@ static void check_filter(const struct hr_filter_args *a, uint64_t rows)
 
 Test(ops_lanes, filter_sum_is_exact)
 {
-	static const struct hr_filter_args args = { -1500000000, 1500000000, 0, 90, 1500000000 };
+	static const struct hr_filter_args args = { -1500000000, 1500000000, 2, 90, 1500000000 };
 	static const uint64_t rows[] = { 1,   3,   4,	 5,	31,    32,    33,
 					 127, 128, 1000, 32768, 40001, 163839 };
+	static const int32_t bound[3][4] = {
+		{ -1500000000, -1500000001, 1500000000, 1499999999 },
+		{ 2, 1, 90, 91 },
+		{ 1500000000, 1499999999, INT32_MIN, INT32_MAX },
+	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		for (uint32_t s = 0; s < 4; s++)
@@ -240,6 +249,11 @@ Test(ops_lanes, filter_sum_is_exact)
 			       s == 3 ? 8 : 4);
 		for (uint64_t n = 0; n < rows[i]; n++)
 			((uint32_t *)(void *)job.in[1])[n] %= 101;
+		/* some rows are at a bound, or next to it */
+		for (uint64_t n = 0; n < rows[i]; n++)
+			for (uint32_t s = 0; s < 3; s++)
+				if (n % 7 == s)
+					((int32_t *)(void *)job.in[s])[n] = bound[s][n / 7 % 4];
 		run(HR_OP_filter_sum, &args, rows[i] * 4, 1 + i % FAKE_WARPS_MAX);
 		check_filter(&args, rows[i]);
 		for (uint32_t s = 0; s < 4; s++)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fakes/calloc.h"
 #include "tests/harness/link_rig.h"
 
 #define S HR_LINK_SENDER
@@ -106,13 +105,6 @@ Test(link, a_machine_without_devices_says_so)
 	setenv("FAKE_IBVERBS_DEVICES", "", 1);
 	cr_expect_eq(try_open(R), -ENODEV);
 	cr_expect_str_eq(error.text, "this machine has no RDMA device");
-}
-
-Test(link, memory_that_is_missing_is_an_error)
-{
-	fake_calloc_fails(1);
-	cr_expect_eq(try_open(R), -ENOMEM);
-	cr_expect(fake_calloc_failed());
 }
 
 Test(link, calls_out_of_range_are_refused)
