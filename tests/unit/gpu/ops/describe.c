@@ -321,7 +321,8 @@ Test(ops_describe, chase_reports_percentiles_of_its_histogram)
 		  3,
 		  { 319 },
 		  { 1 },
-		  "\"ns_per_hop\": 3.0, \"p50_ns\": 4123168604160.0, \"p99_ns\": 4123168604160.0" },
+		  "\"ns_per_hop\": 3.0, \"p50_ns\": 4123168604160.0, "
+		  "\"p99_ns\": 4123168604160.0" },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
