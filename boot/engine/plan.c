@@ -73,11 +73,6 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 
 /* ---- a plan */
 
-static uint64_t room_for(uint64_t tiles)
-{
-	return tiles + tiles / 2 + 16;
-}
-
 /* The pipelines whose objects exist. Of the others only those that are wanted are an error. */
 static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *found)
 {
@@ -87,12 +82,10 @@ static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *fou
 	for (uint32_t i = 0; i < app->config.pipelines; i++) {
 		const int err = plan->usable >> i & 1 ? find_objects(app, i) : -ENODEV;
 
-		if (!err) {
+		if (!err)
 			*found |= 1u << i;
-			app->run[i].tiles = room_for(app->run[i].tiles);
-		} else if (wanted >> i & 1) {
+		else if (wanted >> i & 1)
 			return err;
-		}
 	}
 	hr_error_clear(&app->error);
 	return 0;
@@ -132,15 +125,27 @@ static int take_memory(struct hr_plan *plan, hr_pipelines set)
 	err = hr_appliance_raise(app, HR_STAGE_MEMORY);
 	if (err)
 		hr_appliance_down_to(app, HR_STAGE_STORES);
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		if (err || !(set >> i & 1))
-			continue;
-		plan->run[i] = app->run[i];
-		reset(app, i); /* the status does not show the tiles of the plan */
-	}
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (!err && set >> i & 1)
+			plan->run[i] = app->run[i];
 	plan->planned = err ? 0 : set;
-	select_runs(app, 0);
 	return err;
+}
+
+static void make_room(struct hr_appliance *app, hr_pipelines found)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (found >> i & 1)
+			app->run[i].tiles += app->run[i].tiles / 2 + 16;
+}
+
+/* The status does not show the tiles of the plan. */
+static void reset_found(struct hr_appliance *app, hr_pipelines found)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (found >> i & 1)
+			reset(app, i);
+	select_runs(app, 0);
 }
 
 int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted)
@@ -156,11 +161,13 @@ int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted)
 	}
 	plan->planned = 0;
 	hr_appliance_down_to(app, HR_STAGE_STORES);
+	make_room(app, found);
 	set = choose(app, found, wanted);
 	err = set ? take_memory(plan, set) : 0;
 	if (err && err != -EINTR &&
 	    set != wanted) /* the machine has less memory than the limits say */
 		err = wanted ? take_memory(plan, wanted) : 0;
+	reset_found(app, found);
 	return err;
 }
 
