@@ -34,6 +34,7 @@
 #define IO_RIG_NOW 1000000000ull
 #define IO_RIG_TIMEOUT (64 * 1000000ull) /* of a command, of a page that waits, of a gpu */
 #define IO_RIG_EPOCH 40u
+#define IO_RIG_STAGING (192 * HR_PAGE)
 /* Bus addresses of frames, staging memory and PRP lists. */
 #define IO_RIG_FRAME_BUS 0x100000000ull
 #define IO_RIG_STAGING_BUS 0x200000000ull
@@ -70,7 +71,7 @@ struct io_rig_memory {
 	uint64_t prp_list[IO_RIG_WORKERS * IO_RIG_COMMANDS * 32];
 	uint8_t peers[IO_RIG_GPUS][128 << 10] __attribute__((aligned(64)));
 	uint8_t frame[IO_RIG_GPUS][IO_RIG_SETS * HR_WAYS * HR_PAGE] __attribute__((aligned(64)));
-	uint8_t staging[192 * HR_PAGE] __attribute__((aligned(64)));
+	uint8_t staging[IO_RIG_STAGING] __attribute__((aligned(64)));
 };
 
 struct io_rig {
