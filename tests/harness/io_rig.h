@@ -11,7 +11,8 @@
  *   waiting, unused     lists in the block's memory               cN      command N of the worker
  *   count.NAME          struct hr_io_counters                     qN #T   an entry with the token T:
  *   LBA, number of blocks, and pages of 4 KiB in the frames (F) or in the staging memory (S)
- *   -> G                a message to gpu G                        D       an entry of the directory
+ *   -> GhN, -> GpN      message N to gpu G, as a home's asker (h) or as its home (p)
+ *   sentGh, takenGp     counters of these                         D       an entry of the directory
  *   kS.W                what a way waits for (struct hr_peer_set)
  */
 #ifndef TESTS_HARNESS_IO_RIG_H
@@ -88,10 +89,10 @@ extern struct io_rig io_rig;
 #define W (&io_rig.m.w)
 
 /*
- * Two objects, on two ssds: object 0 (id 70, writable) has pages 0 .. 99 on ssd 1, nsid 7, from LBA 1000
- * on, blocks of 512 bytes, its last page has one block; object 1 (id 71) has pages 128 .. 191 on ssd
- * 0, nsid 8, from LBA 5000 on, blocks of 4 KiB. The worker is as after io_start(), and all is quiet:
- * epoch and `settled` are IO_RIG_EPOCH.
+ * Two objects, on two ssds: object 0 (id 70) has pages 0 .. 99 on ssd 1, nsid 7, from LBA 1000 on,
+ * blocks of 512 bytes, its last page has one block; object 1 (id 71) has pages 128 .. 191 on ssd 0,
+ * nsid 8, from LBA 5000 on, blocks of 4 KiB. The worker is as after io_start(), and all is quiet: epoch
+ * and `settled` are IO_RIG_EPOCH.
  */
 void io_rig_up(const struct io_rig_shape *shape);
 void io_rig_down(void);

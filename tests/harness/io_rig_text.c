@@ -58,20 +58,21 @@ static void number(const char *name, const void *p, size_t bytes)
 
 /* ---- what has changed */
 
-#define WORKER_MEMBERS(X)                                                                          \
-	X(seen)                                                                                    \
-	X(settled)                                                                                 \
-	X(published)                                                                               \
-	X(ended) X(stopped) X(unread) X(unused) X(unsent) X(sent) X(taken) X(told) X(waiting) X(   \
-		room) X(reserve) X(entered) X(leaving) X(calm) X(offers_wait) X(offers_end)        \
-		X(moved_ns) X(row) X(urgent) X(sweep) X(flush_step) X(flush_row) X(flush_again) X( \
-			flush_wanted) X(flush) X(flushed) X(flush_left) X(flush_sent)              \
-			X(flush_tries) X(flush_again_ns) X(flush_first_ns) X(asked) X(pending)     \
-				X(peer_row) X(peer_shift) X(peer_time) X(peer) X(confirmed)        \
-					X(stop_told) X(done_told) X(peers_done) X(scan)            \
-						X(scan_ended) X(lag) X(object) X(role.failed)      \
-							X(role.dead) X(role.spins)                 \
-								X(role.cost.rounds)                \
+#define WORKER_MEMBERS(X)                                                                       \
+	X(seen)                                                                                 \
+	X(settled)                                                                              \
+	X(published)                                                                            \
+	X(ended)                                                                                \
+	X(stopped) X(unread) X(unused) X(unsent) X(sent) X(taken) X(told) X(waiting) X(room) X( \
+		reserve) X(entered) X(leaving) X(calm) X(offers_wait) X(offers_end) X(moved_ns) \
+		X(row) X(urgent) X(sweep) X(flush_step) X(flush_row) X(flush_again) X(          \
+			flush_wanted) X(flush) X(flushed) X(flush_left) X(flush_sent)           \
+			X(flush_tries) X(flush_again_ns) X(flush_first_ns) X(asked) X(pending)  \
+				X(peer_row) X(peer_shift) X(peer_time) X(peer) X(confirmed)     \
+					X(stop_told) X(done_told) X(peers_done) X(scan)         \
+						X(scan_ended) X(lag) X(object) X(role.failed)   \
+							X(role.dead) X(role.spins)              \
+								X(role.cost.rounds)             \
 									X(role.cost.busy_rounds)
 
 static void say_worker(void)
@@ -111,13 +112,14 @@ static void say_block(void)
 	say("]");
 }
 
-#define COUNTERS(X)                                                                         \
-	X(requests)                                                                         \
-	X(reads)                                                                            \
-	X(read_commands)                                                                    \
-	X(merges) X(evictions) X(write_backs) X(write_commands) X(errors) X(whole) X(waits) \
-		X(copies) X(invalidations) X(epochs) X(behind) X(serve_cycles) X(serves)    \
-			X(ssd_cycles) X(settle_cycles) X(settles)
+#define COUNTERS(X)                                                                          \
+	X(requests)                                                                          \
+	X(reads)                                                                             \
+	X(read_commands)                                                                     \
+	X(merges)                                                                            \
+	X(evictions) X(write_backs) X(write_commands) X(errors) X(whole) X(waits) X(copies)  \
+		X(invalidations) X(epochs) X(behind) X(serve_cycles) X(serves) X(ssd_cycles) \
+			X(settle_cycles) X(settles)
 
 static void say_shared(void)
 {
@@ -297,12 +299,17 @@ static const char *const kinds[] = {
 	"FILL",	   "COPY", "GRANT",   "CLEAN",	"INVALIDATE", "DROPPED"
 };
 
+static const char *ring_name(uint32_t ring)
+{
+	return ring == HR_TO_HOME ? "h" : "p";
+}
+
 static void say_message(uint32_t g, uint32_t ring, uint32_t i, uint64_t entry)
 {
 	const struct hr_peer_message m = hr_peer_unpack(entry);
 
-	say(" -> %u%s%u %s %u.%u%s", g, ring == HR_TO_HOME ? "h" : "p", i, kinds[m.kind], m.page,
-	    m.way, m.flag ? " flag" : "");
+	say(" -> %u%s%u %s %u.%u%s", g, ring_name(ring), i, kinds[m.kind], m.page, m.way,
+	    m.flag ? " flag" : "");
 	if (m.kind == HR_PEER_COPY || m.from_gpu || m.from_way)
 		say(" of %u.%u", m.from_gpu, m.from_way);
 	if (entry >> HR_PEER_LAP_SHIFT != 1)
@@ -321,7 +328,7 @@ static void say_mailbox(uint32_t g)
 				say_message(g, ring, i, *entry);
 		}
 		if (changed(&box->taken[ring], sizeof box->taken[ring]))
-			say(" -> %u took%s %llu", g, ring == HR_TO_HOME ? "h" : "p",
+			say(" -> %u took%s %llu", g, ring_name(ring),
 			    (unsigned long long)box->taken[ring]);
 	}
 	if (changed(&box->done, sizeof box->done))
@@ -401,8 +408,14 @@ static void say_peers(void)
 		if (changed(&peers->pending[i], sizeof *peers->pending))
 			say(" list[%llu] s%u", (unsigned long long)i, peers->pending[i]);
 	for (uint32_t g = 0; g < peers->gpus; g++) {
-		ARRAY("sent to ", worker, sent[g], HR_PEER_RINGS)
-		ARRAY("taken of ", worker, taken[g], HR_PEER_RINGS)
+		for (uint32_t ring = 0; ring < HR_PEER_RINGS; ring++) {
+			if (changed(&worker->sent[g][ring], sizeof(uint64_t)))
+				say(" sent%u%s %llu", g, ring_name(ring),
+				    (unsigned long long)worker->sent[g][ring]);
+			if (changed(&worker->taken[g][ring], sizeof(uint64_t)))
+				say(" taken%u%s %llu", g, ring_name(ring),
+				    (unsigned long long)worker->taken[g][ring]);
+		}
 		say_mailbox(g);
 		say_peer_words(g);
 	}

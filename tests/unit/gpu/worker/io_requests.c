@@ -497,3 +497,19 @@ Test(io_requests, a_page_that_waits_too_long_ends_the_run)
 	fake_clock_advance(IO_RIG_TIMEOUT);
 	STEP(hr_io_requests(W), "= 0 room0 s9 wants 1 waits count.waits 4>5");
 }
+
+/* With several gpus another page may wait for the deadlines of others before. */
+Test(io_requests, a_page_waits_longer_for_other_gpus)
+{
+	for (uint32_t late = 0; late < 2; late++) {
+		io_rig_up(&(struct io_rig_shape){ .gpus = 2 });
+		fill(SET, 0, HR_WAYS, HR_PAGE_READING);
+		io_rig_request(io_rig_page(SET, 0), 0);
+		hr_io_requests(W);
+		fake_clock_advance(5 * IO_RIG_TIMEOUT - 1 + late);
+		hr_io_requests(W);
+		cr_expect_eq(W->role.failed, late);
+		if (!late)
+			io_rig_down();
+	}
+}

@@ -254,6 +254,8 @@ Test(io_writeback, pages_that_change_during_their_write_are_written_again)
 	     "= 1 w.row 3>1 w.sweep 1>0 w.flush_step 1>0 w.flushed 0>1 flushed1 1");
 	STEP(hr_io_writeback(W, false), "= 0 w.row 1>3");
 	STEP(hr_io_writeback(W, true), "= 0 w.row 3>1");
+	W->flush_wanted = 2;
+	STEP(hr_io_writeback(W, false), "= 1 w.row 1>3 w.sweep 0>1 w.flush_step 0>1 w.flush 1>2");
 }
 
 /* Rows after the eighth are swept in the next round. */
