@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,21 @@ static void number(const char *name, const void *p, size_t bytes)
 		    (long long)load(p, bytes));
 }
 
+struct member {
+	const char *name;
+	size_t at, bytes;
+};
+
+static void members(const char *prefix, const void *of, const struct member *member, size_t n)
+{
+	char name[64];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof name, "%s%s", prefix, member[i].name);
+		number(name, (const uint8_t *)of + member[i].at, member[i].bytes);
+	}
+}
+
 #define NUMBER(prefix, of, member) number(prefix #member, &(of)->member, sizeof(of)->member)
 #define ARRAY(prefix, of, member, n)                                      \
 	for (uint32_t k_ = 0; k_ < (n); k_++) {                           \
@@ -58,30 +74,73 @@ static void number(const char *name, const void *p, size_t bytes)
 
 /* ---- what has changed */
 
-#define WORKER_MEMBERS(X)                                                                       \
-	X(seen)                                                                                 \
-	X(settled)                                                                              \
-	X(published)                                                                            \
-	X(ended)                                                                                \
-	X(stopped) X(unread) X(unused) X(unsent) X(sent) X(taken) X(told) X(waiting) X(room) X( \
-		reserve) X(entered) X(leaving) X(calm) X(offers_wait) X(offers_end) X(moved_ns) \
-		X(row) X(urgent) X(sweep) X(flush_step) X(flush_row) X(flush_again) X(          \
-			flush_wanted) X(flush) X(flushed) X(flush_left) X(flush_sent)           \
-			X(flush_tries) X(flush_again_ns) X(flush_first_ns) X(asked) X(pending)  \
-				X(peer_row) X(peer_shift) X(peer_time) X(peer) X(confirmed)     \
-					X(stop_told) X(done_told) X(peers_done) X(scan)         \
-						X(scan_ended) X(lag) X(object) X(role.failed)   \
-							X(role.dead) X(role.spins)              \
-								X(role.cost.rounds)             \
-									X(role.cost.busy_rounds)
+#define M(name)                                                  \
+	{                                                        \
+#name, offsetof(struct hr_io_worker, name),      \
+			sizeof(((struct hr_io_worker *)0)->name) \
+	}
+
+static const struct member worker_members[] = { M(seen),
+						M(settled),
+						M(published),
+						M(ended),
+						M(stopped),
+						M(unread),
+						M(unused),
+						M(unsent),
+						M(sent),
+						M(taken),
+						M(told),
+						M(waiting),
+						M(room),
+						M(reserve),
+						M(entered),
+						M(leaving),
+						M(calm),
+						M(offers_wait),
+						M(offers_end),
+						M(moved_ns),
+						M(row),
+						M(urgent),
+						M(sweep),
+						M(flush_step),
+						M(flush_row),
+						M(flush_again),
+						M(flush_wanted),
+						M(flush),
+						M(flushed),
+						M(flush_left),
+						M(flush_sent),
+						M(flush_tries),
+						M(flush_again_ns),
+						M(flush_first_ns),
+						M(asked),
+						M(pending),
+						M(peer_row),
+						M(peer_shift),
+						M(peer_time),
+						M(peer),
+						M(confirmed),
+						M(stop_told),
+						M(done_told),
+						M(peers_done),
+						M(scan),
+						M(scan_ended),
+						M(lag),
+						M(object),
+						M(role.failed),
+						M(role.dead),
+						M(role.spins),
+						M(role.cost.rounds),
+						M(role.cost.busy_rounds) };
+
+#undef M
 
 static void say_worker(void)
 {
 	const struct hr_io_worker *w = W;
 
-#define MEMBER(name) NUMBER("w.", w, name);
-	WORKER_MEMBERS(MEMBER)
-#undef MEMBER
+	members("w.", w, worker_members, sizeof worker_members / sizeof *worker_members);
 	ARRAY("w.", w, writing, 2)
 	if (!w->room)
 		return;
@@ -112,22 +171,26 @@ static void say_block(void)
 	say("]");
 }
 
-#define COUNTERS(X)                                                                          \
-	X(requests)                                                                          \
-	X(reads)                                                                             \
-	X(read_commands)                                                                     \
-	X(merges)                                                                            \
-	X(evictions) X(write_backs) X(write_commands) X(errors) X(whole) X(waits) X(copies)  \
-		X(invalidations) X(epochs) X(behind) X(serve_cycles) X(serves) X(ssd_cycles) \
-			X(settle_cycles) X(settles)
+#define M(name)                                                    \
+	{                                                          \
+#name, offsetof(struct hr_io_counters, name),      \
+			sizeof(((struct hr_io_counters *)0)->name) \
+	}
+
+static const struct member counters[] = {
+	M(requests),	M(reads),	   M(read_commands), M(merges), M(evictions),
+	M(write_backs), M(write_commands), M(errors),	     M(whole),	M(waits),
+	M(copies),	M(invalidations),  M(epochs),	     M(behind), M(serve_cycles),
+	M(serves),	M(ssd_cycles),	   M(settle_cycles), M(settles)
+};
+
+#undef M
 
 static void say_shared(void)
 {
 	const struct io_rig_memory *m = &RIG->m;
 
-#define MEMBER(name) NUMBER("count.", &m->block.count, name);
-	COUNTERS(MEMBER)
-#undef MEMBER
+	members("count.", &m->block.count, counters, sizeof counters / sizeof *counters);
 	NUMBER("words.", &m->words, epoch);
 	NUMBER("words.", &m->words, settled);
 	NUMBER("words.", &m->words, stop);
