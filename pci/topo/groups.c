@@ -114,13 +114,15 @@ static void add_to_group(const struct former *w, uint32_t index)
 }
 
 /* Real and predicted groups are the same partition when the first members of all groups match. */
-static void compare(struct hr_model *m, struct hr_groups *g)
+static int compare(struct hr_model *m, struct hr_groups *g)
 {
-	int32_t *first = hr_model_alloc(m, (g->count + 1) * sizeof *first);
+	int32_t *first = hr_model_alloc(m, g->count * sizeof *first);
 
-	for (uint32_t i = 0; first && i < g->count; i++)
+	if (!first)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->count; i++)
 		first[i] = HR_NO_FN;
-	for (uint32_t i = 0; first && i < m->count; i++) {
+	for (uint32_t i = 0; i < m->count; i++) {
 		const struct hr_fn *f = &m->fn[i];
 		int32_t lead = first[g->of[i]];
 
@@ -134,16 +136,17 @@ static void compare(struct hr_model *m, struct hr_groups *g)
 		}
 	}
 	/* One real group can span two predicted groups: compare neighbours in address order. */
-	for (uint32_t i = 1; first && i < m->count; i++)
+	for (uint32_t i = 0; i < m->count; i++)
 		for (int32_t up = m->fn[i].parent; up != HR_NO_FN; up = m->fn[up].parent)
 			if (g->of[up] != g->of[i] && hr_known(&m->fn[i], HR_F_GROUP) &&
 			    hr_known(&m->fn[up], HR_F_GROUP) &&
 			    hr_get(&m->fn[up], HR_F_GROUP, 0) == hr_get(&m->fn[i], HR_F_GROUP, 0) &&
 			    g->mismatches++ == 0)
 				g->first_mismatch = (int32_t)i;
+	return 0;
 }
 
-static void form(const struct former *w)
+static int form(const struct former *w)
 {
 	struct hr_model *m = w->m;
 
@@ -159,22 +162,20 @@ static void form(const struct former *w)
 			add_to_group(w, i);
 			left--;
 		}
-	compare(m, w->g);
+	return compare(m, w->g);
 }
 
 int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_groups *g)
 {
-	struct former w = { m, g, boot, hr_model_alloc(m, m->count + 1),
-			    hr_model_alloc(m, m->count + 1) };
+	struct former w = { m, g, boot, hr_model_alloc(m, m->count), hr_model_alloc(m, m->count) };
 
 	memset(g, 0, sizeof *g);
 	g->first_mismatch = HR_NO_FN;
-	g->of = hr_model_alloc(m, (m->count + 1) * sizeof *g->of);
-	g->unsure = hr_model_alloc(m, m->count + 1);
+	g->of = hr_model_alloc(m, m->count * sizeof *g->of);
+	g->unsure = hr_model_alloc(m, m->count);
 	if (!w.open || !w.enabled || !g->of || !g->unsure)
 		return -ENOMEM;
-	form(&w);
-	return 0;
+	return form(&w);
 }
 
 int hr_groups_predict(struct hr_model *m, struct hr_groups *g)
@@ -242,7 +243,7 @@ static int32_t first_other(const struct member *list, uint32_t n, uint64_t group
 
 int hr_groups_blockers(struct hr_model *m, const struct hr_groups *g, int32_t *blocker)
 {
-	struct member *list = hr_model_alloc(m, (2ull * m->count + 1) * sizeof *list);
+	struct member *list = hr_model_alloc(m, 2ull * m->count * sizeof *list);
 	uint32_t n = 0;
 
 	if (!list)

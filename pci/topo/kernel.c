@@ -43,8 +43,8 @@ static uint32_t kernel_version(const struct hr_topology *e)
 
 int hr_hosts_list(struct hr_topology *e, struct hr_model *m)
 {
-	e->listed = hr_model_alloc(m, m->root_buses + 1);
-	e->root_unread = hr_model_alloc(m, m->root_buses + 1);
+	e->listed = hr_model_alloc(m, m->root_buses);
+	e->root_unread = hr_model_alloc(m, m->root_buses);
 	if (!e->listed || !e->root_unread)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->root_buses; i++) {

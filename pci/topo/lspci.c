@@ -39,7 +39,7 @@ struct dump {
 	struct hr_paste paste;
 	struct hr_tree tree;
 	struct hr_text_state text;
-	bool any_text, any_data; /* in this function; in the file */
+	bool any_data; /* in the file */
 	unsigned long_line, cut_line;
 	unsigned captures; /* captures in headrace's own format */
 	uint32_t bytes;	   /* highest offset + 1 */
@@ -98,8 +98,7 @@ static int end_device(struct dump *d)
 
 	if (!f)
 		return 0;
-	if (d->any_text)
-		hr_text_end(f, &d->text);
+	hr_text_end(f, &d->text);
 	if (d->bytes) {
 		f->config = hr_model_alloc(d->m, d->bytes);
 		if (!f->config)
@@ -168,7 +167,6 @@ static int begin_device(struct dump *d, const char *line, size_t length, size_t 
 	}
 	d->f->line = d->s->line;
 	d->text = (struct hr_text_state){ 0 };
-	d->any_text = false;
 	memset(d->config, 0xff, sizeof d->config);
 	hr_text_title(d->m, d->f, line + title, length - title);
 	return 0;
@@ -238,7 +236,6 @@ static int text_line(struct dump *d, char *line, size_t length)
 	}
 	if (!d->f || from == 0)
 		return 0;
-	d->any_text = true;
 	hr_text_line(d->m, d->f, &d->text, line + from, length - from);
 	return 0;
 }

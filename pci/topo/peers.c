@@ -74,7 +74,7 @@ int hr_peers_init(struct hr_topo_peers *peers, const struct hr_topology *e, stru
 		  unsigned kinds)
 {
 	*peers = (struct hr_topo_peers){ .topology = e };
-	peers->peer = hr_model_alloc(m, (m->count + e->gpus + e->ssds + 1) * sizeof *peers->peer);
+	peers->peer = hr_model_alloc(m, (m->count + e->gpus + e->ssds) * sizeof *peers->peer);
 	peers->gpus = engine_of(e, m, HR_MODE_GPU);
 	peers->nics = engine_of(e, m, HR_MODE_KERNEL);
 	if (!peers->peer || !peers->gpus || !peers->nics)

@@ -34,8 +34,8 @@ static bool is_free(const struct hr_topology *e, int32_t index)
 
 int hr_pci_slots_find(struct hr_topology *e, struct hr_model *m)
 {
-	e->free_first = hr_model_alloc(m, (m->count + 1) * sizeof *e->free_first);
-	e->free_next = hr_model_alloc(m, (m->count + 1) * sizeof *e->free_next);
+	e->free_first = hr_model_alloc(m, m->count * sizeof *e->free_first);
+	e->free_next = hr_model_alloc(m, m->count * sizeof *e->free_next);
 	if (!e->free_first || !e->free_next)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++)

@@ -94,34 +94,36 @@ static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
 
 /*
  * Read the whole file, for formats that are not read line by line. *whole has a NUL at its end.
- * -ENOMEM; -EFBIG: as large as the limit, or larger.
+ * -ENOMEM; -errno of read(); -EFBIG: as large as the limit, or larger.
  */
 static int read_whole(struct hr_model *m, struct hr_capture_stream *s, size_t limit, char **whole,
 		      size_t *size)
 {
 	ssize_t n = 1;
 
-	*size = s->to - s->from;
-	*whole = s->buffer + s->from;
+	*size = s->to;
+	*whole = s->buffer;
 	if (s->fd >= 0) {
 		*whole = hr_model_alloc(m, limit + 1);
 		if (!*whole)
 			return -ENOMEM;
-		memcpy(*whole, s->buffer + s->from, *size);
+		memcpy(*whole, s->buffer, *size);
 	}
-	while (s->fd >= 0 && n > 0 && *size < limit) {
+	while (s->fd >= 0 && n != 0 && *size < limit) {
 		n = read(s->fd, *whole + *size, limit - *size);
-		if (n > 0)
-			*size += (size_t)n;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		*size += n > 0 ? (size_t)n : 0;
 	}
 	(*whole)[*size] = '\0';
 	return *size < limit ? 0 : -EFBIG;
 }
 
+/* Here and below, nothing of the stream was taken yet: its buffer is the begin of the input. */
 static int read_plain(struct hr_model *m, struct hr_capture_stream *s)
 {
-	const char *head = s->buffer + s->from;
-	const size_t have = s->to - s->from, limit = is_tar(head, have) ? TAR_MAX : XML_MAX;
+	const char *head = s->buffer;
+	const size_t have = s->to, limit = is_tar(head, have) ? TAR_MAX : XML_MAX;
 	size_t size;
 	char *whole;
 	int err;
@@ -142,16 +144,16 @@ static int read_plain(struct hr_model *m, struct hr_capture_stream *s)
 static int read_formats(struct hr_model *m, struct hr_capture_stream *s)
 {
 	struct hr_capture_stream plain = { .fd = -1 };
-	const struct hr_packer *packer = hr_packed_by(s->buffer + s->from, s->to - s->from);
+	const struct hr_packer *packer = hr_packed_by(s->buffer, s->to);
 	int err;
 
 	if (!packer)
 		return read_plain(m, s);
-	err = hr_unpack(m, packer, s->buffer + s->from, s->to - s->from, s->fd, &plain.buffer,
-			&plain.to);
+	err = hr_unpack(m, packer, s->buffer, s->to, s->fd, &plain.buffer, &plain.to);
 	if (err)
 		return err;
-	plain.capacity = plain.to + 1;
+	/* A line that fills all of the capacity but one byte counts as too long. */
+	plain.capacity = plain.to + 2;
 	if (hr_packed_by(plain.buffer, plain.to))
 		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
 			       "compressed twice: unpack it first");

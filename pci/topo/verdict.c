@@ -266,7 +266,7 @@ static int find_blockers(struct hr_topology *e, struct hr_model *m)
 {
 	bool predict = hr_mode_is_vfio(e->opt.mode) && e->iommu != HR_IOMMU_OFF;
 
-	e->blocker = hr_model_alloc(m, (m->count + 1) * sizeof *e->blocker);
+	e->blocker = hr_model_alloc(m, m->count * sizeof *e->blocker);
 	if (!e->blocker || (predict && hr_groups_at_boot(m, &e->boot, &e->groups)))
 		return -ENOMEM;
 	if (e->opt.iommu != HR_IOMMU_OFF)

@@ -140,6 +140,7 @@ Test(topo_change_texts, a_change_sets_its_facts_and_no_others)
 		{ "acs:02:00.0=2c", "02:00.0", HR_F_ACS_CTL, 0x2c },
 		{ "mps:03:00.0=128", "03:00.0", HR_F_MPS, 128 },
 		{ "mps:03:00.0=256", "03:00.0", HR_F_MPS, 256 },
+		{ "mps:05:00.0=4096", "05:00.0", HR_F_MPS, 4096 },
 		/* The smaller maximum of both ends of the link. */
 		{ "link:03:00.0=full", "03:00.0", HR_F_SPEED, 3 },
 		{ "link:03:00.0=full", "03:00.0", HR_F_WIDTH, 8 },
@@ -150,6 +151,7 @@ Test(topo_change_texts, a_change_sets_its_facts_and_no_others)
 	};
 
 	fake_put(fake_find(&machine, "02:00.0"), FAKE_EXP + HR_EXP_LNKCAP, 4, 8 << 4 | 3);
+	fake_put(fake_find(&machine, "05:00.0"), FAKE_EXP + HR_EXP_DEVCAP, 4, 5);
 	for (size_t i = 0; i < ROWS(row); i++) {
 		const bool acs = row[i].id == HR_F_ACS_CTL;
 

@@ -3,6 +3,7 @@
  * group.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -321,4 +322,142 @@ Test(topo_groups, members_outside_of_the_predicted_group_are_counted)
 		cr_expect_eq(groups.first_mismatch, row[i].first ? fake_at(row[i].first) : HR_NO_FN,
 			     "row %zu: %d", i, groups.first_mismatch);
 	}
+}
+
+/* ---- all functions at once */
+
+/*
+ * The group of each function in the order of the model, "?" behind it when it is unsure; then the
+ * functions that keep groups closed.
+ */
+static const char *numbers(void)
+{
+	static char line[512];
+	int32_t list[FAKE_FUNCTIONS_MAX];
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < model.count; i++)
+		used += (size_t)snprintf(line + used, sizeof line - used, "%u%s ", groups.of[i],
+					 groups.unsure[i] ? "?" : "");
+	cr_assert_eq(hr_groups_blockers(&model, &groups, list), 0);
+	used += (size_t)snprintf(line + used, sizeof line - used, "/%u", groups.count);
+	for (uint32_t i = 0; i < model.count; i++)
+		used += (size_t)snprintf(line + used, sizeof line - used, " %d", list[i]);
+	cr_assert_eq(hr_groups_blockers(&model, NULL, list), 0);
+	used += (size_t)snprintf(line + used, sizeof line - used, " /");
+	for (uint32_t i = 0; i < model.count; i++)
+		used += (size_t)snprintf(line + used, sizeof line - used, " %d", list[i]);
+	cr_assert_lt(used, sizeof line);
+	return line;
+}
+
+/* Functions 0 to 8: host, two root ports, switch, its two ports, GPU, SIBLING, OTHER. */
+static const struct {
+	struct {
+		const char *at;
+		uint32_t offset, value; /* 16 bits */
+	} poke[4];
+	struct {
+		const char *at, *lines;
+	} text[4];
+	const char *short_at; /* a function of which the dump has 64 bytes */
+	const char *want;
+} machines[] = {
+	{ .want = "0 1 2 3 5 6 7 8 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "02:00.0", ACS, 0 } },
+	  .want = "0 1 2 3 5 6 5 7 4 /8 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "02:01.0", ACS, 0x1c } },
+	  .want = "0 1 2 3 5 6 7 6 4 /8 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	/* Bits that the port does not have are not needed. */
+	{ { { "02:01.0", ACS, 0x1c }, { "02:01.0", FAKE_ACS + HR_ACS_CAP, 0x5e } },
+	  .want = "0 1 2 3 5 6 7 8 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:01.0", ACS, 0 } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:00.0", FAKE_EXP + HR_EXP_FLAGS, 2 } },
+	  .want = "0 1 2 3 5 6 7 8 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:00.0", HR_CFG_STATUS, 0 } },
+	  .want = "0 1 2 3 5 6 7 8 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:00.0", HR_CFG_HEADER, HR_HEADER_MULTI } },
+	  .want = "0 1 2 3 5 6 7 8 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:02.0", FAKE_EXP + HR_EXP_FLAGS, 2 | HR_PORT_TO_PCI << 4 } },
+	  .want = "0 1 2 3 4 5 6 7 2 /8 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ .short_at = "02:00.0",
+	  .want = "0 1 2 3 5? 6 5? 7 4 /8 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ .short_at = SIBLING,
+	  .want = "0 1 2 3 5 6 7 8? 4 /9 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ .short_at = "00:01.0",
+	  .want = "0 1? 2 1? 1? 1? 1? 1? 3 /4 -1 -1 -1 -1 -1 -1 -1 -1 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:01.0", ACS, 0 } },
+	  { { GPU, DRIVER("nvidia") }, { SIBLING, DRIVER("nvme") } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 6 -1 6 6 6 7 6 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:01.0", ACS, 0 } },
+	  { { GPU, DRIVER("nvidia") }, { SIBLING, DRIVER("vfio-pci") } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 6 -1 6 6 6 -1 6 -1"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 -1" },
+	{ { { "00:01.0", ACS, 0 } },
+	  { { GPU, GROUP("3") DRIVER("nvidia") },
+	    { SIBLING, GROUP("3") DRIVER("nvme") },
+	    { OTHER, GROUP("3") DRIVER("nvme") } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 6 -1 6 6 6 7 6 6"
+		  " / -1 -1 -1 -1 -1 -1 7 6 6" },
+	{ { { "00:01.0", ACS, 0 } },
+	  { { GPU, GROUP("3") DRIVER("nvidia") },
+	    { SIBLING, GROUP("2") DRIVER("nvme") },
+	    { OTHER, GROUP("2") DRIVER("nvme") } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 6 -1 6 6 6 -1 8 7"
+		  " / -1 -1 -1 -1 -1 -1 -1 8 7" },
+	{ { { "00:01.0", ACS, 0 } },
+	  { { GPU, GROUP("0") DRIVER("nvidia") }, { OTHER, GROUP("0") } },
+	  .want = "0 1 2 1 1 1 1 1 3 /4 -1 6 -1 6 6 6 -1 6 6"
+		  " / -1 -1 -1 -1 -1 -1 -1 -1 6" },
+};
+
+Test(topo_groups, each_function_has_its_group_and_what_keeps_it_closed)
+{
+	for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+		isolate();
+		for (unsigned k = 0; k < 4 && machines[i].poke[k].at; k++)
+			fake_put(fake_find(&machine, machines[i].poke[k].at),
+				 machines[i].poke[k].offset, 2, machines[i].poke[k].value);
+		for (unsigned k = 0; k < 4 && machines[i].text[k].at; k++)
+			text(machines[i].text[k].at, machines[i].text[k].lines);
+		if (machines[i].short_at)
+			fake_find(&machine, machines[i].short_at)->bytes = 64;
+		predict();
+		cr_expect_str_eq(numbers(), machines[i].want, "row %zu: %s", i, numbers());
+	}
+}
+
+Test(topo_groups, without_memory_nothing_is_predicted)
+{
+	const size_t reserved = model.reserved;
+	size_t used, enough;
+
+	isolate();
+	predict();
+	used = model.used;
+	cr_assert_eq(hr_groups_predict(&model, &groups), 0);
+	enough = model.used;
+	for (model.reserved = used; model.reserved < enough; model.reserved += 8) {
+		model.used = used;
+		cr_expect_eq(hr_groups_predict(&model, &groups), -ENOMEM, "%zu bytes",
+			     model.reserved - used);
+	}
+	model.used = used;
+	cr_expect_eq(hr_groups_predict(&model, &groups), 0);
+	cr_expect_eq(hr_groups_blockers(&model, NULL, &(int32_t){ 0 }), -ENOMEM);
+	model.reserved = reserved;
 }

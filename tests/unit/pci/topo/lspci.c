@@ -166,3 +166,106 @@ Test(topo_lspci, limits_of_a_dump)
 	cr_expect_eq(read_through("00:00.0 x\n00: 86", 4096), -EINVAL);
 	cr_expect_str_eq(model.error.text, "line 2: the last line is cut off: no newline");
 }
+
+/* ---- digits, and several captures in one text */
+
+Test(topo_lspci, each_hexadecimal_digit_has_its_value)
+{
+	static const uint8_t want[] = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab,
+					0xcd, 0xef, 0xAB, 0xCD, 0xEF, 0xFE };
+
+	cr_assert_eq(read_through("00:00.0 x\n00: 01 23 45 67 89 ab\n6: zz\n"
+				  "06: cd ef AB CD EF FE\n",
+				  4096),
+		     0, "%s", model.error.text);
+	cr_assert_eq(model.fn[0].config_bytes, sizeof want);
+	cr_expect_arr_eq(model.fn[0].config, want, sizeof want);
+	/* Lines in another order; what is not in the dump reads as ones. */
+	cr_assert_eq(read_through("00:00.0 x\n10: 12\n00: 34\n", 4096), 0);
+	cr_assert_eq(model.fn[0].config_bytes, 17u);
+	for (unsigned i = 0; i < 17; i++)
+		cr_expect_eq(model.fn[0].config[i], i == 16 ? 0x12 : i == 0 ? 0x34 : 0xff);
+}
+
+#define HOST(id) "00:00.0 Host bridge\n00: 86 80 " id " 12 00 00 00 00 00 00 00 06\n\n"
+#define CARD(at, id) at " x\n00: 86 80 " id " 12 00 00 00 00 00 00 00 02\n\n"
+#define OTHERS                                                                                       \
+	": a second capture begins here, with other functions than the first: two machines, or one " \
+	"before and after a change; keep one of them"
+#define DIFFERS(at, what)                                                                    \
+	": a second capture begins here and contradicts the first: 0000:" at " " what " is " \
+	"different; keep one of them"
+
+Test(topo_lspci, two_captures_of_one_text_show_one_machine)
+{
+	static const struct {
+		const char *text, *want; /* "": it is read */
+		uint32_t count;
+	} row[] = {
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") CARD("00:01.0", "01"), "", 2 },
+		{ HOST("01") CARD("00:01.0", "01") HOST("01"), "", 2 },
+		{ HOST("01") HOST("01") CARD("00:01.0", "01"), "", 2 },
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") CARD("00:02.0", "01"),
+		  "line 7" OTHERS, 0 },
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") CARD("00:01.0", "01")
+			  CARD("00:02.0", "01"),
+		  "", 3 },
+		/* Without a host bridge the second list need not be whole. */
+		{ HOST("01") CARD("00:01.0", "01") CARD("00:01.0", "01") CARD("00:02.0", "01"), "",
+		  3 },
+		{ CARD("00:02.0", "01") CARD("00:01.0", "01") CARD("00:03.0", "01"), "", 3 },
+		/* The third list is the one that differs; then the second, before another one. */
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") HOST("01") CARD("00:02.0", "01"),
+		  "line 10" OTHERS, 0 },
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") CARD("00:02.0", "01") HOST("01"),
+		  "line 7" OTHERS, 0 },
+		{ HOST("01") HOST("02"), "line 4" DIFFERS("00:00.0", "device"), 0 },
+		{ HOST("01") CARD("00:01.0", "01") HOST("01") CARD("00:01.0", "02"),
+		  "line 7" DIFFERS("00:01.0", "device"), 0 },
+		{ "00:00.0 x\n00: 86 80 01 12 00 00 00 00 00 00 00\n\n"
+		  "00:00.0 x\n00: 86 80 02 12 00 00 00 00 00 00 00\n",
+		  "", 1 },
+		{ "00:00.0 x\n00: 86 80 01 12 00 00 00 00 00 00 00 06\n\n"
+		  "00:00.0 x\n00: 86 80 01 12 00 00 00 00 00 00 01 06\n",
+		  "line 4" DIFFERS("00:00.0", "device"), 0 },
+		{ "00:00.0 x\n00: 86 80 01 12 00 00 00 00 00 01 00 06\n\n"
+		  "00:00.0 x\n00: 86 80 01 12 00 00 00 00 01 01 00 06\n",
+		  "", 1 },
+		{ "headrace: capture=2\n00:00.0 x\n", "", 1 },
+		{ "headrace: capture=2\n00:00.0 x\nheadrace: capture=2\n",
+		  "line 3: a second capture begins here; keep one", 0 },
+		{ "headrace: capture=2\nheadrace: capture=2\n00:00.0 x\n",
+		  "line 2: a second capture begins here; keep one", 0 },
+		{ "00:00.0 x\nheadrace: capture=2\n",
+		  "line 2: a second capture begins here; keep one", 0 },
+		{ "00:00.0 x\nheadrace: captures=2\n", "line 2: not a fact of a capture", 0 },
+		{ "00:00.0 x\n\theadrace: colour=red\n", "line 2: not a fact of a capture", 0 },
+		{ "00:00.0 x\n\t headrace: numa_node=1\n", "", 1 },
+		{ "00:1f.7 x\n", "", 1 },
+		{ "00:20.0 x\n", "line 1: no such device or function number (31 and 7 at most)",
+		  0 },
+		{ "00:1f.8 x\n", "line 1: no such device or function number (31 and 7 at most)",
+		  0 },
+		{ "00:00.0 x\nfff: 00\n", "", 1 },
+		{ "00:00.0 x\nfff: 00 00\n", "line 2: configuration space has 4096 bytes at most",
+		  0 },
+		{ "00:00.0 x\n00: 0g\n", "line 2: malformed line: not bytes in hexadecimal", 0 },
+		{ "00:00.0 x\n00: 001\n", "line 2: malformed line: not bytes in hexadecimal", 0 },
+		{ "00:00.0 x\n00: 00 \n", "", 1 },
+		{ "00:00.0 x\n0: 0g\n", "", 1 },
+		{ "00:00.0 x\n00:0g\n", "", 1 },
+		{ "00:00.0 x\n000000000: 0g\n", "", 1 },
+		{ "00:00.0 x\n00000000: 0g\n", "line 2: malformed line: not bytes in hexadecimal",
+		  0 },
+		{ "-[00]---00.0\n\n00:00.0 x\n", "", 1 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const int err = read_through(row[i].text, 4096);
+
+		cr_expect_eq(err, row[i].want[0] ? -EINVAL : 0, "row %zu: %d", i, err);
+		cr_expect_str_eq(model.error.text, row[i].want, "row %zu: %s", i, model.error.text);
+		if (!err)
+			cr_expect_eq(model.count, row[i].count, "row %zu: %u", i, model.count);
+	}
+}

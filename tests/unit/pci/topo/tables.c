@@ -68,6 +68,7 @@ Test(topo_tables, each_kernel_trusts_its_host_bridges)
 		uint64_t sum;
 		uint32_t any_host; /* trusted also in a pair of two host bridges */
 	} row[] = {
+		{ 0x1022, HR_KERNEL_VERSION(5, 1), 0, 0, 0 },
 		{ 0x1022, HR_KERNEL_VERSION(5, 2), 1, 5200, 0 },
 		{ 0x1022, HR_KERNEL_VERSION(5, 4), 1, 5200, 0 },
 		{ 0x1022, HR_KERNEL_VERSION(5, 10), 1, 5200, 0 },
@@ -75,15 +76,20 @@ Test(topo_tables, each_kernel_trusts_its_host_bridges)
 		{ 0x1022, HR_KERNEL_VERSION(6, 14), 1, 5200, 0 },
 		{ 0x1022, HR_KERNEL_VERSION(6, 18), 1, 5200, 0 },
 		{ 0x8086, HR_KERNEL_VERSION(5, 2), 0, 0, 0 },
+		{ 0x8086, HR_KERNEL_VERSION(5, 3), 0, 0, 0 },
 		{ 0x8086, HR_KERNEL_VERSION(5, 4), 4, 54786, 0 },
+		{ 0x8086, HR_KERNEL_VERSION(5, 9), 4, 54786, 0 },
 		{ 0x8086, HR_KERNEL_VERSION(5, 10), 9, 95976, 5 },
+		{ 0x8086, HR_KERNEL_VERSION(5, 17), 9, 95976, 5 },
 		{ 0x8086, HR_KERNEL_VERSION(5, 18), 10, 98442, 6 },
+		{ 0x8086, HR_KERNEL_VERSION(6, 13), 10, 98442, 6 },
 		{ 0x8086, HR_KERNEL_VERSION(6, 14), 20, 212260, 16 },
 		{ 0x8086, HR_KERNEL_VERSION(6, 18), 20, 212260, 16 },
 		{ 0x1ae0, HR_KERNEL_VERSION(5, 2), 0, 0, 0 },
 		{ 0x1ae0, HR_KERNEL_VERSION(5, 4), 0, 0, 0 },
 		{ 0x1ae0, HR_KERNEL_VERSION(5, 10), 0, 0, 0 },
 		{ 0x1ae0, HR_KERNEL_VERSION(5, 18), 0, 0, 0 },
+		{ 0x1ae0, HR_KERNEL_VERSION(6, 13), 0, 0, 0 },
 		{ 0x1ae0, HR_KERNEL_VERSION(6, 14), 65536, 2147450880, 65536 },
 		{ 0x1ae0, HR_KERNEL_VERSION(6, 18), 65536, 2147450880, 65536 },
 		{ 0x10de, HR_KERNEL_VERSION(5, 2), 0, 0, 0 },
@@ -91,12 +97,14 @@ Test(topo_tables, each_kernel_trusts_its_host_bridges)
 		{ 0x10de, HR_KERNEL_VERSION(5, 10), 0, 0, 0 },
 		{ 0x10de, HR_KERNEL_VERSION(5, 18), 0, 0, 0 },
 		{ 0x10de, HR_KERNEL_VERSION(6, 14), 0, 0, 0 },
+		{ 0x10de, HR_KERNEL_VERSION(6, 17), 0, 0, 0 },
 		{ 0x10de, HR_KERNEL_VERSION(6, 18), 4, 48730, 4 },
 		{ 0x1d17, HR_KERNEL_VERSION(5, 2), 0, 0, 0 },
 		{ 0x1d17, HR_KERNEL_VERSION(5, 4), 0, 0, 0 },
 		{ 0x1d17, HR_KERNEL_VERSION(5, 10), 0, 0, 0 },
 		{ 0x1d17, HR_KERNEL_VERSION(5, 18), 0, 0, 0 },
 		{ 0x1d17, HR_KERNEL_VERSION(6, 14), 0, 0, 0 },
+		{ 0x1d17, HR_KERNEL_VERSION(6, 17), 0, 0, 0 },
 		{ 0x1d17, HR_KERNEL_VERSION(6, 18), 2, 8200, 0 },
 	};
 

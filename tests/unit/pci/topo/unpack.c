@@ -302,6 +302,10 @@ Test(topo_unpack, an_unpacked_text_may_be_of_each_format)
 	expect_functions(hr_source_parse(&model, "x", gz, bytes), "list", 2);
 	free(gz);
 	hr_model_reset(&model);
+	gz = stored("00:00.0 a", 9, &bytes); /* one line, which has no newline */
+	expect_functions(hr_source_parse(&model, "x", gz, bytes), "line", 1);
+	free(gz);
+	hr_model_reset(&model);
 	gz = stored(xml, sizeof xml - 1, &bytes);
 	cr_expect_eq(hr_source_parse(&model, "x", gz, bytes), -ENODATA, "%s", model.error.text);
 	free(gz);

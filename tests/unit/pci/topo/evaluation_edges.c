@@ -1,0 +1,115 @@
+/* Evaluation: assumed controls, first functions of root buses, memory that runs out. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "pci/topo/fields.h"
+#include "tests/harness/evaluate.h"
+#include "tests/harness/evaluated.h"
+
+TestSuite(topo_edges, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+static void load(const struct hr_options *opt)
+{
+	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
+	cr_assert_eq(hr_topology_init(&topology, &model, opt), 0);
+}
+
+/* A redirect that depends on a value which a what-if assumes. */
+Test(topo_edges, an_assumed_control_is_told_of_its_pairs)
+{
+	static const char *const port[] = { "02:00.0", "02:01.0", "01:00.0", "00:01.0" };
+	struct hr_pair p;
+
+	for (size_t i = 0; i < ROWS(port); i++) {
+		fake_two_ports(&machine);
+		cr_assert_eq(fake_load(&machine, &model), 0);
+		model.fn[fake_at(port[i])].acs_assumed = true;
+		cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(SIBLING), &p);
+		cr_expect_eq(p.acs_assumed, i < 3, "%s", port[i]);
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(OTHER), &p);
+		cr_expect_eq(p.acs_assumed, i != 1, "%s", port[i]);
+	}
+}
+
+Test(topo_edges, a_root_bus_is_known_by_its_first_function)
+{
+	static const struct {
+		const char *at;
+		uint32_t type;
+		uint16_t device;
+		bool zero; /* there is a 00:00.0 */
+		const char *want;
+	} row[] = {
+		{ "00:00.0", HR_PORT_RC_ENDPOINT, 0x2030, false, " root0=2" },
+		{ "00:00.0", HR_PORT_RC_ENDPOINT, 0x3c00, false, " root0=1" },
+		{ "00:00.0", HR_PORT_RC_ENDPOINT, 0x1234, false, " root0=0" },
+		{ "00:00.0", HR_PORT_ROOT, 0x2030, false, " root0=2" },
+		{ "00:00.1", HR_PORT_RC_ENDPOINT, 0x2030, false, " root0=0?" },
+		{ "00:00.1", HR_PORT_ROOT, 0x2030, false, " root0=2" },
+		{ "00:01.0", HR_PORT_RC_ENDPOINT, 0x2030, false, " root0=0?" },
+		{ "00:01.0", HR_PORT_ROOT, 0x2030, false, " root0=2" },
+		{ "00:01.0", HR_PORT_ROOT, 0x1234, false, " root0=0?" },
+		{ "80:00.0", HR_PORT_RC_ENDPOINT, 0x2030, true, " root0=0 root1=2" },
+		{ "80:00.0", HR_PORT_RC_ENDPOINT, 0x1234, true, " root0=0 root1=0" },
+		{ "80:01.0", HR_PORT_ROOT, 0x1234, true, " root0=0 root1=0" },
+		{ "80:01.0", HR_PORT_ROOT, 0x1234, false, " root0=0?" },
+		{ "80:00.1", HR_PORT_ROOT, 0x1234, false, " root0=0?" },
+		{ "80:00.0", HR_PORT_ROOT, 0x1234, false, " root0=0" },
+		{ "0001:00:01.0", HR_PORT_ROOT, 0x1234, true, " root0=0 root1=0?" },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		memset(&machine, 0, sizeof machine);
+		if (row[i].zero)
+			fake_function(&machine, "00:00.0", 0x060000, 0x8086, 0x1234,
+				      HR_PORT_RC_ENDPOINT);
+		fake_function(&machine, row[i].at, 0x060000, 0x8086, row[i].device, row[i].type);
+		load(&(struct hr_options){ 0 });
+		cr_expect_str_eq(strstr(fake_evaluated_machine(), " root0"), row[i].want,
+				 "row %zu: %s", i, fake_evaluated_machine());
+	}
+}
+
+Test(topo_edges, functions_below_a_bridge_are_listed_from_the_endpoint_on)
+{
+	int32_t list[4] = { -7, -7, -7, -7 };
+
+	load(&(struct hr_options){ 0 });
+	cr_expect_eq(hr_functions_below(&model, fake_at(GPU), fake_at("01:00.0"), list, 4), 2u);
+	cr_expect_eq(list[0], fake_at(GPU));
+	cr_expect_eq(list[1], fake_at("02:00.0"));
+	cr_expect_eq(list[2], -7);
+	cr_expect_eq(hr_functions_below(&model, fake_at(GPU), HR_NO_FN, list, 4), 4u);
+	cr_expect_eq(list[2], fake_at("01:00.0"));
+	cr_expect_eq(list[3], fake_at("00:01.0"));
+	list[2] = -7;
+	cr_expect_eq(hr_functions_below(&model, fake_at(GPU), HR_NO_FN, list, 2), 2u);
+	cr_expect_eq(list[2], -7);
+	cr_expect_eq(hr_functions_below(&model, fake_at(GPU), fake_at(GPU), list, 4), 0u);
+	cr_expect_eq(hr_functions_below(&model, fake_at(OTHER), fake_at(GPU), list, 4), 2u);
+}
+
+/* Each allocation fails once, the last one first. */
+Test(topo_edges, without_memory_nothing_is_evaluated)
+{
+	const struct hr_options opt = { .mode = HR_MODE_VFIO };
+	const size_t reserved = model.reserved;
+	size_t used, enough;
+
+	load(&opt);
+	used = model.used;
+	cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+	enough = model.used;
+	for (model.reserved = used; model.reserved < enough; model.reserved += 8) {
+		model.used = used;
+		cr_expect_eq(hr_topology_init(&topology, &model, &opt), -ENOMEM, "%zu bytes",
+			     model.reserved - used);
+	}
+	model.used = used;
+	cr_expect_eq(hr_topology_init(&topology, &model, &opt), 0);
+	model.reserved = reserved;
+}
