@@ -82,6 +82,7 @@ static void mark_block(const struct search *above, const char *folder, unsigned 
 {
 	const struct hr_files *files = above->files;
 	char target[512], path[600], *parent;
+	const char *devices;
 	struct search s = *above;
 
 	s.folder = path;
@@ -93,7 +94,10 @@ static void mark_block(const struct search *above, const char *folder, unsigned 
 		return;
 	if (strstr(target, "nvme-subsystem") && (parent = strrchr(target, '/'))) {
 		*parent = '\0';
-		snprintf(path, sizeof path, "sys%s", strstr(target, "/devices/"));
+		devices = strstr(target, "/devices/");
+		if (!devices)
+			return;
+		snprintf(path, sizeof path, "sys%s", devices);
 		files->list(files, path, one_path, &s);
 		return;
 	}
