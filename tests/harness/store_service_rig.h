@@ -46,7 +46,8 @@ static inline void note_change(void *to)
 	changes++;
 }
 
-static inline void begin(void)
+/* The appliance is not up. */
+static inline void begin_down(void)
 {
 	app = calloc(1, sizeof *app);
 	service = calloc(1, sizeof *service);
@@ -60,12 +61,17 @@ static inline void begin(void)
 		     0, "%s", test_error_text());
 	hr_log_set_level(HR_LOG_ERROR);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
 	store = &app->ssd[0].store;
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, hands), 0);
 	cr_assert_eq(hr_store_service_open(service, app, hands[1], NULL), 0);
 	service->changed = note_change;
 	changes = 0;
+}
+
+static inline void begin(void)
+{
+	begin_down();
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
 }
 
 static inline void end(void)
