@@ -27,6 +27,8 @@ static struct {
 	size_t far_bytes;
 	unsigned uploads, downloads;
 	size_t moved; /* bytes in both directions */
+	bool near;    /* the CPU accesses its memory */
+	char log[64]; /* how memory was asked for, a letter each */
 } gpu;
 
 static int next_call(struct hr_error *e)
@@ -68,13 +70,32 @@ static int gpu_alloc(struct hr_backend *b, size_t bytes, struct hr_region *regio
 	memset(region->worker, 0, bytes);
 	gpu.far = region->worker;
 	gpu.far_bytes = bytes;
+	if (gpu.near)
+		region->cpu = region->worker;
 	gpu.allocated++;
+	strcat(gpu.log, "a");
 	return 0;
+}
+
+static int gpu_alloc_peer(struct hr_backend *b, size_t bytes, struct hr_region *region,
+			  struct hr_error *e)
+{
+	strcat(gpu.log, "p");
+	return gpu_alloc(b, bytes, region, e);
+}
+
+static int gpu_reserve_shared(struct hr_backend *b, size_t bytes, struct hr_region *region,
+			      struct hr_error *e)
+{
+	strcat(gpu.log, "s");
+	return gpu_alloc(b, bytes, region, e);
 }
 
 static void gpu_free(struct hr_backend *b, struct hr_region *region)
 {
-	cr_expect_null(region->cpu, "the copy is not the backend's");
+	cr_expect_eq(region->cpu, gpu.near ? region->worker : NULL,
+		     "the copy is not the backend's");
+	strcat(gpu.log, "f");
 	free(region->worker);
 	memset(region, 0, sizeof *region);
 	gpu.allocated--;
@@ -270,4 +291,91 @@ Test(places, a_place_without_bytes_has_no_allocation)
 	cr_expect_eq(gpu.uploads + gpu.downloads, 0);
 	hr_places_give(&places);
 	cr_expect_eq(gpu.attached, 0);
+}
+
+/* True when the page is in the process's address space. */
+static bool is_mapped(void *at)
+{
+	unsigned char state;
+
+	return mincore(at, HR_PAGE, &state) == 0;
+}
+
+/* A backend whose memory the CPU accesses has no copy; each place is asked for in its way. */
+Test(places, each_place_is_asked_for_and_given_back_in_its_way)
+{
+	static const struct {
+		bool peer, shared, near;
+		const char *taken, *given;
+	} row[] = { { false, false, false, "aa", "aaff" },
+		    { true, false, true, "apa", "apaff" },
+		    { false, true, true, "aasa", "aasafff" },
+		    { true, true, false, "apasa", "apasafff" } };
+	static const uint64_t bytes[HR_PLACES] = { HR_PAGE, HR_PAGE,	 HR_PAGE,
+						   HR_PAGE, 2 * HR_PAGE, 3 * HR_PAGE };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_backend_ops ops = gpu_ops;
+		struct hr_backend with = backend;
+		struct hr_places places;
+		const struct hr_region *tap = &places.region[HR_PLACE_TAP];
+		const struct hr_region *words = &places.region[HR_PLACE_TAP_WORDS];
+		void *at[2];
+
+		ops.alloc_peer = row[i].peer ? gpu_alloc_peer : NULL;
+		ops.reserve_shared = row[i].shared ? gpu_reserve_shared : NULL;
+		with.ops = &ops;
+		gpu.near = row[i].near;
+		gpu.log[0] = '\0';
+		cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+		cr_expect_str_eq(gpu.log, row[i].taken, "row %zu: %s", i, gpu.log);
+		cr_expect_eq(places.has_copy, !row[i].near);
+		for (int p = 0; p < HR_PLACES; p++)
+			cr_expect_str_eq(places.region[p].name, hr_place_name((enum hr_place)p));
+		at[0] = tap->cpu;
+		at[1] = words->cpu;
+		cr_expect(words->bytes == 3 * HR_PAGE && words->cpu == words->worker);
+		cr_expect(is_mapped(at[1]) && is_mapped((uint8_t *)at[1] + 2 * HR_PAGE));
+		if (!row[i].shared)
+			cr_expect(tap->bytes == 2 * HR_PAGE && at[0] == tap->worker &&
+				  is_mapped(at[0]));
+		hr_places_give(&places);
+		cr_expect_str_eq(gpu.log, row[i].given, "row %zu: %s", i, gpu.log);
+		cr_expect_eq(gpu.attached + gpu.allocated, 0);
+		cr_expect(!is_mapped(at[1]) && (row[i].shared || !is_mapped(at[0])));
+	}
+	gpu.near = false;
+}
+
+Test(places, words_of_taps_are_attached_when_a_gpu_needs_it)
+{
+	static const struct {
+		uint64_t words;
+		uint32_t lanes;
+		int fail_after, err;
+		bool attached;
+	} row[] = { { HR_PAGE, 32, 0, 0, true },
+		    { HR_PAGE, 2, 0, 0, true },
+		    { HR_PAGE, 1, 0, 0, false },
+		    { 0, 32, 0, 0, false },
+		    { HR_PAGE, 32, 1, -EIO, false } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const uint64_t bytes[HR_PLACES] = { [HR_PLACE_TAP_WORDS] = row[i].words };
+		struct hr_backend with = backend;
+		struct hr_places places;
+		const struct hr_region *words = &places.region[HR_PLACE_TAP_WORDS];
+
+		with.lanes = row[i].lanes;
+		cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+		gpu.fail_after = row[i].fail_after;
+		cr_expect_eq(hr_places_attach_words(&places, test_error()), row[i].err, "row %zu",
+			     i);
+		cr_expect_eq(places.has_words, row[i].attached, "row %zu", i);
+		cr_expect_eq(gpu.attached, row[i].attached);
+		if (row[i].attached)
+			cr_expect_eq((uintptr_t)words->worker, (uintptr_t)words->cpu + AWAY);
+		hr_places_give(&places);
+		cr_expect_eq(gpu.attached, 0);
+	}
 }
