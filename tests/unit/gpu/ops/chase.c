@@ -11,6 +11,7 @@
 #include "tests/harness/random.h"
 
 #define COUNT 5000u
+#define HOUR_NS 3600000000000ull
 
 TestSuite(chase, .timeout = 120);
 
@@ -65,6 +66,17 @@ static uint64_t follow(const struct hr_chase_args *args)
 	return sum;
 }
 
+/* Steps of all workers follow so many groups of chains, one chain in each lane. */
+static uint64_t rounds_of(uint32_t chains, uint32_t workers)
+{
+	uint64_t rounds = 0;
+
+	for (uint32_t w = 0; w < workers; w++)
+		for (uint32_t first = w; first < chains; first += workers * HR_LANES)
+			rounds++;
+	return rounds;
+}
+
 Test(chase, any_number_of_workers_and_chains_gives_the_same_checksum)
 {
 	static const uint32_t chains[] = { 1, 7, 40, 100 };
@@ -85,7 +97,12 @@ Test(chase, any_number_of_workers_and_chains_gives_the_same_checksum)
 			for (uint32_t b = 0; b < CHASE_BINS; b++)
 				steps += result->bin[b];
 			cr_expect_eq(steps, result->steps);
+			cr_expect_eq(steps, 50ull * rounds_of(chains[i], workers));
 			cr_expect_gt(result->run_ns, 0);
+			/* a time that is negative is longer than an hour */
+			cr_expect(result->step_ns > 0 && result->step_ns < HOUR_NS);
+			cr_expect_lt(result->step_ticks, HOUR_NS);
+			cr_expect(HR_LANES > 1 || result->step_ticks > 0);
 		}
 }
 
@@ -145,4 +162,9 @@ Test(chase, bins_of_the_histogram_are_an_eighth_wide)
 		cr_assert_leq(chase_bin_least(bin + 1) - chase_bin_least(bin), ticks / 8 + 1);
 	}
 	cr_expect_eq(chase_bin(UINT64_MAX), CHASE_BINS - 1);
+	/* the first number of ticks behind the last bin */
+	cr_expect_eq(chase_bin(chase_bin_least(CHASE_BINS) - 1), CHASE_BINS - 1);
+	cr_expect_eq(chase_bin(chase_bin_least(CHASE_BINS)), CHASE_BINS - 1);
+	for (uint32_t bin = 0; bin < CHASE_BINS; bin++)
+		cr_assert_eq(chase_bin(chase_bin_least(bin)), bin);
 }

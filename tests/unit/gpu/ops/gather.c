@@ -240,6 +240,58 @@ Test(gather, an_index_beyond_the_table_is_refused_by_its_element)
 	}
 }
 
+#ifndef TESTS_FAKES_LANES_H /* one lane: the order of calls is known */
+
+/* A worker without issuers requests `ahead` rows before the one that it needs. */
+Test(gather, rows_are_requested_so_many_ahead)
+{
+	enum { FEW = 40 };
+	static char notes[8192], want[8192];
+
+	for (uint32_t ahead = 1; ahead <= 32; ahead = ahead * 2 + 1) {
+		uint32_t asked = 0;
+		char *at = want;
+
+		make_table();
+		fake_access_object(GATHER_INDICES, indices, sizeof indices);
+		fake_access_object(GATHER_ROWS, rows, sizeof rows);
+		set_args(0, ahead, 0);
+		args.lookups = FEW;
+		notes[0] = '\0';
+		fake_access.notes = notes;
+		fake_access.notes_bytes = sizeof notes;
+		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
+		fake_access.notes = NULL;
+		for (uint32_t q = 0; q < FEW; q++) {
+			for (; asked < FEW && asked <= q + ahead; asked++)
+				at += sprintf(at, "e1:%u;r0:%zu;", asked,
+					      indices[asked] * sizeof *table);
+			at += sprintf(at, "b0:%zu;w2:%zu;", indices[q] * sizeof *table,
+				      q * sizeof *rows);
+		}
+		cr_expect_str_eq(notes, want, "ahead %u: %s", ahead, notes);
+	}
+}
+
+Test(gather, a_warm_run_reads_the_table_first)
+{
+	static char notes[1024];
+
+	make_table();
+	set_args(0, 1, 0);
+	args.lookups = 1;
+	args.warm = 1;
+	fake_access_object(GATHER_TABLE, table, 2 * FAKE_PAGE);
+	notes[0] = '\0';
+	fake_access.notes = notes;
+	fake_access.notes_bytes = sizeof notes;
+	cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
+	fake_access.notes = NULL;
+	cr_expect(strncmp(notes, "p0:0;p0:1;r0:", 13) == 0, "%s", notes);
+}
+
+#endif
+
 Test(gather, issuers_leave_a_worker_that_computes)
 {
 	make_table();
@@ -253,12 +305,22 @@ Test(gather, fixed_point_is_exact_and_skips_values_out_of_its_range)
 		float number;
 		double want;
 		bool skipped;
-	} row[] = { { 1.5f, 1.5, false },	  { -65535.0f, -65535, false },
-		    { 65536.0f, 0, true },	  { -1e30f, 0, true },
-		    { INFINITY, 0, true },	  { NAN, 0, true },
-		    { 0.0f, 0, false },		  { -0.0f, 0, false },
-		    { 0x1p-20f, 0x1p-20, false }, { -0x1.8p-20f, -0x1p-20, false },
-		    { 0x1p-21f, 0, false },	  { 1e-40f, 0, false } };
+	} row[] = { { 1.5f, 1.5, false },
+		    { -65535.0f, -65535, false },
+		    { 65536.0f, 0, true },
+		    { -1e30f, 0, true },
+		    { INFINITY, 0, true },
+		    { NAN, 0, true },
+		    { 0.0f, 0, false },
+		    { -0.0f, 0, false },
+		    { 0x1p-20f, 0x1p-20, false },
+		    { -0x1.8p-20f, -0x1p-20, false },
+		    { 0x1p-21f, 0, false },
+		    { 1e-40f, 0, false },
+		    { 0x1.fffffep15f, 0x1.fffffep15, false },
+		    { -0x1.000002p3f, -0x1.000002p3, false },
+		    { 0x1.fffffep2f, 0x1.fffffcp2, false },
+		    { 0x1.fffffep-20f, 0x1p-20, false } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		bool skipped;

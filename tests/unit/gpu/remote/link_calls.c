@@ -264,6 +264,9 @@ Test(link_calls, each_limit_of_a_setup)
 
 Test(link_calls, a_receiver_listens_and_a_sender_finds_its_way)
 {
+	static const char peer[1][HR_NAME_MAX] = { "10.0.0.1" };
+
+	setup.peer = peer;
 	setup.depth = 5;
 	setup.dead_ns = 123;
 	setup.device = "dev7";
