@@ -1,6 +1,6 @@
 /*
- * Groups of settings by themselves: what each call returns, how members are named in messages, fields of
- * every type with their limits, lists of keys and choices, and variables of devices.
+ * Groups of settings by themselves: what each call returns, how members are named in messages,
+ * fields of every type with their limits, lists of keys and choices, and variables of devices.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -186,9 +186,9 @@ static const char *table(void)
 }
 
 /*
- * free: head..tail of the free ring; sq: rung/tail, commands without doorbell, commands not fetched; cq:
- * rung/head, phase; submitted, completed, failed, lost, late, stray; doorbells, batches, releases; values
- * of both doorbells.
+ * free: head..tail of the free ring; sq: rung/tail, commands without doorbell, commands not
+ * fetched; cq: rung/head, phase; submitted, completed, failed, lost, late, stray; doorbells,
+ * batches, releases; values of both doorbells.
  */
 static const struct {
 	const char *steps, *numbers, *table;
