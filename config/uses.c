@@ -21,7 +21,6 @@ const char *hr_config_gpu_names(const struct hr_config *config, const struct hr_
 {
 	size_t at = 0;
 
-	text[0] = '\0';
 	for (uint32_t k = 0; k < hr_config_gpus(p) && at < bytes; k++)
 		at += (size_t)snprintf(text + at, bytes - at, "%s%s", k ? ", " : "",
 				       config->gpu[hr_config_gpu(p, k)].name);

@@ -1,6 +1,6 @@
 /*
- * The JSON writer at its limits: errors that stay, calls in a wrong order, files that fail late, room that
- * ends in each part of a document, and what is written before an error.
+ * The JSON writer at its limits: errors that stay, calls in a wrong order, files that fail late,
+ * room that ends in each part of a document, and what is written before an error.
  */
 #include "config/json.h"
 
@@ -126,11 +126,12 @@ Test(json_limits, a_wrong_call_writes_nothing_more)
 static unsigned writes, fail_from;
 static int fail_errno;
 
+/* errno is that of the call before it, when the stream has no number. */
 static ssize_t take(void *cookie, const char *bytes, size_t n)
 {
 	if (++writes < fail_from)
 		return (ssize_t)n;
-	errno = fail_errno;
+	errno = fail_errno ? fail_errno : errno;
 	return 0;
 }
 
@@ -155,9 +156,10 @@ Test(json_limits, a_file_that_fails_has_its_error_or_eio)
 		writes = 0;
 		fail_from = row[i].from;
 		fail_errno = row[i].error;
+		errno = EDOM; /* of an earlier call: not that of the stream */
 		hr_json_to_file(&j, HR_JSON_LINE, file);
 		hr_json_string(&j, "a", "b");
-		errno = EDOM; /* of an earlier call: not that of the stream */
+		errno = EDOM;
 		cr_expect_eq(hr_json_done(&j), row[i].want, "row %zu: %d", i, j.error);
 		cr_expect_eq(hr_json_done(&j), row[i].want ? row[i].want : -EINVAL, "row %zu", i);
 		if (row[i].want)

@@ -99,6 +99,10 @@ static const struct {
 	{ HEAD "operators = ( { name = \"liar\"; file = \"liar.op\"; },\n"
 	       "{ name = \"liar\"; file = \"liar.op\"; } );",
 	  "4: operators[1].name: 'liar' is already the name of operators[0] on line 3\n" },
+	{ HEAD "operators = ( { name = \"liar\"; file = \"liar.op\"; },\n"
+	       "{ name = \"x\"; file = \"none.op\"; } );",
+	  "4: operators[1].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
+	  "directory\n" },
 	/* A mistake in an operator is reported once, not at each use. */
 	{ HEAD
 	  "operators = (\n{ name = \"x\"; file = \"none.op\"; } );\n" PIPE("operator = \"x\";\n"),

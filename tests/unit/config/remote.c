@@ -53,6 +53,8 @@ Test(remote, a_sink_is_read)
 	cr_assert_eq(p->to.depth, 1024u);
 	cr_assert_eq(p->to.line, 4u);
 	cr_assert_eq(p->tap.consumers, 1u);
+	cr_assert_eq(p->tap.tries, 1u);
+	cr_assert_eq(p->tap.line, 4u);
 	cr_assert_eq(p->tap.share, HR_SHARE_SLICE);
 	cr_assert_eq(p->tap.group, HR_CONTROL_NO_GROUP);
 	cr_assert_str_eq(config.remotes.key, "k");
@@ -88,6 +90,32 @@ Test(remote, the_group_is_read)
 	cr_assert_str_eq(config.remotes.peer[1], "10.0.0.9");
 	cr_assert_eq(parse("/etc/f", GROUP("key = \"/k\";")), 0, "%s", text);
 	cr_assert_str_eq(config.remotes.key, "/k");
+}
+
+/* The path of the key has up to two characters more than fit with its folder. */
+Test(remote, a_key_has_a_path_that_is_not_too_long)
+{
+	for (size_t length = HR_FILE_MAX - 2; length <= HR_FILE_MAX + 1; length++) {
+		static char file[HR_FILE_MAX], group[4 * HR_FILE_MAX], want[2 * HR_FILE_MAX];
+		const size_t folder = HR_FILE_MAX - 40, rest = length - folder;
+
+		memset(file, 'd', sizeof file);
+		memcpy(file, "/", 1);
+		memcpy(file + folder - 1, "/f", 3);
+		snprintf(group, sizeof group,
+			 "ssds = ( { name = \"a\"; device = \"soft:/a.img\"; } );\n"
+			 "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+			 "remote = { key = \"%.*s\"; };\n",
+			 (int)rest, "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
+		cr_assert_eq(parse(file, group), length < HR_FILE_MAX ? 0 : -EINVAL, "%zu: %s",
+			     length, text);
+		snprintf(want, sizeof want, "%.*s%.*s", (int)folder, file, (int)rest,
+			 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
+		if (length < HR_FILE_MAX)
+			cr_expect_str_eq(config.remotes.key, want);
+		else
+			cr_expect_not_null(strstr(text, "is too long with the folder"));
+	}
 }
 
 /* One pipeline takes the tiles of another appliance, and sends its output to a third one. */

@@ -1,6 +1,6 @@
 /*
- * Several pipelines, gpus, objects and operators: what each function says of all of them, and that none
- * looks behind the last. The elements behind the last would be mistakes, or found.
+ * Several pipelines, gpus, objects and operators: what each function says of all of them, and that
+ * none looks behind the last. The elements behind the last would be mistakes, or found.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -145,7 +145,10 @@ Test(several, starts_find_their_pipelines_and_objects)
 	on(1, "in0");
 	on(2, "in9");
 	sink(0, "out", false);
-	config.pipeline[1].objects = 2;
+	config.pipeline[1].objects = 3;
+	config.pipeline[1].object[2] = (struct hr_config_object){
+		.object = "newer", .writes = true, .bytes = 5, .line = 31
+	};
 	config.pipeline[1].object[1] = (struct hr_config_object){
 		.object = "new", .writes = true, .bytes = 5, .line = 30
 	};
@@ -156,13 +159,15 @@ Test(several, starts_find_their_pipelines_and_objects)
 		"f:11: pipelines[1].on: the pipeline does not read object 'in0'\n"
 		"f:12: pipelines[2].on: the pipeline does not read object 'in9', it reads 'in2'\n"
 		"f:30: pipelines[1].objects: object 'new' is made at each start (line 11), "
+		"expected replace = true\n"
+		"f:31: pipelines[1].objects: object 'newer' is made at each start (line 11), "
 		"expected replace = true\n",
 		"%s", test_error_text());
 	cr_expect_eq(config.pipeline[0].when.kind, HR_WHEN_ONCE);
 	cr_expect_str_eq(when->text, "", "no other check names it");
 	when->kind = HR_WHEN_FOREVER;
 	sink(2, "out2", false);
-	config.pipeline[1].object[1].replace = true;
+	config.pipeline[1].object[1].replace = config.pipeline[1].object[2].replace = true;
 	hr_config_when_check(&config, &mistakes);
 	cr_expect_str_eq(reported(),
 			 "f:12: pipelines[2].sink: object 'out2' is made at each start (line 12), "
@@ -374,7 +379,13 @@ Test(several, a_cycle_is_reported_at_its_first_pipeline)
 				     "'p0'\n");
 	sink(0, "other", true);
 	hr_config_cycles_check(&config, &mistakes);
+	cycle(3, 2);
+	hr_config_cycles_check(&config, &mistakes);
 	cr_expect_str_eq(reported(), "", "its maker is behind the last");
+	sink(0, "made", true);
+	config.pipeline[2].when.kind = HR_WHEN_EVERY;
+	hr_config_cycles_check(&config, &mistakes);
+	cr_expect_str_eq(reported(), "", "a text that another kind of start does not use");
 }
 
 Test(several, objects_are_read_written_and_created)

@@ -104,6 +104,7 @@ Test(when, each_mistake_is_one_line_with_its_place)
 		{ "at = \"03:60\";", "", "", "f:3: pipelines[0].at: is \"03:60\"" },
 		{ "at = \"-3:00\";", "", "", "f:3: pipelines[0].at: is \"-3:00\"" },
 		{ "at = \"Day 03:00\";", "", "", "f:3: pipelines[0].at: is \"Day 03:00\"" },
+		{ "at = \"Sut 03:00\";", "", "", "f:3: pipelines[0].at: is \"Sut 03:00\"" },
 		{ "at = \"Sun 03:00 \";", "", "", "f:3: pipelines[0].at: is \"Sun 03:00 \"" },
 		{ "every = \"1h\"; at = \"03:00\";", "", "",
 		  "f:3: pipelines[0].at: cannot be used together with 'every' on line 3" },

@@ -1,6 +1,7 @@
 /*
- * The words of a configuration's text before its parser reads it: what is a number, which numbers are
- * refused with which text, what a scan writes for the parser, sizes, durations, and similar words.
+ * The words of a configuration's text before its parser reads it: what is a number, which numbers
+ * are refused with which text, what a scan writes for the parser, sizes, durations, and similar
+ * words.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * A queue pair of one lane after each step: all its numbers, its table, the ring and the doorbells; the
- * same for a command at a time (nvme/queue_one.h).
+ * A queue pair of one lane after each step: all its numbers, its table, the ring and the
+ * doorbells; the same for a command at a time (nvme/queue_one.h).
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -117,9 +117,11 @@ static void reap(bool want)
 	cr_assert_eq(hr_qp_reap(&qp, &done), want);
 }
 
-/* p: push, r: ring; c, l, f: the controller completes the first, the last, or the first with a status;
- * s, t: it repeats the last or first completion; g, n: a reap gets one, or none; o, w: a command at a
- * time, and its end; e: a deadline passes. */
+/*
+ * p: push, r: ring; c, l, f: the controller completes the first, the last, or the first with a
+ * status; s, t: it repeats the last or first completion; g, n: a reap gets one, or none; o, w: a
+ * command at a time, and its end; e: a deadline passes.
+ */
 static void step(char what)
 {
 	struct hr_done lost;

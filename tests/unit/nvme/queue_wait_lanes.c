@@ -1,6 +1,6 @@
 /*
- * How often a wait of nvme/queue.h and nvme/queue_one.h looks at the completion queue, and which word
- * ends it; entries that lanes must not touch; commands of lanes whose CIDs are 0.
+ * How often a wait of nvme/queue.h and nvme/queue_one.h looks at the completion queue, and which
+ * word ends it; entries that lanes must not touch; commands of lanes whose CIDs are 0.
  */
 #include "tests/fakes/lanes.h"
 
