@@ -274,3 +274,40 @@ Test(queue_state, each_step_changes_only_its_numbers)
 		peer_fini(&peer);
 	}
 }
+
+/* In the order of indices, each once, with nothing of an earlier completion; what lies behind the
+ * table has the form of a sent command. */
+Test(queue_state, commands_expire_one_after_the_other)
+{
+	const uint64_t now = START_NS + TIMEOUT_NS;
+
+	for (uint32_t entries = 2; entries <= 5; entries++) {
+		uint16_t *at;
+
+		begin(entries);
+		for (uint32_t i = 0; i < entries - 1; i++)
+			push();
+		hr_qp_ring(&qp);
+		for (at = qp.free_ring + qp.index_mask + 1;
+		     (uint8_t *)at < (uint8_t *)qp.inflight + hr_qp_table_bytes(entries); at++)
+			*at = HR_CMD_SENT;
+		memset(qp.free_ring, 0, sizeof(uint64_t)); /* the deadline of that form */
+		for (uint32_t i = 0; i < entries - 1; i++) {
+			struct hr_done lost = { 1, 2, 3, 4, true, 3 };
+			const uint64_t scan = qp.scan_ns;
+
+			cr_assert(hr_qp_expire(&qp, now + i, &lost), "%u of %u", i, entries);
+			cr_expect_eq(lost.token, 100 + i);
+			cr_expect_eq(lost.cid, qp.inflight[i].cid);
+			cr_expect(!lost.dw0 && !lost.status && !lost.crd);
+			cr_expect_eq(lost.dnr, false);
+			cr_expect_eq(qp.inflight[i].state, HR_CMD_LOST);
+			cr_expect_eq(qp.scan_ns, scan, "the next one at once");
+			cr_expect_eq(qp.stats.lost, i + 1);
+		}
+		cr_expect_not(hr_qp_expire(&qp, now + 50, &(struct hr_done){ 0 }));
+		cr_expect_eq(qp.scan_ns, now + 50 + TIMEOUT_NS / 8);
+		cr_expect_eq(qp.stats.lost, entries - 1);
+		peer_fini(&peer);
+	}
+}

@@ -44,18 +44,38 @@ Test(wire, the_status_field_is_decoded)
 {
 	static const struct {
 		uint16_t field, status, phase;
+		uint8_t crd;
 		bool dnr;
 	} row[] = {
-		{ 0x0000, 0x000, 0, false }, { 0x0001, 0x000, 1, false },
-		{ 0x0502, 0x281, 0, false }, { 0x8503, 0x281, 1, true },
-		{ 0x7000, 0x000, 0, false }, { 0xffff, 0x7ff, 1, true },
+		{ 0x0000, 0x000, 0, 0, false }, { 0x0001, 0x000, 1, 0, false },
+		{ 0x0502, 0x281, 0, 0, false }, { 0x8503, 0x281, 1, 0, true },
+		{ 0x7000, 0x000, 0, 3, false }, { 0xffff, 0x7ff, 1, 3, true },
+		{ 0x1000, 0x000, 0, 1, false }, { 0x2000, 0x000, 0, 2, false },
+		{ 0x4000, 0x000, 0, 0, false }, { 0x0800, 0x400, 0, 0, false },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		cr_expect_eq(hr_cqe_status(row[i].field), row[i].status, "%04x", row[i].field);
 		cr_expect_eq(hr_cqe_phase(row[i].field), row[i].phase, "%04x", row[i].field);
 		cr_expect_eq(hr_cqe_dnr(row[i].field), row[i].dnr, "%04x", row[i].field);
+		cr_expect_eq(hr_cqe_crd(row[i].field), row[i].crd, "%04x", row[i].field);
 	}
+}
+
+/* Each byte of an entry is in its place among the words, but for the CID. */
+Test(wire, an_entry_in_words_is_the_same_entry)
+{
+	struct hr_sqe sqe, want;
+	uint64_t word[9];
+
+	for (uint32_t i = 0; i < sizeof sqe; i++)
+		((uint8_t *)&sqe)[i] = (uint8_t)(0x81 + i);
+	want = sqe;
+	want.cid = 0x1234;
+	memset(word, 0xee, sizeof word);
+	hr_sqe_words(&sqe, 0x1234, word);
+	cr_expect_eq(memcmp(word, &want, sizeof want), 0);
+	cr_expect_eq(word[8], 0xeeeeeeeeeeeeeeeeull);
 }
 
 Test(wire, reads_and_writes_carry_64_bit_lbas_and_zero_based_counts)
