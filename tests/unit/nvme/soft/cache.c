@@ -6,6 +6,7 @@
 #include "nvme/soft/internal.h"
 #include "nvme/soft/options.h"
 #include "tests/harness/error.h"
+#include "tests/harness/heap.h"
 #include "tests/harness/random.h"
 
 #define BLOCK 512u
@@ -172,4 +173,94 @@ Test(soft_cache, nothing_reaches_the_media_after_power_is_cut)
 	cr_expect_eq(soft_cache_discard(&cache, 0, 4, false), -EIO, "no cache");
 	cr_expect_eq(soft_cache_flush(&cache), -EIO, "no cache");
 	expect_on_media(durable, "power is cut");
+}
+
+static void open_and_close(void)
+{
+	struct soft_cache other;
+
+	cr_assert_eq(soft_cache_open(&other, &media, 9 * BLOCK, BLOCK, &dead), 0);
+	soft_cache_close(&other);
+}
+
+Test(soft_cache, its_memory_is_given_back)
+{
+	cr_expect_eq(heap_kept_by(open_and_close), 0u);
+}
+
+/* A power of two of buckets, at least as many as blocks. */
+Test(soft_cache, buckets_follow_the_capacity)
+{
+	static const uint32_t row[][2] = { { 1, 1 }, { 2, 2 }, { 3, 4 }, { 4, 4 }, { 5, 8 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct soft_cache other;
+
+		cr_assert_eq(soft_cache_open(&other, &media, row[i][0] * BLOCK, BLOCK, &dead), 0);
+		cr_expect_eq(other.buckets, row[i][1], "%u", row[i][0]);
+		soft_cache_close(&other);
+	}
+}
+
+#define LARGE 4096u
+#define SECTORS (LARGE / 512)
+
+/*
+ * Two blocks of eight sectors in the cache, cut: each sector (or block) of the media is the old or
+ * the new one. Returns a bit for each new sector.
+ */
+static uint32_t cut_two(enum hr_soft_cut policy, uint64_t seed)
+{
+	static uint8_t data[4 * LARGE], want[2][4 * LARGE];
+	const struct iovec two = { want[1] + LARGE, 2 * LARGE }, all = { data, sizeof data };
+	struct iovec old = { want[0], sizeof want[0] };
+	struct soft_cache large;
+	uint32_t is_new = 0;
+
+	for (uint32_t i = 0; i < sizeof data; i++) {
+		want[0][i] = (uint8_t)(1 + i / 512);
+		want[1][i] = (uint8_t)(0x81 + i / 512);
+	}
+	cr_assert_eq(soft_media_write(&media, 0, &old, 1), 0);
+	cr_assert_eq(soft_cache_open(&large, &media, 3 * LARGE, LARGE, &dead), 0);
+	cr_assert_eq(soft_cache_write(&large, 1, 2, &two, 1, false), 0);
+	soft_cache_cut(&large, policy, seed);
+	cr_expect_eq(large.count, 0u);
+	cr_assert_eq(soft_media_read(&media, 0, &all, 1), 0);
+	soft_cache_close(&large);
+	for (uint32_t i = 0; i < 4 * SECTORS; i++) {
+		const bool changed = memcmp(data + i * 512, want[0] + i * 512, 512) != 0;
+
+		if (!changed)
+			continue;
+		cr_assert(i >= SECTORS && i < 3 * SECTORS, "sector %u", i);
+		cr_assert_eq(memcmp(data + i * 512, want[1] + i * 512, 512), 0, "sector %u", i);
+		is_new |= 1u << (i - SECTORS);
+	}
+	return is_new;
+}
+
+Test(soft_cache, a_cut_keeps_sectors_blocks_or_nothing)
+{
+	uint32_t torn = 0, always = 0xffff, whole[4] = { 0 }, kept[2] = { 0 };
+
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		const uint32_t sectors = cut_two(HR_SOFT_CUT_TORN, seed);
+		const uint32_t blocks = cut_two(HR_SOFT_CUT_SOME, seed);
+
+		cr_assert_eq(cut_two(HR_SOFT_CUT_TORN, seed), sectors, "the same seed");
+		cr_assert_eq(cut_two(HR_SOFT_CUT_DROP, seed), 0u);
+		cr_assert(!(blocks & 0xff) || (blocks & 0xff) == 0xff, "%04x", blocks);
+		cr_assert(!(blocks >> 8) || blocks >> 8 == 0xff, "%04x", blocks);
+		whole[(blocks & 1) | (blocks >> 8 & 1) << 1]++;
+		torn |= sectors;
+		always &= sectors;
+		kept[0] += (uint32_t)__builtin_popcount(sectors);
+		kept[1] += (uint32_t)__builtin_popcount(blocks);
+	}
+	cr_expect(torn == 0xffff && always == 0, "each sector is new at times: %04x, %04x", torn,
+		  always);
+	cr_expect(whole[0] && whole[1] && whole[2] && whole[3], "each selection occurs");
+	for (unsigned i = 0; i < 2; i++) /* of 40 x 16 */
+		cr_expect(kept[i] > 160 && kept[i] < 480, "about a half: %u", kept[i]);
 }
