@@ -43,14 +43,14 @@ static void say(uint32_t gpu, enum hr_peer_kind kind, uint32_t way, bool flag)
 
 #define SAID(gpu, kind, at, way, flag, text) STEP(said(gpu, HR_PEER_##kind, at, way, flag), text)
 
-/* Gpu 1 has read the page into way 3, and gpu 2 has a copy in way 4. */
+/* Gpu 1 has read the page into way 3, and gpu 2 has a copy in way 6. */
 static void share(void)
 {
 	up();
 	say(1, HR_PEER_GET, 3, false);
 	say(1, HR_PEER_FILLED, 3, false);
-	say(2, HR_PEER_GET, 4, false);
-	say(2, HR_PEER_FILLED, 4, false);
+	say(2, HR_PEER_GET, 6, false);
+	say(2, HR_PEER_FILLED, 6, false);
 }
 
 /* Gpu 1 may write to the page in way 3. */
@@ -68,23 +68,24 @@ Test(io_peers_home, a_page_is_read_once_and_then_copied)
 	SAID(1, GET, page, 3, false,
 	     "= 1 D5/1.3 FILLING p44 o1 t119 taken1h 1 sent1p 1 -> 1 tookh 1 -> 1p0 FILL "
 	     "44.3");
-	SAID(2, GET, page, 4, false, "= 1 D5/2.4 WANTS p44 o1 t119 taken2h 1 -> 2 tookh 1");
-	SAID(0, GET, page, 6, false,
-	     "= 1 D5/0.6 WANTS p44 o2 t119 taken0h 1 -> 0h0 GET 44.6 -> 0 tookh 1");
+	SAID(2, GET, page, 6, false, "= 1 D5/2.6 WANTS p44 o1 t119 taken2h 1 -> 2 tookh 1");
+	SAID(0, GET, page, 0, false,
+	     "= 1 D5/0.0 WANTS p44 o2 t119 taken0h 1 -> 0h0 GET 44.0 -> 0 tookh 1");
 	SAID(1, FILLED, page, 3, false,
-	     "= 1 D5/0.6 COPYING p44 of 1.3 o2 t119 D5/1.3 SHARED p44 o1 t119 D5/2.4 COPYING "
-	     "p44 of 1.3 o1 t119 sent0p 1 -> 0p0 COPY 44.6 of 1.3 taken1h 2 -> 1 tookh 2 "
-	     "sent2p 1 -> 2p0 COPY 44.4 of 1.3");
-	SAID(0, FILLED, page, 6, false,
-	     "= 1 D5/0.6 SHARED p44 o2 t119 taken0h 2 -> 0h1 FILLED 44.6 -> 0 tookh 2");
-	SAID(2, FILLED, page, 4, false, "= 1 D5/2.4 SHARED p44 o1 t119 taken2h 2 -> 2 tookh 2");
+	     "= 1 D5/0.0 COPYING p44 of 1.3 o2 t119 D5/1.3 SHARED p44 o1 t119 D5/2.6 COPYING "
+	     "p44 of 1.3 o1 t119 sent0p 1 -> 0p0 COPY 44.0 of 1.3 taken1h 2 -> 1 tookh 2 "
+	     "sent2p 1 -> 2p0 COPY 44.6 of 1.3");
+	SAID(0, FILLED, page, 0, false,
+	     "= 1 D5/0.0 SHARED p44 o2 t119 taken0h 2 -> 0h1 FILLED 44.0 -> 0 tookh 2");
+	W->peer_time++;
+	SAID(2, FILLED, page, 6, false, "= 1 D5/2.6 SHARED p44 o1 t120 taken2h 2 -> 2 tookh 2");
 	fake_clock_advance(20000000);
 	W->peer_time += 2;
 	SAID(2, GET, far_page, 0, true,
-	     "= 1 D30/2.0 FILLING p4 WRITE o1 t121 taken2h 3 sent2p 2 -> 2 tookh 3 -> 2p1 "
+	     "= 1 D30/2.0 FILLING p4 WRITE o1 t122 taken2h 3 sent2p 2 -> 2 tookh 3 -> 2p1 "
 	     "FILL 4.0");
 	SAID(2, GET, other_page, 0, false,
-	     "= 1 D5/2.0 FILLING p77 o1 t121 taken2h 4 sent2p 3 -> 2 tookh 4 -> 2p2 FILL "
+	     "= 1 D5/2.0 FILLING p77 o1 t122 taken2h 4 sent2p 3 -> 2 tookh 4 -> 2p2 FILL "
 	     "77.0");
 }
 
@@ -92,28 +93,28 @@ Test(io_peers_home, a_page_that_could_not_be_read_is_read_by_the_next_gpu)
 {
 	up();
 	say(1, HR_PEER_GET, 3, true);
-	say(2, HR_PEER_GET, 4, false);
+	say(2, HR_PEER_GET, 6, false);
 	SAID(1, FILLED, page, 3, true,
-	     "= 1 D5/1.3 NONE D5/2.4 FILLING p44 o2 t119 taken1h 2 -> 1 tookh 2 sent2p 1 -> "
-	     "2p0 FILL 44.4");
-	SAID(2, FILLED, page, 4, true, "= 1 D5/2.4 NONE taken2h 2 -> 2 tookh 2");
+	     "= 1 D5/1.3 NONE D5/2.6 FILLING p44 o2 t119 taken1h 2 -> 1 tookh 2 sent2p 1 -> "
+	     "2p0 FILL 44.6");
+	SAID(2, FILLED, page, 6, true, "= 1 D5/2.6 NONE taken2h 2 -> 2 tookh 2");
 }
 
 Test(io_peers_home, a_writer_waits_until_the_others_have_left)
 {
 	share();
-	say(0, HR_PEER_GET, 6, false);
-	say(0, HR_PEER_FILLED, 6, false);
-	SAID(2, UPGRADE, page, 4, false,
-	     "= 1 D5/0.6 INVALIDATING p44 o1 t119 D5/1.3 INVALIDATING p44 o1 t119 D5/2.4 "
-	     "SHARED p44 WRITE o1 t119 sent0p 2 -> 0p1 INVALIDATE 44.6 sent1p 2 -> 1p1 "
+	say(0, HR_PEER_GET, 0, false);
+	say(0, HR_PEER_FILLED, 0, false);
+	SAID(2, UPGRADE, page, 6, false,
+	     "= 1 D5/0.0 INVALIDATING p44 o1 t119 D5/1.3 INVALIDATING p44 o1 t119 D5/2.6 "
+	     "SHARED p44 WRITE o1 t119 sent0p 2 -> 0p1 INVALIDATE 44.0 sent1p 2 -> 1p1 "
 	     "INVALIDATE 44.3 taken2h 3 -> 2 tookh 3");
 	SAID(1, DROP, SET, 3, false,
 	     "= 1 D5/1.3 NONE p44 o1 t119 taken1h 3 sent1p 3 -> 1 tookh 3 -> 1p2 DROPPED 5.3");
-	SAID(0, DROP, SET, 6, false,
-	     "= 1 D5/0.6 NONE p44 o1 t119 D5/2.4 EXCLUSIVE p44 o1 t119 taken0h 3 sent0p 3 -> "
-	     "0h2 DROP 5.6 -> 0 tookh 3 -> 0p2 DROPPED 5.6 sent2p 2 -> 2p1 GRANT 44.4");
-	SAID(2, UPGRADE, page, 4, false, "= 1 taken2h 4 -> 2 tookh 4");
+	SAID(0, DROP, SET, 0, false,
+	     "= 1 D5/0.0 NONE p44 o1 t119 D5/2.6 EXCLUSIVE p44 o1 t119 taken0h 3 sent0p 3 -> "
+	     "0h2 DROP 5.0 -> 0 tookh 3 -> 0p2 DROPPED 5.0 sent2p 2 -> 2p1 GRANT 44.6");
+	SAID(2, UPGRADE, page, 6, false, "= 1 taken2h 4 -> 2 tookh 4");
 }
 
 Test(io_peers_home, the_only_holder_may_write_at_once)
@@ -140,59 +141,59 @@ Test(io_peers_home, the_only_holder_may_write_at_once)
 Test(io_peers_home, a_page_is_clean_before_another_gpu_gets_it)
 {
 	own();
-	SAID(2, GET, page, 4, true,
-	     "= 1 D5/1.3 CLEANING p44 o1 t119 D5/2.4 WANTS p44 WRITE o1 t119 sent1p 3 -> 1p2 "
+	SAID(2, GET, page, 6, true,
+	     "= 1 D5/1.3 CLEANING p44 o1 t119 D5/2.6 WANTS p44 WRITE o1 t119 sent1p 3 -> 1p2 "
 	     "CLEAN 44.3 taken2h 1 -> 2 tookh 1");
-	SAID(0, GET, page, 6, false,
-	     "= 1 D5/0.6 WANTS p44 o2 t119 taken0h 1 -> 0h0 GET 44.6 -> 0 tookh 1");
+	SAID(0, GET, page, 0, false,
+	     "= 1 D5/0.0 WANTS p44 o2 t119 taken0h 1 -> 0h0 GET 44.0 -> 0 tookh 1");
 	SAID(1, CLEANED, page, 3, false,
-	     "= 1 D5/1.3 SHARED p44 o1 t119 D5/2.4 COPYING p44 WRITE of 1.3 o1 t119 taken1h "
-	     "3 -> 1 tookh 3 sent2p 1 -> 2p0 COPY 44.4 of 1.3");
-	SAID(2, FILLED, page, 4, false,
-	     "= 1 D5/1.3 INVALIDATING p44 o1 t119 D5/2.4 SHARED p44 WRITE o1 t119 sent1p 4 "
+	     "= 1 D5/1.3 SHARED p44 o1 t119 D5/2.6 COPYING p44 WRITE of 1.3 o1 t119 taken1h "
+	     "3 -> 1 tookh 3 sent2p 1 -> 2p0 COPY 44.6 of 1.3");
+	SAID(2, FILLED, page, 6, false,
+	     "= 1 D5/1.3 INVALIDATING p44 o1 t119 D5/2.6 SHARED p44 WRITE o1 t119 sent1p 4 "
 	     "-> 1p3 INVALIDATE 44.3 taken2h 2 -> 2 tookh 2");
 	SAID(1, DROP, SET, 3, false,
-	     "= 1 D5/1.3 NONE p44 o1 t119 D5/2.4 CLEANING p44 o1 t119 taken1h 4 sent1p 5 -> "
-	     "1 tookh 4 -> 1p4 DROPPED 5.3 sent2p 3 -> 2p1 GRANT 44.4 -> 2p2 CLEAN 44.4");
-	SAID(2, CLEANED, page, 4, false,
-	     "= 1 D5/0.6 COPYING p44 of 2.4 o2 t119 D5/2.4 SHARED p44 o1 t119 sent0p 1 -> "
-	     "0p0 COPY 44.6 of 2.4 taken2h 3 -> 2 tookh 3");
-	SAID(0, FILLED, page, 6, false,
-	     "= 1 D5/0.6 SHARED p44 o2 t119 taken0h 2 -> 0h1 FILLED 44.6 -> 0 tookh 2");
+	     "= 1 D5/1.3 NONE p44 o1 t119 D5/2.6 CLEANING p44 o1 t119 taken1h 4 sent1p 5 -> "
+	     "1 tookh 4 -> 1p4 DROPPED 5.3 sent2p 3 -> 2p1 GRANT 44.6 -> 2p2 CLEAN 44.6");
+	SAID(2, CLEANED, page, 6, false,
+	     "= 1 D5/0.0 COPYING p44 of 2.6 o2 t119 D5/2.6 SHARED p44 o1 t119 sent0p 1 -> "
+	     "0p0 COPY 44.0 of 2.6 taken2h 3 -> 2 tookh 3");
+	SAID(0, FILLED, page, 0, false,
+	     "= 1 D5/0.0 SHARED p44 o2 t119 taken0h 2 -> 0h1 FILLED 44.0 -> 0 tookh 2");
 }
 
 /* The page left before CLEAN came. */
 Test(io_peers_home, a_page_that_left_instead_is_read_again)
 {
 	own();
-	say(2, HR_PEER_GET, 4, false);
+	say(2, HR_PEER_GET, 6, false);
 	SAID(1, DROP, SET, 3, false,
-	     "= 1 D5/1.3 NONE p44 o1 t119 D5/2.4 FILLING p44 o1 t119 taken1h 3 sent1p 4 -> 1 "
-	     "tookh 3 -> 1p3 DROPPED 5.3 sent2p 1 -> 2p0 FILL 44.4");
+	     "= 1 D5/1.3 NONE p44 o1 t119 D5/2.6 FILLING p44 o1 t119 taken1h 3 sent1p 4 -> 1 "
+	     "tookh 3 -> 1p3 DROPPED 5.3 sent2p 1 -> 2p0 FILL 44.6");
 }
 
 /* The writer that asked first writes first; of the other the WRITE is void with its copy. */
 Test(io_peers_home, writers_come_in_the_order_of_their_requests)
 {
 	share();
-	say(0, HR_PEER_GET, 6, false);
-	SAID(2, UPGRADE, page, 4, false,
-	     "= 1 D5/2.4 SHARED p44 WRITE o1 t119 taken2h 3 -> 2 tookh 3");
+	say(0, HR_PEER_GET, 0, false);
+	SAID(2, UPGRADE, page, 6, false,
+	     "= 1 D5/2.6 SHARED p44 WRITE o1 t119 taken2h 3 -> 2 tookh 3");
 	SAID(1, UPGRADE, page, 3, false,
 	     "= 1 D5/1.3 SHARED p44 WRITE o2 t119 taken1h 3 -> 1 tookh 3");
 	SAID(1, UPGRADE, page, 3, false, "= 1 taken1h 4 -> 1 tookh 4");
-	SAID(0, FILLED, page, 6, false,
-	     "= 1 D5/0.6 INVALIDATING p44 o1 t119 D5/1.3 INVALIDATING p44 o2 t119 taken0h 2 "
-	     "sent0p 2 -> 0h1 FILLED 44.6 -> 0 tookh 2 -> 0p1 INVALIDATE 44.6 sent1p 2 -> "
+	SAID(0, FILLED, page, 0, false,
+	     "= 1 D5/0.0 INVALIDATING p44 o1 t119 D5/1.3 INVALIDATING p44 o2 t119 taken0h 2 "
+	     "sent0p 2 -> 0h1 FILLED 44.0 -> 0 tookh 2 -> 0p1 INVALIDATE 44.0 sent1p 2 -> "
 	     "1p1 INVALIDATE 44.3");
 	SAID(1, UPGRADE, page, 3, false, "= 1 taken1h 5 -> 1 tookh 5");
-	SAID(0, DROP, SET, 6, false,
-	     "= 1 D5/0.6 NONE p44 o1 t119 taken0h 3 sent0p 3 -> 0h2 DROP 5.6 -> 0 tookh 3 -> "
-	     "0p2 DROPPED 5.6");
+	SAID(0, DROP, SET, 0, false,
+	     "= 1 D5/0.0 NONE p44 o1 t119 taken0h 3 sent0p 3 -> 0h2 DROP 5.0 -> 0 tookh 3 -> "
+	     "0p2 DROPPED 5.0");
 	SAID(1, GET, page, 5, true, "= 1 D5/1.5 WANTS p44 WRITE o2 t119 taken1h 6 -> 1 tookh 6");
 	SAID(1, DROP, SET, 3, false,
-	     "= 1 D5/1.3 NONE p44 o2 t119 D5/2.4 CLEANING p44 o1 t119 taken1h 7 sent1p 3 -> "
-	     "1 tookh 7 -> 1p2 DROPPED 5.3 sent2p 3 -> 2p1 GRANT 44.4 -> 2p2 CLEAN 44.4");
+	     "= 1 D5/1.3 NONE p44 o2 t119 D5/2.6 CLEANING p44 o1 t119 taken1h 7 sent1p 3 -> "
+	     "1 tookh 7 -> 1p2 DROPPED 5.3 sent2p 3 -> 2p1 GRANT 44.6 -> 2p2 CLEAN 44.6");
 }
 
 /* A gpu that only reads does not come before a writer that asked earlier, and not after a later one. */
@@ -200,15 +201,28 @@ Test(io_peers_home, readers_come_between_writers_in_their_order)
 {
 	up();
 	say(1, HR_PEER_GET, 3, true);
-	SAID(2, GET, page, 4, true, "= 1 D5/2.4 WANTS p44 WRITE o2 t119 taken2h 1 -> 2 tookh 1");
-	SAID(0, GET, page, 6, false,
-	     "= 1 D5/0.6 WANTS p44 o3 t119 taken0h 1 -> 0h0 GET 44.6 -> 0 tookh 1");
+	SAID(2, GET, page, 6, true, "= 1 D5/2.6 WANTS p44 WRITE o2 t119 taken2h 1 -> 2 tookh 1");
+	SAID(0, GET, page, 0, false,
+	     "= 1 D5/0.0 WANTS p44 o3 t119 taken0h 1 -> 0h0 GET 44.0 -> 0 tookh 1");
 	SAID(1, FILLED, page, 3, false,
 	     "= 1 D5/1.3 CLEANING p44 o1 t119 taken1h 2 sent1p 3 -> 1 tookh 2 -> 1p1 GRANT "
 	     "44.3 -> 1p2 CLEAN 44.3");
 	SAID(1, CLEANED, page, 3, false,
-	     "= 1 D5/1.3 SHARED p44 o1 t119 D5/2.4 COPYING p44 WRITE of 1.3 o2 t119 taken1h "
-	     "3 -> 1 tookh 3 sent2p 1 -> 2p0 COPY 44.4 of 1.3");
+	     "= 1 D5/1.3 SHARED p44 o1 t119 D5/2.6 COPYING p44 WRITE of 1.3 o2 t119 taken1h "
+	     "3 -> 1 tookh 3 sent2p 1 -> 2p0 COPY 44.6 of 1.3");
+}
+
+/* Entries that wait have an order, be they the first or the last of the set. */
+Test(io_peers_home, a_request_comes_after_those_that_wait)
+{
+	up();
+	say(1, HR_PEER_GET, 3, false);
+	say(0, HR_PEER_GET, 0, false);
+	SAID(2, GET, page, 6, false, "= 1 D5/2.6 WANTS p44 o2 t119 taken2h 1 -> 2 tookh 1");
+	SAID(1, GET, page, 0, false, "= 1 D5/1.0 WANTS p44 o3 t119 taken1h 2 -> 1 tookh 2");
+	SAID(1, FILLED, page, 3, true,
+	     "= 1 D5/0.0 FILLING p44 o1 t119 D5/1.3 NONE sent0p 1 -> 0p0 FILL 44.0 taken1h 3 "
+	     "-> 1 tookh 3");
 }
 
 /* Orders have 16 bits, and wrap. */
@@ -217,43 +231,43 @@ Test(io_peers_home, orders_wrap)
 	uint64_t *entry;
 
 	share();
-	say(0, HR_PEER_GET, 6, false);
+	say(0, HR_PEER_GET, 0, false);
 	entry = &RIG->peers.directory[hr_peers_directory(&RIG->access.cache, 3, SET)];
 	entry[1 * HR_WAYS + 3] = (entry[1 * HR_WAYS + 3] & ~0xffff00ull) | 0xfffe00 | 1ull << 32;
-	SAID(2, UPGRADE, page, 4, false,
-	     "= 1 D5/2.4 SHARED p44 WRITE o65535 t119 taken2h 3 -> 2 tookh 3");
+	SAID(2, UPGRADE, page, 6, false,
+	     "= 1 D5/2.6 SHARED p44 WRITE o65535 t119 taken2h 3 -> 2 tookh 3");
 	SAID(2, GET, page, 5, true, "= 1 D5/2.5 WANTS p44 WRITE o0 t119 taken2h 4 -> 2 tookh 4");
-	SAID(0, FILLED, page, 6, false,
-	     "= 1 D5/0.6 INVALIDATING p44 o1 t119 D5/2.4 INVALIDATING p44 o65535 t119 "
-	     "taken0h 2 sent0p 2 -> 0h1 FILLED 44.6 -> 0 tookh 2 -> 0p1 INVALIDATE 44.6 "
-	     "sent2p 2 -> 2p1 INVALIDATE 44.4");
+	SAID(0, FILLED, page, 0, false,
+	     "= 1 D5/0.0 INVALIDATING p44 o1 t119 D5/2.6 INVALIDATING p44 o65535 t119 "
+	     "taken0h 2 sent0p 2 -> 0h1 FILLED 44.0 -> 0 tookh 2 -> 0p1 INVALIDATE 44.0 "
+	     "sent2p 2 -> 2p1 INVALIDATE 44.6");
 }
 
 Test(io_peers_home, a_copy_that_is_read_is_kept_until_then)
 {
 	share();
-	say(0, HR_PEER_GET, 6, false);
-	SAID(2, DROP, SET, 4, false, "= 1 D5/2.4 SHARED p44 DROP o1 t119 taken2h 3 -> 2 tookh 3");
+	say(0, HR_PEER_GET, 0, false);
+	SAID(2, DROP, SET, 6, false, "= 1 D5/2.6 SHARED p44 DROP o1 t119 taken2h 3 -> 2 tookh 3");
 	SAID(1, DROP, SET, 3, false,
 	     "= 1 D5/1.3 NONE taken1h 3 sent1p 2 -> 1 tookh 3 -> 1p1 DROPPED 5.3");
 	SAID(1, GET, page, 5, false, "= 1 D5/1.5 WANTS p44 o1 t119 taken1h 4 -> 1 tookh 4");
-	SAID(0, FILLED, page, 6, true,
-	     "= 1 D5/0.6 NONE D5/1.5 FILLING p44 o1 t119 D5/2.4 NONE taken0h 2 -> 0h1 FILLED "
-	     "44.6 flag -> 0 tookh 2 sent1p 3 -> 1p2 FILL 44.5 sent2p 2 -> 2p1 DROPPED 5.4");
+	SAID(0, FILLED, page, 0, true,
+	     "= 1 D5/0.0 NONE D5/1.5 FILLING p44 o1 t119 D5/2.6 NONE taken0h 2 -> 0h1 FILLED "
+	     "44.0 flag -> 0 tookh 2 sent1p 3 -> 1p2 FILL 44.5 sent2p 2 -> 2p1 DROPPED 5.6");
 	SAID(1, FILLED, page, 5, false, "= 1 D5/1.5 SHARED p44 o1 t119 taken1h 5 -> 1 tookh 5");
 }
 
 Test(io_peers_home, copies_that_left_are_no_sources)
 {
 	share();
-	say(0, HR_PEER_GET, 6, false);
-	SAID(2, DROP, SET, 4, false, "= 1 D5/2.4 SHARED p44 DROP o1 t119 taken2h 3 -> 2 tookh 3");
+	say(0, HR_PEER_GET, 0, false);
+	SAID(2, DROP, SET, 6, false, "= 1 D5/2.6 SHARED p44 DROP o1 t119 taken2h 3 -> 2 tookh 3");
 	SAID(1, GET, page, 0, false,
 	     "= 1 D5/1.0 COPYING p44 of 1.3 o1 t119 taken1h 3 sent1p 2 -> 1 tookh 3 -> 1p1 "
 	     "COPY 44.0 of 1.3");
-	SAID(0, FILLED, page, 6, false,
-	     "= 1 D5/0.6 SHARED p44 o1 t119 D5/2.4 NONE taken0h 2 -> 0h1 FILLED 44.6 -> 0 "
-	     "tookh 2 sent2p 2 -> 2p1 DROPPED 5.4");
+	SAID(0, FILLED, page, 0, false,
+	     "= 1 D5/0.0 SHARED p44 o1 t119 D5/2.6 NONE taken0h 2 -> 0h1 FILLED 44.0 -> 0 "
+	     "tookh 2 sent2p 2 -> 2p1 DROPPED 5.6");
 }
 
 /* ---- messages that break the protocol */
@@ -280,7 +294,7 @@ Test(io_peers_home, messages_fit_the_state_of_their_entry)
 		{ share, 1, HR_PEER_GET, 3, true },	{ share, 1, HR_PEER_GET, 2, false },
 		{ share, 1, HR_PEER_FILLED, 3, true },	{ share, 1, HR_PEER_CLEANED, 3, true },
 		{ share, 1, HR_PEER_DROP, 3, false },	{ share, 1, HR_PEER_DROP, 2, true },
-		{ share, 1, HR_PEER_UPGRADE, 2, true }, { share, 2, HR_PEER_UPGRADE, 4, false },
+		{ share, 1, HR_PEER_UPGRADE, 2, true }, { share, 2, HR_PEER_UPGRADE, 6, false },
 		{ own, 1, HR_PEER_UPGRADE, 3, false },	{ own, 1, HR_PEER_CLEANED, 3, true },
 		{ own, 1, HR_PEER_DROP, 3, false },	{ own, 1, HR_PEER_FILLED, 3, true },
 		{ own, 2, HR_PEER_FILLED, 3, true },	{ own, 1, HR_PEER_GET, 3, true },
@@ -352,7 +366,7 @@ Test(io_peers_home, a_message_waits_until_its_answers_have_room)
 	for (uint32_t i = 0; i < sizeof row / sizeof *row; i++) {
 		share();
 		fill_ring(row[i].gpu, row[i].free);
-		put(0, HR_PEER_GET, page, 6, false);
+		put(0, HR_PEER_GET, page, 0, false);
 		if (row[i].twice)
 			put(0, HR_PEER_GET, other_page, 5, false);
 		cr_expect_eq(hr_peer_home_take(W, 0), row[i].taken != 0, "row %u", i);
@@ -420,6 +434,7 @@ Test(io_peers_home, orders_that_are_not_answered_in_time_are_late)
 			cr_expect_eq(gpu, row[i].late ? at / HR_WAYS : 99);
 			cr_expect_eq(which, row[i].late ? far_page : 99);
 			cr_expect(!hr_peer_home_late(W, SET, &gpu, &which));
+			cr_expect(!hr_peer_home_late(W, FAR_SET - 1, &gpu, &which));
 			if (i + 1 < sizeof row / sizeof *row || at < 20)
 				io_rig_down();
 		}
