@@ -202,6 +202,8 @@ Test(io_peers_pages, pages_are_copied_from_frames_of_other_gpus)
 						       { 0, 0, HR_PEER_FILL, false, 0, 0 } };
 	const uint32_t pages[] = { (want(true), page), next_page, io_rig_page(SET + 1, 0) };
 
+	memset(RIG->m.frame, 0x22, sizeof RIG->m.frame);
+	memset(RIG->m.frame[0], 0x11, sizeof RIG->m.frame[0]);
 	memset(RIG->m.frame[2] + (SET * HR_WAYS + 6) * HR_PAGE, 0x66, HR_PAGE);
 	memset(RIG->m.frame[0] + (SET * HR_WAYS + 1) * HR_PAGE, 0x55, HR_PAGE);
 	W->asked = 5;
@@ -271,6 +273,19 @@ Test(io_peers_pages, a_clean_page_is_clean_at_the_end_of_the_grace_period)
 	STEP(hr_peer_pages_pending(W),
 	     "= 1 w.pending 0>1 s13.3 READY p13>READY+ p13 k13.3 request 0 answer 0 e0 t0 "
 	     "k13 not listed sent1h 1 -> 1h0 CLEANED 13.3");
+}
+
+/* Five bits of an epoch are compared. */
+Test(io_peers_pages, the_end_of_a_grace_period_is_seen_for_sixteen_epochs)
+{
+	for (uint32_t epochs = 1; epochs < 20; epochs++) {
+		hold(HR_PAGE_READY, 0, 0);
+		(void)told(HR_PEER_CLEAN, page, 3);
+		W->settled += epochs;
+		cr_expect_eq(hr_peer_pages_pending(W), epochs >= 2 && epochs < 18, "%u", epochs);
+		io_rig_down();
+	}
+	up();
 }
 
 Test(io_peers_pages, a_page_that_must_leave_leaves_and_is_dropped)
@@ -368,6 +383,9 @@ Test(io_peers_pages, orders_fit_the_state_of_their_page)
 		cr_expect_eq(W->role.failed, !row[i].fits, "row %u", i);
 		cr_expect_eq(W->role.status->failure.error, row[i].fits ? 0 : -EPROTO);
 		cr_expect_eq(W->role.status->failure.peer, row[i].fits ? 0 : 2);
+		if (!row[i].fits)
+			cr_expect_eq(HR_PAGE_KIND(RIG->m.set[SET].tag[3]), row[i].state, "row %u",
+				     i);
 		io_rig_down();
 		/* another page of the set */
 		hold(row[i].state, row[i].request, row[i].answer);
