@@ -2,6 +2,7 @@
 #include "tests/harness/supervise_rig.h"
 
 #include "config/tick.h"
+#include "nvme/hostmem.h"
 
 TestSuite(supervise_calls, .init = begin, .fini = end, .timeout = 60);
 
@@ -427,4 +428,18 @@ Test(supervise_calls, staying_until_a_signal)
 	hr_supervise_stay(s);
 	expect_calls("sockets-close 'STATUS=staying' look ask signals due ");
 	cr_expect_eq(hr_now_ns(), START + S / 2);
+}
+
+/* Addresses in use belong to the other kind of host memory. */
+Test(supervise_calls, an_appliance_that_cannot_begin)
+{
+	struct hr_region memory;
+
+	add_ssd(0);
+	add_ssd(1);
+	cr_assert_eq(hr_hostmem_alloc(&memory, "m", HR_PAGE, NULL), 0);
+	strcpy(app->config.ssd[0].device, "pci:0000:01:00.0");
+	cr_expect_eq(supervise(NULL, 0), HR_EXIT_USAGE);
+	expect_calls("");
+	hr_hostmem_free(&memory);
 }
