@@ -535,6 +535,7 @@ Test(store_service_end, the_end_for_clients_in_each_state)
 		{ HR_STORE_JOB_RECEIVES, 0, 10, false, true },
 	};
 	const uint32_t rows = sizeof row / sizeof *row;
+	int own[sizeof row / sizeof *row + 1];
 	uint32_t pin;
 
 	for (uint32_t i = 0; i < rows; i++) {
@@ -545,7 +546,10 @@ Test(store_service_end, the_end_for_clients_in_each_state)
 		d->last = row[i].last;
 		d->ssd = HR_SSDS_MAX;
 		memset(d->buffer, 'x', 30);
+		hr_fail(&d->e, HR_ERROR_DEVICE, -EIO, "of an earlier step");
+		own[i] = d->fd;
 	}
+	own[rows] = service->wake;
 	cr_assert_eq(hr_store_pin(store, hr_store_find(store, "in")->id, true, &pin), 0);
 	service->kept[7].id = hr_store_find(store, "in")->id;
 	service->kept[7].pin = pin;
@@ -553,6 +557,8 @@ Test(store_service_end, the_end_for_clients_in_each_state)
 	cr_expect_not(hr_store_is_pinned(store, pin));
 	cr_expect_eq(service->wake, -1);
 	cr_expect_null(service->app);
+	for (uint32_t i = 0; i <= rows; i++)
+		cr_expect_eq(fcntl(own[i], F_GETFD), -1, "%u", i);
 	for (uint32_t i = 0; i < rows; i++) {
 		ssize_t n = recv(client[i], answer, 1000, 0);
 
@@ -572,4 +578,34 @@ Test(store_service_end, the_end_for_clients_in_each_state)
 	cr_expect_eq(hr_store_service_pause_ns(service), S);
 	for (uint32_t i = 0; i < rows; i++)
 		close(client[i]);
+}
+
+/* Eight moves of one job, so that others have their turn. */
+Test(store_service_end, a_step_ends)
+{
+	struct hr_store_object *object;
+	struct hr_message_item item;
+	uint32_t lines = 0;
+	size_t at = 0;
+	char name[32];
+	int fd;
+
+	for (uint32_t i = 0; i < 20; i++) { /* lines of other lengths */
+		snprintf(name, sizeof name, "%.*s%u", i % 2 ? 9 : 1, "xxxxxxxxx", i + 10);
+		cr_assert_eq(hr_store_create(store, name, 10, 0, false, &object, NULL), 0);
+		cr_assert_eq(hr_store_finish(store, object->id, false, 0, NULL), 0);
+	}
+	cr_assert_eq(hr_store_remove(store, hr_store_find(store, "in")->id, NULL), 0);
+	got = 0;
+	fd = ask(HR_REQUEST_STORE_VERIFY, "");
+	hr_store_service_step(service);
+	got = (size_t)recv(fd, answer, 1 << 20, 0);
+	while (at < got) {
+		const bool finding = lines || at > 0;
+
+		at = item_at(at, HR_REQUEST_STORE_VERIFY, &item);
+		lines += finding && memmem(answer + at - item.bytes, item.bytes, "no checksum", 11);
+	}
+	cr_expect(lines > 0 && lines <= 8, "%u", lines);
+	expect(finish(fd, HR_REQUEST_STORE_VERIFY, 0), "\"faults\": 0");
 }
