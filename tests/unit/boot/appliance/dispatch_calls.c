@@ -1,0 +1,782 @@
+/*
+ * The loop of an engine whose pipelines repeat, function by function: what it calls, in which order, and
+ * what it publishes. Plan, runner, stores and services are the test's.
+ */
+#define hr_appliance_up test_up
+#define hr_appliance_down test_down
+#define hr_attempt_tell test_tell
+#define hr_attempt_publish test_publish
+#define hr_attempt_report test_report
+#define hr_attempt_open_services test_open_services
+#define hr_attempt_close_services test_close_services
+#define hr_ctrl_check test_check
+#define hr_ctrl_events test_events
+#define hr_ctrl_read_smart test_read_smart
+#define hr_feed_service_begin test_feed_begin
+#define hr_feed_service_end test_feed_end
+#define hr_tap_service_begin test_tap_begin
+#define hr_tap_service_end test_tap_end
+#define hr_tap_service_step test_tap_step
+#define hr_store_service_step test_store_step
+#define hr_store_service_pause_ns test_store_pause
+#define hr_plan_make test_plan_make
+#define hr_plan_check test_plan_check
+#define hr_plan_start test_plan_start
+#define hr_plan_refuse test_plan_refuse
+#define hr_plan_end test_plan_end
+#define hr_runner_start test_runner_start
+#define hr_runner_look test_runner_look
+#define hr_seal test_seal
+#define hr_unseal test_unseal
+#define hr_starts_read test_starts_read
+#define hr_starts_write test_starts_write
+#define hr_wait_readable test_wait
+#define hr_tick test_tick
+#define hr_log_set_level test_level
+#define hr_record_take test_record_take
+#include "boot/appliance/dispatch.c"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "tests/fakes/clock.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/calls.h"
+
+#define S HR_NS_PER_S
+#define MS HR_NS_PER_MS
+#define START (100 * S)
+#define BIT(i) (1u << (i))
+
+static struct hr_attempt *at;
+static struct hr_appliance *app;
+static struct engine *engine;
+static struct hr_dispatch sent;
+static int pair[2]; /* of dispatches: the supervisor's end, the engine's */
+static struct hr_ctrl ctrl[3];
+static struct hr_transport transport[3];
+static enum hr_log_level level;
+
+static struct {
+	int up, services, tap, feed, make, start[4], check[4], events[3], look[3], read, write;
+	uint64_t pause_ns;
+	hr_pipelines ends; /* at the next look of the runner */
+	enum hr_outcome outcome[4];
+	void (*at_wait)(void);
+} will;
+
+/* ---- what the loop calls */
+
+int test_up(struct hr_appliance *of, enum hr_stage last)
+{
+	cr_expect(of == app && last == HR_STAGE_STORES);
+	calls_note("up ");
+	return will.up;
+}
+void test_down(struct hr_appliance *of)
+{
+	calls_note("down ");
+}
+void test_tell(struct hr_attempt *of, enum hr_phase phase)
+{
+	cr_expect_eq(of, at);
+	calls_note("tell(%s) ", hr_phase_name(phase));
+}
+void test_publish(struct hr_attempt *of)
+{
+	cr_expect_eq(of, at);
+	calls_note("publish ");
+}
+void test_report(struct hr_attempt *of, bool all)
+{
+	cr_expect(of == at && !all);
+	calls_note("report ");
+}
+static void (*changed)(void *to);
+static void *changed_to;
+int test_open_services(struct hr_attempt *of, void (*call)(void *to), void *to)
+{
+	cr_expect_eq(of, at);
+	changed = call;
+	changed_to = to;
+	calls_note("open ");
+	return will.services;
+}
+void test_close_services(struct hr_attempt *of)
+{
+	calls_note("close ");
+}
+int test_check(struct hr_ctrl *c, struct hr_error *e)
+{
+	calls_note("check%d ", (int)(c - ctrl));
+	return will.look[c - ctrl] ? hr_fail(e, HR_ERROR_DEVICE, will.look[c - ctrl], "it is gone")
+				   : 0;
+}
+int test_events(struct hr_ctrl *c, const struct hr_ns *ns, struct hr_error *e)
+{
+	cr_expect_eq(ns, &app->ssd[c - ctrl].ns);
+	calls_note("events%d ", (int)(c - ctrl));
+	return will.events[c - ctrl] ? hr_fail(e, HR_ERROR_DEVICE, will.events[c - ctrl], "event")
+				     : 0;
+}
+int test_read_smart(struct hr_ctrl *c, struct hr_error *e)
+{
+	cr_expect_null(e);
+	calls_note("smart%d ", (int)(c - ctrl));
+	return 0;
+}
+int test_feed_begin(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
+{
+	cr_expect(s == &at->feeds && e == &app->error);
+	calls_note("feed(%u) ", i);
+	return will.feed;
+}
+void test_feed_end(struct hr_feed_service *s, uint32_t i)
+{
+	calls_note("feed-end(%u) ", i);
+}
+int test_tap_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *e)
+{
+	cr_expect(s == &at->taps && e == &app->error);
+	calls_note("tap(%u) ", i);
+	return will.tap;
+}
+void test_tap_end(struct hr_tap_service *s, uint32_t i)
+{
+	calls_note("tap-end(%u) ", i);
+}
+void test_tap_step(struct hr_tap_service *s)
+{
+	cr_expect_eq(s, &at->taps);
+	calls_note("taps ");
+}
+void test_store_step(struct hr_store_service *s)
+{
+	cr_expect_eq(s, &at->service);
+	calls_note("store ");
+}
+uint64_t test_store_pause(const struct hr_store_service *s)
+{
+	return will.pause_ns;
+}
+int test_plan_make(struct hr_plan *plan, hr_pipelines wanted)
+{
+	cr_expect_eq(plan, &engine->plan);
+	calls_note("make(%x)%s ", wanted, level == HR_LOG_WARN ? "" : "!");
+	return will.make;
+}
+int test_plan_check(struct hr_plan *plan, uint32_t i)
+{
+	return will.check[i];
+}
+int test_plan_start(struct hr_plan *plan, uint32_t i)
+{
+	calls_note("plan(%u) ", i);
+	return will.start[i];
+}
+void test_plan_refuse(struct hr_plan *plan, uint32_t i, int err)
+{
+	app->run[i].outcome = HR_RUN_FAILED;
+	calls_note("refuse(%u,%d) ", i, err);
+}
+void test_plan_end(struct hr_plan *plan, uint32_t i)
+{
+	calls_note("end(%u) ", i);
+}
+void test_runner_start(struct hr_runner *runner, uint32_t i)
+{
+	cr_expect_eq(runner, &engine->runner);
+	calls_note("run(%u) ", i);
+	if (will.outcome[i] == HR_RUN_WAITING)
+		runner->running |= BIT(i);
+	else
+		app->run[i].outcome = will.outcome[i];
+}
+void test_runner_look(struct hr_runner *runner)
+{
+	calls_note("look ");
+	for (uint32_t i = 0; i < 4; i++)
+		if (will.ends >> i & 1)
+			app->run[i].outcome = will.outcome[i];
+	runner->running &= ~will.ends;
+}
+void test_seal(void)
+{
+	calls_note("seal ");
+}
+void test_unseal(void)
+{
+	calls_note("unseal ");
+}
+int test_starts_read(struct hr_appliance *of, struct hr_starts *starts, struct hr_error *e)
+{
+	cr_expect(of == app && starts == &at->record.starts);
+	calls_note("read ");
+	return will.read ? hr_fail(e, HR_ERROR_DEVICE, will.read, "no page") : 0;
+}
+int test_starts_write(struct hr_appliance *of, struct hr_starts *starts, struct hr_error *e)
+{
+	cr_expect_eq(of, app);
+	calls_note("write(%llu) ", (unsigned long long)starts->sequence);
+	if (will.write)
+		return hr_fail(e, HR_ERROR_DEVICE, will.write, "no room");
+	starts->sequence++;
+	return 0;
+}
+static void rest(struct hr_transport *of, bool resting)
+{
+	calls_note("%s%d ", resting ? "rest" : "wake", (int)(of - transport));
+}
+void test_level(enum hr_log_level to)
+{
+	level = to;
+}
+bool test_wait(int fd, uint64_t ns)
+{
+	calls_note("wait(%s,%llu) ", fd == pair[1] ? "dispatch" : "service",
+		   (unsigned long long)ns);
+	fake_clock_advance(ns);
+	if (will.at_wait)
+		will.at_wait();
+	return false;
+}
+void test_tick(void)
+{
+	calls_note("tick ");
+}
+void test_record_take(struct hr_record *record, const struct hr_appliance *of)
+{
+	cr_expect(record == &at->record && of == app);
+	for (uint32_t i = 0; i < 4; i++)
+		if (!record->run[i].over)
+			record->run[i].outcome = (uint64_t)of->run[i].outcome;
+}
+
+/* ---- set-up */
+
+static void set_up(void)
+{
+	static const struct hr_transport_ops ops = { .rest = rest };
+	static const char *const sink[] = { "x", "y", "", "" }, *const in[] = { "in", "x", "y",
+										"in" };
+
+	engine = &the_engine;
+	at = calloc(1, sizeof *at);
+	app = calloc(1, sizeof *app);
+	cr_assert(at && app);
+	at->app = app;
+	app->config.ssds = 3;
+	app->config.gpus = 2;
+	app->config.pipelines = 4;
+	app->config.parallel = 8;
+	app->config.log = HR_LOG_INFO;
+	level = HR_LOG_INFO;
+	for (uint32_t d = 0; d < 3; d++) {
+		snprintf(app->config.ssd[d].name, 4, "s%u", d);
+		transport[d].ops = &ops;
+		ctrl[d].transport = &transport[d];
+		app->ssd[d].ctrl = &ctrl[d];
+		app->ssd[d].health.state = HR_HEALTH_UP;
+		app->ssd[d].health.name = app->config.ssd[d].name;
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		struct hr_config_pipeline *p = &app->config.pipeline[i];
+
+		snprintf(p->name, 4, "p%u", i);
+		p->sources = 1;
+		strcpy(p->source[0].object, in[i]);
+		p->source[0].ssd = i == 3;
+		p->has_sink = *sink[i];
+		strcpy(p->sink.object, sink[i]);
+		app->run[i].config = p;
+		app->run[i].selected = true;
+	}
+	strcpy(app->config.gpu[0].name, "g0");
+	strcpy(app->config.gpu[1].name, "g1");
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	at->dispatch = pair[1];
+	at->service.wake = 77;
+	engine->attempt = at;
+	engine->app = engine->plan.app = engine->runner.app = app;
+	engine->admit.config = &app->config;
+	hr_signals_catch();
+	fake_clock_start(START, NULL, NULL);
+}
+
+static void tear_down(void)
+{
+	fake_clock_stop();
+	close(pair[0]);
+	close(pair[1]);
+	free(at);
+	free(app);
+}
+
+TestSuite(dispatch_calls, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static void expect_calls(const char *want)
+{
+	const char *got = calls_take();
+
+	cr_expect_str_eq(got, want, "%s", got);
+}
+
+static void give(enum hr_dispatch_kind kind, uint64_t number, uint64_t pipelines)
+{
+	sent.kind = kind;
+	sent.number = number;
+	sent.pipelines = pipelines;
+	cr_assert_eq(send(pair[0], &sent, sizeof sent, 0), (ssize_t)sizeof sent);
+}
+
+/* ---- durable state */
+
+Test(dispatch_calls, starts_are_saved_as_the_next_page)
+{
+	at->record.starts.sequence = 6;
+	sent.starts.sequence = 99;
+	sent.starts.start[2].starts = 5;
+	give(HR_DISPATCH_SAVE, 3, 15);
+	take_dispatches(engine);
+	expect_calls("write(6) ");
+	cr_expect(at->record.starts.sequence == 7 && at->record.starts.start[2].starts == 5);
+	cr_expect(!engine->admit.waiting && !engine->closed);
+	will.write = -ENOSPC;
+	sent.starts.start[2].starts = 8;
+	give(HR_DISPATCH_SAVE, 3, 0);
+	give(HR_DISPATCH_SAVE, 3, 0);
+	take_dispatches(engine);
+	expect_calls("write(7) write(7) ");
+	cr_expect_eq(at->record.starts.start[2].starts, 5u, "as last written");
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1u, "once");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "the starts of pipelines are not durable: no room");
+	will.write = -EIO;
+	give(HR_DISPATCH_SAVE, 3, 0);
+	take_dispatches(engine);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 2u);
+	will.write = 0;
+	give(HR_DISPATCH_SAVE, 3, 0);
+	take_dispatches(engine);
+	will.write = -EIO;
+	give(HR_DISPATCH_SAVE, 3, 0);
+	take_dispatches(engine);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 3u, "again");
+}
+
+Test(dispatch_calls, starts_that_cannot_be_read)
+{
+	static const struct {
+		int err;
+		unsigned warnings;
+	} row[] = { { 0, 0 }, { -ENOENT, 0 }, { -EEXIST, 1 }, { 0x281, 2 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		will.read = row[i].err;
+		load(at);
+		cr_expect_eq(fake_log_count_of(HR_LOG_WARN), row[i].warnings, "row %zu", i);
+	}
+}
+
+/* ---- dispatches */
+
+Test(dispatch_calls, a_dispatch)
+{
+	engine->admit.running = BIT(1);
+	engine->admit.suspects = BIT(2) | BIT(3);
+	engine->plan.planned = BIT(0) | BIT(1) | BIT(3);
+	will.check[0] = -EAGAIN;
+	will.check[3] = -EAGAIN;
+	will.check[2] = -ENOENT; /* it fails without a plan */
+	engine->admit.request[3] = 4;
+	sent.suspects = BIT(0) | BIT(3);
+	give(HR_DISPATCH_RUN, 9, BIT(0) | BIT(1) | BIT(2));
+	take_dispatches(engine);
+	cr_expect_eq(engine->admit.waiting, BIT(0) | BIT(2));
+	cr_expect_eq(engine->admit.suspects, BIT(0) | BIT(3));
+	cr_expect_eq(engine->admit.planned, BIT(1) | BIT(2) | BIT(3));
+	for (uint32_t i = 0; i < 4; i++)
+		cr_expect_eq(engine->admit.request[i], i < 3 ? 9u : 4u);
+}
+
+Test(dispatch_calls, the_end_of_dispatches)
+{
+	struct hr_dispatch *d = &sent;
+
+	take_dispatches(engine);
+	cr_expect_not(engine->closed);
+	cr_assert_eq(send(pair[0], d, sizeof *d - 1, 0), (ssize_t)sizeof *d - 1);
+	take_dispatches(engine);
+	cr_expect(engine->closed);
+	engine->closed = false;
+	take_dispatches(engine);
+	cr_expect_not(engine->closed);
+	close(pair[0]);
+	take_dispatches(engine);
+	cr_expect(engine->closed);
+	pair[0] = -1;
+}
+
+/* ---- starts and ends */
+
+Test(dispatch_calls, a_start)
+{
+	engine->admit.request[0] = 6;
+	engine->admit.waiting = BIT(0);
+	engine->admit.planned = BIT(0);
+	at->record.run[0].over = at->record.run[0].reported = 1;
+	start_waiting(engine);
+	expect_calls("plan(0) tap(0) feed(0) run(0) tell(running) ");
+	cr_expect(engine->admit.running == BIT(0) && !engine->admit.waiting);
+	cr_expect(at->record.run[0].number == 6 && !at->record.run[0].over &&
+		  !at->record.run[0].reported);
+	will.ends = BIT(0);
+	will.outcome[0] = HR_RUN_DONE;
+	look_at_running(engine);
+	expect_calls("look tap-end(0) feed-end(0) unseal report publish end(0) tell(idle) ");
+	cr_expect(!engine->admit.running && !engine->runner.running);
+	cr_expect(at->record.run[0].over && at->record.run[0].outcome == HR_RUN_DONE &&
+		  at->record.run[0].number == 6);
+}
+
+/* The memory of others that run is sealed again. */
+Test(dispatch_calls, an_end_beside_others)
+{
+	engine->admit.running = engine->runner.running = BIT(0) | BIT(3);
+	will.ends = BIT(3);
+	will.outcome[3] = HR_RUN_FAILED;
+	engine->admit.request[3] = 8;
+	look_at_running(engine);
+	expect_calls("look tap-end(3) feed-end(3) unseal report publish end(3) seal "
+		     "tell(running) ");
+	cr_expect_eq(engine->admit.running, BIT(0));
+	cr_expect(at->record.run[3].over && !at->record.run[0].over);
+	cr_expect_eq(at->record.run[3].number, 8u);
+	cr_expect_eq(engine->failed, 0);
+}
+
+/* A start that ends at once: it has failed, or was refused. */
+Test(dispatch_calls, starts_that_end_at_once)
+{
+	static const struct {
+		int tap, feed, start;
+		enum hr_outcome outcome, before;
+		const char *want;
+	} row[] = {
+		{ 0, 0, 0, HR_RUN_FAILED, HR_RUN_WAITING,
+		  "plan(3) tap(3) feed(3) run(3) tell(idle) " },
+		{ -EIO, 0, 0, 0, HR_RUN_WAITING, "plan(3) tap(3) refuse(3,-5) " },
+		{ 0, -ENXIO, 0, 0, HR_RUN_WAITING, "plan(3) tap(3) feed(3) refuse(3,-6) " },
+		{ 0, 0, -ENOENT, 0, HR_RUN_WAITING, "plan(3) " },
+		{ 0, 0, 0, 0, HR_RUN_COMPLETE, "plan(3) " },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char want[256];
+
+		engine->admit.waiting = engine->admit.planned = BIT(3);
+		app->run[3].outcome = row[i].before;
+		will.tap = row[i].tap;
+		will.feed = row[i].feed;
+		will.start[3] = row[i].start;
+		will.outcome[3] = row[i].outcome;
+		at->record.run[3].over = 0;
+		start_waiting(engine);
+		snprintf(want, sizeof want,
+			 "%stap-end(3) feed-end(3) unseal report publish end(3) tell(idle) ",
+			 row[i].want);
+		expect_calls(want);
+		cr_expect(!engine->admit.waiting && !engine->admit.running);
+		cr_expect_eq(at->record.run[3].over, 1u);
+	}
+}
+
+/* Without room in the plan: a new one, when nothing runs. */
+Test(dispatch_calls, new_plans)
+{
+	static const struct {
+		hr_pipelines running;
+		int make, check;
+		const char *want;
+		int result;
+	} row[] = {
+		{ BIT(1), 0, 0, "plan(0) ", -EAGAIN },
+		{ 0, 0, 0, "plan(0) make(1)! plan(0) ", -EAGAIN },
+		{ 0, -ENOMEM, 0, "plan(0) make(1)! refuse(0,-12) ", -ENOMEM },
+		{ 0, 0, -EAGAIN, "plan(0) make(1)! refuse(0,-28) ", -ENOSPC },
+		{ 0, 0, -ENOENT, "plan(0) make(1)! plan(0) ", -EAGAIN },
+	};
+
+	will.start[0] = -EAGAIN;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		engine->admit.running = row[i].running;
+		will.make = row[i].make;
+		will.check[0] = row[i].check;
+		cr_expect_eq(prepare(engine, 0), row[i].result, "row %zu", i);
+		expect_calls(row[i].want);
+	}
+	engine->admit.running = BIT(1);
+	engine->admit.waiting = BIT(0) | BIT(2);
+	engine->plan.planned = BIT(1);
+	will.check[0] = will.check[2] = -EAGAIN;
+	engine->admit.planned = 15;
+	start_one(engine, 0);
+	expect_calls("plan(0) ");
+	cr_expect_eq(engine->admit.planned, BIT(1), "it waits for a new plan");
+	cr_expect_eq(engine->admit.waiting, BIT(0) | BIT(2));
+	cr_expect_eq(at->record.run[0].number, 0u);
+}
+
+/* What a failed pipeline would have made is not there. */
+Test(dispatch_calls, readers_of_a_failed_pipeline)
+{
+	engine->admit.running = engine->runner.running = BIT(0);
+	engine->admit.waiting = BIT(1) | BIT(2) | BIT(3);
+	for (uint32_t i = 0; i < 4; i++)
+		engine->admit.request[i] = 20 + i;
+	app->run[1].outcome = HR_RUN_DONE; /* of an earlier start */
+	will.ends = BIT(0);
+	will.outcome[0] = HR_RUN_FAILED;
+	look_at_running(engine);
+	cr_expect_eq(engine->admit.waiting, BIT(3));
+	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_expect_eq(at->record.run[i].over, (uint64_t)(i < 3), "%u", i);
+	cr_expect_eq(at->record.run[2].number, 22u);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 2u);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "pipeline 'p2' does not run: it reads the sink of pipeline 'p0'");
+	calls_take();
+}
+
+static void raise_term(void)
+{
+	raise(SIGTERM);
+}
+
+/* Nothing starts after the failure of a device, the last dispatch, or a signal. */
+Test(dispatch_calls, when_nothing_starts)
+{
+	engine->admit.waiting = engine->admit.planned = BIT(0);
+	engine->failed = -EIO;
+	start_waiting(engine);
+	engine->failed = 0;
+	engine->closed = true;
+	start_waiting(engine);
+	engine->closed = false;
+	raise(SIGTERM);
+	start_waiting(engine);
+	expect_calls("");
+	for (uint32_t i = 0; i < 4; i++)
+		engine->admit.request[i] = 30 + i;
+	engine->admit.waiting = BIT(0) | BIT(3);
+	interrupt(engine);
+	expect_calls("tell(idle) ");
+	for (uint32_t i = 0; i < 4; i++) {
+		const bool waited = i == 0 || i == 3;
+
+		cr_expect_eq(app->run[i].outcome, waited ? HR_RUN_INTERRUPTED : HR_RUN_WAITING);
+		cr_expect_eq(at->record.run[i].over, (uint64_t)waited);
+		cr_expect_eq(at->record.run[i].number, waited ? 30u + i : 0u);
+	}
+	cr_expect_eq(engine->admit.waiting, 0u);
+	interrupt(engine);
+	expect_calls("");
+}
+
+/* ---- devices */
+
+Test(dispatch_calls, devices_that_have_failed)
+{
+	cr_expect_eq(find_failed(app), 0);
+	app->gpu_failed[1] = true;
+	cr_expect_eq(find_failed(app), -EIO);
+	cr_expect_str_eq(app->error.text, "gpu 'g1' has failed: it needs a new engine");
+	hr_error_clear(&app->error);
+	app->ssd[2].health.state = HR_HEALTH_LOST;
+	app->left_out[2] = true;
+	cr_expect_eq(find_failed(app), -EIO);
+	cr_expect_str_eq(app->error.text, "gpu 'g1' has failed: it needs a new engine");
+	hr_error_clear(&app->error);
+	app->left_out[2] = false;
+	cr_expect_eq(find_failed(app), -EIO);
+	cr_expect_str_eq(app->error.text, "ssd 's2' has failed: it needs a new engine");
+	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
+}
+
+/* Those that no running pipeline uses. */
+Test(dispatch_calls, looks_at_ssds)
+{
+	engine->runner.running = BIT(3); /* it uses ssd 1, and 0 */
+	app->config.pipeline[3].source[0].ssd = 1;
+	engine->looked_ns = 0;
+	look_at_ssds(engine);
+	cr_expect_eq(engine->looked_ns, START);
+	cr_expect(strstr(calls_text(), "check2 events2 ") && !strstr(calls_text(), "check1"));
+	calls_take();
+	engine->runner.running = 0;
+	look_at_ssds(engine);
+	expect_calls("check0 events0 check1 events1 check2 events2 ");
+	app->left_out[0] = true;
+	app->ssd[1].ctrl = NULL;
+	app->ssd[2].health.state = HR_HEALTH_FAILED;
+	look_at_ssds(engine);
+	expect_calls("");
+}
+
+Test(dispatch_calls, an_ssd_that_is_lost)
+{
+	will.look[0] = -ENODEV;
+	will.events[1] = -ENXIO;
+	look_at_ssds(engine);
+	expect_calls("check0 check1 events1 check2 events2 ");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "ssd 's1' is lost: event");
+	cr_expect(app->ssd[0].health.state != HR_HEALTH_UP &&
+		  app->ssd[1].health.state != HR_HEALTH_UP &&
+		  app->ssd[2].health.state == HR_HEALTH_UP);
+	cr_expect_eq(app->ssd[0].health.count[HR_FAULT_NAMESPACE], 0u);
+	cr_expect_eq(app->ssd[1].health.count[HR_FAULT_NAMESPACE], 1u);
+}
+
+Test(dispatch_calls, health_before_the_first_start)
+{
+	app->left_out[0] = true;
+	read_health(app);
+	expect_calls("smart1 smart2 ");
+	app->left_out[0] = false;
+	app->ssd[1].ctrl = NULL;
+	app->ssd[2].health.state = HR_HEALTH_LOST;
+	read_health(app);
+	expect_calls("smart0 ");
+}
+
+/* ---- sleep */
+
+Test(dispatch_calls, the_sleep)
+{
+	static const struct {
+		uint64_t pause_ns;
+		int wake;
+		const char *want;
+	} row[] = {
+		{ 0, 77, "store taps " },
+		{ 20000, 77, "store taps wake1 wake2 wait(service,20000) wake1 wake2 " },
+		{ S - 1, 77, "store taps wake1 wake2 wait(service,999999999) wake1 wake2 " },
+		{ S, 77, "store taps rest1 rest2 wait(service,1000000000) wake1 wake2 " },
+		{ 9 * S, 0, "store taps rest1 rest2 wait(service,1000000000) wake1 wake2 " },
+		{ 9 * S, -1, "store taps rest1 rest2 wait(dispatch,1000000000) wake1 wake2 " },
+	};
+
+	app->left_out[0] = true;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		will.pause_ns = row[i].pause_ns;
+		at->service.wake = row[i].wake;
+		serve_clients(engine);
+		expect_calls(row[i].want);
+	}
+}
+
+/* ---- the end of the engine */
+
+/* An end is durable with the dispatch after it. */
+Test(dispatch_calls, the_last_dispatch)
+{
+	cr_expect_not(awaits_dispatch(engine));
+	cr_expect_eq(engine->last_ns, START + 10 * S);
+	engine->dispatch.starts.start[3].outcome = HR_START_RUNNING;
+	cr_expect(awaits_dispatch(engine));
+	expect_calls("wait(dispatch,10000000) tick ");
+	engine->admit.waiting = BIT(3);
+	cr_expect_not(awaits_dispatch(engine));
+	engine->admit.waiting = 0;
+	engine->admit.running = BIT(3);
+	cr_expect_not(awaits_dispatch(engine));
+	engine->admit.running = BIT(2);
+	engine->closed = true;
+	cr_expect_not(awaits_dispatch(engine));
+	engine->closed = false;
+	fake_clock_start(START + 10 * S - 1, NULL, NULL);
+	cr_expect(awaits_dispatch(engine));
+	fake_clock_start(START + 10 * S, NULL, NULL);
+	cr_expect_not(awaits_dispatch(engine));
+	cr_expect_eq(engine->last_ns, START + 10 * S);
+}
+
+/* ---- the whole */
+
+static void hang_up(void)
+{
+	close(pair[0]);
+	pair[0] = -1;
+}
+
+Test(dispatch_calls, from_bring_up_to_the_end)
+{
+	app->run[1].selected = false;
+	engine->plan.planned = BIT(2);
+	will.pause_ns = S;
+	will.at_wait = hang_up;
+	cr_expect_eq(hr_dispatch_serve(at), 0);
+	expect_calls("tell(bring-up) up smart0 smart1 smart2 read make(0) tell(idle) open "
+		     "store taps rest0 rest1 rest2 wait(service,1000000000) wake0 wake1 wake2 tick "
+		     "check0 events0 check1 events1 check2 events2 close tell(going down) down ");
+	cr_expect(at->record.has_run && at->record.ready);
+	cr_expect_eq(at->record.usable, (uint64_t)(BIT(0) | BIT(2) | BIT(3)));
+	cr_expect_eq(engine->plan.usable, BIT(0) | BIT(2) | BIT(3));
+	cr_expect_eq(engine->admit.planned, BIT(2));
+	cr_expect_eq(at->record.ran_ns, S);
+	cr_expect(app->resolves_late);
+	cr_expect_eq(level, HR_LOG_INFO);
+}
+
+Test(dispatch_calls, errors_of_bring_up)
+{
+	will.up = -ENXIO;
+	cr_expect_eq(hr_dispatch_serve(at), -ENXIO);
+	expect_calls("tell(bring-up) up ");
+	cr_expect(!at->record.has_run && !at->record.ready);
+	will.up = 0;
+	will.services = -EMFILE;
+	cr_expect_eq(hr_dispatch_serve(at), -EMFILE);
+	expect_calls("tell(bring-up) up smart0 smart1 smart2 read make(0) tell(idle) open close "
+		     "tell(going down) down ");
+}
+
+/* A put of a client wakes the supervisor. */
+Test(dispatch_calls, a_put)
+{
+	will.services = -EMFILE;
+	hr_dispatch_serve(at);
+	calls_take();
+	cr_expect_eq(changed_to, engine);
+	engine->admit.waiting = BIT(0) | BIT(2);
+	engine->plan.planned = 0;
+	will.check[0] = -EAGAIN;
+	changed(changed_to);
+	expect_calls("tell(idle) ");
+	cr_expect_eq(engine->admit.planned, BIT(2));
+}
+
+static void fail_gpu(void)
+{
+	app->gpu_failed[0] = true;
+}
+
+Test(dispatch_calls, the_loop_ends)
+{
+	will.pause_ns = S;
+	will.at_wait = fail_gpu;
+	engine->looked_ns = START;
+	cr_expect_eq(serve(engine), -EIO);
+	expect_calls("store taps rest0 rest1 rest2 wait(service,1000000000) wake0 wake1 wake2 tick "
+		     "check0 events0 check1 events1 check2 events2 ");
+	app->gpu_failed[0] = false;
+	engine->failed = 0;
+	will.pause_ns = S - 1; /* the next look at the ssds is not due */
+	will.at_wait = raise_term;
+	engine->looked_ns = hr_now_ns();
+	cr_expect_eq(serve(engine), 0);
+	expect_calls(
+		"store taps wake0 wake1 wake2 wait(service,999999999) wake0 wake1 wake2 tick ");
+}
