@@ -308,6 +308,7 @@ Test(store_job, a_put_that_ends_early)
 			 "'x': CRC-32C of the received data is %08x, expected 61746164") },
 	};
 
+	hr_log_set_level(HR_LOG_WARN);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const int fd = begin_put("x", 100, false);
 		char want[512];
@@ -321,7 +322,25 @@ Test(store_job, a_put_that_ends_early)
 		cr_expect_str_eq(finish(fd, HR_REQUEST_STORE_PUT, row[i].code), want, "row %zu: %s",
 				 i, answer + HR_MESSAGE_HEADER);
 		expect_nothing_of("x");
+		cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0u);
 	}
+}
+
+/* Into a gap between two others. */
+Test(store_job, a_put_writes_its_own_blocks_only)
+{
+	const struct hr_store_object *first;
+	uint64_t offset;
+
+	put("first", in, HR_STORE_ALIGN, false);
+	put("second", in + 8, HR_STORE_ALIGN, false);
+	first = hr_store_find(store, "first");
+	offset = first->offset;
+	cr_assert_eq(hr_store_remove(store, first->id, NULL), 0);
+	put("third", in + 16, HR_STORE_ALIGN, false);
+	cr_assert_eq(hr_store_find(store, "third")->offset, offset);
+	expect_object("second", in + 8, HR_STORE_ALIGN);
+	expect_object("third", in + 16, HR_STORE_ALIGN);
 }
 
 /* The data come in two items of any lengths, and the reply tells the whole. */
@@ -343,8 +362,11 @@ Test(store_job, a_put_is_told_whole)
 			 hr_crc32c(0, data, 100));
 		cr_expect_str_eq(finish(fd, HR_REQUEST_STORE_PUT, 0), want);
 		cr_expect_eq(hr_store_find(store, "x")->crc, hr_crc32c(0, data, 100));
+		cr_expect_eq(hr_store_find(store, "x")->tag, 0u, "no run goes on with it");
 	}
 	cr_expect_eq(changes, 3u);
+	service->changed = NULL;
+	put("x", in, 10, true);
 }
 
 Test(store_job, an_object_that_came_meanwhile_is_replaced_only_when_told)
@@ -427,6 +449,16 @@ Test(store_job, the_space_of_replaced_objects_is_kept_for_runs_that_read_them)
 	}
 	for (n = 0; n < HR_STORE_CLIENTS; n++)
 		service->kept[n].id = 0;
+	run->source[0].id = 0;
+	put("y", in, 4096, false);
+	app->config.pipeline[0].sources = 2;
+	run->source[0].id = old[0].id = hr_store_find(store, "x")->id;
+	run->source[1].id = old[1].id = hr_store_find(store, "y")->id;
+	put("x", in, 4096, true);
+	put("y", in, 4096, true);
+	for (n = 0; n < 2; n++)
+		cr_expect_eq(service->kept[n].id, old[n].id, "%u", n);
+	app->config.pipeline[0].sources = 1;
 }
 
 /* ---- verify */
