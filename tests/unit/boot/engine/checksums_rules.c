@@ -1,0 +1,319 @@
+/* Which sources a run compares, the checksums that are joined from those of tiles, and each result of a
+ * comparison, without a disk. */
+#include "boot/engine/checksums.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/crc32c.h"
+#include "config/operator.h"
+#include "tests/harness/error.h"
+
+TestSuite(checksums_rules, .timeout = 60);
+
+#define TILE 64u
+#define TILES 4u
+#define BYTES (3 * TILE + 20) /* the last tile is short */
+
+enum { MAKER, RUN };
+
+static struct hr_appliance *app;
+static struct hr_run *run;
+static struct hr_config_pipeline *config;
+static struct hr_store_object object[2]; /* of sources 0 and 1, with ids 1 and 2 */
+static bool exists[2];
+static struct hr_store *store[HR_SSDS_MAX];
+static struct hr_operator op;
+static uint8_t data[2][BYTES];
+static uint32_t word[2][TILES];
+
+/* The object of source s is on ssd s. */
+struct hr_store_object *hr_store_find_id(const struct hr_store *of, uint64_t id)
+{
+	cr_assert(id == 1 || id == 2);
+	cr_expect_eq(of, &app->ssd[id - 1].store);
+	return exists[id - 1] ? &object[id - 1] : NULL;
+}
+
+static uint32_t sum(uint32_t s, uint64_t from, uint64_t to)
+{
+	const uint64_t end = to * TILE < BYTES ? to * TILE : BYTES;
+
+	return hr_crc32c(0, data[s] + from * TILE, end - from * TILE);
+}
+
+static void begin(void)
+{
+	free(app);
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	app->config.file = "f";
+	app->config.pipelines = 2;
+	memset(&op, 0, sizeof op);
+	for (uint32_t i = 0; i < 2; i++)
+		app->run[i].config = &app->config.pipeline[i];
+	run = &app->run[RUN];
+	config = &app->config.pipeline[RUN];
+	strcpy(config->name, "p");
+	config->op = &op;
+	config->sources = 2;
+	run->tiles = TILES;
+	for (uint32_t s = 0; s < 2; s++) {
+		store[s] = &app->ssd[s].store;
+		snprintf(app->config.ssd[s].name, sizeof app->config.ssd[s].name, "d%u", s);
+		config->source[s].ssd = s;
+		config->source[s].line = 20 + s;
+		snprintf(config->source[s].object, sizeof config->source[s].object, "in%u", s);
+		run->source[s] = (struct hr_run_source){
+			.id = s + 1, .from = -1, .bytes = BYTES, .tile_bytes = TILE
+		};
+		run->source[s].verifiable = true;
+		for (uint32_t i = 0; i < BYTES; i++)
+			data[s][i] = (uint8_t)((i + 7 * s) * 2654435761u >> 11);
+		for (uint32_t t = 0; t < TILES; t++)
+			word[s][t] = sum(s, t, t + 1);
+		run->cpu.source[s].crc = word[s];
+		object[s] = (struct hr_store_object){ .id = s + 1,
+						      .flags = HR_OBJECT_HAS_CRC,
+						      .crc = sum(s, 0, TILES) };
+		exists[s] = true;
+	}
+}
+
+static void end(void)
+{
+	free(app);
+	app = NULL;
+}
+
+#define NO_CHECKSUM(s)                                                                 \
+	"f:2" s ": object 'in" s "' on ssd 'd" s                                       \
+	"' has no checksum, but pipeline 'p' has verify = \"on\"; expected an object " \
+	"that 'headrace store put', or a pipeline with sink.checksum, has written"
+
+Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .fini = end)
+{
+	static const struct {
+		enum hr_verify_policy verify;
+		bool has, verifiable;
+	} row[] = {
+		{ HR_VERIFY_AUTO, true, true },	 { HR_VERIFY_ON, true, true },
+		{ HR_VERIFY_OFF, true, false },	 { HR_VERIFY_AUTO, false, false },
+		{ HR_VERIFY_OFF, false, false }, { HR_VERIFY_ON, false, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		for (uint32_t made = 0; made < 2; made++) {
+			const int want = i == 5 ? -EINVAL : 0;
+
+			begin();
+			config->verify = row[i].verify;
+			run->source[1].from = MAKER;
+			run->source[1].verifiable = !row[i].verifiable;
+			/* what counts is the sink that will be made, or the object that exists */
+			app->config.pipeline[MAKER].sink.checksum = made ? row[i].has : !row[i].has;
+			object[1].flags = row[i].has ? HR_OBJECT_HAS_CRC : HR_OBJECT_PENDING;
+			cr_expect_eq(hr_checksums_want(app, run, 1, made ? NULL : &object[1]), want,
+				     "%zu", i);
+			cr_expect_eq(run->source[1].verifiable, row[i].verifiable, "%zu", i);
+			cr_expect_str_eq(app->error.text, want ? NO_CHECKSUM("1") : "");
+		}
+}
+
+Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_first_tile,
+     .fini = end)
+{
+	static const struct {
+		enum hr_verify_policy verify;
+		int flags; /* -1: there is no object */
+		bool verifiable;
+		uint64_t first_tile, part;
+		enum hr_outcome outcome;
+		enum hr_source_check check;
+		int err;
+	} row[] = {
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, true, 0, 0, 0, HR_SOURCE_UNREAD, 0 },
+		{ HR_VERIFY_ON, HR_OBJECT_PENDING, true, 0, 0, 0, HR_SOURCE_UNREAD, 0 },
+		{ HR_VERIFY_OFF, HR_OBJECT_HAS_CRC, true, 0, 0, 0, HR_SOURCE_VERIFY_OFF, 0 },
+		{ HR_VERIFY_AUTO, 0, true, 0, 0, 0, HR_SOURCE_NO_CHECKSUM, 0 },
+		{ HR_VERIFY_ON, 0, true, 0, 0, 0, HR_SOURCE_NO_CHECKSUM, -EINVAL },
+		{ HR_VERIFY_ON, -1, true, 0, 0, 0, HR_SOURCE_NO_CHECKSUM, 0 },
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, false, 0, 0, 0, HR_SOURCE_NO_CHECKSUM, 0 },
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, true, 1, 0, 0, HR_SOURCE_RESUMED, 0 },
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, true, 1, 0, HR_RUN_COMPLETE, HR_SOURCE_UNREAD,
+		  0 },
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, true, 2, 1, 0, HR_SOURCE_UNREAD, 0 },
+		{ HR_VERIFY_AUTO, HR_OBJECT_HAS_CRC, true, 3, 1, 0, HR_SOURCE_RESUMED, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const bool known = row[i].flags == HR_OBJECT_HAS_CRC;
+		struct hr_run_source *source;
+
+		begin();
+		source = &run->source[0];
+		config->verify = row[i].verify;
+		exists[0] = row[i].flags >= 0;
+		object[0].flags = (uint32_t)row[i].flags;
+		source->verifiable = row[i].verifiable;
+		source->crc_expected = source->crc_found = source->crc_stored = 9;
+		run->first_tile = row[i].first_tile;
+		run->parts = row[i].part ? 2 : 0; /* of two tiles */
+		run->part = (uint32_t)row[i].part;
+		run->outcome = row[i].outcome;
+		cr_expect_eq(hr_checksums_decide(app, run, store), row[i].err, "%zu", i);
+		cr_expect_eq(source->check, row[i].check, "%zu", i);
+		cr_expect_eq(source->crc_known, known, "%zu", i);
+		cr_expect_eq(source->crc_stored, known ? object[0].crc : 0, "%zu", i);
+		cr_expect_eq(source->crc_expected + source->crc_found, 0u, "%zu", i);
+		cr_expect_eq(run->source[1].crc_stored, object[1].crc, "also after an error");
+		cr_expect_str_eq(app->error.text, row[i].err ? NO_CHECKSUM("0") : "");
+	}
+	begin();
+	config->verify = HR_VERIFY_ON;
+	object[0].flags = object[1].flags = 0;
+	cr_expect_eq(hr_checksums_decide(app, run, store), -EINVAL);
+	cr_expect_str_eq(app->error.text, NO_CHECKSUM("0"), "one of them");
+	begin();
+	strcpy(config->feed.name, "f"); /* its source has no object */
+	run->source[0].check = HR_SOURCE_RESUMED;
+	cr_expect_eq(hr_checksums_decide(app, run, store), 0);
+	cr_expect_eq(run->source[0].check, HR_SOURCE_RESUMED);
+}
+
+Test(checksums_rules, blocks_compute_what_no_operator_computes, .fini = end)
+{
+	begin();
+	cr_expect(hr_run_sums(run, 0) && hr_run_sums(run, 1) && hr_run_verifies(run));
+	op.records_checksum = true; /* of source 0 */
+	cr_expect(!hr_run_sums(run, 0) && hr_run_sums(run, 1) && hr_run_verifies(run));
+	run->source[1].verifiable = false;
+	cr_expect(!hr_run_sums(run, 1) && !hr_run_verifies(run) && !hr_run_checksums(run));
+	run->source[2].verifiable = true;
+	cr_expect_not(hr_run_verifies(run), "it is no source");
+	config->has_sink = true;
+	cr_expect_not(hr_run_checksums(run));
+	config->sink.checksum = true;
+	cr_expect(hr_run_checksums(run));
+	config->has_sink = false;
+	cr_expect_not(hr_run_checksums(run));
+	run->source[1].verifiable = true;
+	cr_expect(hr_run_checksums(run));
+}
+
+static void set_sink(struct hr_run *of)
+{
+	app->config.pipeline[of - app->run].sink.checksum = true;
+	of->cpu.sink_crc = word[0];
+	of->sink_bytes = BYTES;
+	of->sink_tile_bytes = TILE;
+	of->tiles = TILES;
+}
+
+Test(checksums_rules, the_checksum_of_a_sink_grows_with_its_tiles, .fini = end)
+{
+	begin();
+	set_sink(run);
+	for (uint64_t tiles = 0; tiles <= TILES; tiles++) {
+		cr_expect_eq(hr_checksums_sink(app, run, tiles), sum(0, 0, tiles), "%llu",
+			     (unsigned long long)tiles);
+		cr_expect_eq(run->sink_summed_tiles, tiles);
+	}
+	word[0][0]++; /* is in the sum */
+	cr_expect_eq(hr_checksums_sink(app, run, TILES), sum(0, 0, TILES));
+	begin();
+	set_sink(run);
+	cr_expect_eq(hr_checksums_sink(app, run, 2), sum(0, 0, 2));
+	cr_expect_eq(hr_checksums_sink(app, run, TILES), sum(0, 0, TILES), "two at a time");
+	config->sink.checksum = false;
+	cr_expect_eq(hr_checksums_sink(app, run, TILES), 0u);
+	begin();
+	set_sink(run);
+	run->sink_bytes = 3 * TILE; /* all tiles are whole */
+	cr_expect_eq(hr_checksums_sink(app, run, 3), sum(0, 0, 3));
+}
+
+#define DIFFERS                                                                                \
+	"pipeline 'p': object 'in1' on ssd 'd1' differs from the stored data: CRC-32C of the " \
+	"data is %08x, expected %08x"
+
+static void expect(enum hr_source_check check, uint32_t expected)
+{
+	const bool wrong = check == HR_SOURCE_WRONG;
+	char says[256] = "";
+
+	run->source[0].check = HR_SOURCE_VERIFY_OFF;
+	cr_expect_eq(hr_checksums_verify(app, run, test_error()), wrong ? -EBADMSG : 0);
+	cr_expect_eq(run->source[1].check, check);
+	cr_expect_eq(run->source[1].crc_expected, expected);
+	if (wrong)
+		snprintf(says, sizeof says, DIFFERS, run->source[1].crc_found, expected);
+	cr_expect_str_eq(test_error_text(), says);
+	cr_expect_eq(test_error_kind(), wrong ? HR_ERROR_DEVICE : HR_ERROR_NONE);
+	cr_expect_eq(run->source[0].check, HR_SOURCE_VERIFY_OFF);
+}
+
+Test(checksums_rules, an_object_is_compared_with_what_is_known_of_it, .fini = end)
+{
+	begin();
+	expect(HR_SOURCE_VERIFIED, object[1].crc);
+	cr_expect_eq(run->source[1].crc_found, sum(1, 0, TILES));
+	begin();
+	object[1].crc++;
+	expect(HR_SOURCE_WRONG, object[1].crc);
+	cr_expect_eq(hr_checksums_verify(app, run, test_error()), -EBADMSG);
+	cr_expect_str_eq(test_error_text(), "", "it is said once");
+	begin();
+	object[1].flags = 0;
+	expect(HR_SOURCE_NO_CHECKSUM, 0);
+	begin();
+	exists[1] = false; /* it was replaced meanwhile */
+	run->source[1].crc_stored = sum(1, 0, TILES);
+	expect(HR_SOURCE_NO_CHECKSUM, 0);
+	run->source[1].check = HR_SOURCE_UNREAD;
+	run->source[1].crc_known = true;
+	expect(HR_SOURCE_VERIFIED, sum(1, 0, TILES));
+}
+
+Test(checksums_rules, a_sink_that_is_not_complete_has_the_checksum_of_its_run, .fini = end)
+{
+	for (int k = 0; k < 4; k++) {
+		begin();
+		set_sink(&app->run[MAKER]);
+		app->run[MAKER].cpu.sink_crc = word[1];
+		object[1].flags = k == 1 ? HR_OBJECT_HAS_CRC : HR_OBJECT_PENDING;
+		run->source[1].from = k == 2 ? -1 : MAKER;
+		app->config.pipeline[MAKER].sink.checksum = k != 3;
+		object[1].crc = 5;
+		if (k == 0)
+			expect(HR_SOURCE_VERIFIED, sum(1, 0, TILES));
+		else
+			expect(k == 1 ? HR_SOURCE_WRONG : HR_SOURCE_NO_CHECKSUM, k == 1 ? 5 : 0);
+		cr_expect_eq(app->run[MAKER].sink_summed_tiles, k ? 0u : TILES);
+	}
+}
+
+Test(checksums_rules, the_tiles_of_shards_and_of_records_are_compared, .fini = end)
+{
+	begin();
+	run->of_shards = true;
+	run->shard_begin = 1;
+	run->shard_end = 3;
+	object[1].crc = sum(1, 1, 3);
+	expect(HR_SOURCE_VERIFIED, sum(1, 1, 3));
+	begin();
+	op.records_checksum = true;
+	run->cpu.op_records = (uint8_t *)word[1]; /* of source 0 only */
+	object[0].crc = sum(1, 0, TILES);
+	cr_expect_eq(hr_checksums_verify(app, run, test_error()), 0);
+	cr_expect_eq(run->source[0].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(run->source[1].check, HR_SOURCE_VERIFIED);
+	begin();
+	run->tiles = 0; /* an empty object, whose words do not exist */
+	run->cpu.source[1].crc = NULL;
+	run->source[1].bytes = run->source[1].tile_bytes = 0;
+	object[1].crc = 0;
+	expect(HR_SOURCE_VERIFIED, 0);
+}
