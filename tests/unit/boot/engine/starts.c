@@ -193,3 +193,175 @@ Test(starts, the_first_writable_store_has_the_starts)
 	cr_assert_eq(hr_starts_load(&f.store, &loaded, NULL), 0);
 	cr_expect_eq(loaded.sequence, 1u);
 }
+
+/* ---- several ssds */
+
+static struct hr_appliance two;
+static struct fake_store g; /* of the second ssd */
+
+static void begin_two(void)
+{
+	end();
+	begin();
+	fake_store_init(&g, 512);
+	memset(&two, 0, sizeof two);
+	two.config.ssds = 2;
+	two.ssd[0].blk = &f.disk.blk;
+	two.ssd[1].blk = &g.disk.blk;
+	two.ssd[0].has_store = two.ssd[1].has_store = true;
+	two.ssd[2] = two.ssd[1]; /* behind the last */
+}
+
+/* The stores as they are now; each is read and written by the appliance alone. */
+static int read_two(void)
+{
+	two.ssd[0].store = f.store;
+	two.ssd[1].store = two.ssd[2].store = g.store;
+	memset(&loaded, 7, sizeof loaded);
+	return hr_starts_read(&two, &loaded, NULL);
+}
+
+static void save(struct fake_store *to, uint64_t sequence)
+{
+	starts.sequence = sequence - 1;
+	cr_assert_eq(hr_starts_save(&to->store, &starts, NULL), 0);
+	cr_assert_eq(starts.sequence, sequence);
+}
+
+Test(starts, the_newest_of_all_ssds_is_read)
+{
+	static const struct hr_starts none;
+
+	begin_two();
+	cr_expect_eq(read_two(), -ENOENT);
+	cr_expect_eq(memcmp(&loaded, &none, sizeof none), 0);
+	save(&g, 5);
+	cr_expect_eq(read_two(), 0, "one has none");
+	cr_expect_eq(loaded.sequence, 5u);
+	two.ssd[0].has_store = false;
+	cr_expect_eq(read_two(), 0);
+	two.ssd[0].has_store = true;
+	two.ssd[1].health.state = HR_HEALTH_LOST;
+	cr_expect_eq(read_two(), -ENOENT, "it cannot be read");
+	two.ssd[1].health.state = HR_HEALTH_UP;
+	save(&f, 6);
+	cr_expect_eq(read_two(), 0);
+	cr_expect_eq(loaded.sequence, 6u);
+	save(&g, 7);
+	cr_expect_eq(read_two(), 0);
+	cr_expect_eq(loaded.sequence, 7u);
+	two.config.ssds = 1;
+	cr_expect_eq(read_two(), 0);
+	cr_expect_eq(loaded.sequence, 6u);
+	two.config.ssds = 0;
+	cr_expect_eq(read_two(), -ENOENT);
+	fake_store_fini(&g);
+}
+
+/* Starts that can be read somewhere are no error; an error elsewhere is not hidden by a store without. */
+Test(starts, an_error_counts_when_no_ssd_has_the_starts)
+{
+	begin_two();
+	save(&f, 3);
+	f.disk.bad_from = hr_store_find(&f.store, HR_STARTS_OBJECT)->offset;
+	f.disk.bad_to = f.disk.bad_from + HR_PAGE;
+	f.disk.fail_status = 0x281;
+	cr_expect_eq(read_two(), 0x281);
+	cr_expect_eq(loaded.sequence, 0u);
+	two.config.ssds = 1;
+	cr_expect_eq(read_two(), 0x281);
+	two.config.ssds = 2;
+	save(&g, 4);
+	cr_expect_eq(read_two(), 0);
+	cr_expect_eq(loaded.sequence, 4u);
+	two.ssd[0].blk = &g.disk.blk; /* the other order */
+	two.ssd[0].store = g.store;
+	two.ssd[1].store = f.store;
+	memset(&loaded, 7, sizeof loaded);
+	cr_expect_eq(hr_starts_read(&two, &loaded, NULL), 0);
+	cr_expect_eq(loaded.sequence, 4u);
+	fake_store_fini(&g);
+}
+
+/* Both pages are blank before the object has a name, and each write that fails is an error. */
+Test(starts, a_new_object_has_two_blank_pages)
+{
+	const struct hr_store_object *object;
+	static uint8_t old[2 * HR_PAGE];
+	uint64_t writes;
+
+	memset(old, 0xee, sizeof old);
+	for (uint32_t i = 0; i < 2; i++) { /* what an earlier object left there */
+		const uint64_t at = HR_STORE_DATA_ALIGN + i * HR_PAGE;
+
+		cr_assert_eq(f.disk.blk.ops->write(&f.disk.blk, at, old, HR_PAGE, false, NULL), 0);
+	}
+	f.disk.writes = f.disk.flushes = 0;
+	cr_assert_eq(hr_starts_save(&f.store, &starts, NULL), 0);
+	writes = f.disk.writes + f.disk.flushes;
+	object = hr_store_find(&f.store, HR_STARTS_OBJECT);
+	cr_assert_eq(object->offset, HR_STORE_DATA_ALIGN, "where the old data was");
+	cr_expect_eq(object->bytes, 2 * HR_PAGE);
+	memset(old, 0, sizeof old);
+	cr_expect_eq(memcmp(f.disk.seen + object->offset, old, HR_PAGE), 0, "page 0 is blank");
+	cr_expect_neq(memcmp(f.disk.seen + object->offset + HR_PAGE, old, HR_PAGE), 0);
+	for (uint64_t n = 1; n <= writes; n++) {
+		end();
+		begin();
+		f.disk.writes = f.disk.flushes = 0;
+		f.disk.fail_status = 0x281;
+		f.disk.fail_at = n;
+		cr_expect_eq(hr_starts_save(&f.store, &starts, NULL), 0x281, "write %llu",
+			     (unsigned long long)n);
+		f.error.printed = true;
+	}
+}
+
+/* At each limit a value is accepted. */
+Test(starts, values_at_their_limits_are_accepted)
+{
+	struct hr_start *start = &starts.start[HR_PIPELINES_MAX - 1];
+	uint8_t page[HR_PAGE];
+
+	starts.sequence = 1ull << 62;
+	memset(start->name, '~', HR_NAME_MAX - 1);
+	start->name[0] = ' ';
+	start->planned_ns = start->started_ns = start->ended_ns = 1ull << 62;
+	start->starts = start->skipped = 1ull << 62;
+	start->done = start->failures = start->failures_in_row = start->starts;
+	start->outcome = HR_START_OUTCOMES - 1;
+	start->error = 0xffff;
+	start->flags = HR_START_FLAGS;
+	cr_expect_null(hr_starts_check(&starts));
+	hr_starts_put(&starts, page);
+	cr_expect(hr_starts_get(&loaded, page));
+	cr_expect_eq(memcmp(&loaded, &starts, sizeof starts), 0);
+	start->error = -4095;
+	cr_expect_null(hr_starts_check(&starts));
+	start->error = -4096;
+	cr_expect_str_eq(hr_starts_check(&starts), "error");
+	start->error = 0;
+	start->done++;
+	cr_expect_str_eq(hr_starts_check(&starts), "number of starts");
+	start->done--;
+	start->skipped++;
+	cr_expect_str_eq(hr_starts_check(&starts), "number of starts");
+	start->skipped--;
+	start->ended_ns++;
+	cr_expect_str_eq(hr_starts_check(&starts), "time of the last start");
+	start->ended_ns--;
+	start->planned_ns++;
+	cr_expect_str_eq(hr_starts_check(&starts), "planned");
+	start->planned_ns--;
+	for (const char *c = "/\x1f\x7f\n"; *c; c++) {
+		start->name[HR_NAME_MAX - 2] = *c;
+		cr_expect_str_eq(hr_starts_check(&starts), "name");
+	}
+	start->name[HR_NAME_MAX - 2] = '.';
+	cr_expect_null(hr_starts_check(&starts));
+	starts.sequence++;
+	cr_expect_str_eq(hr_starts_check(&starts), "sequence");
+	starts.sequence = 0;
+	hr_starts_put(&starts, page);
+	cr_expect_not(hr_starts_get(&loaded, page), "nothing writes a page before the first");
+}
