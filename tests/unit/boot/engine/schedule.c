@@ -190,3 +190,98 @@ Test(schedule, the_check_names_the_limit_that_is_exceeded)
 		cr_expect(strstr(app->error.text, says), "row %zu: %s", i, app->error.text);
 	}
 }
+
+/* Of several gpus each has the pipelines that use it; of those behind the last number none counts. */
+Test(schedule, each_gpu_has_blocks_of_its_own_pipelines)
+{
+	static const uint32_t blocks[HR_PIPELINES_MAX] = { 3, 2, 2, 4, 5, 100 };
+	hr_pipelines them = 99;
+
+	make(five);
+	app->config.gpus = 2;
+	app->config.pipeline[E].gpu = 1;
+	app->config.pipeline[D].other_gpus = 1; /* on both */
+	app->config.pipeline[D].other_gpu[0] = 1;
+	app->config.pipeline[RUNS] = app->config.pipeline[E];
+	app->config.pipeline[RUNS].gpu = 0;
+	app->run[RUNS] = app->run[E];
+	app->run[RUNS].selected = true;
+	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 7u);
+	cr_expect_eq(them, BIT(A) | BIT(D));
+	cr_expect_eq(hr_schedule_blocks(app, 1, blocks, &them), 9u);
+	cr_expect_eq(them, BIT(D) | BIT(E));
+	cr_expect_eq(hr_schedule_blocks(app, 2, blocks, &them), 0u);
+	cr_expect_eq(them, 0u);
+	/* of two sets with the same number of blocks the one with the lowest pipelines */
+	app->config.parallel = 1;
+	app->run[A].blocks[0] = 0;
+	cr_expect_eq(hr_schedule_blocks(app, 0, (const uint32_t[]){ 4, 0, 0, 4, 0 }, &them), 4u);
+	cr_expect_eq(them, BIT(A));
+	/* those without a block have no part in it */
+	cr_expect_eq(hr_schedule_blocks(app, 0, (const uint32_t[]){ 0, 0, 0, 0, 0 }, &them), 0u);
+	cr_expect_eq(them, 0u);
+}
+
+Test(schedule, the_check_says_all_and_stops_at_the_first_gpu)
+{
+	make(five);
+	app->config.gpus = 2;
+	app->config.gpu[0].line = 7;
+	strcpy(app->config.gpu[1].name, "h");
+	app->config.gpu[1].line = 8;
+	app->gpu_up[0] = app->gpu_up[1] = app->gpu_up[2] = true;
+	app->config.gpu[0].blocks = app->config.gpu[1].blocks = 2;
+	app->config.gpu[2].blocks = 1; /* behind the last */
+	app->config.pipeline[E].gpu = 1;
+	app->config.pipeline[D].gpu = 2;
+	for (int role = 0; role < HR_RUN_ROLES; role++)
+		app->run[A].blocks[role] = 2;
+	for (uint32_t i = B; i < RUNS; i++)
+		app->run[i].blocks[HR_RUN_ROLES - 1] = 3;
+	app->run[A].workers[0] = 100; /* of the member behind */
+	app->config.parallel = 3;
+	cr_expect_eq(hr_schedule_check(app), -EINVAL);
+	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
+	{
+		char says[400];
+
+		snprintf(
+			says, sizeof says,
+			"f:7: gpu 'g': pipelines that may run at the same time need %u blocks, but "
+			"gpus[0].blocks allows 2: 'a' (%u), 'b' (3); use fewer blocks, or a "
+			"smaller appliance.parallel (3)",
+			2 * HR_RUN_ROLES + 3, 2 * HR_RUN_ROLES);
+		cr_expect_str_eq(app->error.text, says);
+	}
+	hr_error_clear(&app->error);
+	app->gpu_up[0] = false;
+	cr_expect_eq(hr_schedule_check(app), -EINVAL);
+	cr_expect_str_eq(app->error.text,
+			 "f:8: gpu 'h': pipelines that may run at the same time need 3 blocks, but "
+			 "gpus[1].blocks allows 2: 'e' (3); use fewer blocks, or a smaller "
+			 "appliance.parallel (3)");
+	hr_error_clear(&app->error);
+	app->config.gpu[1].blocks = 3;
+	cr_expect_eq(hr_schedule_check(app), 0, "%s", app->error.text);
+}
+
+/* A sink that keeps versions changes the objects of older ones. */
+Test(schedule, versions_of_a_sink_are_its_objects)
+{
+	const struct hr_config_pipeline *p;
+
+	make(five);
+	p = app->config.pipeline;
+	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
+	strcpy(app->config.pipeline[E].source[0].object, "old.2");
+	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
+	app->config.pipeline[D].sink.keep = 3;
+	cr_expect(hr_schedule_depend(&p[D], &p[E]));
+	cr_expect(hr_schedule_depend(&p[E], &p[D]));
+	cr_expect_not(hr_schedule_reads(&p[E], &p[D]), "an older version");
+	app->config.pipeline[E].source[0].ssd = 1;
+	cr_expect_not(hr_schedule_depend(&p[D], &p[E]), "on another ssd");
+	strcpy(app->config.pipeline[E].source[0].object, "old");
+	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
+	cr_expect_not(hr_schedule_reads(&p[E], &p[D]));
+}
