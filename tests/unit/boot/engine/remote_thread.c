@@ -290,7 +290,7 @@ Test(remote_thread, the_owner_sees_the_error_of_a_stream, .fini = end)
 
 	hr_error_clear(&e);
 	cr_expect_eq(hr_remote_look(app, &app->run[SEND], &e), 0);
-	cr_expect_eq(e.kind, HR_ERROR_NONE);
+	cr_expect_str_eq(e.text, "");
 	hr_remote_fail(r, HR_ERROR_DEVICE, -EPROTO, "tile %d", 5);
 	hr_remote_fail(r, HR_ERROR_USAGE, -EINVAL, "later");
 	cr_expect_eq(hr_remote_look(app, &app->run[SEND], &e), -EPROTO);
@@ -324,4 +324,15 @@ Test(remote_thread, the_way_down_ends_the_thread_and_then_the_link, .fini = end)
 	cr_expect_str_eq(calls_take(), "finish1(pipeline 'p0' has not run) join close s.forget "
 				       "close t.forget ");
 	cr_expect_eq(hr_now_ns(), BEGAN + HR_NS_PER_MS, "one wait for the thread");
+}
+
+Test(remote_thread, only_streams_of_configured_pipelines_are_closed, .fini = end)
+{
+	open_all();
+	app->config.pipelines = 1;
+	hr_remote_down(app);
+	cr_expect_str_eq(calls_take(), "close s.forget ");
+	app->config.pipelines = RUNS;
+	hr_remote_down(app);
+	cr_expect_str_eq(calls_take(), "close t.forget ");
 }
