@@ -168,6 +168,26 @@ Test(queue_wait_lanes, entries_behind_the_pushed_ones_stay_as_they_are)
 	}
 }
 
+static void write_one(void)
+{
+	struct hr_qp_one one = hr_qp_one_next(&t.qp);
+	struct hr_sqe sqe;
+
+	memset(&sqe, 1, sizeof sqe);
+	hr_qp_one_write(&one, &sqe);
+}
+
+Test(queue_wait_lanes, a_single_command_is_one_entry)
+{
+	memset(t.qp.sq, UNUSED, ENTRIES * sizeof *t.qp.sq);
+	cr_assert(fake_lanes_run(write_one));
+	for (uint32_t at = 0; at < ENTRIES * sizeof *t.qp.sq; at++) {
+		const bool is = ((const uint8_t *)t.qp.sq)[at] != UNUSED;
+
+		cr_assert_eq(is, at < sizeof *t.qp.sq, "byte %u", at);
+	}
+}
+
 /* A lane without a command in flight is not one whose CID is 0. */
 static void match_zero(void)
 {

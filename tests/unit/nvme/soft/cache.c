@@ -264,3 +264,17 @@ Test(soft_cache, a_cut_keeps_sectors_blocks_or_nothing)
 	for (unsigned i = 0; i < 2; i++) /* of 40 x 16 */
 		cr_expect(kept[i] > 160 && kept[i] < 480, "about a half: %u", kept[i]);
 }
+
+/* The blocks of a discard that was not done are as they were. */
+Test(soft_cache, a_discard_that_fails_drops_no_block)
+{
+	cr_assert_eq(write_blocks(4, 3, 9, false), 0);
+	note_write(model, 4, 3, 9);
+	dead = 1;
+	cr_expect_eq(soft_cache_discard(&cache, 4, 2, false), -EIO);
+	cr_expect_eq(soft_cache_discard(&cache, 0, BLOCKS, true), -EIO);
+	dead = 0;
+	expect_model("after discards that failed");
+	cr_expect_eq(soft_cache_flush(&cache), 0);
+	expect_on_media(model, "after a flush");
+}

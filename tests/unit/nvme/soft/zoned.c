@@ -11,14 +11,19 @@
 
 static struct conform c;
 
-static void start(void)
+static void start_with(const char *device)
 {
-	conform_use("soft:memory,size=10240000,lba=4096,zoned=1");
+	conform_use(device);
 	conform_reach(&c);
 	cr_assert(conform_enable(&c, conform_cc() | NVME_CC_CSS_CSI << NVME_CC_CSS_SHIFT));
 	cr_assert_eq(conform_add_io(&c, &c.io, 1, CONFORM_ENTRIES), 0);
 	c.block_bytes = 4096;
 	cr_assert_eq(conform_identify(&c, NVME_IDENTIFY_CNS_NS, 1), NVME_SC_INVALID_IOCS);
+}
+
+static void start(void)
+{
+	start_with("soft:memory,size=10240000,lba=4096,zoned=1");
 }
 
 static void finish(void)
@@ -155,4 +160,17 @@ Test(soft_zoned, full_zones_are_read_and_not_written)
 	cr_expect_eq(command(nvme_zns_cmd_mgmt_send),
 		     CONFORM_SPECIFIC(NVME_SC_ZNS_INVAL_TRANSITION));
 	cr_expect_eq(command(nvme_cmd_compare), NVME_SC_INVALID_OPCODE);
+}
+
+/* Whole zones: none is behind the last block. */
+Test(soft_zoned, a_disk_of_whole_zones_has_no_short_one)
+{
+	uint64_t zones;
+
+	conform_close(&c);
+	start_with("soft:memory,size=8M,lba=4096,zoned=1");
+	cr_expect_eq(report(0, HR_PAGE, 0), 0);
+	memcpy(&zones, conform_page(&c, A), sizeof zones);
+	cr_expect_eq(zones, 2u);
+	cr_expect_eq(report(2 * ZONE, HR_PAGE, 0), NVME_SC_LBA_RANGE);
 }
