@@ -162,7 +162,7 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 	char path[64], *to = hr_model_alloc(m, HR_UNPACKED_MAX + 1);
 	int pipes[2], err;
 	ssize_t got;
-	pid_t child = -1;
+	pid_t child;
 
 	if (!to)
 		return -ENOMEM;
@@ -179,14 +179,17 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 	if (!err)
 		err = end(child, got < 0);
 	if (got == -EFBIG)
-		hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
-			"unpacked by %s it is larger than %u MiB", p->tool, HR_UNPACKED_MAX >> 20);
-	else if (err)
-		hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
-			"%s cannot unpack it: damaged or cut off", p->tool);
+		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
+			       "unpacked by %s it is larger than %u MiB", p->tool,
+			       HR_UNPACKED_MAX >> 20);
+	if (got < 0)
+		return (int)got;
+	if (err == -EINVAL)
+		return hr_fail(&m->error, HR_ERROR_USAGE, err,
+			       "%s cannot unpack it: damaged or cut off", p->tool);
 	*out = to;
-	*size = got < 0 ? 0 : (size_t)got;
-	return got < 0 ? -EINVAL : err;
+	*size = (size_t)got;
+	return err;
 }
 
 int hr_unpack(struct hr_model *m, const struct hr_packer *p, const char *head, size_t have, int fd,

@@ -302,3 +302,132 @@ Test(topo_peers, a_list_of_kinds_is_read_or_refused)
 	cr_expect_eq(hr_peer_kinds("gpu,"), 0u);
 	cr_expect_eq(hr_peer_kinds("gpu,tpu"), 0u);
 }
+
+/* ---- all of each pair */
+
+static const char *listed(unsigned kinds)
+{
+	static char text[256];
+	char bdf[HR_BDF_MAX];
+	size_t used = 0;
+
+	cr_assert_eq(hr_peers_init(&peers, &topology, &model, kinds), 0);
+	text[0] = '\0';
+	for (uint32_t i = 0; i < peers.count; i++)
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%u=%s ",
+					 hr_peer_word(peers.peer[i].kind), peers.peer[i].number,
+					 hr_bdf(&model.fn[peers.peer[i].fn], bdf) + 5);
+	snprintf(text + used, sizeof text - used, "%u,%u,%u", peers.by_kind[HR_PEER_GPU],
+		 peers.by_kind[HR_PEER_NVME], peers.by_kind[HR_PEER_NIC]);
+	return text;
+}
+
+Test(topo_peers, each_set_of_kinds_has_its_list)
+{
+	static const char *const want[] = {
+		"0,0,0",
+		"GPU0=03:00.0 GPU1=06:00.0 2,0,0",
+		"NVME0=04:00.0 NVME1=09:00.0 0,2,0",
+		"GPU0=03:00.0 GPU1=06:00.0 NVME0=04:00.0 NVME1=09:00.0 2,2,0",
+		"NIC0=07:00.0 NIC1=09:00.1 0,0,2",
+		"GPU0=03:00.0 GPU1=06:00.0 NIC0=07:00.0 NIC1=09:00.1 2,0,2",
+		"NVME0=04:00.0 NVME1=09:00.0 NIC0=07:00.0 NIC1=09:00.1 0,2,2",
+		"GPU0=03:00.0 GPU1=06:00.0 NVME0=04:00.0 NVME1=09:00.0 NIC0=07:00.0 NIC1=09:00.1 "
+		"2,2,2",
+	};
+	static const struct {
+		const char *text;
+		unsigned kinds;
+	} row[] = {
+		{ "gpu", 1 },	  { "nvme", 2 },    { "nic", 4 },   { "gpu,nvme,nic", 7 },
+		{ "nic,gpu", 5 }, { "gpu,gpu", 1 }, { "", 0 },	    { "gpu,", 0 },
+		{ ",gpu", 0 },	  { "gp", 0 },	    { "gpus", 0 },  { "nvm", 0 },
+		{ "GPU", 0 },	  { "gpu nic", 0 }, { "gpu,x", 0 },
+	};
+	struct fake_machine *m = machine();
+	size_t used, enough;
+
+	start(m, HR_IOMMU_OFF);
+	for (unsigned kinds = 0; kinds < 8; kinds++)
+		cr_expect_str_eq(listed(kinds), want[kinds], "%u: %s", kinds, listed(kinds));
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_peer_kinds(row[i].text), row[i].kinds, "%s", row[i].text);
+	/* Each allocation that fails. */
+	used = model.used;
+	listed(7);
+	enough = model.used;
+	for (model.reserved = used; model.reserved < enough; model.reserved += 8) {
+		model.used = used;
+		cr_expect_eq(hr_peers_init(&peers, &topology, &model, 7), -ENOMEM);
+	}
+	model.used = used;
+	cr_expect_eq(hr_peers_init(&peers, &topology, &model, 7), 0);
+	free(m);
+}
+
+static const char *pair_text(uint32_t i, uint32_t j)
+{
+	static char text[256];
+	char verdict[48], distance[16], at[4][HR_BDF_MAX];
+	struct hr_peer_pair p;
+
+	memset(&p, 0xff, sizeof p);
+	hr_peers_evaluate(&peers, i, j, &p);
+	snprintf(text, sizeof text, "%s%u %s%u %s mod=%x %s by=%c links=%u%s %s>%s %s>%s",
+		 hr_peer_word(p.a.kind), p.a.number, hr_peer_word(p.b.kind), p.b.number,
+		 p.has_verdict ? hr_verdict_text(p.verdict, p.rule, verdict) : "-", p.modifiers,
+		 hr_peer_distance(&peers, &p, distance),
+		 p.by == peers.topology ? 't'
+		 : p.by == peers.gpus	? 'g'
+					: 'n',
+		 p.links, p.through_switch ? "s" : "", hr_bdf(&model.fn[p.to_a.ssd], at[0]) + 5,
+		 hr_bdf(&model.fn[p.to_a.gpu], at[1]) + 5,
+		 p.to_b.gpu ? hr_bdf(&model.fn[p.to_b.ssd], at[2]) + 5 : "",
+		 p.to_b.gpu ? hr_bdf(&model.fn[p.to_b.gpu], at[3]) + 5 : "");
+	return text;
+}
+
+/* A bit redirects data to GPU1, the state of the IOMMU is not known, NVLinks connect the GPUs. */
+Test(topo_peers, each_pair_has_its_record)
+{
+	static const char *const want[] = {
+		"GPU0 GPU1 REDIRECTED+RC_UNLISTED mod=0 NV3 by=g links=3 06:00.0>03:00.0 "
+		"03:00.0>06:00.0",
+		"GPU0 NVME0 DIRECT mod=0 PIX by=t links=0 04:00.0>03:00.0 >",
+		"GPU0 NVME1 RC_UNLISTED mod=80 PHB by=t links=0 09:00.0>03:00.0 >",
+		"GPU0 NIC0 DIRECT mod=0 PIX by=n links=0 07:00.0>03:00.0 >",
+		"GPU0 NIC1 RC_UNLISTED mod=0 PHB by=n links=0 09:00.1>03:00.0 >",
+		"GPU1 NVME0 REDIRECTED+RC_UNLISTED mod=0 PIX by=t links=0 04:00.0>06:00.0 >",
+		"GPU1 NVME1 RC_UNLISTED mod=80 PHB by=t links=0 09:00.0>06:00.0 >",
+		"GPU1 NIC0 REDIRECTED+RC_UNLISTED mod=0 PIX by=n links=0 07:00.0>06:00.0 >",
+		"GPU1 NIC1 RC_UNLISTED mod=0 PHB by=n links=0 09:00.1>06:00.0 >",
+		"NVME0 NVME1 - mod=0 PHB by=t links=0 09:00.0>04:00.0 >",
+		"NVME0 NIC0 - mod=0 PIX by=t links=0 07:00.0>04:00.0 >",
+		"NVME0 NIC1 - mod=0 PHB by=t links=0 09:00.1>04:00.0 >",
+		"NVME1 NIC0 - mod=0 PHB by=t links=0 07:00.0>09:00.0 >",
+		"NVME1 NIC1 - mod=0 PIX by=t links=0 09:00.1>09:00.0 >",
+		"NIC0 NIC1 - mod=0 PHB by=t links=0 09:00.1>07:00.0 >",
+	};
+	struct fake_machine *m = machine();
+	size_t n = 0;
+
+	fake_put(fake_find(m, "02:02.0"), FAKE_ACS + HR_ACS_CTL, 2, HR_ACS_CR);
+	start(m, HR_IOMMU_UNKNOWN);
+	cr_assert_eq(hr_model_add_link(&model, &(struct hr_gpu_link){ .from = 0x300,
+								      .to = 0x600,
+								      .count = 3,
+								      .fabric = HR_NVLINK,
+								      .source = HR_SRC_XML }),
+		     0);
+	for (uint32_t i = 0; i < peers.count; i++)
+		for (uint32_t j = i + 1; j < peers.count; j++) {
+			cr_expect_str_eq(pair_text(i, j), want[n], "%u %u: %s", i, j,
+					 pair_text(i, j));
+			/* The order of the arguments matters for two of one kind only. */
+			if (peers.peer[i].kind != peers.peer[j].kind)
+				cr_expect_str_eq(pair_text(j, i), want[n]);
+			n++;
+		}
+	cr_expect_eq(n, sizeof want / sizeof *want);
+	free(m);
+}

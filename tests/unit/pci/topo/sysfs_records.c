@@ -375,6 +375,7 @@ Test(topo_sysfs_records, files_of_the_machine_one_by_one)
 		  "nvidia_open=0/4 nvidia='535.129.03'" },
 		{ { F(VERSION, "none\n535.1\n") }, 1, "" },
 		{ { F(KEYS, "RegistryDwords: \"\"\n") }, 1, "nvidia_keys='-'" },
+		{ { F(KEYS, "RegistryDwords:a=1") }, 1, "nvidia_keys='a=1'" },
 		{ { F(KEYS, "xRegistryDwords: \"a\"\n") }, 1, "" },
 		{ { F(KEYS, "x\nRegistryDwords:\t a=1\nb") }, 1, "nvidia_keys='a=1'" },
 		/* The module nvidia-fs, with and without a version. */

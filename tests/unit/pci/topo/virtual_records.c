@@ -114,6 +114,31 @@ Test(topo_virtual_records, what_no_capability_can_claim_is_not_virtual)
 	}
 }
 
+/* Without a stride the first virtual function can be found; without another register none. */
+Test(topo_virtual_records, what_is_not_known_claims_nothing)
+{
+	static const enum hr_fact_id id[] = { HR_F_SRIOV, HR_F_VF_CTL, HR_F_VFS, HR_F_VF_OFFSET,
+					      HR_F_VF_STRIDE };
+
+	for (size_t i = 0; i < ROWS(id); i++) {
+		hr_model_reset(&model);
+		physical(0x4100, 3, 1, 1)->fact[id[i]].source = HR_SRC_NONE;
+		add(0x4101);
+		add(0x4102);
+		hr_virtual_find(&model);
+		cr_expect_eq(model.fn[1].vf, id[i] == HR_F_VF_STRIDE, "fact %zu", i);
+		cr_expect_not(model.fn[2].vf, "fact %zu", i);
+	}
+	/* A virtual function claims no others, whatever its registers say. */
+	hr_model_reset(&model);
+	physical(0x4100, 1, 1, 1);
+	physical(0x4101, 1, 1, 1);
+	add(0x4102);
+	hr_virtual_find(&model);
+	cr_expect(model.fn[1].vf);
+	cr_expect_not(model.fn[2].vf);
+}
+
 /* A statement of sysfs, and a text that looks like that of a virtual function. */
 Test(topo_virtual_records, statements_and_texts_make_virtual_functions)
 {
@@ -239,6 +264,11 @@ Test(topo_virtual_records, bars_are_parts_of_those_of_the_capability)
 		  { 0x7000, 64, LOST, 4, 4 },
 		  "bar2=7000+40 f1 4,4" },
 		{ 3, { 0x1000, 0x100, MEM, 0, 5 }, { 0, 64, LOST, 4, 4 }, "bar2=0+40 f9 4,4" },
+		/* A port BAR. */
+		{ 3,
+		  { 0x1000, 0x100, MEM, 0, 5 },
+		  { 0x7000, 64, HR_BAR_UNASSIGNED, 4, 4 },
+		  "bar2=7000+40 f8 4,4" },
 	};
 	char want[512];
 
@@ -252,5 +282,27 @@ Test(topo_virtual_records, bars_are_parts_of_those_of_the_capability)
 			 "vendor=144d/5 device=a824/5 command=406/5 " TAKEN "0/5 %s vf",
 			 row[i].want);
 		cr_expect_str_eq(fake_described(f), want, "row %zu: %s", i, fake_described(f));
+	}
+}
+
+/* Without an offset or a stride of the capability they count as 1. */
+Test(topo_virtual_records, the_number_of_a_function_follows_its_identifier)
+{
+	static const struct {
+		enum hr_fact_id unknown;
+		uint32_t n, want;
+	} row[] = {
+		{ HR_F_VFS, 0, 0 },	  { HR_F_VFS, 3, 3 },	    { HR_F_VF_STRIDE, 0, 0 },
+		{ HR_F_VF_STRIDE, 3, 6 }, { HR_F_VF_OFFSET, 0, 0 }, { HR_F_VF_OFFSET, 3, 3 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_fn *f = pair(row[i].n);
+
+		model.fn[0].fact[row[i].unknown].source = HR_SRC_NONE;
+		model.fn[0].vf_bar[0] = (struct hr_bar){ 0x1000, 0x10, HR_BAR_MEM, 5, 5 };
+		hr_virtual_complete(&model);
+		cr_expect_eq(f->bar[0].base, 0x1000 + 0x10 * row[i].want, "row %zu: %llx", i,
+			     (unsigned long long)f->bar[0].base);
 	}
 }
