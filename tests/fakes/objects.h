@@ -163,9 +163,11 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				uint64_t page)
 {
+	const hr_mask mask = hr_ballot(!objects->error && page < object->pages);
+
 	fake_same((uintptr_t)object);
-	if (hr_ballot(!objects->error && page < object->pages) && hr_lane() == 0)
-		hr_fetch_add_u64(&fake_access.prefetches, 1);
+	if (hr_lane() == 0)
+		hr_fetch_add_u64(&fake_access.prefetches, hr_count_bits(mask));
 	if (!objects->error && page != HR_NO_INDEX)
 		fake_note('r', object, page);
 }

@@ -236,6 +236,28 @@ Test(ops_describe, memory_of_bfs_has_room_for_each_array)
 	}
 }
 
+static void refuse(void *to, unsigned line, const char *text)
+{
+	cr_expect(false, "%s", text);
+}
+
+Test(ops_describe, graphs_and_joins_are_not_read_before_unless_asked_for)
+{
+	const struct hr_op_arg root = { .name = "root", .type = HR_ARG_INT, .integer = 7 };
+	const struct hr_op_arg warm = { .name = "warm", .type = HR_ARG_INT, .integer = 1 };
+	const struct hr_bfs_args *bfs = (const void *)args;
+	const struct hr_join_args *join = (const void *)args;
+
+	memset(args, 0xff, sizeof args);
+	cr_expect_eq(hr_op_find("bfs")->parse(&root, 1, args, refuse, NULL), sizeof *bfs);
+	cr_expect(bfs->root == 7 && bfs->warm == 0);
+	memset(args, 0xff, sizeof args);
+	cr_expect_eq(hr_op_find("join")->parse(NULL, 0, args, refuse, NULL), sizeof *join);
+	cr_expect_eq(join->warm, 0);
+	cr_expect_eq(hr_op_find("join")->parse(&warm, 1, args, refuse, NULL), sizeof *join);
+	cr_expect_eq(join->warm, 1);
+}
+
 /* ---- reports */
 
 static void expect_report(const char *op, const void *result, const uint64_t *bytes,
