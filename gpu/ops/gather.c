@@ -106,7 +106,7 @@ HR_BOTH int64_t gather_fixed(uint32_t bits, bool *skipped)
 	const int32_t exponent = (int32_t)(bits >> 23 & 255);
 	const int32_t shift = exponent - 150 + (int32_t)GATHER_FRACTION;
 	const int64_t mantissa = (int64_t)((bits & 0x7fffffu) | 0x800000u);
-	int64_t value = 0;
+	int64_t value;
 
 	*skipped = exponent >= 127 + (int32_t)GATHER_NUMBER_BITS;
 	if (*skipped || shift <= -24)

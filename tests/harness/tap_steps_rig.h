@@ -29,6 +29,10 @@ static uint8_t entries[HR_TAP_SEATS][4096] __attribute__((aligned(64)));
 static uint32_t pages[HR_TAP_SEATS][1024] __attribute__((aligned(64)));
 static struct hr_role_worker w;
 
+static const struct hr_tap_lending behind = {
+	.has = HR_TAP_HAS, .tile = 1, .seats = 1, .gen = 77, .bytes = 9, .lent_ns = NOW - 9000000
+};
+
 static inline void begin(void)
 {
 	fake_clock_start(NOW, NULL, NULL);
@@ -40,6 +44,11 @@ static inline void begin(void)
 	memset(entries, 0, sizeof entries);
 	memset(pages, 0, sizeof pages);
 	memset(hr_block_memory(), 0, sizeof(struct tap_watch));
+	/* no function looks behind the slots of the pipeline */
+	for (uint32_t s = SLOTS; s < MORE; s++) {
+		slot[s] = (struct hr_slot){ .state = HR_SLOT_COMPUTED, .tile = 1, .out_bytes = 9 };
+		lending[s] = behind;
+	}
 	tap = (struct hr_tap_role){ .consumers = 1,
 				    .tries = 3,
 				    .ring = RING,
@@ -62,6 +71,10 @@ static inline void begin(void)
 static inline void end(void)
 {
 	fake_clock_stop();
+	for (uint32_t s = SLOTS; s < MORE && pipe_.slots <= SLOTS; s++)
+		cr_expect(slot[s].state == HR_SLOT_COMPUTED && !slot[s].held &&
+				  memcmp(&lending[s], &behind, sizeof behind) == 0,
+			  "slot %u is behind the last one", s);
 }
 
 /* Output s has this tile, which these seats have since 1 ms. */

@@ -2,9 +2,14 @@
  * The feed role, function by function, in one thread with a clock that stands still: what commits,
  * orders and the end change, at each limit.
  */
+/* Blocks of other roles are the test's. */
+#define hr_compute_block test_compute_block
+#define hr_writeback_block test_writeback_block
+#define hr_tap_block test_tap_block
 #include "gpu/tap/feed.c"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/clock.h"
@@ -16,15 +21,18 @@
 #define NOW 5000000000ull
 
 static struct hr_pipe pipe_;
-static struct hr_slot slot[SLOTS];
+/* one more than the pipeline has: no function looks there */
+static struct hr_slot slot[SLOTS + 1];
 static struct hr_worker_status status;
 static struct hr_pipe_control control;
 static struct hr_feed_role role;
 static struct hr_feed_words words;
-static struct hr_feed_offer offer[SLOTS];
-static uint64_t written[SLOTS], page[512];
+static struct hr_feed_offer offer[SLOTS + 1];
+static uint64_t written[SLOTS + 1], page[512];
 static uint8_t entries[4096] __attribute__((aligned(64)));
 static struct hr_role_worker w;
+
+static const struct hr_feed_offer behind = { .gen = 9, .open = 1 };
 
 static void begin(void)
 {
@@ -37,6 +45,8 @@ static void begin(void)
 	memset(written, 0, sizeof written);
 	memset(page, 0, sizeof page);
 	memset(entries, 0, sizeof entries);
+	offer[SLOTS] = behind;
+	written[SLOTS] = 3;
 	role = (struct hr_feed_role){ .ring = RING,
 				      .row_bytes = 4,
 				      .out_num = 3,
@@ -69,6 +79,9 @@ static void begin(void)
 static void end(void)
 {
 	fake_clock_stop();
+	cr_expect(slot[SLOTS].state == HR_SLOT_FREE && !slot[SLOTS].holds && written[SLOTS] == 3 &&
+			  memcmp(&offer[SLOTS], &behind, sizeof behind) == 0,
+		  "a slot behind the last one");
 }
 
 TestSuite(feed_steps, .init = begin, .fini = end, .timeout = 60);
@@ -454,4 +467,77 @@ Test(feed_steps, a_block_ends_with_its_slots)
 	hr_feed_pipe_block(&pipe_, 0);
 	cr_expect(status.done == 1 && pipe_.stop == 1 && words.total == HR_NO_TILE);
 	cr_expect(slot[0].state == HR_SLOT_CLOSING && words.offered == 0);
+}
+
+static char others[64]; /* "LETTER BLOCK;" for each block of another role */
+
+static void other(char letter, struct hr_pipe *pipe, uint32_t block)
+{
+	const size_t used = strlen(others);
+
+	cr_expect_eq(pipe, &pipe_);
+	snprintf(others + used, sizeof others - used, "%c%u;", letter, block);
+}
+
+HR_DEVICE void test_compute_block(struct hr_pipe *pipe, uint32_t block)
+{
+	other('c', pipe, block);
+}
+
+HR_DEVICE void test_writeback_block(struct hr_pipe *pipe, uint32_t block)
+{
+	other('w', pipe, block);
+}
+
+HR_DEVICE void test_tap_block(struct hr_pipe *pipe, uint32_t block)
+{
+	other('t', pipe, block);
+}
+
+Test(feed_steps, each_block_has_its_role)
+{
+	static struct hr_worker_status all[8];
+	static struct hr_tap_role tap;
+
+	for (int taps = 0; taps < 2; taps++) {
+		begin();
+		memset(all, 0, sizeof all);
+		others[0] = '\0';
+		pipe_.status = all;
+		pipe_.blocks[HR_ROLE_PREFETCH] = pipe_.workers[HR_ROLE_PREFETCH] = 2;
+		pipe_.blocks[HR_ROLE_COMPUTE] = pipe_.workers[HR_ROLE_COMPUTE] = 3;
+		feed_end(&role, 0, 0, 0);
+		pipe_.tap = taps ? &tap : NULL;
+		for (uint32_t b = 0; b < 7; b++)
+			hr_feed_pipe_block(&pipe_, b);
+		cr_expect_str_eq(others, taps ? "c0;c1;c2;t0;t1;" : "c0;c1;c2;w0;w1;", "%s",
+				 others);
+		for (uint32_t b = 0; b < 8; b++)
+			cr_expect_eq(all[b].done, b < 2, "%u", b);
+	}
+}
+
+/* Each part of a round counts. */
+Test(feed_steps, a_round_says_whether_it_has_done_something)
+{
+	cr_expect(feed_round(&w, false)); /* offers */
+	cr_expect(!feed_round(&w, false));
+	commit(0, TILE);
+	cr_expect(feed_round(&w, false));
+	cr_expect(!feed_round(&w, false));
+	begin();
+	role.offers = 0;
+	feed_end(&role, 0, 0, 0);
+	slot[0].state = slot[1].state = slot[2].state = slot[3].state = slot[4].state =
+		HR_SLOT_CLOSED;
+	cr_expect(feed_round(&w, false)); /* the end */
+	cr_expect(!feed_round(&w, false));
+	begin();
+	words.order = HR_FEED_ORDERS + HR_FEED_OFFER; /* of a producer without credits */
+	cr_expect(feed_round(&w, false));
+	cr_expect(!feed_round(&w, false) && words.offered == 0);
+	begin();
+	role.offers = 0;
+	cr_expect(feed_round(&w, true)); /* slots close */
+	cr_expect(!feed_round(&w, true));
 }
