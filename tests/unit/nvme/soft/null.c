@@ -132,3 +132,22 @@ Test(soft_null, scripted_faults_apply_to_the_null_disk)
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0x281);
 	cr_expect_eq(conform_io(&c, nvme_cmd_read, 0, 1, A, 0), 0);
 }
+
+/* An abort stops the other threads for a moment; afterwards the queues of each are served again. */
+Test(soft_null, threads_go_on_after_an_abort)
+{
+	struct conform_queue second;
+
+	cr_assert_eq(conform_add_io(&c, &second, 2, CONFORM_ENTRIES), 0);
+	for (uint32_t sqid = 1; sqid <= 2; sqid++) {
+		const struct hr_sqe abort = { .opcode = nvme_admin_abort_cmd,
+					      .cdw10 = 0x77u << 16 | sqid };
+		const struct hr_sqe read = conform_io_sqe(&c, nvme_cmd_read, 0, 1, A);
+		uint32_t dw0 = 0;
+
+		cr_expect_eq(conform_admin(&c, &abort, &dw0), 0);
+		cr_expect_eq(dw0, 1u, "there is no such command");
+		cr_expect_eq(conform_do(&c, &c.io, &read, NULL), 0);
+		cr_expect_eq(conform_do(&c, &second, &read, NULL), 0);
+	}
+}
