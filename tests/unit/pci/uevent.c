@@ -6,7 +6,10 @@
 #include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tests/harness/calls.h"
 
 TestSuite(uevent, .timeout = 60);
 
@@ -22,6 +25,7 @@ static struct message {
 	bool is_of_process, is_of_socketpair, is_other_family, is_cut;
 } list[3];
 static unsigned given;
+static bool endless; /* messages of another process without end */
 
 __attribute__((visibility("hidden"))) ssize_t recvmsg(int fd, struct msghdr *header, int flags)
 {
@@ -29,6 +33,11 @@ __attribute__((visibility("hidden"))) ssize_t recvmsg(int fd, struct msghdr *hea
 	struct sockaddr_nl *from = header->msg_name;
 
 	cr_expect_eq(flags, MSG_DONTWAIT);
+	if (endless) {
+		given++;
+		*from = (struct sockaddr_nl){ .nl_family = AF_NETLINK, .nl_pid = 1 };
+		return 1;
+	}
 	if (given == sizeof list / sizeof *list || (!m->text && !m->error)) {
 		errno = EAGAIN;
 		return -1;
@@ -128,4 +137,72 @@ Test(uevent, a_socket_is_of_the_group_of_the_kernel)
 	cr_expect_eq(address.nl_family, AF_NETLINK);
 	cr_expect_eq(address.nl_groups, 1u);
 	close(fd);
+}
+
+/* A process that sends all the time does not keep the reader for ever. */
+Test(uevent, a_look_takes_a_limited_number_of_messages)
+{
+	endless = true;
+	cr_expect_eq(hr_uevent_drain(-1), 0);
+	cr_expect_eq(given, 4096u, "%u", given);
+}
+
+/* ---- the calls of an open, which this test answers */
+
+static bool answered;
+static unsigned failing; /* call 1 or 2 */
+
+int socket(int family, int type, int protocol)
+{
+	if (!answered)
+		return (int)syscall(SYS_socket, family, type, protocol);
+	calls_note("socket(%d,%d,%d) ", family == AF_NETLINK,
+		   type == (SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK),
+		   protocol == NETLINK_KOBJECT_UEVENT);
+	errno = EPROTONOSUPPORT;
+	return failing == 1 ? -1 : 0;
+}
+
+int bind(int fd, const struct sockaddr *to, socklen_t bytes)
+{
+	struct sockaddr_nl address = { 0 };
+
+	if (!answered)
+		return (int)syscall(SYS_bind, fd, to, bytes);
+	memcpy(&address, to, sizeof address);
+	calls_note("bind(%d,%d,%u,%u) ", fd, address.nl_family == AF_NETLINK, address.nl_pid,
+		   address.nl_groups);
+	errno = EADDRINUSE;
+	return failing == 2 ? -1 : 0;
+}
+
+int close(int fd)
+{
+	if (!answered)
+		return (int)syscall(SYS_close, fd);
+	calls_note("close(%d) ", fd);
+	errno = EIO;
+	return -1;
+}
+
+Test(uevent, an_open_that_fails_leaves_nothing_open)
+{
+	static const struct {
+		int want;
+		const char *calls;
+	} row[] = {
+		{ 0, "socket(1,1,1) bind(0,1,0,1) " },
+		{ -EPROTONOSUPPORT, "socket(1,1,1) " },
+		{ -EADDRINUSE, "socket(1,1,1) bind(0,1,0,1) close(0) " },
+	};
+
+	for (failing = 0; failing < 3; failing++) {
+		int got;
+
+		answered = true;
+		got = hr_uevent_open();
+		answered = false;
+		cr_expect_eq(got, row[failing].want, "%u: %d", failing, got);
+		cr_expect_str_eq(calls_take(), row[failing].calls, "%u", failing);
+	}
 }
