@@ -292,3 +292,23 @@ Test(topo_words, findings_are_in_the_order_of_the_path)
 		cr_expect_eq(few[max].rule, 0xff, "max %u", max);
 	}
 }
+
+Test(topo_words, each_fact_of_a_function_is_a_word)
+{
+	char template[96], want[96];
+	struct hr_pair p;
+
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
+	for (unsigned i = 0; i < HR_FACTS_COUNT; i++) {
+		const enum hr_fact_id id = (enum hr_fact_id)i;
+		const char *const name = hr_fact_name(id);
+
+		hr_fn_set(&model.fn[fake_at(OTHER)], id, 0x1a200 + i, HR_SRC_USER);
+		/* The word itself, and two that begin or end in another way. */
+		snprintf(template, sizeof template, "{%s} {%.*s~} {~%s}", name,
+			 (int)strlen(name) - 1, name, name + 1);
+		snprintf(want, sizeof want, hr_fact_is_hex(id) ? "0x%04x  " : "%u  ", 0x1a200 + i);
+		cr_expect_str_eq(filled(&p, fake_at(OTHER), template), want, "%s: %s", name,
+				 filled(&p, fake_at(OTHER), template));
+	}
+}
