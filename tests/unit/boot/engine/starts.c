@@ -288,6 +288,7 @@ Test(starts, a_new_object_has_two_blank_pages)
 {
 	const struct hr_store_object *object;
 	static uint8_t old[2 * HR_PAGE];
+	unsigned named = 0;
 	uint64_t writes;
 
 	memset(old, 0xee, sizeof old);
@@ -311,10 +312,15 @@ Test(starts, a_new_object_has_two_blank_pages)
 		f.disk.writes = f.disk.flushes = 0;
 		f.disk.fail_status = 0x281;
 		f.disk.fail_at = n;
+		memset(f.disk.seen + HR_STORE_DATA_ALIGN + HR_PAGE, 0xee, HR_PAGE);
 		cr_expect_eq(hr_starts_save(&f.store, &starts, NULL), 0x281, "write %llu",
 			     (unsigned long long)n);
+		object = hr_store_find(&f.store, HR_STARTS_OBJECT);
+		if (object && !(object->flags & HR_OBJECT_PENDING))
+			named += f.disk.seen[object->offset + HR_PAGE] != 0xee;
 		f.error.printed = true;
 	}
+	cr_expect_gt(named, 0u, "the write of the starts failed, on a blank page");
 }
 
 /* At each limit a value is accepted. */
