@@ -275,11 +275,15 @@ Test(io_peers_mail, a_round_takes_messages_of_all_gpus)
 	io_rig_put(io_rig_page(21, 0), 2, HR_PAGE_READY);
 	post(2, HR_FROM_HOME, 0,
 	     (struct hr_peer_message){ io_rig_page(21, 0), 2, HR_PEER_CLEAN, false, 0, 0 });
+	io_rig_put(io_rig_page(5, 0), 1, HR_PAGE_READY | HR_PAGE_SHARED);
+	post(0, HR_FROM_HOME, 0,
+	     (struct hr_peer_message){ io_rig_page(5, 0), 1, HR_PEER_GRANT, false, 0, 0 });
 	W->ended = true;
 	W->role.cost.rounds = 1;
 	STEP(hr_io_peers(W, false),
-	     "= 1 w.moved_ns 0>1000000000 w.pending 0>1 s21.2 READY p16>READY+ p16 list to 1 "
-	     "list[16] s21 sent2h 1 taken2p 1 -> 2h0 CLEANED 16.2 -> 2 tookp 1");
+	     "= 1 w.moved_ns 0>1000000000 w.pending 0>1 s5.1 READY+ p44>READY p44 s21.2 "
+	     "READY p16>READY+ p16 list to 1 list[16] s21 taken0p 1 -> 0 tookp 1 sent2h 1 "
+	     "taken2p 1 -> 2h0 CLEANED 16.2 -> 2 tookp 1");
 	STEP(hr_io_peers(W, false), "= 0");
 }
 

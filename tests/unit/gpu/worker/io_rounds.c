@@ -60,6 +60,13 @@ Test(io_rounds, a_worker_ends_when_the_run_does)
 	STEP((hr_io_run(&RIG->access, 0), 0),
 	     "= 0 words.settled 40>0 worker4 seen 4294967295 ended 0 counters0 status0 done "
 	     "0>1 heartbeat 0>1 words of 1: stop 0>1");
+	io_rig_down();
+	/* the host says that commands will not complete */
+	io_rig_up(&(struct io_rig_shape){ .gpus = 2, .first = true });
+	RIG->m.control.stop = HR_STOP_WAITING;
+	STEP((hr_io_run(&RIG->access, 0), 0),
+	     "= 0 words.settled 40>0 words.stop 0>1 worker4 seen 4294967295 ended 0 "
+	     "counters0 status0 done 0>1 heartbeat 0>1 words of 1: stop 0>1");
 }
 
 Test(io_rounds, a_worker_is_over_when_it_has_no_work)
@@ -421,4 +428,39 @@ Test(io_rounds, a_round_writes_and_sends)
 	     "w.writing[0] 1>0 unused [0 1 2 3 4 5 6 7] count.write_backs 0>1 count.settles "
 	     "0>1 flushed1 -1 counters1 status1 heartbeat 2>3 tiles 0>1 bytes 0>4096 s9.0 "
 	     "WRITING p36>READY p36 c7 UNUSED at 0>1");
+}
+
+/* With one ssd a worker without other work takes requests one by one. */
+Test(io_rounds, a_single_request_is_served_by_itself)
+{
+	io_rig_up(&plain);
+	RIG->access.ssds = 1;
+	RIG->access.queue_of[0] = 0;
+	STEP((io_round(W), 0),
+	     "= 0 w.row 1>3 w.role.spins 0>1 w.role.cost.rounds 0>1 words.epoch 40>41 "
+	     "status1 heartbeat 0>1");
+	io_rig_request(136, 0);
+	STEP((io_round(W), 0),
+	     "= 0 w.seen 40>41 w.unused 8>7 w.sent 0>1 w.taken 0>1 w.told 0>1 w.object 0>1 "
+	     "w.role.spins 1>0 w.role.cost.rounds 1>2 w.role.cost.busy_rounds 0>1 unused [0 "
+	     "1 2 3 4 5 6] count.requests 0>1 count.reads 0>1 count.read_commands 0>1 "
+	     "count.behind 0>2 count.serves 0>1 ring1.taken 1 counters1 status1 heartbeat "
+	     "1>2 tiles 0>1 bytes 0>4096 s10.6 FREE>READING p136 s10.recency 0>40 c7 SENT "
+	     "page 136+1 read [6] q0 #7 op2 n8 L5008+1 F76 q0 rung");
+	io_rig_complete(0, 7, 0);
+	STEP((io_round(W), 0),
+	     "= 0 w.unused 7>8 w.sent 1>0 w.moved_ns 0>1000000000 w.role.cost.rounds 2>3 "
+	     "w.role.cost.busy_rounds 1>2 unused [0 1 2 3 4 5 6 7] count.settles 0>1 "
+	     "counters1 status1 heartbeat 2>3 s10.6 READING p136>READY p136 c7 UNUSED at 0>1");
+	STEP((io_round(W), 0),
+	     "= 0 w.row 3>1 w.role.spins 0>1 w.role.cost.rounds 3>4 status1 heartbeat 3>4");
+	RIG->m.words.flush_wanted = 1;
+	STEP((io_round(W), 0),
+	     "= 0 w.row 1>3 w.sweep 0>1 w.flush_row 0>1 w.flush_wanted 0>1 w.flush 0>1 "
+	     "w.flushed 0>1 w.role.spins 1>2 w.role.cost.rounds 4>5 flushed1 1 status1 "
+	     "heartbeat 4>5");
+	RIG->m.words.stop = HR_CACHE_ENDS;
+	STEP((io_round(W), 0),
+	     "= 0 w.stopped 0>1 w.role.spins 2>3 w.role.cost.rounds 5>6 status1 heartbeat "
+	     "5>6");
 }
