@@ -5,6 +5,8 @@
 #ifndef TESTS_HARNESS_TAP_STEPS_RIG_H
 #define TESTS_HARNESS_TAP_STEPS_RIG_H
 
+/* Blocks of other roles are the rig's. */
+#define hr_pipe_block test_pipe_block
 #include "gpu/tap/role.c"
 
 #include <criterion/criterion.h>
@@ -28,6 +30,13 @@ static struct hr_tap_lending lending[MORE];
 static uint8_t entries[HR_TAP_SEATS][4096] __attribute__((aligned(64)));
 static uint32_t pages[HR_TAP_SEATS][1024] __attribute__((aligned(64)));
 static struct hr_role_worker w;
+static uint32_t others; /* a bit for each block of another role */
+
+HR_DEVICE void test_pipe_block(struct hr_pipe *pipe, uint32_t block)
+{
+	cr_expect_eq(pipe, &pipe_);
+	others |= 1u << block;
+}
 
 static const struct hr_tap_lending behind = {
 	.has = HR_TAP_HAS, .tile = 1, .seats = 1, .gen = 77, .bytes = 9, .lent_ns = NOW - 9000000
@@ -36,6 +45,7 @@ static const struct hr_tap_lending behind = {
 static inline void begin(void)
 {
 	fake_clock_start(NOW, NULL, NULL);
+	others = 0;
 	memset(slot, 0, sizeof slot);
 	memset(&status, 0, sizeof status);
 	memset(&control, 0, sizeof control);

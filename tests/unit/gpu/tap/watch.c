@@ -241,7 +241,11 @@ Test(tap_watch, a_role_whose_slots_are_closed_ends)
 	pipe_.blocks[HR_ROLE_COMPUTE] = 2;
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slot[s].state = HR_SLOT_CLOSED;
+	for (uint32_t b = 0; b < 3; b++)
+		hr_tap_pipe_block(&pipe_, b);
+	cr_expect(others == 7 && !all[3].done);
 	hr_tap_pipe_block(&pipe_, 3);
+	cr_expect_eq(others, 7);
 	cr_expect(all[3].done == 1 && all[3].tiles == 0 && tap_watch()->over == 1);
 	cr_expect_eq(words.parked, 0);
 	cr_expect(all[3].cost.rounds == 1 && !all[0].done && !all[2].done);
@@ -257,4 +261,31 @@ Test(tap_watch, a_role_with_nothing_to_do_parks)
 	hr_tap_block(&pipe_, 0);
 	cr_expect(status.done == 0 && words.parked == 3 && pipe_.parked == 3);
 	cr_expect_geq(hr_now_ns(), NOW + HR_TAP_PARK_NS);
+}
+
+/* What lanes look at while they wait. */
+Test(tap_watch, a_look_at_the_slots_finds_work)
+{
+	cr_expect_eq(tap_look_at_slots(&pipe_), 0);
+	slot[5].state = HR_SLOT_COMPUTED;
+	cr_expect_eq(tap_look_at_slots(&pipe_), TAP_COMPUTED);
+	slot[5].state = HR_SLOT_FILLED;
+	cr_expect_eq(tap_look_at_slots(&pipe_), 0);
+	has(0, 4, 2);
+	slot[0].state = HR_SLOT_COMPUTED; /* its output is in use */
+	cr_expect_eq(tap_look_at_slots(&pipe_), 0);
+	tap_watch()->back[0] = (uint64_t)lending[0].gen << 32 | 1; /* of another seat */
+	cr_expect_eq(tap_look_at_slots(&pipe_), 0);
+	tap_watch()->back[0] = (uint64_t)(lending[0].gen + 1) << 32 | 2; /* of another lending */
+	cr_expect_eq(tap_look_at_slots(&pipe_), 0);
+	tap_watch()->back[0] = (uint64_t)lending[0].gen << 32 | 2;
+	cr_expect_eq(tap_look_at_slots(&pipe_), TAP_BACK);
+	slot[1].state = HR_SLOT_COMPUTED;
+	cr_expect_eq(tap_look_at_slots(&pipe_), TAP_BACK | TAP_COMPUTED);
+	lending[0].seats = 0;
+	cr_expect_eq(tap_look_at_slots(&pipe_), TAP_COMPUTED);
+	for (uint32_t bit = TAP_NEWS; bit <= TAP_STOP; bit *= 2)
+		cr_expect_eq(tap_all_lanes(bit), bit);
+	cr_expect_eq(tap_all_lanes(TAP_BACK | TAP_STOP), TAP_BACK | TAP_STOP);
+	cr_expect_eq(tap_all_lanes(0), 0);
 }
