@@ -333,7 +333,8 @@ static void fake_access_object(uint32_t index, void *data, uint64_t bytes)
 	fake_access.data[index] = data;
 	fake_access.object[index] =
 		(struct hr_object){ .bytes = data ? bytes : 0,
-				    .pages = data ? (bytes + FAKE_PAGE - 1) / FAKE_PAGE : 0,
+				    .pages = data ? (uint32_t)((bytes + FAKE_PAGE - 1) / FAKE_PAGE)
+						  : 0,
 				    .index = index };
 }
 
