@@ -213,3 +213,57 @@ Test(access_shards, a_process_alone_has_no_shards)
 	cr_expect_eq(run->object[PLAIN].bytes, 65u);
 	cr_expect_not(run->object[PLAIN].is_shard);
 }
+
+Test(access_shards, each_object_of_a_process_alone_is_looked_at)
+{
+	make();
+	run->parts = 0;
+	run->object[OBJECTS].is_shard = true; /* it has no such object */
+	divides();
+	shard(INDICES, 16, 40, 4);
+	refused("f:2: object 'o' on ssd '' is shard 1 of 3 of a data set, 24 of 100 rows from row 16");
+}
+
+/* What tells one data set from another: its maker's, its shard's, or the checksum of a whole object. */
+Test(access_shards, the_data_set_of_an_object_is_that_of_its_maker_shard_or_checksum)
+{
+	static const struct {
+		bool used, made, selected, shard, exists;
+		int from;
+		uint32_t flags;
+		uint64_t want;
+	} row[] = {
+		{ false, false, true, true, true, 1, HR_OBJECT_HAS_CRC, 0 },
+		{ true, true, true, true, true, 1, HR_OBJECT_HAS_CRC, 0 },
+		{ true, false, true, true, true, 1, HR_OBJECT_HAS_CRC, 500 },
+		{ true, false, false, true, true, 1, HR_OBJECT_HAS_CRC, 600 },
+		{ true, false, true, true, true, -1, HR_OBJECT_HAS_CRC, 600 },
+		{ true, false, true, false, true, -1, HR_OBJECT_HAS_CRC, 700 },
+		{ true, false, true, false, true, -1, HR_OBJECT_PENDING, 0 },
+		{ true, false, true, false, false, -1, HR_OBJECT_HAS_CRC, 0 },
+		{ true, false, true, true, true, 0, HR_OBJECT_HAS_CRC, 400 },
+	};
+
+	struct hr_store_object stored = { .id = 33, .crc = 700 };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_run_object *o = &run->object[INDICES];
+
+		make();
+		config.object[INDICES].ssd = 2;
+		config.object[INDICES].bytes = row[i].made ? 64 : 0;
+		*o = (struct hr_run_object){ .used = row[i].used,
+					     .id = 33,
+					     .from = row[i].from,
+					     .is_shard = row[i].shard,
+					     .shard.set = 600 };
+		app.run[0].set = 400;
+		app.run[0].selected = true;
+		app.run[1].set = 500;
+		app.run[1].selected = row[i].selected;
+		app.ssd[2].store.object = &stored;
+		app.ssd[2].store.count = row[i].exists;
+		stored.flags = row[i].flags;
+		cr_expect_eq(hr_run_object_set(&app, run, INDICES), row[i].want, "%zu", i);
+	}
+}

@@ -129,3 +129,36 @@ Test(engine_inuse, a_name_is_taken_by_the_run_that_makes_it)
 	cr_expect_eq(hr_run_making(app, 1, "table"), &run[ACCESS]);
 	cr_expect_null(hr_run_making(app, 0, "table"));
 }
+
+/* Each of several sources and objects counts, and none behind the last. */
+Test(engine_inuse, all_sources_and_objects_count)
+{
+	struct hr_config_pipeline *p = app->config.pipeline;
+
+	p[STREAM].sources = 3;
+	p[STREAM].source[2].ssd = 1;
+	run[STREAM].source[2].id = 30;
+	run[STREAM].source[3].id = 31;
+	cr_expect_eq(hr_run_reading(app, 1, 30), &run[STREAM]);
+	cr_expect_null(hr_run_reading(app, 0, 31));
+	p[ACCESS].objects = 3;
+	for (uint32_t i = 1; i < 4; i++) {
+		p[ACCESS].object[i].ssd = 1;
+		p[ACCESS].object[i].writes = true;
+		run[ACCESS].object[i].used = true;
+		run[ACCESS].object[i].id = 40 + i;
+	}
+	for (uint32_t i = 1; i < 4; i++) {
+		const struct hr_run *want = i < 3 ? &run[ACCESS] : NULL;
+
+		cr_expect_eq(hr_run_reading(app, 1, 40 + i), want, "%u", i);
+		cr_expect_eq(hr_run_changing(app, 1, 40 + i, false), want, "%u", i);
+	}
+	run[RUNS] = run[ACCESS]; /* it is no pipeline */
+	run[ACCESS].selected = false;
+	cr_expect_null(hr_run_reading(app, 1, TABLE));
+	cr_expect_null(hr_run_changing(app, 1, 41, false));
+	run[RUNS].started_ns = 5;
+	run[RUNS].pipe = &run[RUNS].cpu;
+	cr_expect_not(hr_any_running(app));
+}

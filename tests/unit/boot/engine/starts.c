@@ -258,7 +258,7 @@ Test(starts, the_newest_of_all_ssds_is_read)
 	fake_store_fini(&g);
 }
 
-/* Starts that can be read somewhere are no error; an error elsewhere is not hidden by a store without. */
+/* Starts that can be read somewhere are no error; a store without starts hides no error. */
 Test(starts, an_error_counts_when_no_ssd_has_the_starts)
 {
 	begin_two();
