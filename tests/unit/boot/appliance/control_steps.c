@@ -189,6 +189,27 @@ Test(control_steps, an_ended_connection_is_closed)
 	}
 }
 
+/* It goes on as soon as there is room. */
+Test(control_steps, a_reply_that_waits_for_room)
+{
+	char junk[4096];
+	int fd;
+
+	rig_open(&rig_all);
+	fd = rig_connect();
+	rig_tick();
+	fill(entry(0));
+	rig_send(fd, STATUS, "", false);
+	rig_tick();
+	cr_expect_eq(entry(0)->state, R);
+	cr_expect_not(wakes());
+	while (rig_take(fd, junk, sizeof junk) > 0)
+		continue;
+	cr_expect(wakes());
+	rig_tick();
+	rig_reply(fd, STATUS, 0);
+}
+
 /* ---- the listening socket */
 
 Test(control_steps, errors_of_accept)

@@ -1,6 +1,6 @@
 /*
- * The loop of an engine whose pipelines repeat, function by function: what it calls, in which order, and
- * what it publishes. Plan, runner, stores and services are the test's.
+ * The loop of an engine whose pipelines repeat, function by function: what it calls, in which order,
+ * and what it publishes. Plan, runner, stores and services are the test's.
  */
 #define hr_appliance_up test_up
 #define hr_appliance_down test_down
