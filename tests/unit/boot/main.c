@@ -142,7 +142,8 @@ TestSuite(main, .timeout = 60);
 	"  store    summary of store\n  post     summary of post\n  bench    summary of bench\n" \
 	"  boot     summary of boot\n  status   summary of status\n"                             \
 	"  trigger  summary of trigger\n  pause    summary of pause\n"                           \
-	"  resume   summary of resume\n  reload   summary of reload\n  stop     summary of stop\n" HR_EXIT_HELP
+	"  resume   summary of resume\n  reload   summary of reload\n"                           \
+	"  stop     summary of stop\n" HR_EXIT_HELP
 
 Test(main, help_and_version)
 {
