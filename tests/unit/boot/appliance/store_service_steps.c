@@ -579,33 +579,3 @@ Test(store_service_end, the_end_for_clients_in_each_state)
 	for (uint32_t i = 0; i < rows; i++)
 		close(client[i]);
 }
-
-/* Eight moves of one job, so that others have their turn. */
-Test(store_service_end, a_step_ends)
-{
-	struct hr_store_object *object;
-	struct hr_message_item item;
-	uint32_t lines = 0;
-	size_t at = 0;
-	char name[32];
-	int fd;
-
-	for (uint32_t i = 0; i < 20; i++) { /* lines of other lengths */
-		snprintf(name, sizeof name, "%.*s%u", i % 2 ? 9 : 1, "xxxxxxxxx", i + 10);
-		cr_assert_eq(hr_store_create(store, name, 10, 0, false, &object, NULL), 0);
-		cr_assert_eq(hr_store_finish(store, object->id, false, 0, NULL), 0);
-	}
-	cr_assert_eq(hr_store_remove(store, hr_store_find(store, "in")->id, NULL), 0);
-	got = 0;
-	fd = ask(HR_REQUEST_STORE_VERIFY, "");
-	hr_store_service_step(service);
-	got = (size_t)recv(fd, answer, 1 << 20, 0);
-	while (at < got) {
-		const bool finding = lines || at > 0;
-
-		at = item_at(at, HR_REQUEST_STORE_VERIFY, &item);
-		lines += finding && memmem(answer + at - item.bytes, item.bytes, "no checksum", 11);
-	}
-	cr_expect(lines > 0 && lines <= 8, "%u", lines);
-	expect(finish(fd, HR_REQUEST_STORE_VERIFY, 0), "\"faults\": 0");
-}
