@@ -192,6 +192,10 @@ Test(dispatch_calls, new_plans)
 		cr_expect_eq(prepare(engine, 0), row[i].result, "row %zu", i);
 		expect_calls(row[i].want);
 	}
+	engine->admit.running = 0;
+	will.start[3] = -EAGAIN;
+	cr_expect_eq(prepare(engine, 3), -EAGAIN);
+	expect_calls("plan(3) make(8)! plan(3) ");
 	engine->admit.running = BIT(1);
 	engine->admit.waiting = BIT(0) | BIT(2);
 	engine->plan.planned = BIT(1);
