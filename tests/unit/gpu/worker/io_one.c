@@ -84,22 +84,22 @@ Test(io_one, a_read_that_takes_long_is_left_to_the_next_rounds)
 	up(false);
 	io_rig_request(136, 0);
 	STEP(hr_io_one(W),
-	     "= 1 w.unused 7>8 w.sent 1>0 w.moved_ns 0>1000000000 unused [0 1 2 3 4 5 6 7] "
-	     "count.settles 0>1 s10.6 READING p136>READY p136 c7 UNUSED at 0>1");
+	     "= 3 w.unused 8>7 w.sent 0>1 w.taken 0>1 w.told 0>1 w.object 0>1 unused [0 1 2 "
+	     "3 4 5 6] count.requests 0>1 count.reads 0>1 count.read_commands 0>1 "
+	     "count.serves 0>1 ring1.taken 1 s10.6 FREE>READING p136 s10.recency 0>40 c7 "
+	     "SENT page 136+1 read [6] q0 #7 op2 n8 L5008+1 F76 q0 rung");
 	STEP(hr_io_one(W), "= 0");
 	io_rig_complete(0, 7, 0);
 	STEP(hr_io_reap_all(W),
-	     "= 3 w.unused 8>7 w.sent 0>1 w.taken 1>2 w.told 1>2 w.object 1>0 unused [0 1 2 "
-	     "3 4 5 6] count.requests 1>2 count.reads 1>2 count.read_commands 1>2 "
-	     "count.serves 1>2 ring1.taken 2 s10.5 FREE>READING p37 s10.recency 40>60 c7 "
-	     "SENT page 37+1 read [5] at 1>0 q0 #7 op2 n7 L1296+8 F75 q0 rung");
+	     "= 1 w.unused 7>8 w.sent 1>0 w.moved_ns 0>1000000000 unused [0 1 2 3 4 5 6 7] "
+	     "count.settles 0>1 s10.6 READING p136>READY p136 c7 UNUSED at 0>1");
 	io_rig_request(page, 0);
 	completes(0x281);
 	STEP(hr_io_one(W),
 	     "= 3 w.unused 8>7 w.sent 0>1 w.taken 1>2 w.told 1>2 w.object 1>0 unused [0 1 2 "
 	     "3 4 5 6] count.requests 1>2 count.reads 1>2 count.read_commands 1>2 "
-	     "count.serves 1>2 ring1.taken 2 s10.6 FREE>READING p37 s10.recency 0>40 c7 SENT "
-	     "page 37+1 read at 1>0 q0 #7 op2 n7 L1296+8 F76 q0 rung");
+	     "count.serves 1>2 ring1.taken 2 s10.5 FREE>READING p37 s10.recency 40>60 c7 "
+	     "SENT page 37+1 read [5] at 1>0 q0 #7 op2 n7 L1296+8 F75 q0 rung");
 }
 
 /* When no other way is free or leaves, a page leaves. */
