@@ -222,8 +222,18 @@ static void expect(int (*inside)(void *arg))
 
 /* ---- changes */
 
+static int next_descriptor(void)
+{
+	const int fd = dup(STDOUT_FILENO);
+
+	close(fd);
+	return fd;
+}
+
 static int give_and_take(void *arg)
 {
+	const int before = next_descriptor();
+
 	begin("nvme", "");
 	if (hr_bind(&binding, &state, "vfio-pci", test_error()) || !driver_is("vfio-pci"))
 		return 1;
@@ -236,6 +246,8 @@ static int give_and_take(void *arg)
 		return 4;
 	if (!driver_is("nvme") || !override_is("(null)") || !is_forgotten())
 		return 5;
+	if (next_descriptor() != before)
+		return 7;
 	hr_bind_undo(&binding); /* of no change */
 	return wrote("") && fake_log_count_of(HR_LOG_WARN) == 0 ? 0 : 6;
 }

@@ -74,6 +74,26 @@ Test(topo_edges, a_root_bus_is_known_by_its_first_function)
 	}
 }
 
+/* The bridge above one of both is missing from the capture. */
+Test(topo_edges, one_end_that_is_cut_off_cuts_the_pair)
+{
+	struct hr_pair p;
+
+	fake_nvme(&machine, "40:00.0", 0xe4800000);
+	load(&(struct hr_options){ 0 });
+	for (unsigned swap = 0; swap < 2; swap++) {
+		hr_pair_evaluate(&topology, fake_at(swap ? "40:00.0" : GPU),
+				 fake_at(swap ? GPU : "40:00.0"), &p);
+		cr_expect(p.cut);
+		cr_expect_eq(p.common, HR_NO_FN);
+		cr_expect_eq(p.climbs | p.redirected | p.up, 0);
+		cr_expect_eq(p.kernel, HR_KERNEL_UNKNOWN);
+		cr_expect_eq(p.verdict, HR_UNKNOWN);
+		hr_pair_evaluate(&topology, fake_at(GPU), fake_at(OTHER), &p);
+		cr_expect_not(p.cut);
+	}
+}
+
 Test(topo_edges, functions_below_a_bridge_are_listed_from_the_endpoint_on)
 {
 	int32_t list[4] = { -7, -7, -7, -7 };

@@ -129,6 +129,7 @@ Test(topo_groups, functions_of_one_slot_share_a_group_and_others_do_not)
 		bool multi, want;
 	} row[] = {
 		{ "05:00.1", "05:00.2", false, true },
+		{ "00:00.0", "00:00.1", true, true },
 		{ "05:00.0", "05:00.1", false, true }, /* including function 0 without the bit */
 		{ "05:00.0", "05:00.1", true, true },
 		{ "05:01.0", "05:01.1", true, true },
