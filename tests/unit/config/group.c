@@ -234,8 +234,8 @@ Test(config_group, a_field_is_read_or_stays_with_a_message)
 		hr_group_read(group_of(row[i].text, "g"), fields, ROWS(fields), &got);
 		cr_expect_str_eq(reported(), row[i].want, "%s%s", row[i].text, reported());
 		memcpy(&value, (const char *)&got + row[i].at, row[i].bytes);
-		if (strncmp(row[i].text, "text", 4) == 0) /* up to its end */
-			for (size_t k = strlen(got.text) + 1; row[i].bytes && k < 8; k++)
+		if (row[i].bytes && strncmp(row[i].text, "text", 4) == 0) /* up to its end */
+			for (size_t k = strlen(got.text) + 1; k < 8; k++)
 				value &= ~(0xffull << (8 * k));
 		cr_expect_eq(value, row[i].value, "%s %llx", row[i].text,
 			     (unsigned long long)value);
