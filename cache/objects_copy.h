@@ -68,7 +68,8 @@ HR_WORKER struct hr_whole hr_whole_pages(uint32_t shift, uint64_t offset, uint64
 }
 
 /* Request those of `count` pages that are not in the cache, or are SHARED and to be written, as far as
- * rings have room. Collective. Returns the ticket of the first, or HR_NO_TICKET. */
+ * rings have room. Pages to be read that another gpu has are not requested: they are read there.
+ * Collective. Returns the ticket of the first, or HR_NO_TICKET. */
 HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_t page,
 					     uint32_t count, bool writes, struct hr_whole whole)
 {
@@ -87,6 +88,9 @@ HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_
 		all = hr_is_whole(whole, i + hr_lane());
 		if (word != HR_PAGE_FREE && (!(writes && (word & HR_PAGE_SHARED)) ||
 					     (all && HR_PAGE_KIND(word) == HR_PAGE_OFFERED)))
+			mine = HR_NO_PAGE;
+		if (!writes && cache->peers && mine != HR_NO_PAGE &&
+		    hr_peer_find(cache, awaited.position))
 			mine = HR_NO_PAGE;
 		if (!hr_ballot(mine != HR_NO_PAGE))
 			continue;

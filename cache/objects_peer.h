@@ -15,6 +15,11 @@
 #include "cache/peers.h"
 #include "nvme/worker.h"
 
+/* Of so many pages that a lane reads in the frames of other gpus it requests a copy of one. The I/O
+ * workers of a GPU copy one page in the time of 10 to 20 such reads. When they copy all the time, they
+ * slow the compute workers on their processors, which then end last. */
+#define HR_PEER_READS_OF_COPY 128u
+
 /* The frame of a page in the cache of one gpu, or NULL. For each lane by itself. */
 HR_WORKER const uint8_t *hr_peer_frame_of(const struct hr_page_cache *cache, uint32_t gpu,
 					  struct hr_page_position position)
@@ -63,14 +68,32 @@ HR_WORKER_SLOW const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, u
 	return NULL;
 }
 
-/* Pages of lanes with `used` were read in the frames of other gpus: count them, and request copies as
- * far as rings have room. The worker uses no frame. Collective. */
+/* The frame of a page in the cache of the first other gpu that has it, or NULL. For each lane by
+ * itself. */
+HR_WORKER const uint8_t *hr_peer_find(const struct hr_page_cache *cache,
+				      struct hr_page_position position)
+{
+	const uint8_t *frame = NULL;
+	uint32_t step;
+
+	for (step = 1; step < cache->peers->gpus && !frame; step++)
+		frame = hr_peer_frame_of(cache, hr_peer_after(cache->peers, step), position);
+	return frame;
+}
+
+/* Pages of lanes with `used` were read in the frames of other gpus: count them, and request copies of
+ * some as far as rings have room. The worker uses no frame. Collective. */
 HR_WORKER void hr_peer_request(struct hr_objects *objects, uint32_t page, bool used)
 {
-	const struct hr_awaited awaited = hr_cache_awaited(objects->cache, used ? page : 0);
+	struct hr_awaited awaited;
+	bool copies;
 
 	objects->peer_reads += used;
-	(void)hr_cache_request(objects, awaited.ring, used ? page : HR_NO_PAGE, false, 0,
+	copies = used && objects->peer_reads % HR_PEER_READS_OF_COPY == 0;
+	if (!hr_ballot(copies))
+		return;
+	awaited = hr_cache_awaited(objects->cache, copies ? page : 0);
+	(void)hr_cache_request(objects, awaited.ring, copies ? page : HR_NO_PAGE, false, 0,
 			       objects->held);
 }
 
@@ -81,11 +104,8 @@ HR_WORKER_SLOW bool hr_peer_elements(struct hr_objects *objects, struct hr_use *
 	const struct hr_page_cache *cache = objects->cache;
 	const struct hr_page_position position =
 		hr_page_position_of(&cache->shape, pending ? use->page : 0);
-	const uint8_t *frame = NULL;
-	uint32_t step;
+	const uint8_t *frame = pending ? hr_peer_find(cache, position) : NULL;
 
-	for (step = 1; step < cache->peers->gpus && pending && !frame; step++)
-		frame = hr_peer_frame_of(cache, hr_peer_after(cache->peers, step), position);
 	if (frame && use->bytes == 4)
 		use->value =
 			hr_fresh_sys_u32((const uint32_t *)(const void *)(frame + use->in_page));

@@ -56,9 +56,10 @@
  *
  * Reads in place. A compute worker that wants to read a page, and does not find it in the cache of
  * its gpu, looks at the sets of the other gpus. It reads a page that it finds there, in any state with
- * data, from the frame of that gpu, and requests a copy for later reads only when its I/O worker has
- * time. No message is needed: the holder's frame has the last version as long as the holder keeps the
- * page, and the reader has no copy that a writer would have to invalidate.
+ * data, from the frame of that gpu. It requests a copy for later reads only now and then, so that
+ * pages that are read often become local (HR_PEER_READS_OF_COPY). A prefetch does not request a page
+ * that another gpu has. No message is needed: the holder's frame has the last version as long as the
+ * holder keeps the page, and the reader has no copy that a writer would have to invalidate.
  *
  * So a frame is used again only after the workers of all gpus have passed an epoch. I/O worker 0 of
  * each gpu tells the others its epoch. When a local epoch begins, it samples the epochs of the others;

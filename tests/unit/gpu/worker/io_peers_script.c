@@ -296,30 +296,45 @@ static void hold_there(uint32_t page, uint32_t way, uint32_t state, uint64_t val
 	hr_release_sys_u32(&cache->set[position.set].tag[way], HR_PAGE_WORD(position.tag, state));
 }
 
+/* Requests of compute workers for pages of all rings. */
+static uint64_t requests(void)
+{
+	const struct hr_page_cache *cache = &rig.gpu[0]->cache;
+	uint64_t all = 0;
+
+	for (uint32_t w = 0; w < cache->io_workers; w++)
+		all += hr_acquire_u64(&cache->ring[w].tail);
+	return all;
+}
+
 static void reads_there(struct hr_objects *objects)
 {
 	static const uint32_t states[] = { HR_PAGE_READY, HR_PAGE_READY | HR_PAGE_SHARED,
 					   HR_PAGE_DIRTY, HR_PAGE_WRITING, HR_PAGE_REDIRTY };
+	const uint32_t page = page_of(1, 0), all = HR_PEER_READS_OF_COPY;
 	const struct hr_object *o = hr_get_object_map(objects, 0);
-	const uint32_t page = page_of(1, 0);
 	struct hr_peer_message m;
-	uint64_t data[2];
+	uint64_t data[2], count = 0;
 
-	for (uint32_t i = 0; i < sizeof states / sizeof *states; i++) {
-		hold_there(page, 6, states[i], 700 + i);
+	for (uint32_t i = 0; count < all; i++) {
+		cr_assert_eq(requests(), 0, "after %llu reads", (unsigned long long)count);
+		hold_there(page, 6, states[i % 5], 700 + i);
 		cr_assert_eq(get(objects, page), 700 + i);
+		cr_assert_geq(hr_pread_prefetch(objects, o, page * 4096ull, 4096), 0);
+		cr_assert_eq(objects->peer_reads, ++count);
 		cr_assert_eq(hr_pread(objects, o, page * 4096ull + 9 * 8, data, 16), 16);
 		cr_assert(data[0] == 700 + i && data[1] == 700 + i);
+		cr_assert_eq(objects->peer_reads, ++count);
 	}
-	cr_assert_eq(objects->peer_reads, 10);
-	/* one of these reads has requested a copy; the next read is of the own frame */
+	/* the last of these reads has requested a copy; the next read is of the own frame */
+	cr_assert_eq(requests(), 1);
 	m = expect(HR_PEER_GET, page, HR_WAYS);
 	hold_there(page, 6, HR_PAGE_READY | HR_PAGE_SHARED, 800);
 	send_copy(page, m.way, 6);
 	expect(HR_PEER_FILLED, page, m.way);
 	hold_there(page, 6, HR_PAGE_READY | HR_PAGE_SHARED, 900);
 	cr_assert_eq(get(objects, page), 800);
-	cr_assert_eq(objects->peer_reads, 10);
+	cr_assert_eq(objects->peer_reads, all);
 	done();
 }
 
