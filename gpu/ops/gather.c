@@ -100,19 +100,51 @@ HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row)
 				 run->args->row_bytes);
 }
 
-/* A number in fixed point; numbers below 2^-GATHER_FRACTION are 0. */
+/* A number in fixed point; numbers below 2^-GATHER_FRACTION are 0. Without branches, and without shifts
+ * of 64 bits, of which a GPU makes several instructions. */
 HR_BOTH int64_t gather_fixed(uint32_t bits, bool *skipped)
 {
-	const int32_t exponent = (int32_t)(bits >> 23 & 255);
-	const int32_t shift = exponent - 150 + (int32_t)GATHER_FRACTION;
-	const int64_t mantissa = (int64_t)((bits & 0x7fffffu) | 0x800000u);
-	int64_t value;
+	const uint32_t exponent = bits >> 23 & 255;
+	const int32_t shift = (int32_t)exponent - 150 + (int32_t)GATHER_FRACTION;
+	const uint32_t down = shift < 0 ? (uint32_t)-shift : 0;
+	const uint32_t mantissa = ((bits & 0x7fffffu) | 0x800000u) >> (down < 31 ? down : 31);
+	uint64_t value;
 
-	*skipped = exponent >= 127 + (int32_t)GATHER_NUMBER_BITS;
-	if (*skipped || shift <= -24)
-		return 0;
-	value = shift < 0 ? mantissa >> -shift : mantissa << shift;
-	return bits >> 31 ? -value : value;
+	*skipped = exponent >= 127 + GATHER_NUMBER_BITS;
+	value = (uint64_t)mantissa * (*skipped ? 0 : (uint32_t)1 << (shift > 0 ? shift : 0));
+	return bits >> 31 ? -(int64_t)value : (int64_t)value;
+}
+
+/* Numbers that a lane loads together: state_bytes() keeps rows aligned. */
+struct gather_numbers {
+	uint32_t bits[4];
+} __attribute__((aligned(16)));
+
+HR_WORKER void gather_add(struct gather_run *run, uint32_t bits)
+{
+	bool skipped;
+
+	run->sum += (uint64_t)gather_fixed(bits, &skipped);
+	run->skipped += skipped;
+}
+
+/* Add the numbers of the row; each lane adds a part. */
+HR_WORKER void gather_sum(struct gather_run *run)
+{
+	const struct gather_numbers *numbers =
+		(const struct gather_numbers *)(const void *)run->row;
+	const uint32_t *word = (const uint32_t *)(const void *)run->row;
+	const uint32_t words = run->args->row_bytes / (uint32_t)sizeof(*word), whole = words / 4;
+	uint32_t i, k;
+
+	for (i = hr_lane(); i < whole; i += HR_LANES) {
+		const struct gather_numbers some = numbers[i];
+
+		for (k = 0; k < 4; k++)
+			gather_add(run, some.bits[k]);
+	}
+	for (i = whole * 4 + hr_lane(); i < words; i += HR_LANES)
+		gather_add(run, word[i]);
 }
 
 /* Write the row of lookup `lookup` of this rank. False after an error. Collective. */
@@ -129,20 +161,13 @@ HR_WORKER bool gather_store(struct gather_run *run, uint64_t lookup)
 HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t lookup)
 {
 	const uint32_t bytes = run->args->row_bytes;
-	const uint32_t *word = (const uint32_t *)(const void *)run->row;
-	uint32_t i;
 
 	if (id == GATHER_ELSEWHERE)
 		return true;
 	if (hr_consume_prefetch_pread(run->objects, id, run->row, bytes) < 0)
 		return false;
 	hr_lanes_sync();
-	for (i = hr_lane(); i < bytes / sizeof(*word); i += HR_LANES) {
-		bool skipped;
-
-		run->sum += (uint64_t)gather_fixed(word[i], &skipped);
-		run->skipped += skipped;
-	}
+	gather_sum(run);
 	run->summed++;
 	hr_lanes_sync();
 	return !run->rows || gather_store(run, lookup);
