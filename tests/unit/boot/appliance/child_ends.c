@@ -114,6 +114,7 @@ Test(child_ends, what_it_ran)
 
 		memset(&published, 0, sizeof published);
 		published.stage = HR_STAGE_STORES;
+		running(3, 64, 5, 13); /* there is no such pipeline */
 		for (uint32_t p = 0; p < 3; p++) {
 			if (row[i].started >> p & 1)
 				running(p, 64, 5, 10 + p);
@@ -160,6 +161,7 @@ Test(child_ends, controllers_that_still_master_the_bus)
 		{ 2, 2, false, true, NEVER, false, 0, 5 },
 		{ 2, 6, false, true, NEVER, true, 1, 105 },
 		{ 4, 4, true, false, NEVER, true, 1, 205 },
+		{ 5, 5, true, false, NEVER, true, 2, 205 },
 		{ 0, 0, true, false, NEVER, false, 0, 105 },
 	};
 
