@@ -1,9 +1,11 @@
 /* Evaluation: assumed controls, first functions of root buses, memory that runs out. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/slots.h"
 #include "tests/harness/evaluate.h"
 #include "tests/harness/evaluated.h"
 
@@ -132,4 +134,48 @@ Test(topo_edges, without_memory_nothing_is_evaluated)
 	model.used = used;
 	cr_expect_eq(hr_topology_init(&topology, &model, &opt), 0);
 	model.reserved = reserved;
+}
+
+/* Free ports below the GPU's switch; the text of each length is the begin of the whole. */
+Test(topo_edges, free_slots_are_named_and_counted)
+{
+	static const char *const want[] = {
+		"",
+		"; free slots of the GPU's switch: 0000:02:02.0",
+		"; free slots of the GPU's switch: 0000:02:02.0 0000:02:03.0",
+		"; free slots of the GPU's switch: 0000:02:02.0 0000:02:03.0 0000:02:04.0",
+		"; free slots of the GPU's switch: 0000:02:02.0 0000:02:03.0 0000:02:04.0 "
+		"0000:02:05.0",
+		"; free slots of the GPU's switch: 0000:02:02.0 0000:02:03.0 0000:02:04.0 "
+		"0000:02:05.0 and 1 more",
+		"; free slots of the GPU's switch: 0000:02:02.0 0000:02:03.0 0000:02:04.0 "
+		"0000:02:05.0 and 2 more",
+	};
+
+	for (unsigned ports = 0; ports < ROWS(want); ports++) {
+		char text[160], address[16];
+
+		fake_two_ports(&machine);
+		for (unsigned i = 0; i < ports; i++) {
+			snprintf(address, sizeof address, "02:%02x.0", 2 + i);
+			fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0x20 + i,
+				    0x20 + i);
+		}
+		load(&(struct hr_options){ 0 });
+		text[0] = '\0';
+		hr_pci_slots_text(&topology, fake_at(OTHER), "SSD", text, sizeof text);
+		cr_expect_str_eq(text, "", "it is behind no switch");
+		for (size_t capacity = sizeof text; capacity > 0; capacity--) {
+			const size_t whole = strlen(want[ports]);
+			size_t used;
+
+			memset(text, 0, sizeof text);
+			used = hr_pci_slots_text(&topology, fake_at(GPU), "GPU", text, capacity);
+			cr_expect_eq(used, whole < capacity ? whole : capacity - 1, "%u, %zu: %zu",
+				     ports, capacity, used);
+			cr_expect_eq(strlen(text), used, "%u, %zu: %s", ports, capacity, text);
+			cr_expect_eq(strncmp(text, want[ports], used), 0, "%u, %zu: %s", ports,
+				     capacity, text);
+		}
+	}
 }
