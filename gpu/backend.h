@@ -27,6 +27,8 @@ enum hr_entry {
 	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
 	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h */
 	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h */
+	/* as HR_ENTRY_ACCESS, with more registers; chosen by backends, not by callers */
+	HR_ENTRY_ACCESS_WIDE,
 	/* and above: as HR_ENTRY_PIPE or HR_ENTRY_ACCESS, with a user operator; returned by link */
 	HR_ENTRY_USER,
 	/* and above: as HR_ENTRY_TAP, with a user operator */

@@ -21,7 +21,7 @@ struct hr_entry_facts {
 	uint32_t machine;      /* compute capability of its code: 90 is 9.0 */
 };
 
-#define HR_GPU_ENTRIES_MAX 6u
+#define HR_GPU_ENTRIES_MAX 7u
 #define HR_GPU_ROLES_MAX 3u
 
 struct hr_gpu_facts {

@@ -192,6 +192,8 @@ static int blocks_gpu(struct hr_appliance *app, struct hr_run *run)
 		run->blocks[HR_ROLE_IO] =
 			most(least(least(GPU_IO_BLOCKS, share / most(warps, 1)), room / 2), 1);
 	run->blocks[HR_ROLE_ACCESS] = p->compute_blocks;
+	/* threads of so few blocks can have twice the registers (gpu/cuda/README.md) */
+	room = least(room, app->backend[p->gpu].processors * most(GPU_THREADS / run->threads, 1));
 	if (!p->compute_blocks)
 		run->blocks[HR_ROLE_ACCESS] =
 			room > run->blocks[HR_ROLE_IO]

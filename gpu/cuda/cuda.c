@@ -29,9 +29,13 @@ extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
 extern const uint8_t hr_worker_access_image[], hr_worker_access_image_end[];
 
 static const char *const entry_name[] = {
-	[HR_ENTRY_PIPE] = "hr_entry_pipe",   [HR_ENTRY_BENCH] = "hr_entry_bench",
-	[HR_ENTRY_PROBE] = "hr_entry_probe", [HR_ENTRY_ACCESS] = "hr_entry_access",
-	[HR_ENTRY_TAP] = "hr_entry_tap",     [HR_ENTRY_FEED] = "hr_entry_feed",
+	[HR_ENTRY_PIPE] = "hr_entry_pipe",
+	[HR_ENTRY_BENCH] = "hr_entry_bench",
+	[HR_ENTRY_PROBE] = "hr_entry_probe",
+	[HR_ENTRY_ACCESS] = "hr_entry_access",
+	[HR_ENTRY_TAP] = "hr_entry_tap",
+	[HR_ENTRY_FEED] = "hr_entry_feed",
+	[HR_ENTRY_ACCESS_WIDE] = "hr_entry_access_wide",
 };
 
 #define ENTRIES (sizeof entry_name / sizeof *entry_name)
@@ -255,20 +259,41 @@ static int fail_launch(const struct hr_backend *b, int err, struct hr_error *e)
 	return hr_fail(e, cuda->failure.kind, cuda->failed, "%s: %s", b->name, cuda->failure.text);
 }
 
+/* The entry point of a launch. That of access operators has 64 registers, so that a block can have
+ * 1024 threads. A launch whose blocks are all resident with twice the registers has these, because
+ * values that do not fit into registers cost a copy of cached pages a third of its rate. */
+static int choose_entry(struct hr_cuda *cuda, const struct hr_launch_args *args,
+			const struct hr_cuda_entry **entry)
+{
+	const struct hr_cuda_entry *wide = &cuda->entry[HR_ENTRY_ACCESS_WIDE];
+	uint32_t most;
+	int err;
+
+	*entry = entry_of(cuda, args->entry);
+	if (args->entry != HR_ENTRY_ACCESS || args->threads > wide->facts.max_threads)
+		return 0;
+	err = hr_cuda_entry_resident(&cuda->gpu, wide, args->threads, args->shared_bytes, &most);
+	if (!err && args->blocks <= most)
+		*entry = wide;
+	return err;
+}
+
 static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
 		       struct hr_launch **handle, struct hr_error *e)
 {
 	struct hr_cuda *cuda = b->impl;
 	struct hr_cuda_running *launch = NULL;
+	const struct hr_cuda_entry *entry;
 	int err;
 
 	if (cuda->failed)
 		return fail_launch(b, cuda->failed, e);
 	err = take_launch(cuda, args->blocks, &launch);
 	if (!err)
-		err = hr_cuda_launch_start(&cuda->gpu, &launch->cu, entry_of(cuda, args->entry),
-					   args->argument, args->blocks, args->threads,
-					   args->shared_bytes);
+		err = choose_entry(cuda, args, &entry);
+	if (!err)
+		err = hr_cuda_launch_start(&cuda->gpu, &launch->cu, entry, args->argument,
+					   args->blocks, args->threads, args->shared_bytes);
 	/* A launch runs whose end cannot be detected, so no other launch is started. */
 	if (err && launch && launch->cu.failed)
 		return fail_launch(b, launch->cu.failed, e);

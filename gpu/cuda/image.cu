@@ -50,6 +50,13 @@ extern "C" __global__ void __launch_bounds__(HR_THREADS_MAX)
 	hr_access_block(access, blockIdx.x);
 }
 
+/* For launches whose blocks are all resident with 128 registers of a thread. */
+extern "C" __global__ void __launch_bounds__(HR_THREADS_MAX / 2)
+	hr_entry_access_wide(struct hr_access *access)
+{
+	hr_access_block(access, blockIdx.x);
+}
+
 extern "C" __global__ void __launch_bounds__(HR_BENCH_THREADS) hr_entry_bench(struct hr_bench *b)
 {
 	hr_bench_block(b, blockIdx.x);

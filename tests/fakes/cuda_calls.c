@@ -417,11 +417,17 @@ CUresult fake_LinkDestroy(CUlinkState state)
 static char pipe_entry[] = "hr_entry_pipe", bench_entry[] = "hr_entry_bench",
 	    probe_entry[] = "hr_entry_probe", access_entry[] = "hr_entry_access",
 	    tap_entry[] = "hr_entry_tap", feed_entry[] = "hr_entry_feed",
-	    prefetch_role[] = "hr_role_prefetch", compute_role[] = "hr_role_compute",
-	    writeback_role[] = "hr_role_writeback";
-static char *const known_entry[] = { pipe_entry,    bench_entry,  probe_entry,
-				     access_entry,  tap_entry,	  feed_entry,
-				     prefetch_role, compute_role, writeback_role };
+	    wide_entry[] = "hr_entry_access_wide", prefetch_role[] = "hr_role_prefetch",
+	    compute_role[] = "hr_role_compute", writeback_role[] = "hr_role_writeback";
+static char *const known_entry[] = { pipe_entry,   bench_entry,	  probe_entry, access_entry,
+				     tap_entry,	   feed_entry,	  wide_entry,  prefetch_role,
+				     compute_role, writeback_role };
+
+/* An entry point with twice the registers has half of the threads. */
+static int part_of(CUfunction fn)
+{
+	return fn == (CUfunction)wide_entry ? 2 : 1;
+}
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned options,
 			       CUjit_option *option, void **value)
@@ -456,11 +462,12 @@ CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const cha
 CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction fn)
 {
 	ENTER_CONTEXT("cuFuncGetAttribute");
-	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? fake_cuda.entry_threads
-		 : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES    ? fake_cuda.local_bytes
-		 : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES   ? 1024
-		 : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION      ? 90
-								      : 40;
+	*value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+			 ? fake_cuda.entry_threads / part_of(fn)
+		 : attribute == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES  ? fake_cuda.local_bytes
+		 : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? 1024
+		 : attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION    ? 90
+								    : 40;
 	return CUDA_SUCCESS;
 }
 
@@ -476,7 +483,7 @@ CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction 
 							size_t shared_bytes)
 {
 	ENTER_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-	*blocks = fake_cuda.blocks_per_processor * 32 / threads;
+	*blocks = fake_cuda.blocks_per_processor * 32 / part_of(fn) / threads;
 	return CUDA_SUCCESS;
 }
 

@@ -196,6 +196,27 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 	}
 }
 
+/* A block of 512 threads for each processor by default, which can have more registers. */
+Test(access_shape, a_gpu_that_holds_more_threads_is_not_filled_by_default)
+{
+	static const struct {
+		uint32_t given, threads, io, access;
+	} row[] = { { 0, 512, 6, 94 }, { 256, 256, 6, 194 }, { 1024, 1024, 3, 97 } };
+
+	per_processor = 4;
+	for (size_t i = 0; i < ROWS(row); i++) {
+		gpu(0, 32, 100);
+		ssd(0, 127);
+		pipeline->threads = row[i].given;
+		cr_assert_eq(shape(), 0, "row %zu: %s", i, app->error.text);
+		cr_expect_eq(run->threads, row[i].threads, "row %zu", i);
+		cr_expect_eq(run->blocks[HR_ROLE_IO], row[i].io, "row %zu: %u", i,
+			     run->blocks[HR_ROLE_IO]);
+		cr_expect_eq(run->blocks[HR_ROLE_ACCESS], row[i].access, "row %zu: %u", i,
+			     run->blocks[HR_ROLE_ACCESS]);
+	}
+}
+
 Test(access_shape, a_cpu_has_one_block_of_each_kind_by_default)
 {
 	gpu(0, 1, 16);

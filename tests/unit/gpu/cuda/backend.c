@@ -42,7 +42,7 @@ Test(cuda_backend, a_gpu_is_opened_by_number_and_described)
 	cr_expect_eq(backend.max_threads, 512);
 	cr_assert_not_null(backend.facts);
 	cr_expect_str_eq(backend.facts->pci, "0000:41:0a.0");
-	cr_expect_eq(backend.facts->entries, 6);
+	cr_expect_eq(backend.facts->entries, 7);
 	cr_expect_str_eq(backend.facts->entry[1].name, "hr_entry_bench");
 	backend.ops->close(&backend);
 	cr_expect_null(backend.ops);
@@ -365,6 +365,42 @@ Test(cuda_backend, several_launches_run_within_the_reserved_blocks)
 }
 
 /* All launches lose the context, and each launch returns the first error. */
+/* 4 processors of 8 blocks of a warp, or of 4 with twice the registers. */
+Test(cuda_backend, a_launch_has_more_registers_when_all_its_blocks_are_resident_with_them)
+{
+	static const struct {
+		enum hr_entry entry;
+		uint32_t blocks, threads;
+		const char *name;
+	} row[] = {
+		{ HR_ENTRY_ACCESS, 1, 32, "hr_entry_access_wide" },
+		{ HR_ENTRY_ACCESS, 16, 32, "hr_entry_access_wide" },
+		{ HR_ENTRY_ACCESS, 17, 32, "hr_entry_access" },
+		{ HR_ENTRY_ACCESS, 4, 128, "hr_entry_access_wide" },
+		{ HR_ENTRY_ACCESS, 5, 128, "hr_entry_access" },
+		{ HR_ENTRY_ACCESS, 1, 256, "hr_entry_access" },
+		{ HR_ENTRY_PIPE, 1, 32, "hr_entry_pipe" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, test_error()), 0);
+		cr_expect_eq(launch_start(&backend, row[i].entry, space, row[i].blocks,
+					  row[i].threads, &launch),
+			     0, "row %zu: %s", i, test_error_text());
+		cr_expect_str_eq(fake_cuda.last.entry, row[i].name, "row %zu", i);
+		backend.ops->close(&backend);
+	}
+}
+
+Test(cuda_backend, a_launch_fails_when_the_driver_cannot_tell_which_blocks_are_resident)
+{
+	cr_assert_eq(hr_backend_open(&backend, "cuda:0", 1, test_error()), 0);
+	fake_cuda_fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1, CUDA_ERROR_UNKNOWN);
+	cr_expect_eq(launch_start(&backend, HR_ENTRY_ACCESS, space, 1, 32, &launch), -EIO);
+	cr_expect_eq(fake_cuda.launches, 0);
+	backend.ops->close(&backend);
+}
+
 Test(cuda_backend, a_gpu_that_fails_ends_all_launches)
 {
 	struct hr_launch *handle[2], *more;
