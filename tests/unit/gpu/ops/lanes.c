@@ -291,9 +291,10 @@ static void check_topk(uint64_t rows)
 
 Test(ops_lanes, topk_dot_finds_the_best_in_order)
 {
-	static const uint32_t shape[][3] = { { 32, 100, 5 },  { 4, 1, 3 },	{ 36, 9, 20 },
-					     { 7, 61, 4 },    { 128, 777, 10 }, { 4, 9000, 3 },
-					     { 64, 300, 128 } };
+	static const uint32_t shape[][3] = { { 32, 100, 5 },   { 4, 1, 3 },	 { 36, 9, 20 },
+					     { 7, 61, 4 },     { 128, 777, 10 }, { 4, 9000, 3 },
+					     { 64, 300, 128 }, { 33, 70, 5 },	 { 130, 50, 6 },
+					     { 5, 30, 30 } };
 
 	for (size_t i = 0; i < ROWS(shape); i++) {
 		const uint64_t rows = shape[i][1], count = rows * shape[i][0];
