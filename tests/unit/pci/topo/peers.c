@@ -125,6 +125,14 @@ Test(topo_peers, a_network_card_that_stands_for_an_ssd_or_a_gpu_has_no_number_as
 	cr_expect_eq(hr_peer_nic(&topology, 0), first);
 	cr_expect_eq(hr_peer_nic(&topology, 1), second);
 	cr_expect_eq(hr_peer_nic(&topology, 2), HR_NO_FN);
+	for (unsigned kind = 0; kind < 2; kind++) { /* the first GPU, and the first SSD */
+		int32_t *place = kind ? topology.ssd : topology.gpu;
+		const int32_t before = *place;
+
+		*place = first;
+		cr_expect_eq(hr_peer_nic(&topology, 0), second);
+		*place = before;
+	}
 	topology.ssd[topology.ssds - 1] = first;
 	cr_expect_eq(hr_peer_nic(&topology, 0), second);
 	cr_expect_eq(hr_peer_nic(&topology, 1), HR_NO_FN);
