@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/bytes.h"
 #include "nvme/soft/internal.h"
 #include "nvme/soft/options.h"
 #include "tests/harness/error.h"
@@ -142,4 +143,27 @@ Test(soft_shape, names_are_those_of_images_or_kinds)
 		if (options.path[0])
 			unlink(options.path);
 	}
+}
+
+/* A reset forgets queues, and completions that a fault holds back, of all threads. */
+Test(soft_shape, a_reset_forgets_queues_and_held_completions)
+{
+	const struct hr_soft_options options = options_of("null,size=1M,mdts=1,threads=3");
+	struct soft *soft = NULL;
+
+	cr_assert_eq(soft_new(&soft, &options, test_error()), 0, "%s", test_error_text());
+	for (uint32_t i = 0; i < 3; i++) {
+		soft->poller[i].held_count = soft->poller[i].queues = soft->poller[i].cqs = 2;
+		memset(soft->poller[i].held, 1, sizeof soft->poller[i].held);
+	}
+	memset(soft->sq, 1, sizeof soft->sq);
+	memset(soft->cq, 1, sizeof soft->cq);
+	soft_queues_clear(soft);
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_expect(!soft->poller[i].held_count && !soft->poller[i].queues, "%u", i);
+		cr_expect_eq(soft->poller[i].cqs, 0u, "%u", i);
+		cr_expect(hr_is_zero(soft->poller[i].held, sizeof soft->poller[i].held), "%u", i);
+	}
+	cr_expect(hr_is_zero(soft->sq, sizeof soft->sq) && hr_is_zero(soft->cq, sizeof soft->cq));
+	soft_delete(soft);
 }
