@@ -162,7 +162,7 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 	char path[64], *to = hr_model_alloc(m, HR_UNPACKED_MAX + 1);
 	int pipes[2], err;
 	ssize_t got;
-	pid_t child;
+	pid_t child = -1;
 
 	if (!to)
 		return -ENOMEM;
