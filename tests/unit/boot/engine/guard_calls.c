@@ -5,6 +5,7 @@
 #include <blkid/blkid.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -263,4 +264,22 @@ Test(guard_calls, each_failure_is_an_error_and_leaves_nothing)
 	cr_expect_eq(look(4096, 512), -ENOMEM);
 	cr_expect_str_eq(test_error_text(), NO_MEMORY);
 	none = false;
+}
+
+/* Descriptor 0 is as good as any other. */
+Test(guard_calls, the_first_descriptor_may_be_the_file)
+{
+	static const struct hr_blk_ops ops = { .read = read_disk };
+	struct hr_blk blk = { .ops = &ops, .name = "d", .bytes = 4096, .block_bytes = 512 };
+	const int kept = dup(0);
+	int err, closed;
+
+	result = 1;
+	close(0);
+	err = hr_guard_look(&blk, text, test_error());
+	closed = fcntl(0, F_GETFD);
+	dup2(kept, 0);
+	close(kept);
+	cr_expect_eq(err, 0, "%s", test_error_text());
+	cr_expect_eq(closed, -1);
 }

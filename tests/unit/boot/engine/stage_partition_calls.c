@@ -470,6 +470,9 @@ Test(stage_partition, the_queue_pairs_of_a_controller_are_a_limit, .fini = end)
 		{ 9, 1,
 		  "f:32: ssd 'd2' (t2): the pipelines need 2 I/O queue pairs, but the controller "
 		  "has 1 left; use fewer blocks" },
+		{ 10, 0,
+		  "f:30: ssd 'd0' and ssd 'd1' (line 31) and ssd 'd2' (line 32) (t0): the pipelines "
+		  "need 11 I/O queue pairs, but the controller has 10 left; use fewer blocks" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -494,6 +497,8 @@ Test(stage_partition, the_queue_pairs_of_a_controller_are_a_limit, .fini = end)
 		controller[0].queues = row[i].first + 4;
 		controller[1].queues = row[i].second + 4;
 		controller[0].queues_used = controller[1].queues_used = 4;
+		if (i == 3)
+			app->ssd[2].controller = &controller[0];
 		cr_expect_eq(hr_partition_plan(app), row[i].says ? -ENOTSUP : 0, "%zu", i);
 		cr_expect_str_eq(app->error.text, row[i].says ? row[i].says : "");
 		cr_expect_eq(app->error.kind, row[i].says ? HR_ERROR_MISSING : HR_ERROR_NONE);
