@@ -1,4 +1,5 @@
 """Copies of the working tree for mistakes, and the results of their builds and tests."""
+import itertools
 import os
 import re
 import shutil
@@ -8,14 +9,21 @@ import tempfile
 import time
 
 
+# Each command has a value of its own in this variable, and the processes that it starts inherit it.
+MARK = "HEADRACE_MUTATE_RUN"
+runs = itertools.count()
+
+
 def run(command, cwd, limit, env=None, watched=None):
     """(exit status or None after `limit` seconds, output). All processes of the command are ended.
 
     A failure in the file `watched` ends them, too, with the exit status 1.
     """
+    mark = "%d.%d" % (os.getpid(), next(runs))
     with tempfile.TemporaryFile() as file, \
-            subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=file,
-                             stderr=subprocess.STDOUT, start_new_session=True) as child:
+            subprocess.Popen(command, cwd=cwd, env=dict(env or os.environ, **{MARK: mark}),
+                             stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+                             start_new_session=True) as child:
         end, status = clock() + limit, None
         while status is None and clock() < end:
             try:
@@ -23,13 +31,35 @@ def run(command, cwd, limit, env=None, watched=None):
             except subprocess.TimeoutExpired:
                 if watched and first_failure_in(watched):
                     status = 1
-        try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
+        end_group(child.pid)
+        while end_marked(mark):
             pass
         child.wait()
         file.seek(0)
         return status, file.read().decode(errors="replace")
+
+
+def end_group(leader):
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def end_marked(mark):
+    """Ends the processes with that mark: a test can leave one in a session of its own, which a mistake
+    keeps in an endless loop. Returns whether there was one, because it can have started another."""
+    entry, found = ("%s=%s" % (MARK, mark)).encode(), False
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/environ" % name, "rb") as file:
+                marked = entry in file.read().split(b"\0")
+            if marked:  # The environment of a process that has ended is empty.
+                os.kill(int(name), signal.SIGKILL)
+                found = True
+        except OSError:
+            continue
+    return found
 
 
 class Tree:
