@@ -60,6 +60,16 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes);
 
+/* For each lane by itself, a hint without a wait: whether a prefetch of that read would request
+ * nothing, because all of it is in one page, which the cache or that of another gpu has, or will have
+ * soon. */
+HR_WORKER_SLOW bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
+				   uint64_t offset, uint64_t bytes);
+
+/* The id that hr_pread_prefetch() returns for a read from `offset` on, within the object; requests
+ * nothing. */
+HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset);
+
 /* hr_pread() of `bytes` from the offset where the prefetch of that id began; its pages are cached or
  * requested. -EINVAL: no such id. An id may be used any number of times, or never. */
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,

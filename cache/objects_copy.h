@@ -239,6 +239,29 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 	return hr_transfer(objects, object, offset, NULL, (const uint8_t *)from, bytes, true);
 }
 
+HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset)
+{
+	return (int64_t)((uint64_t)object->index << HR_ID_OFFSET_BITS | offset);
+}
+
+HR_WORKER_SLOW bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
+				   uint64_t offset, uint64_t bytes)
+{
+	const struct hr_page_cache *cache = objects->cache;
+	const uint32_t shift = cache->shape.page_shift;
+	struct hr_page_position position;
+	uint32_t word[HR_WAYS + 1];
+
+	if (!object || bytes == 0 || hr_within(object, offset, bytes) < bytes ||
+	    offset >> shift != (offset + bytes - 1) >> shift)
+		return false;
+	position = hr_page_position_of(&cache->shape,
+				       object->first_page + (uint32_t)(offset >> shift));
+	hr_poll_u32x8((const uint32_t *)(const void *)&cache->set[position.set], word);
+	return hr_cache_word_in(word, position.tag) != HR_PAGE_FREE ||
+	       (cache->peers && hr_peer_find(cache, position));
+}
+
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes)
 {
@@ -260,7 +283,7 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 		offset = object->bytes; /* one value for all offsets without data to read */
 	}
 	hr_cache_used(objects);
-	return (int64_t)((uint64_t)object->index << HR_ID_OFFSET_BITS | offset);
+	return hr_pread_id(object, offset);
 }
 
 HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,

@@ -47,7 +47,7 @@ HR_WORKER uint32_t hr_peer_after(const struct hr_peers *peers, uint32_t step)
 
 /* The frame of a page in the cache of any other gpu, or NULL; the same in all lanes, each of which
  * looks at one gpu. Collective. */
-HR_WORKER_SLOW const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, uint32_t page)
+HR_WORKER const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, uint32_t page)
 {
 	const struct hr_page_position position = hr_page_position_of(&cache->shape, page);
 	const struct hr_peers *peers = cache->peers;

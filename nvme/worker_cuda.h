@@ -394,8 +394,8 @@ HR_WORKER void hr_read_shared(void *to, const void *from, uint32_t bytes)
 		hr_read_shared_odd(t + head + middle, f + head + middle, bytes - head - middle);
 }
 
-/* Not inline: a worker reads memory of another gpu only when a page is missing. */
-HR_WORKER_SLOW void hr_read_sys(void *to, const void *from, uint32_t bytes)
+/* Inline in its one caller, which is a call of its own. */
+HR_WORKER void hr_read_sys(void *to, const void *from, uint32_t bytes)
 {
 	const bool vectors = (((uintptr_t)to | (uintptr_t)from | bytes) & 15) == 0;
 	const bool words = (((uintptr_t)to | (uintptr_t)from | bytes) & 3) == 0;

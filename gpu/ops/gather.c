@@ -89,13 +89,29 @@ HR_WORKER uint64_t gather_row_of(struct gather_run *run, uint64_t lookup)
 	return active ? row : HR_NO_INDEX;
 }
 
-/* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. Collective. */
-HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row)
+/* The lanes whose rows need no request now: one look-up in all lanes in place of one request after
+ * another. With one lane it would save nothing. Collective. */
+HR_WORKER hr_mask gather_found(struct gather_run *run, uint64_t row)
+{
+	const uint64_t here = row - run->first_row;
+	const uint32_t bytes = run->args->row_bytes;
+
+	if (HR_LANES == 1)
+		return 0;
+	return hr_ballot(here < run->held_rows &&
+			 hr_pread_found(run->objects, run->table, here * bytes, bytes));
+}
+
+/* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. found: it needs no
+ * request. Collective. */
+HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row, bool found)
 {
 	const uint64_t here = row - run->first_row;
 
 	if (here >= run->held_rows)
 		return GATHER_ELSEWHERE;
+	if (found)
+		return hr_pread_id(run->table, here * run->args->row_bytes);
 	return hr_pread_prefetch(run->objects, run->table, here * run->args->row_bytes,
 				 run->args->row_bytes);
 }
@@ -189,19 +205,23 @@ HR_WORKER void gather_pipeline(struct gather_run *run)
 	const uint64_t share = gather_share(run, worker);
 	int64_t id[GATHER_AHEAD_MAX + 1];
 	uint64_t asked = 0, row = 0, q;
+	hr_mask found = 0;
 
 	for (q = 0; q < share; q++) {
 		for (; asked < share && asked <= q + ahead; asked++) {
 			const uint64_t mine = asked + hr_lane();
 
-			if (asked % HR_LANES == 0)
+			if (asked % HR_LANES == 0) {
 				row = gather_row_of(run, mine < share
 								 ? mine * run->computers + worker
 								 : HR_NO_INDEX);
+				found = gather_found(run, row);
+			}
 			if (hr_access_failed(run->objects))
 				return;
 			id[asked % (ahead + 1)] =
-				gather_request(run, hr_shfl_u64(row, asked % HR_LANES));
+				gather_request(run, hr_shfl_u64(row, asked % HR_LANES),
+					       (found >> asked % HR_LANES & 1) != 0);
 		}
 		if (!gather_consume(run, id[q % (ahead + 1)], q * run->computers + worker))
 			return;
@@ -236,7 +256,7 @@ HR_WORKER bool gather_hand_over(struct gather_run *run, uint32_t computer, uint6
 
 	if (!gather_await(run, &entry->taken, q / run->entries))
 		return false;
-	id = gather_request(run, row);
+	id = gather_request(run, row, false);
 	if (id < 0)
 		return false;
 	if (hr_lane() == 0) {

@@ -58,6 +58,7 @@ static struct fake_access {
 	uint64_t refused; /* index of the refused element; HR_NO_INDEX: none */
 	uint32_t refused_object;
 	uint64_t prefetches;
+	uint64_t finds; /* of hr_pread_found(): each read whose offset this divides; 0: none */
 	/* The calls of a worker with one lane, in their order: "WORD OBJECT:NUMBER;" each, with the
 	 * words r (request a page or bytes), p (look a page up), e (read an element), b (read bytes),
 	 * w (write bytes). Set by the test before each run; NULL: they are not noted. */
@@ -148,6 +149,17 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 	return fake_move(objects, object, offset, bytes, NULL, from);
 }
 
+HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset)
+{
+	return (int64_t)(offset * HR_OBJECTS_MAX + object->index);
+}
+
+HR_WORKER bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
+			      uint64_t offset, uint64_t bytes)
+{
+	return fake_access.finds && bytes && offset % fake_access.finds == 0;
+}
+
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes)
 {
@@ -157,7 +169,7 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	if (hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, 1);
 	fake_note('r', object, offset);
-	return objects->error ? objects->error : (int64_t)(offset * HR_OBJECTS_MAX + object->index);
+	return objects->error ? objects->error : hr_pread_id(object, offset);
 }
 
 HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,

@@ -311,3 +311,38 @@ Test(objects_waits, a_page_of_another_gpu_is_read_in_any_state_with_data)
 	cr_expect(t.ring[0].tail == 129 && t.ring[1].tail == 129);
 	cr_expect_eq(t.objects.peer_reads, HR_PEER_READS_OF_COPY);
 }
+
+/* A read that a prefetch would not request: in one page within the object, which a cache has. */
+Test(objects_waits, a_read_is_found_in_the_caches_of_all_gpus)
+{
+	const struct hr_object *object = &t.cache.object[0];
+	const uint64_t at = 9 * PAGE_BYTES; /* t.page */
+
+	for (uint32_t kind = 0; kind < 16; kind++) {
+		const bool own = (kind & 7) >= HR_PAGE_READING;
+		const bool its = (kind & 7) >= HR_PAGE_READY;
+
+		up(0);
+		put_there(0, 5, kind);
+		cr_expect_eq(hr_pread_found(&t.objects, object, at, PAGE_BYTES), own, "%u", kind);
+		put_there(1, 5, kind); /* with one gpu there is no other */
+		put_there(0, 5, HR_PAGE_FREE);
+		cr_expect(!hr_pread_found(&t.objects, object, at, PAGE_BYTES));
+		up(3);
+		put_there(2, 5, kind);
+		cr_expect_eq(hr_pread_found(&t.objects, object, at, PAGE_BYTES), its, "%u", kind);
+	}
+	up(0);
+	put_there(0, 5, HR_PAGE_READY);
+	cr_expect(hr_pread_found(&t.objects, object, at + PAGE_BYTES - 1, 1));
+	cr_expect(!hr_pread_found(&t.objects, object, at + PAGE_BYTES - 1, 2));
+	cr_expect(!hr_pread_found(&t.objects, object, at - 1, 2));
+	cr_expect(!hr_pread_found(&t.objects, object, at, 0));
+	cr_expect(!hr_pread_found(&t.objects, NULL, at, 1));
+	cr_expect(!hr_pread_found(&t.objects, object, t.other * PAGE_BYTES, 1));
+	t.cache.object[0].bytes = at + 100;
+	cr_expect(hr_pread_found(&t.objects, object, at, 100));
+	cr_expect(!hr_pread_found(&t.objects, object, at, 101));
+	cr_expect(!hr_pread_found(&t.objects, object, UINT64_MAX, 2));
+	cr_expect(t.ring[0].tail == 0 && t.ring[1].tail == 0);
+}

@@ -113,6 +113,29 @@ Test(gather, every_way_to_request_gives_the_same_sum)
 	}
 }
 
+/* Lanes look up many rows together, and only those that are not found are requested. */
+Test(gather, rows_that_are_found_are_not_requested)
+{
+	const struct hr_gather *result = (const void *)fake_access.result;
+	uint64_t found = 0;
+
+	make_table();
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	for (uint32_t i = 0; i < LOOKUPS; i++)
+		found += indices[i] % 3 == 0;
+	cr_assert(found > 0 && found < LOOKUPS);
+	for (uint32_t issuers = 0; issuers < 2; issuers++) {
+		set_args(0, 5, issuers);
+		fake_access.finds = 3 * sizeof *table;
+		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 3), 0);
+		fake_access.finds = 0;
+		cr_expect_eq((int64_t)result->sum, sum_of(true));
+		cr_expect_eq(result->lookups, LOOKUPS);
+		cr_expect_eq(fake_access.prefetches,
+			     LOOKUPS - (HR_LANES > 1 && !issuers ? found : 0));
+	}
+}
+
 Test(gather, rows_of_given_indices_are_kept)
 {
 	const struct hr_gather *result = (const void *)fake_access.result;
