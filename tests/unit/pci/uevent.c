@@ -29,7 +29,7 @@ static bool endless; /* messages of another process without end */
 
 __attribute__((visibility("hidden"))) ssize_t recvmsg(int fd, struct msghdr *header, int flags)
 {
-	const struct message *m = &list[given];
+	const struct message *m = list;
 	struct sockaddr_nl *from = header->msg_name;
 
 	cr_expect_eq(flags, MSG_DONTWAIT);
@@ -38,6 +38,7 @@ __attribute__((visibility("hidden"))) ssize_t recvmsg(int fd, struct msghdr *hea
 		*from = (struct sockaddr_nl){ .nl_family = AF_NETLINK, .nl_pid = 1 };
 		return 1;
 	}
+	m += given;
 	if (given == sizeof list / sizeof *list || (!m->text && !m->error)) {
 		errno = EAGAIN;
 		return -1;
