@@ -56,17 +56,22 @@ broken_connections_come_back() {
     breaks cut=60 send && breaks cut=20 take
 }
 
+# written: the receiver has written a tile: its image has the second word of the data
+written() {
+    LC_ALL=C grep -qaF $'\x15\x7c\x4a\x7f\xb9\x79\x37\x9e' "$SCRATCH/b.img"
+}
+
 interrupted_senders_are_named() {
     local durable
     stop_all
-    # its reads alone take 2 s
-    echo "on read count 1000000: delay 20ms" >"$SCRATCH/slow"
+    # its reads alone take more than 10 s
+    echo "on read count 1000000: delay 120ms" >"$SCRATCH/slow"
     sends "" "" ",faults=$SCRATCH/slow" && takes && disks $((24 << 20)) && both &&
-        until_true 60 grep -q . "$SCRATCH/b.img" && sleep 0.2 && kill -INT "$sender" && ended send 1 &&
+        until_true 200 written && kill -INT "$sender" && ended send 1 &&
         ended take 1 && tells take "pipeline 'take': remote 's' (127.0.0.1:$port): the run of the sender has ended:" ||
         return 1
     durable=$(grep -o "after [0-9]* of" "$SCRATCH/take.err")
-    echo "$durable" && both && ended take 0 && ended send 0 && arrived
+    echo "$durable" && sends && both && ended take 0 && ended send 0 && arrived
 }
 
 a_fault_ends_both_with_its_object() {
