@@ -38,6 +38,9 @@ static int pause_(const struct timespec *time, struct timespec *left)
 	return 0;
 }
 
+int feed_main(int argc, char **argv);
+int tap_main(int argc, char **argv);
+
 #define fprintf(to, ...) note(__VA_ARGS__)
 #define printf note
 #define nanosleep pause_
@@ -225,8 +228,10 @@ TestSuite(tap_examples, .init = begin, .fini = end, .timeout = 60);
 
 static int run(int (*main_)(int, char **), const char *name)
 {
-	char *argv[] = { (char *)"x", (char *)(uintptr_t)name, path, NULL };
+	char program[] = "x", called[16];
+	char *argv[] = { program, called, path, NULL };
 
+	snprintf(called, sizeof called, "%s", name);
 	return main_(3, argv);
 }
 
@@ -266,7 +271,8 @@ Test(tap_examples, a_producer_says_why_it_has_failed)
 	will.commit = -EPIPE;
 	cr_expect_eq(run(feed_main, "f"), 1);
 	EXPECT_LOG("commit 0 8;the reason\nclose;");
-	will.commit = will.given = 0;
+	will.commit = 0;
+	will.given = 0;
 	will.end = -EPIPE;
 	cr_expect_eq(run(feed_main, "f"), 1);
 	EXPECT_LOG("commit 0 8;end;the reason\nclose;");
@@ -344,30 +350,36 @@ Test(tap_examples, a_wrong_tile_is_named)
 	lent[0].data = other;
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("tile 0 differs from the file at byte 6\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	lend(1, 8);
 	lent[0].data = file_data;
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("tile 1 differs from the file at byte 8\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	lend(2, 5);
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("tile 2 ends behind the end of the file\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	tap_info.tiles = 5;
 	lend(4, 1);
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("tile 4 ends behind the end of the file\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	lend(5, 1);
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("tile 5 came twice, or does not exist\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	lend(0, 8);
 	lend(0, 8);
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("done 0;tile 0 came twice, or does not exist\n" NONE);
-	lents = will.given = 0;
+	lents = 0;
+	will.given = 0;
 	tap_next = -ECONNRESET;
 	cr_expect_eq(run(tap_main, "t"), 1);
 	EXPECT_LOG("the reason\n" NONE);
