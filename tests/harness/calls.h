@@ -14,4 +14,7 @@ const char *calls_text(void);
 /* The text, which is empty afterwards. Valid until the next call of this function. */
 const char *calls_take(void);
 
+/* Expects that the text is `want`, and makes it empty. Needs criterion.h. */
+#define EXPECT_CALLS(want) cr_expect_str_eq(calls_take(), want)
+
 #endif

@@ -8,12 +8,13 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/remote/flow.h"
+
+#include "tests/harness/calls.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define S HR_LINK_SENDER
@@ -25,30 +26,12 @@
 
 static struct hr_link *link_;
 static uint8_t *table;
-static char log_[1024];
 static struct {
 	int entry, tile, receive, poll;
 	uint32_t room;
 	struct hr_rdma_done done;
 } will;
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, list);
-	va_end(list);
-}
-
-#define EXPECT_LOG(...)                                         \
-	do {                                                    \
-		char want_[1024];                               \
-		snprintf(want_, sizeof want_, __VA_ARGS__);     \
-		cr_expect_str_eq(log_, want_, "log: %s", log_); \
-		log_[0] = '\0';                                 \
-	} while (0)
 #define EXPECT_TEXT(want)                                               \
 	do {                                                            \
 		cr_expect_str_eq(link_->text, want, "%s", link_->text); \
@@ -61,8 +44,8 @@ static void note_immediate(uint32_t immediate)
 {
 	const uint32_t bits = ntohl(immediate);
 
-	note(" kind %u generation %u slot %u sequence %u;", bits >> 30, bits >> 26 & 15,
-	     bits >> 16 & 1023, bits & 0xffff);
+	calls_note(" kind %u generation %u slot %u sequence %u;", bits >> 30, bits >> 26 & 15,
+		   bits >> 16 & 1023, bits & 0xffff);
 }
 
 int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
@@ -72,13 +55,14 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 	const struct hr_link_descriptor *d = entry;
 
 	cr_expect_eq(qp, &link_->qp);
-	note("entry >%llu/%u", (unsigned long long)to, rkey);
+	calls_note("entry >%llu/%u", (unsigned long long)to, rkey);
 	for (uint32_t i = 0; link_->setup.side == R && i < bytes / sizeof *offer; i++)
-		note(" %llu:%u:%u", (unsigned long long)offer[i].tile, offer[i].slot,
-		     offer[i].sequence);
+		calls_note(" %llu:%u:%u", (unsigned long long)offer[i].tile, offer[i].slot,
+			   offer[i].sequence);
 	if (link_->setup.side == S)
-		note(" %u: %llu:%u:%u %u bytes crc %u flags %u", bytes, (unsigned long long)d->tile,
-		     d->slot, d->sequence, d->bytes, d->crc, d->flags);
+		calls_note(" %u: %llu:%u:%u %u bytes crc %u flags %u", bytes,
+			   (unsigned long long)d->tile, d->slot, d->sequence, d->bytes, d->crc,
+			   d->flags);
 	note_immediate(immediate);
 	return will.entry;
 }
@@ -87,17 +71,18 @@ int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, 
 			  uint32_t rkey, const uint32_t *immediate)
 {
 	cr_expect_eq(qp, &link_->qp);
-	note("tile %llu+%u>%llu/%u", (unsigned long long)from, bytes, (unsigned long long)to, rkey);
+	calls_note("tile %llu+%u>%llu/%u", (unsigned long long)from, bytes, (unsigned long long)to,
+		   rkey);
 	if (immediate)
 		note_immediate(*immediate);
 	else
-		note(";");
+		calls_note(";");
 	return will.tile;
 }
 
 int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count)
 {
-	note("receive %u;", count);
+	calls_note("receive %u;", count);
 	return will.receive;
 }
 
@@ -120,7 +105,7 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 void hr_rdma_qp_break(struct hr_rdma_qp *qp)
 {
 	cr_expect_eq(qp, &link_->qp);
-	note("break;");
+	calls_note("break;");
 }
 
 static const char *status_text(enum ibv_wc_status status)
@@ -134,7 +119,7 @@ static void up(enum hr_link_side side)
 	memset(link_, 0, sizeof *link_);
 	memset(&will, 0, sizeof will);
 	memset(table, 0, HR_LINK_TABLE_BYTES);
-	log_[0] = '\0';
+	calls_take();
 	link_->setup.side = side;
 	link_->setup.memory.slots = SLOTS;
 	link_->setup.memory.stride = STRIDE;

@@ -9,8 +9,9 @@
 #include "gpu/remote/life.c"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 #include <stdlib.h>
+
+#include "tests/harness/calls.h"
 
 #define MS HR_NS_PER_MS
 #define DEAD (1000 * MS)
@@ -20,7 +21,6 @@
 
 static struct hr_link *link_;
 static struct hr_link_talk *proven; /* of the door */
-static char log_[1024];
 static struct {
 	int call, begin, answer, take, say, step, poll, offers, make, open_say, connect, refuse;
 	int takes; /* of hr_talk_take(): once */
@@ -30,49 +30,33 @@ static struct {
 	enum hr_link_greeting greeting; /* after hr_greet_take() */
 } will;
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, args);
-	va_end(args);
-}
-
-#define EXPECT_LOG(text)                                  \
-	do {                                              \
-		cr_expect_str_eq(log_, text, "%s", log_); \
-		log_[0] = '\0';                           \
-	} while (0)
-
 /* ---- what the link calls */
 
 int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64_t now_ns)
 {
 	cr_expect(talk == &link_->talk && to == &link_->address && now_ns == link_->now_ns);
-	note("call ");
+	calls_note("call ");
 	talk->fd = 7;
 	return will.call;
 }
 
 void hr_talk_close(struct hr_link_talk *talk)
 {
-	note(talk == &link_->talk ? "close " : "close(other) ");
+	calls_note(talk == &link_->talk ? "close " : "close(other) ");
 	talk->fd = -1;
 }
 
 int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
 {
 	cr_expect(talk == &link_->talk && now_ns == link_->now_ns);
-	note("step ");
+	calls_note("step ");
 	return will.step;
 }
 
 void hr_talk_flush(struct hr_link_talk *talk)
 {
 	cr_expect(talk == &link_->talk);
-	note("flush ");
+	calls_note("flush ");
 }
 
 int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message)
@@ -92,14 +76,14 @@ int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *b
 	cr_expect_eq(body, kind == HR_LINK_SAY_END    ? (const void *)&link_->end
 			   : kind == HR_LINK_SAY_DONE ? (const void *)&link_->done
 						      : NULL);
-	note("say%u ", (unsigned)kind);
+	calls_note("say%u ", (unsigned)kind);
 	return will.say;
 }
 
 int hr_greet_begin(struct hr_link_talk *talk, const struct hr_link_self *self, uint64_t now_ns)
 {
 	cr_expect(talk == &link_->talk && self == &link_->self && now_ns == link_->now_ns);
-	note("greet ");
+	calls_note("greet ");
 	return will.begin;
 }
 
@@ -107,7 +91,7 @@ int hr_greet_take(struct hr_link_talk *talk, const struct hr_link_self *self,
 		  const struct hr_link_message *message, uint64_t now_ns)
 {
 	cr_expect(self == &link_->self && message->head.kind == will.message.head.kind && now_ns);
-	note("take ");
+	calls_note("take ");
 	talk->greeting = will.greeting;
 	return will.take;
 }
@@ -115,7 +99,7 @@ int hr_greet_take(struct hr_link_talk *talk, const struct hr_link_self *self,
 int hr_greet_answer(struct hr_link_talk *talk, const struct hr_link_self *self, uint64_t now_ns)
 {
 	cr_expect(talk == &link_->talk && self == &link_->self && now_ns == link_->now_ns);
-	note("answer ");
+	calls_note("answer ");
 	return will.answer;
 }
 
@@ -123,7 +107,7 @@ void hr_greet_refuse(struct hr_link_talk *talk, enum hr_link_refusal why, uint32
 		     uint64_t now_ns)
 {
 	cr_expect(talk == proven && now_ns == link_->now_ns);
-	note("refuse(%u,%u) ", (unsigned)why, value);
+	calls_note("refuse(%u,%u) ", (unsigned)why, value);
 }
 
 struct hr_link_talk *hr_door_step(struct hr_link *link)
@@ -131,32 +115,32 @@ struct hr_link_talk *hr_door_step(struct hr_link *link)
 	struct hr_link_talk *it = proven;
 
 	cr_expect_eq(link, link_);
-	note("door ");
+	calls_note("door ");
 	return it;
 }
 
 void hr_door_close(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("door-close ");
+	calls_note("door-close ");
 }
 
 void hr_rdma_qp_break(struct hr_rdma_qp *qp)
 {
 	cr_expect_eq(qp, &link_->qp);
-	note("break ");
+	calls_note("break ");
 }
 
 void hr_rdma_qp_destroy(struct hr_rdma_qp *qp)
 {
-	note("destroy ");
+	calls_note("destroy ");
 	qp->qp = NULL;
 }
 
 void hr_rdma_qp_wake(struct hr_rdma_qp *qp)
 {
 	cr_expect_eq(qp, &link_->qp);
-	note("qp-wake ");
+	calls_note("qp-wake ");
 }
 
 bool hr_rdma_qp_drained(const struct hr_rdma_qp *qp)
@@ -168,31 +152,31 @@ bool hr_rdma_qp_drained(const struct hr_rdma_qp *qp)
 void hr_flow_event(struct hr_link *link, struct hr_link_event e)
 {
 	cr_expect_eq(link, link_);
-	note("event%u(%llu,%d,%s) ", (unsigned)e.kind, (unsigned long long)e.tile, e.code,
-	     e.text ? e.text : "");
+	calls_note("event%u(%llu,%d,%s) ", (unsigned)e.kind, (unsigned long long)e.tile, e.code,
+		   e.text ? e.text : "");
 }
 
 void hr_flow_begin(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("flow ");
+	calls_note("flow ");
 }
 
 void hr_flow_end(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("flow-end ");
+	calls_note("flow-end ");
 }
 
 void hr_flow_check_end(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("check-end ");
+	calls_note("check-end ");
 }
 
 int hr_flow_poll(struct hr_link *link)
 {
-	note("poll ");
+	calls_note("poll ");
 	if (will.poll)
 		snprintf(link->text, sizeof link->text, "a completion");
 	return will.poll;
@@ -201,13 +185,13 @@ int hr_flow_poll(struct hr_link *link)
 int hr_flow_offers(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("offers ");
+	calls_note("offers ");
 	return will.offers;
 }
 
 int hr_opening_make(struct hr_link *link, struct hr_error *e)
 {
-	note("make ");
+	calls_note("make ");
 	return will.make == -EIO ? hr_fail(e, HR_ERROR_FAILED, -EIO, "no queue pair") : will.make;
 	(void)link;
 }
@@ -215,14 +199,14 @@ int hr_opening_make(struct hr_link *link, struct hr_error *e)
 int hr_opening_say(struct hr_link *link)
 {
 	cr_expect_eq(link, link_);
-	note("open ");
+	calls_note("open ");
 	return will.open_say;
 }
 
 int hr_opening_connect(struct hr_link *link, struct hr_error *e)
 {
 	cr_expect(link == link_ && e);
-	note("connect ");
+	calls_note("connect ");
 	return will.connect;
 }
 
@@ -237,7 +221,7 @@ bool hr_opening_take(struct hr_link *link, const struct hr_link_opening *opening
 int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
 {
 	cr_expect_eq(link, link_);
-	note("watch(%d,%u) ", fd, (unsigned)kind);
+	calls_note("watch(%d,%u) ", fd, (unsigned)kind);
 	return 0;
 }
 
@@ -252,7 +236,7 @@ unsigned hr_wake_look(struct hr_link *link)
 static inline void begin(void)
 {
 	memset(&will, 0, sizeof will);
-	log_[0] = '\0';
+	calls_take();
 	proven = NULL;
 	link_ = calloc(1, sizeof *link_);
 	cr_assert_not_null(link_);

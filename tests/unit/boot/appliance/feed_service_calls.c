@@ -104,11 +104,11 @@ void test_refuse_all(struct hr_tap_clients *c, int err, const char *why)
 {
 	calls_note("refuse-all(%u,%d,%s) ", port_of(c), err, why);
 }
-int test_listen(struct sockaddr_un *at, const char *name, const struct hr_config_control *who,
+int test_listen(struct sockaddr_un *at, const char *name, const struct hr_config_control *of,
 		struct hr_error *e)
 {
 	calls_note("listen(%s) ", name);
-	users = *who;
+	users = *of;
 	if (will.listen)
 		return hr_fail(e, HR_ERROR_MISSING, will.listen, "no socket");
 	snprintf(at->sun_path, sizeof at->sun_path, "%s/%s", folder, name);

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int test_setpriority(__priority_which_t which, id_t who, int value);
+static int test_setpriority(__priority_which_t which, id_t process, int value);
 static int test_scheduler(pid_t pid, int policy, const struct sched_param *param);
 static ssize_t test_read(int fd, void *to, size_t bytes);
 static ssize_t test_send(int fd, const void *data, size_t bytes, int flags);
@@ -42,9 +42,9 @@ static int fails(void)
 	errno = error;
 	return error ? -1 : 0;
 }
-static int test_setpriority(__priority_which_t which, id_t who, int value)
+static int test_setpriority(__priority_which_t which, id_t process, int value)
 {
-	calls_note("nice(%d,%u,%d) ", (int)which, (unsigned)who, value);
+	calls_note("nice(%d,%u,%d) ", (int)which, (unsigned)process, value);
 	return fails();
 }
 static int test_scheduler(pid_t pid, int policy, const struct sched_param *param)

@@ -4,15 +4,13 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define DEVICES 4
 
-static char log_[256];
 static struct ibv_device device_[DEVICES];
 static struct ibv_device *list[DEVICES + 1];
 static struct ibv_context context[DEVICES];
@@ -21,16 +19,6 @@ static int devices, closed_to; /* closed_to: a device that does not open, or -1 
 static bool no_list, query_fails;
 static ssize_t gids;
 static enum ibv_port_state state[DEVICES];
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, args);
-	va_end(args);
-}
 
 static struct ibv_device **get_device_list(int *count)
 {
@@ -43,7 +31,7 @@ static struct ibv_device **get_device_list(int *count)
 static void free_device_list(struct ibv_device **of)
 {
 	cr_expect_eq(of, list);
-	note("free;");
+	calls_note("free;");
 }
 
 static const char *get_device_name(struct ibv_device *of)
@@ -55,13 +43,13 @@ static const char *get_device_name(struct ibv_device *of)
 
 static struct ibv_context *open_device(struct ibv_device *of)
 {
-	note("open %d;", (int)(of - device_));
+	calls_note("open %d;", (int)(of - device_));
 	return of - device_ == closed_to ? NULL : &context[of - device_];
 }
 
 static int close_device(struct ibv_context *of)
 {
-	note("close %d;", (int)(of - context));
+	calls_note("close %d;", (int)(of - context));
 	return 0;
 }
 
@@ -75,7 +63,7 @@ static ssize_t query_gid_table(struct ibv_context *of, struct ibv_gid_entry *int
 
 static int query_port(struct ibv_context *of, uint8_t port, struct ibv_port_attr *attr)
 {
-	note("port %d.%u;", (int)(of - context), port);
+	calls_note("port %d.%u;", (int)(of - context), port);
 	attr->state = state[of - context];
 	attr->active_mtu = IBV_MTU_1024 + (of - context);
 	return query_fails ? -1 : 0;
@@ -96,7 +84,7 @@ static void begin(void)
 {
 	const union ibv_gid gid = { .raw = { [10] = 0xff, 0xff, 10, 0, 1, 2 } };
 
-	log_[0] = '\0';
+	calls_take();
 	devices = 3;
 	gids = 3;
 	closed_to = -1;
@@ -122,13 +110,13 @@ TestSuite(device_calls, .init = begin, .timeout = 60);
 static void expect(const char *name, int err, const char *log, const char *text)
 {
 	cr_expect_eq(hr_rdma_device_open(&verbs, name, address, &found, test_error()), err);
-	cr_expect_str_eq(log_, log, "%s", log_);
+	cr_expect_str_eq(calls_text(), log, "%s", calls_text());
 	if (err)
 		cr_expect_str_eq(test_error_text(), text, "%s", test_error_text());
 	if (err)
 		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
 	cr_expect_eq(found.context == NULL, err != 0);
-	log_[0] = '\0';
+	calls_take();
 	begin();
 }
 
@@ -137,15 +125,15 @@ static void expect(const char *name, int err, const char *log, const char *text)
 Test(device_calls, the_first_device_with_the_address_is_taken)
 {
 	cr_expect_eq(hr_rdma_device_open(&verbs, NULL, address, &found, test_error()), 0);
-	cr_expect_str_eq(log_, "open 0;close 0;open 1;port 1.3;free;", "%s", log_);
+	cr_expect_str_eq(calls_text(), "open 0;close 0;open 1;port 1.3;free;", "%s", calls_text());
 	cr_expect_str_eq(found.name, "dev1");
 	cr_expect(found.context == &context[1] && found.port == 3 && found.gid_index == 9 &&
 		  found.mtu == IBV_MTU_2048);
 	cr_expect_eq(memcmp(&found.gid, &entries[1][2].gid, sizeof found.gid), 0);
-	log_[0] = '\0';
+	calls_take();
 	hr_rdma_device_close(&verbs, &found);
 	hr_rdma_device_close(&verbs, &found);
-	cr_expect_str_eq(log_, "close 1;", "%s", log_);
+	cr_expect_str_eq(calls_text(), "close 1;", "%s", calls_text());
 	cr_expect_null(found.context);
 }
 

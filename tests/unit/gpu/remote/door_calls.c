@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,13 @@
 #include "gpu/remote/flow.h"
 #include "gpu/remote/wake.h"
 
+#include "tests/harness/calls.h"
+
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define MS HR_NS_PER_MS
 #define NOW (100000 * MS)
 
 static struct hr_link *link_;
-static char log_[1024];
 static struct {
 	int accept; /* a descriptor, or -errno */
 	uint64_t began_ns;
@@ -27,22 +27,6 @@ static struct {
 	enum hr_link_greeting greeting; /* after a message */
 	uint32_t refusal;
 } will;
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, args);
-	va_end(args);
-}
-
-#define EXPECT_LOG(want)                                       \
-	do {                                                   \
-		cr_expect_str_eq(log_, want, "log: %s", log_); \
-		log_[0] = '\0';                                \
-	} while (0)
 
 int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns)
 {
@@ -55,21 +39,21 @@ int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns)
 	talk->peer.sin_addr.s_addr = htonl(will.from);
 	talk->peer.sin_port = htons(99);
 	will.accept = -EAGAIN;
-	note("accept;");
+	calls_note("accept;");
 	return 0;
 }
 
 void hr_talk_close(struct hr_link_talk *talk)
 {
 	if (talk->fd >= 0)
-		note("close %d;", talk->fd);
+		calls_note("close %d;", talk->fd);
 	talk->fd = -1;
 }
 
 int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
 {
 	cr_expect_eq(now_ns, link_->now_ns);
-	note("step %d;", talk->fd);
+	calls_note("step %d;", talk->fd);
 	return will.step;
 }
 
@@ -78,13 +62,13 @@ int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message)
 	if (will.takes <= 0)
 		return will.take;
 	will.takes--;
-	note("take;");
+	calls_note("take;");
 	return 1;
 }
 
 void hr_talk_flush(struct hr_link_talk *talk)
 {
-	note("flush %d;", talk->fd);
+	calls_note("flush %d;", talk->fd);
 }
 
 int hr_greet_take(struct hr_link_talk *talk, const struct hr_link_self *self,
@@ -98,14 +82,14 @@ int hr_greet_take(struct hr_link_talk *talk, const struct hr_link_self *self,
 
 int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
 {
-	note("watch %d %d;", fd, (int)kind);
+	calls_note("watch %d %d;", fd, (int)kind);
 	return 0;
 }
 
 void hr_flow_event(struct hr_link *link, struct hr_link_event event)
 {
 	cr_expect_eq(event.kind, HR_LINK_REFUSED_ONE);
-	note("(%s)", event.text);
+	calls_note("(%s)", event.text);
 }
 
 static void begin(void)
@@ -122,7 +106,7 @@ static void begin(void)
 	will.accept = -EAGAIN;
 	will.began_ns = NOW;
 	will.from = 0x0a000102;
-	log_[0] = '\0';
+	calls_take();
 }
 
 static void end(void)
@@ -152,12 +136,12 @@ Test(door_calls, a_stranger_gets_the_first_free_room)
 	stranger(2, 1, HR_LINK_GREETING);
 	will.accept = 33;
 	cr_expect_null(hr_door_step(link_));
-	EXPECT_LOG("accept;watch 33 1;step 10;flush 10;step 33;flush 33;step 12;flush 12;");
+	EXPECT_CALLS("accept;watch 33 1;step 10;flush 10;step 33;flush 33;step 12;flush 12;");
 	cr_expect_eq(link_->stranger[1].fd, 33);
 	hr_door_close(link_);
-	EXPECT_LOG("close 10;close 33;close 12;");
+	EXPECT_CALLS("close 10;close 33;close 12;");
 	hr_door_close(link_);
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 }
 
 Test(door_calls, the_oldest_stranger_leaves_when_all_rooms_are_taken)
@@ -171,7 +155,7 @@ Test(door_calls, the_oldest_stranger_leaves_when_all_rooms_are_taken)
 		will.accept = 33;
 		hr_door_step(link_);
 		snprintf(want, sizeof want, "accept;close %u;watch 33 1;", 10 + oldest);
-		cr_expect(strncmp(log_, want, strlen(want)) == 0, "%s", log_);
+		cr_expect(strncmp(calls_text(), want, strlen(want)) == 0, "%s", calls_text());
 		cr_expect_eq(link_->stranger[oldest].fd, 33);
 		cr_expect_eq(link_->count.refused, 1);
 	}
@@ -199,14 +183,15 @@ Test(door_calls, an_address_may_connect_when_it_is_listed)
 		cr_expect_eq(link_->stranger[0].fd, row[i].may ? 33 : -1, "row %zu", i);
 		cr_expect_eq(link_->count.refused, !row[i].may);
 		if (!row[i].may)
-			cr_expect(strstr(log_, "(10.0.1."), "%s", log_);
+			cr_expect(strstr(calls_text(), "(10.0.1."), "%s", calls_text());
 	}
 	begin();
 	link_->setup.peers = 1;
 	will.accept = 33;
 	hr_door_step(link_);
-	EXPECT_LOG("accept;(10.0.1.2:99: refused: its address is not one of those that may connect)"
-		   "close 33;");
+	EXPECT_CALLS(
+		"accept;(10.0.1.2:99: refused: its address is not one of those that may connect)"
+		"close 33;");
 }
 
 Test(door_calls, a_refusal_is_told_once_a_second)
@@ -215,13 +200,13 @@ Test(door_calls, a_refusal_is_told_once_a_second)
 					  .sin_addr.s_addr = htonl(0x7f000001) };
 
 	hr_door_tell(link_, &peer, "first");
-	EXPECT_LOG("(127.0.0.1:8: refused: first)");
+	EXPECT_CALLS("(127.0.0.1:8: refused: first)");
 	link_->now_ns = NOW + 1000 * MS - 1;
 	hr_door_tell(link_, &peer, "second");
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 	link_->now_ns = NOW + 1000 * MS;
 	hr_door_tell(link_, &peer, "third");
-	EXPECT_LOG("(127.0.0.1:8: refused: third)");
+	EXPECT_CALLS("(127.0.0.1:8: refused: third)");
 	cr_expect_eq(link_->refused_told_ns, NOW + 1000 * MS);
 	cr_expect_eq(link_->count.refused, 3);
 }
@@ -279,7 +264,7 @@ Test(door_calls, a_greeting_ends_in_each_way)
 		will.refusal = row[i].refusal;
 		cr_expect_eq(hr_door_step(link_), row[i].proven ? &link_->stranger[0] : NULL,
 			     "row %zu", i);
-		EXPECT_LOG(row[i].log);
+		EXPECT_CALLS(row[i].log);
 	}
 }
 

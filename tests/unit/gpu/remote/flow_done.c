@@ -29,7 +29,7 @@ Test(flow_done, offers_are_taken_in_their_sequence)
 	put_offer(0, 8191, 0, 2 * HR_LINK_SLOTS_MAX);
 	arrives(HR_LINK_IMM_OFFER, 5, 2, 2 * HR_LINK_SLOTS_MAX - 1);
 	cr_expect_eq(hr_flow_poll(link_), 1, "%s", link_->text);
-	EXPECT_LOG("receive 1;");
+	EXPECT_CALLS("receive 1;");
 	cr_expect_eq(link_->sequence_in, 2 * HR_LINK_SLOTS_MAX + 1);
 	cr_expect_eq(link_->events, 2);
 	cr_expect(link_->event[0].kind == HR_LINK_OFFERED && link_->event[0].tile == 20);
@@ -97,7 +97,7 @@ Test(flow_done, a_tile_is_an_event_with_its_checksum_or_without)
 		if (plain)
 			arrives(HR_LINK_IMM_TILE, 5, 2, 6);
 		cr_expect_eq(hr_flow_poll(link_), 1, "%s", link_->text);
-		EXPECT_LOG("receive 1;");
+		EXPECT_CALLS("receive 1;");
 		cr_expect(got->kind == HR_LINK_TILE && got->slot == 2 && got->tile == 33);
 		cr_expect_eq(got->bytes, plain ? 5 : BYTES);
 		cr_expect_eq(got->has_crc, !plain);
@@ -161,13 +161,13 @@ Test(flow_done, a_receive_is_posted_again_while_the_connection_lives)
 		receiver_of(&good);
 		link_->state = row[i].state;
 		cr_expect_eq(hr_flow_poll(link_), 1);
-		EXPECT_LOG("%s", row[i].log);
+		EXPECT_CALLS(row[i].log);
 	}
 }
 
 static int flush(void *to)
 {
-	note("flush;");
+	calls_note("flush;");
 	return *(const int *)to;
 }
 
@@ -187,7 +187,7 @@ Test(flow_done, writes_are_flushed_before_a_tile_is_an_event)
 		link_->setup.memory.flush = flush;
 		link_->setup.memory.to = &result;
 		cr_expect_eq(hr_flow_poll(link_), row[i].err);
-		EXPECT_LOG("receive 1;flush;");
+		EXPECT_CALLS("receive 1;flush;");
 		EXPECT_TEXT(row[i].text);
 		cr_expect_eq(link_->count.flushes, 1);
 		cr_expect_eq(link_->events, result ? 0 : 1);

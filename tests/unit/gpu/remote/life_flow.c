@@ -9,26 +9,26 @@ Test(life_flow, an_idle_step_polls_once_and_flushes)
 {
 	again(HR_LINK_IS_FLOW, S);
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll flush ");
+	EXPECT_CALLS("poll flush ");
 	again(HR_LINK_IS_FLOW, R);
 	link_->door_ns = NOW;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll offers flush ");
+	EXPECT_CALLS("poll offers flush ");
 	link_->now_ns += 25 * MS - 1;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll offers flush ");
+	EXPECT_CALLS("poll offers flush ");
 	link_->now_ns++;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("door poll offers flush ");
+	EXPECT_CALLS("door poll offers flush ");
 	cr_expect(link_->door_ns == link_->now_ns && link_->listened_ns == link_->now_ns);
 	link_->now_ns += 25 * MS - 1; /* the connection is read then, too */
 	link_->door_ns = link_->now_ns;
 	link_->listened_ns--;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("step poll offers flush ");
+	EXPECT_CALLS("step poll offers flush ");
 	link_->talk.in_bytes = 1; /* something was read before */
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll step offers flush ");
+	EXPECT_CALLS("poll step offers flush ");
 }
 
 Test(life_flow, what_is_readable_is_read)
@@ -37,22 +37,22 @@ Test(life_flow, what_is_readable_is_read)
 	link_->door_ns = NOW;
 	will.look = HR_LINK_WAKE_QUEUE;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll qp-wake poll offers flush ");
+	EXPECT_CALLS("poll qp-wake poll offers flush ");
 	will.look = HR_LINK_WAKE_TALK;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll step offers flush ");
+	EXPECT_CALLS("poll step offers flush ");
 	will.look = HR_LINK_WAKE_DOOR;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll door offers flush ");
+	EXPECT_CALLS("poll door offers flush ");
 	will.poll = 1; /* completions come first */
 	will.look = 7;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll ");
+	EXPECT_CALLS("poll ");
 	will.poll = 0;
 	will.offers = -EIO;
 	will.look = 0;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll offers close break ");
+	EXPECT_CALLS("poll offers close break ");
 	cr_expect_eq(link_->state, HR_LINK_IS_BROKEN);
 }
 
@@ -62,7 +62,7 @@ Test(life_flow, a_connection_breaks_with_its_reason_and_is_counted)
 	link_->counted_ns = 55;
 	will.poll = -EIO;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll close break ");
+	EXPECT_CALLS("poll close break ");
 	EXPECT_TEXT("a completion");
 	cr_expect(link_->state == HR_LINK_IS_BROKEN && link_->since_ns == NOW);
 	cr_expect(link_->count.broken == 1 && link_->lost_ns == NOW && link_->broke_ns == 55);
@@ -75,13 +75,13 @@ Test(life_flow, a_heartbeat_is_said_each_100_ms)
 	again(HR_LINK_IS_FLOW, S);
 	link_->talk.said_ns = NOW - 100 * MS + 1;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll flush ");
+	EXPECT_CALLS("poll flush ");
 	link_->talk.said_ns--;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll say6 flush ");
+	EXPECT_CALLS("poll say6 flush ");
 	will.say = -ENOBUFS;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("poll say6 close break ");
+	EXPECT_CALLS("poll say6 close break ");
 	EXPECT_TEXT("the other side does not read");
 }
 
@@ -122,12 +122,12 @@ Test(life_flow, the_end_of_a_stream_is_taken_once)
 	listens(R, HR_LINK_SAY_END);
 	will.message.total = (struct hr_link_total){ 100, 5000 };
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll step check-end ");
+	EXPECT_CALLS("poll step check-end ");
 	cr_expect(link_->end_heard && link_->end.tiles == 100 && link_->end.bytes == 5000);
 	will.takes = 1; /* again, the same */
 	cr_expect(hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_FLOW);
-	log_[0] = '\0';
+	calls_take();
 	will.takes = 1;
 	will.message.total.bytes++;
 	cr_expect(hr_life_step(link_));
@@ -147,9 +147,10 @@ Test(life_flow, the_end_of_a_stream_is_taken_once)
 			 "link stream: the sender's stream has 101 tiles, this "
 			 "pipeline takes 100");
 	cr_expect_eq(link_->failure.kind, HR_ERROR_USAGE);
-	EXPECT_LOG("poll step close door-close break destroy "
-		   "event9(0,0,link stream: the sender's stream has 101 tiles, this pipeline takes "
-		   "100) ");
+	EXPECT_CALLS(
+		"poll step close door-close break destroy "
+		"event9(0,0,link stream: the sender's stream has 101 tiles, this pipeline takes "
+		"100) ");
 	listens(S, HR_LINK_SAY_END); /* a receiver has no stream */
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_BROKEN);
@@ -161,15 +162,15 @@ Test(life_flow, the_end_of_the_other_run_is_taken_once)
 	will.message.ending.code = 4;
 	snprintf(will.message.ending.text, sizeof will.message.ending.text, "a fault");
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll step event7(0,4,a fault) ");
+	EXPECT_CALLS("poll step event7(0,4,a fault) ");
 	cr_expect(link_->done_heard);
 	will.takes = 1;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll step ");
+	EXPECT_CALLS("poll step ");
 	will.takes = 1;
 	will.message.head.kind = HR_LINK_BEAT;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll step ");
+	EXPECT_CALLS("poll step ");
 }
 
 Test(life_flow, each_side_says_its_end_and_then_goodbye)
@@ -177,25 +178,25 @@ Test(life_flow, each_side_says_its_end_and_then_goodbye)
 	again(HR_LINK_IS_DOWN, S);
 	link_->end_known = link_->done_set = link_->done_heard = true;
 	hr_life_say(link_);
-	EXPECT_LOG(""); /* later */
+	EXPECT_CALLS(""); /* later */
 	link_->state = HR_LINK_IS_FLOW;
 	will.say = -ENOBUFS;
 	hr_life_say(link_);
-	EXPECT_LOG("say7 say8 ");
+	EXPECT_CALLS("say7 say8 ");
 	will.say = 0;
 	link_->done_heard = false;
 	hr_life_say(link_);
-	EXPECT_LOG("say7 say8 ");
+	EXPECT_CALLS("say7 say8 ");
 	hr_life_say(link_);
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 	link_->done_heard = true;
 	hr_life_say(link_);
-	EXPECT_LOG("say9 ");
+	EXPECT_CALLS("say9 ");
 	cr_expect_eq(link_->state, HR_LINK_IS_FLOW);
 	will.look = HR_LINK_WAKE_TALK;
 	hears(HR_LINK_BYE);
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("poll step ");
+	EXPECT_CALLS("poll step ");
 	cr_expect(link_->heard_bye && link_->state == HR_LINK_IS_ENDED);
 }
 
@@ -230,30 +231,30 @@ Test(life_flow, completions_are_collected_before_the_queue_pair_ends)
 	will.not_drained = true;
 	snprintf(link_->text, sizeof link_->text, "the first cause");
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("qp-wake poll ");
+	EXPECT_CALLS("qp-wake poll ");
 	will.poll = -EIO;
 	cr_expect(hr_life_step(link_)); /* there may be more */
 	EXPECT_TEXT("the first cause");
-	log_[0] = '\0';
+	calls_take();
 	will.poll = 1;
 	link_->now_ns = NOW + DEAD + 1;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("qp-wake poll ");
+	EXPECT_CALLS("qp-wake poll ");
 	will.poll = 0;
 	link_->now_ns = NOW + DEAD;
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_BROKEN);
-	log_[0] = '\0';
+	calls_take();
 	link_->now_ns++;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("qp-wake poll destroy flow-end close event2(0,0,the first cause) ");
+	EXPECT_CALLS("qp-wake poll destroy flow-end close event2(0,0,the first cause) ");
 	cr_expect(link_->state == HR_LINK_IS_DOWN && !link_->was_up);
 	cr_expect_eq(link_->next_call_ns, link_->now_ns + 50 * MS);
 	again(HR_LINK_IS_BROKEN, S); /* all is drained, and it was not up */
 	link_->qp.qp = (void *)&some;
 	link_->since_ns = NOW;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("destroy flow-end close ");
+	EXPECT_CALLS("destroy flow-end close ");
 }
 
 /* ---- another connection at the door */
@@ -265,7 +266,7 @@ Test(life_flow, a_receiver_without_a_connection_takes_the_one_at_the_door)
 	again(HR_LINK_IS_DOWN, R);
 	proven = &other;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("door close(other) watch(9,2) make answer open step ");
+	EXPECT_CALLS("door close(other) watch(9,2) make answer open step ");
 	cr_expect(link_->talk.fd == 9 && other.fd == -1 && link_->state == HR_LINK_IS_OPENING);
 	for (unsigned i = 0; i < 3; i++) {
 		again(HR_LINK_IS_DOWN, R);
@@ -289,13 +290,13 @@ Test(life_flow, a_second_sender_is_refused_and_the_first_one_replaced)
 	link_->talk.said.hello[S].instance = 4;
 	other.said.hello[S].instance = 5;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("door refuse(6,0) close(other) poll offers flush ");
+	EXPECT_CALLS("door refuse(6,0) close(other) poll offers flush ");
 	cr_expect_eq(link_->state, HR_LINK_IS_FLOW);
 	other.said.hello[S].instance = 4;
 	link_->door_ns = 0;
 	cr_expect(hr_life_step(link_));
 	EXPECT_TEXT("the sender has connected again");
-	EXPECT_LOG("door close break destroy flow-end close ");
+	EXPECT_CALLS("door close break destroy flow-end close ");
 	cr_expect(link_->state == HR_LINK_IS_DOWN && link_->count.broken == 1);
 	again(HR_LINK_IS_BROKEN, R); /* it waits */
 	proven = &other;
@@ -303,5 +304,5 @@ Test(life_flow, a_second_sender_is_refused_and_the_first_one_replaced)
 	link_->qp.qp = (void *)&other;
 	link_->since_ns = NOW;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("door qp-wake poll ");
+	EXPECT_CALLS("door qp-wake poll ");
 }

@@ -10,14 +10,14 @@ Test(life_steps, a_sender_calls_when_its_pause_is_over)
 	link_->next_call_ns = NOW + 1;
 	link_->lost_ns = NOW;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 	link_->next_call_ns = NOW;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("call greet watch(7,2) ");
+	EXPECT_CALLS("call greet watch(7,2) ");
 	cr_expect(link_->state == HR_LINK_IS_GREETING && link_->since_ns == NOW);
 	again(HR_LINK_IS_DOWN, R);
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("door "); /* a receiver waits */
+	EXPECT_CALLS("door "); /* a receiver waits */
 }
 
 Test(life_steps, pauses_between_calls_double_up_to_two_seconds)
@@ -29,7 +29,7 @@ Test(life_steps, pauses_between_calls_double_up_to_two_seconds)
 		will.begin = i % 2 ? -ENOBUFS : 0;
 		link_->now_ns = link_->next_call_ns = NOW + i;
 		cr_expect(!hr_life_step(link_));
-		EXPECT_LOG(i % 2 ? "call greet close " : "call close ");
+		EXPECT_CALLS(i % 2 ? "call greet close " : "call close ");
 		EXPECT_TEXT(i % 2 ? "10.0.1.2:4711: No buffer space available"
 				  : "10.0.1.2:4711: Connection refused");
 		cr_expect_eq(link_->next_call_ns - link_->now_ns, pause[i] * MS);
@@ -63,7 +63,9 @@ Test(life_steps, a_limit_without_a_connection_is_the_end)
 		cr_expect_str_eq(link_->failure.text, row[i].text);
 		cr_expect_eq(link_->state, row[i].kind ? HR_LINK_IS_FAILED : HR_LINK_IS_DOWN);
 		if (row[i].kind)
-			cr_expect_eq(strncmp(log_, "close door-close break destroy event", 36), 0);
+			cr_expect_eq(
+				strncmp(calls_text(), "close door-close break destroy event", 36),
+				0);
 	}
 }
 
@@ -82,10 +84,10 @@ Test(life_steps, a_link_that_has_said_and_heard_all_ends_without_a_connection)
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_ENDED);
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("step ");
+	EXPECT_CALLS("step ");
 	link_->state = HR_LINK_IS_FAILED;
 	cr_expect(!hr_life_step(link_));
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 }
 
 /* ---- greeting */
@@ -135,7 +137,7 @@ Test(life_steps, a_greeting_ends_in_each_way)
 		cr_expect_eq(link_->state, row[i].state, "%zu", i);
 		cr_expect_eq(link_->count.refused, row[i].refused, "%zu", i);
 		EXPECT_TEXT(row[i].text);
-		EXPECT_LOG(row[i].log);
+		EXPECT_CALLS(row[i].log);
 	}
 }
 
@@ -177,12 +179,12 @@ Test(life_steps, both_sides_open_a_queue_pair_and_say_so)
 	cr_expect(!link_->said_bye && !link_->heard_bye);
 	cr_expect(((uint8_t *)link_->table)[0] == 0 &&
 		  ((uint8_t *)link_->table)[HR_LINK_TABLE_BYTES - 1] == 0);
-	log_[0] = '\0';
+	calls_take();
 	hears(HR_LINK_OPEN);
 	will.message.opening.stride = 4096;
 	will.message.opening.psn = 77;
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("step make connect open ");
+	EXPECT_CALLS("step make connect open ");
 	cr_expect(link_->peer.psn == 77 && link_->heard_open);
 	link_->broke_ns = 5;
 	link_->counted_ns = 25;
@@ -194,7 +196,7 @@ Test(life_steps, both_sides_open_a_queue_pair_and_say_so)
 	link_->unsent_count = 2;
 	hears(HR_LINK_READY);
 	cr_expect(hr_life_step(link_));
-	EXPECT_LOG("step say5 flow event1(6,0,) ");
+	EXPECT_CALLS("step say5 flow event1(6,0,) ");
 	cr_expect(link_->state == HR_LINK_IS_FLOW && link_->was_up && link_->backoff_ns == 0);
 	cr_expect(link_->count.connections == 1 && link_->count.last_recovery_ns == 20);
 	cr_expect(link_->count.again == 1 && link_->unsent_count == 0);
@@ -254,7 +256,7 @@ Test(life_steps, an_opening_that_fails_breaks_the_connection)
 		link_->since_ns = NOW - row[i].ms * MS;
 		cr_expect(!hr_life_step(link_), "%zu", i);
 		EXPECT_TEXT(row[i].text);
-		EXPECT_LOG(row[i].log);
+		EXPECT_CALLS(row[i].log);
 		cr_expect_eq(link_->state, *row[i].text ? HR_LINK_IS_BROKEN : HR_LINK_IS_OPENING,
 			     "%zu", i);
 		cr_expect_eq(link_->count.broken, 0); /* it was not up */

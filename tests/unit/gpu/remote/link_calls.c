@@ -6,7 +6,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "gpu/remote/life.h"
 #include "gpu/remote/loopback.h"
 #include "gpu/remote/wake.h"
+#include "tests/harness/calls.h"
 #include "tests/fakes/clock.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -26,7 +26,6 @@
 #define R HR_LINK_RECEIVER
 #define LIFE_MAX 64u /* steps of one call */
 
-static char log_[1024];
 static struct {
 	int address, local, load, loopback, listen, watch;
 	bool life[LIFE_MAX + 2];  /* results of hr_life_step() */
@@ -38,22 +37,6 @@ static struct hr_link *link_;
 static struct hr_link_setup setup;
 static struct hr_error error;
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, list);
-	va_end(list);
-}
-
-#define EXPECT_LOG(text)                                       \
-	do {                                                   \
-		cr_expect_str_eq(log_, text, "log: %s", log_); \
-		log_[0] = '\0';                                \
-	} while (0)
-
 static int result(int err, struct hr_error *e)
 {
 	return err ? hr_fail(e, HR_ERROR_MISSING, err, "asked to fail") : 0;
@@ -61,7 +44,7 @@ static int result(int err, struct hr_error *e)
 
 int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_error *e)
 {
-	note("address %s;", text);
+	calls_note("address %s;", text);
 	address->sin_port = htons(4711);
 	cr_expect_eq(inet_pton(AF_INET, "10.0.1.2", &address->sin_addr), 1);
 	return result(will.address, e);
@@ -69,7 +52,7 @@ int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_err
 
 int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e)
 {
-	note("local;");
+	calls_note("local;");
 	cr_expect_eq(ntohs(to->sin_port), 4711);
 	cr_expect_eq(inet_pton(AF_INET, "10.0.1.1", local), 1);
 	return result(will.local, e);
@@ -77,38 +60,38 @@ int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr
 
 int hr_talk_listen(struct sockaddr_in *at, struct hr_error *e)
 {
-	note("listen;");
+	calls_note("listen;");
 	at->sin_port = htons(4712);
 	return will.listen ? result(will.listen, e) : open("/dev/null", O_RDONLY);
 }
 
 int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
 {
-	note("talk %d %llu;", talk->fd, (unsigned long long)now_ns);
+	calls_note("talk %d %llu;", talk->fd, (unsigned long long)now_ns);
 	return 0;
 }
 
 void hr_talk_close(struct hr_link_talk *talk)
 {
-	note("hang up;");
+	calls_note("hang up;");
 }
 
 int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
 {
-	note("watch %d;", (int)kind);
+	calls_note("watch %d;", (int)kind);
 	cr_expect(fd >= 0 && fd == link->listener && link->epoll >= 0);
 	return will.watch;
 }
 
 int hr_verbs_load(struct hr_verbs *verbs, struct hr_error *e)
 {
-	note("load;");
+	calls_note("load;");
 	return result(will.load, e);
 }
 
 void hr_verbs_unload(struct hr_verbs *verbs)
 {
-	note("unload;");
+	calls_note("unload;");
 }
 
 int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_addr address,
@@ -116,8 +99,8 @@ int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_a
 {
 	char text[INET_ADDRSTRLEN];
 
-	note("loopback %s %s %u;", name ? name : "any",
-	     inet_ntop(AF_INET, &address, text, sizeof text), memory->slots);
+	calls_note("loopback %s %s %u;", name ? name : "any",
+		   inet_ntop(AF_INET, &address, text, sizeof text), memory->slots);
 	return result(will.loopback, e);
 }
 
@@ -131,12 +114,12 @@ bool hr_life_step(struct hr_link *link)
 
 void hr_life_say(struct hr_link *link)
 {
-	note("say;");
+	calls_note("say;");
 }
 
 void hr_rdma_qp_break(struct hr_rdma_qp *qp)
 {
-	note("break;");
+	calls_note("break;");
 }
 
 bool hr_rdma_qp_drained(const struct hr_rdma_qp *qp)
@@ -152,12 +135,12 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 
 void hr_rdma_qp_destroy(struct hr_rdma_qp *qp)
 {
-	note("destroy;");
+	calls_note("destroy;");
 }
 
 void hr_door_close(struct hr_link *link)
 {
-	note("door;");
+	calls_note("door;");
 }
 
 static uint8_t memory[64];
@@ -166,7 +149,7 @@ static void begin(void)
 {
 	memset(&will, 0, sizeof will);
 	memset(&error, 0, sizeof error);
-	log_[0] = '\0';
+	calls_take();
 	setup = (struct hr_link_setup){ .side = R,
 					.name = "stream",
 					.address = "10.0.1.2:0",
@@ -190,7 +173,7 @@ static void open_as(enum hr_link_side side)
 {
 	setup.side = side;
 	cr_assert_eq(hr_link_open(&link_, &setup, &error), 0, "%s", error.text);
-	log_[0] = '\0';
+	calls_take();
 }
 
 static int load(void *to, uint64_t at, void *data, size_t bytes)
@@ -218,7 +201,7 @@ Test(link_calls, each_limit_of_a_setup)
 		cr_expect_eq(hr_link_open(&link_, &setup, &error), -EINVAL, #change); \
 		cr_expect_eq(error.kind, HR_ERROR_USAGE);                             \
 		cr_expect_str_eq(error.text, want, #change ": %s", error.text);       \
-		EXPECT_LOG("");                                                       \
+		EXPECT_CALLS("");                                                     \
 	} while (0)
 #define TAKEN(change)                                                           \
 	do {                                                                    \
@@ -240,7 +223,7 @@ Test(link_calls, each_limit_of_a_setup)
 	TAKEN(setup.name = "s");
 	memset(name, 'n', HR_NAME_MAX - 1);
 	TAKEN(setup.name = name);
-	log_[0] = '\0';
+	calls_take();
 	REFUSED(setup.memory.slots = 0, range);
 	REFUSED(setup.memory.slots = HR_LINK_SLOTS_MAX + 1;
 		setup.memory.bytes = 1025 * 1024, range);
@@ -271,19 +254,19 @@ Test(link_calls, a_receiver_listens_and_a_sender_finds_its_way)
 	setup.dead_ns = 123;
 	setup.device = "dev7";
 	cr_assert_eq(hr_link_open(&link_, &setup, &error), 0);
-	EXPECT_LOG("address 10.0.1.2:0;load;loopback dev7 10.0.1.2 4;listen;watch 1;");
+	EXPECT_CALLS("address 10.0.1.2:0;load;loopback dev7 10.0.1.2 4;listen;watch 1;");
 	cr_expect_eq(link_->depth, 5);
 	cr_expect_eq(link_->dead_ns, 123);
 	cr_expect_eq(hr_link_port(link_), 4712);
 	cr_expect(link_->table && ((uint8_t *)link_->table)[HR_LINK_TABLE_BYTES - 1] == 0);
 	hr_link_close(link_);
-	EXPECT_LOG(END);
+	EXPECT_CALLS(END);
 	setup.depth = 0;
 	setup.dead_ns = 0;
 	setup.device = NULL;
 	setup.side = S;
 	cr_assert_eq(hr_link_open(&link_, &setup, &error), 0);
-	EXPECT_LOG(BEGIN_S);
+	EXPECT_CALLS(BEGIN_S);
 	cr_expect_eq(link_->depth, 8);
 	cr_expect_eq(link_->dead_ns, HR_NS_PER_S);
 	cr_expect_eq(hr_link_port(link_), 4711);
@@ -331,13 +314,13 @@ Test(link_calls, an_opening_ends_at_the_first_error)
 		cr_expect_eq(hr_link_open(&link_, &setup, &error), -ENOSPC, "row %zu", i);
 		cr_expect_str_eq(error.text, row[i].text, "%s", error.text);
 		snprintf(want, sizeof want, "%s" END, row[i].log);
-		EXPECT_LOG(want);
+		EXPECT_CALLS(want);
 	}
 	setup.side = S;
 	will.watch = 0;
 	will.local = -ENETUNREACH;
 	cr_expect_eq(hr_link_open(&link_, &setup, &error), -ENETUNREACH);
-	EXPECT_LOG("address 10.0.1.2:0;local;" END);
+	EXPECT_CALLS("address 10.0.1.2:0;local;" END);
 }
 
 Test(link_calls, peers_are_addresses)
@@ -456,12 +439,12 @@ Test(link_calls, a_sender_says_the_end_and_a_receiver_what_is_durable)
 	hr_link_durable(link_, 9);
 	cr_expect_not(hr_link_has(link_, 0));
 	hr_link_end(link_, 7, 700);
-	EXPECT_LOG("say;");
+	EXPECT_CALLS("say;");
 	cr_expect(link_->end_known && link_->end.tiles == 7 && link_->end.bytes == 700);
 	hr_link_close(link_);
 	open_as(R);
 	hr_link_end(link_, 7, 700);
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 	cr_expect(!link_->end_known && link_->end.tiles == 0);
 	hr_link_durable(link_, 9);
 	cr_expect(hr_link_has(link_, 8) && !hr_link_has(link_, 9));
@@ -487,7 +470,7 @@ Test(link_calls, the_end_of_the_run_is_said_once_as_plain_text)
 		open_as(S);
 		hr_link_finish(link_, row[i].code, row[i].text);
 		hr_link_finish(link_, 2, "again");
-		EXPECT_LOG("say;");
+		EXPECT_CALLS("say;");
 		cr_expect(link_->done_set);
 		cr_expect_eq(link_->done.code, row[i].said, "row %zu", i);
 		cr_expect_str_eq(link_->done.text, row[i].plain, "%s", link_->done.text);
@@ -551,7 +534,7 @@ Test(link_calls, completions_are_collected_before_the_end)
 		cr_expect_eq(fake_clock_waits() - before, row[i].waits, "row %zu", i);
 		fake_clock_stop();
 		cr_expect_eq(will.polls, row[i].left, "row %zu: %u", i, will.polls);
-		EXPECT_LOG("talk 55 66;" END);
+		EXPECT_CALLS("talk 55 66;" END);
 	}
 }
 

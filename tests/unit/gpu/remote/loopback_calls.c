@@ -3,19 +3,18 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "config/clock.h"
 #include "gpu/remote/qp.h"
+#include "tests/harness/calls.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 
 #define SLOTS 4u
 #define STRIDE 128u
 
-static char log_[1024];
 static struct {
 	unsigned open, create; /* the nth one fails */
 	int receive, connect, write, read, poll, loaded, stored, flushed;
@@ -30,16 +29,6 @@ static struct ibv_mr tiles[2];
 static uint8_t memory_[SLOTS * STRIDE];
 static uint32_t immediate_;
 static struct hr_link_memory memory;
-
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, args);
-	va_end(args);
-}
 
 static int which(const struct hr_rdma_qp *qp)
 {
@@ -58,7 +47,7 @@ int hr_rdma_device_open(const struct hr_verbs *verbs, const char *name, struct i
 	snprintf(device->name, sizeof device->name, "dev0");
 	device->mtu = opens ? IBV_MTU_4096 : IBV_MTU_1024;
 	device->gid.raw[15] = (uint8_t)(opens + 1);
-	note("open %s %u;", name, address.s_addr);
+	calls_note("open %s %u;", name, address.s_addr);
 	return failed(++opens == will.open ? -ENODEV : 0, e);
 }
 
@@ -67,7 +56,7 @@ int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 		      struct hr_error *e)
 {
 	cr_expect(setup->memory == &memory && setup->table && setup->table_bytes == HR_PAGE);
-	note("create %x %u %u;", (unsigned)setup->tile_access, setup->sends, setup->receives);
+	calls_note("create %x %u %u;", (unsigned)setup->tile_access, setup->sends, setup->receives);
 	memset(qp, 0, sizeof *qp);
 	if (++creates == will.create)
 		return failed(-EIO, e);
@@ -84,22 +73,22 @@ int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 
 int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count)
 {
-	note("receive %d %u;", which(qp), count);
+	calls_note("receive %d %u;", which(qp), count);
 	return will.receive;
 }
 
 int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, uint32_t psn,
 		       struct hr_error *e)
 {
-	note("connect %d to %u psn %u %u mtu %d gid %u;", which(qp), peer->qp, peer->psn, psn,
-	     (int)peer->mtu, peer->gid[15]);
+	calls_note("connect %d to %u psn %u %u mtu %d gid %u;", which(qp), peer->qp, peer->psn, psn,
+		   (int)peer->mtu, peer->gid[15]);
 	return failed(will.connect, e);
 }
 
 int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
 			   uint32_t rkey, uint32_t immediate)
 {
-	note("write %d %u at %llu/%u;", which(qp), bytes, (unsigned long long)to, rkey);
+	calls_note("write %d %u at %llu/%u;", which(qp), bytes, (unsigned long long)to, rkey);
 	immediate_ = immediate;
 	cr_expect_eq(memcmp(&immediate, entry, 4), 0);
 	if (!will.misses)
@@ -109,7 +98,7 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 
 int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from, uint32_t rkey)
 {
-	note("read %d %u at %llu/%u;", which(qp), bytes, (unsigned long long)from, rkey);
+	calls_note("read %d %u at %llu/%u;", which(qp), bytes, (unsigned long long)from, rkey);
 	for (uint32_t i = 0; i < bytes; i++)
 		cr_assert_eq(((uint8_t *)to)[i], 0);
 	memcpy(to, memory_ + (from - 2000000), bytes);
@@ -124,7 +113,7 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 	if (nth == will.empty)
 		return will.poll;
 	polls++;
-	note("done %d;", which(qp));
+	calls_note("done %d;", which(qp));
 	*done = (struct hr_rdma_done){ .status = nth == will.bad ? IBV_WC_REM_ACCESS_ERR
 								 : IBV_WC_SUCCESS,
 				       .has_immediate = which(qp) == 1 && nth != will.lose,
@@ -134,7 +123,7 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
 
 void hr_rdma_qp_destroy(struct hr_rdma_qp *qp)
 {
-	note("-;");
+	calls_note("-;");
 }
 
 static const char *status_text(enum ibv_wc_status status)
@@ -145,7 +134,7 @@ static const char *status_text(enum ibv_wc_status status)
 static int load(void *to, uint64_t at, void *data, size_t bytes)
 {
 	cr_expect_eq(to, &memory);
-	note("load %llu %zu;", (unsigned long long)at, bytes);
+	calls_note("load %llu %zu;", (unsigned long long)at, bytes);
 	memcpy(data, memory_ + at, bytes);
 	return will.loaded;
 }
@@ -153,7 +142,7 @@ static int load(void *to, uint64_t at, void *data, size_t bytes)
 static int store(void *to, uint64_t at, const void *data, size_t bytes)
 {
 	cr_expect_eq(to, &memory);
-	note("store %llu %zu;", (unsigned long long)at, bytes);
+	calls_note("store %llu %zu;", (unsigned long long)at, bytes);
 	memcpy(memory_ + at, data, bytes);
 	return will.stored;
 }
@@ -161,7 +150,7 @@ static int store(void *to, uint64_t at, const void *data, size_t bytes)
 static int flush(void *to)
 {
 	cr_expect_eq(to, &memory);
-	note("flush;");
+	calls_note("flush;");
 	return will.flushed;
 }
 
@@ -169,7 +158,7 @@ static void begin(void)
 {
 	memset(&will, 0, sizeof will);
 	opens = creates = polls = 0;
-	log_[0] = '\0';
+	calls_take();
 	memory = (struct hr_link_memory){ .base = memory_,
 					  .bytes = sizeof memory_,
 					  .dmabuf = -1,
@@ -202,16 +191,16 @@ static int loopback(void)
 Test(loopback_calls, the_first_and_the_last_slot_are_written)
 {
 	cr_expect_eq(loopback(), 0);
-	cr_expect_str_eq(log_,
+	cr_expect_str_eq(calls_text(),
 			 OPEN("3") "receive 1 4;connect 1 to 101 psn 1 1 mtu 3 gid 1;receive 0 4;"
 				   "connect 0 to 102 psn 1 1 mtu 5 gid 2;" IN("2000000")
 					   IN("2000384") "-;-;",
-			 "%s", log_);
+			 "%s", calls_text());
 	begin();
 	memory.slots = 1;
 	cr_expect_eq(loopback(), 0);
-	cr_expect_null(strstr(log_, "2000384"), "%s", log_);
-	cr_expect_not_null(strstr(log_, IN("2000000") "-;-;"), "%s", log_);
+	cr_expect_null(strstr(calls_text(), "2000384"), "%s", calls_text());
+	cr_expect_not_null(strstr(calls_text(), IN("2000000") "-;-;"), "%s", calls_text());
 }
 
 Test(loopback_calls, gpu_memory_is_written_and_read_by_both_sides)
@@ -219,17 +208,17 @@ Test(loopback_calls, gpu_memory_is_written_and_read_by_both_sides)
 	memory.dmabuf = 0;
 	memory.flush = flush;
 	cr_expect_eq(loopback(), 0, "%s", test_error_text());
-	cr_expect(strstr(log_, OPEN("7")) == log_, "%s", log_);
+	cr_expect(strstr(calls_text(), OPEN("7")) == calls_text(), "%s", calls_text());
 	cr_expect_not_null(
-		strstr(log_,
+		strstr(calls_text(),
 		       IN("2000000") "flush;load 0 64;store 0 64;read 0 64 at 2000000/52;done 0;" IN(
 			       "2000384") "flush;load 384 64;store 384 64;"
 					  "read 0 64 at 2000384/52;done 0;-;-;"),
-		"%s", log_);
+		"%s", calls_text());
 	begin();
 	memory.dmabuf = 0;
 	cr_expect_eq(loopback(), 0);
-	cr_expect_null(strstr(log_, "flush"), "%s", log_);
+	cr_expect_null(strstr(calls_text(), "flush"), "%s", calls_text());
 }
 
 Test(loopback_calls, each_failure_is_named_and_undoes_all)
@@ -306,8 +295,9 @@ Test(loopback_calls, each_failure_is_named_and_undoes_all)
 		cr_expect_eq(loopback(), row[i].err, "row %zu", i);
 		cr_expect_str_eq(test_error_text(), row[i].text, "row %zu: %s", i,
 				 test_error_text());
-		cr_expect(strlen(log_) > 4 && strcmp(log_ + strlen(log_) - 4, "-;-;") == 0,
-			  "row %zu: %s", i, log_);
+		cr_expect(strlen(calls_text()) > 4 &&
+				  strcmp(calls_text() + strlen(calls_text()) - 4, "-;-;") == 0,
+			  "row %zu: %s", i, calls_text());
 	}
 }
 

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +13,13 @@
 #include "gpu/remote/loopback.h"
 #include "gpu/remote/probe.h"
 #include "gpu/remote/wake.h"
+#include "tests/harness/calls.h"
 #include "tests/harness/error.h"
 
 #define S HR_LINK_SENDER
 #define R HR_LINK_RECEIVER
 
 static struct hr_link *link_;
-static char log_[512];
 static struct {
 	int address, local, load, open, create, receive, loopback;
 } will;
@@ -30,22 +29,6 @@ static struct ibv_qp queue = { .qp_num = 9 };
 static struct ibv_mr tiles = { .rkey = 11 }, table = { .rkey = 12 };
 static void *proved; /* memory of the loopback */
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, args);
-	va_end(args);
-}
-
-#define EXPECT_LOG(want)                                       \
-	do {                                                   \
-		cr_expect_str_eq(log_, want, "log: %s", log_); \
-		log_[0] = '\0';                                \
-	} while (0)
-
 static int failed(int err, struct hr_error *e)
 {
 	return err ? hr_fail(e, HR_ERROR_MISSING, err, "asked to fail") : 0;
@@ -54,7 +37,7 @@ static int failed(int err, struct hr_error *e)
 int hr_rdma_device_open(const struct hr_verbs *verbs, const char *name, struct in_addr address,
 			struct hr_rdma_device *device, struct hr_error *e)
 {
-	note("open %s %x;", name ? name : "any", ntohl(address.s_addr));
+	calls_note("open %s %x;", name ? name : "any", ntohl(address.s_addr));
 	*device = (struct hr_rdma_device){ .name = "dev0",
 					   .port = 3,
 					   .gid_index = 5,
@@ -65,7 +48,7 @@ int hr_rdma_device_open(const struct hr_verbs *verbs, const char *name, struct i
 
 void hr_rdma_device_close(const struct hr_verbs *verbs, struct hr_rdma_device *device)
 {
-	note("close;");
+	calls_note("close;");
 }
 
 int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
@@ -74,29 +57,29 @@ int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 {
 	cr_expect(qp == &link_->qp && verbs == &link_->verbs &&
 		  setup->memory == &link_->setup.memory && setup->table == link_->table);
-	note("create %x %zu %u %u;", (unsigned)setup->tile_access, setup->table_bytes, setup->sends,
-	     setup->receives);
+	calls_note("create %x %zu %u %u;", (unsigned)setup->tile_access, setup->table_bytes,
+		   setup->sends, setup->receives);
 	qp->channel = &channel;
 	return failed(will.create, e);
 }
 
 int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count)
 {
-	note("receive %u;", count);
+	calls_note("receive %u;", count);
 	return will.receive;
 }
 
 int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, uint32_t psn,
 		       struct hr_error *e)
 {
-	note("connect %u %u %u mtu %d gid %u.%u;", peer->qp, peer->psn, psn, (int)peer->mtu,
-	     peer->gid[0], peer->gid[15]);
+	calls_note("connect %u %u %u mtu %d gid %u.%u;", peer->qp, peer->psn, psn, (int)peer->mtu,
+		   peer->gid[0], peer->gid[15]);
 	return -ENOBUFS;
 }
 
 int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
 {
-	note("watch %d %d;", fd, (int)kind);
+	calls_note("watch %d %d;", fd, (int)kind);
 	return 0;
 }
 
@@ -116,27 +99,28 @@ int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_err
 
 int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e)
 {
-	note("local;");
+	calls_note("local;");
 	local->s_addr = htonl(0x0a000101);
 	return failed(will.local, e);
 }
 
 int hr_verbs_load(struct hr_verbs *verbs, struct hr_error *e)
 {
-	note("load;");
+	calls_note("load;");
 	return failed(will.load, e);
 }
 
 void hr_verbs_unload(struct hr_verbs *verbs)
 {
-	note("unload;");
+	calls_note("unload;");
 }
 
 int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_addr address,
 		     const struct hr_link_memory *memory, struct hr_error *e)
 {
-	note("loopback %s %x %u of %u, %llu, %d;", name ? name : "any", ntohl(address.s_addr),
-	     memory->slots, memory->stride, (unsigned long long)memory->bytes, memory->dmabuf);
+	calls_note("loopback %s %x %u of %u, %llu, %d;", name ? name : "any", ntohl(address.s_addr),
+		   memory->slots, memory->stride, (unsigned long long)memory->bytes,
+		   memory->dmabuf);
 	proved = memory->base;
 	if (memory->slots == 3)
 		((uint8_t *)proved)[memory->bytes - 1] = 1;
@@ -148,7 +132,7 @@ static void begin(void)
 	link_ = calloc(1, sizeof *link_);
 	cr_assert_not_null(link_);
 	memset(&will, 0, sizeof will);
-	log_[0] = '\0';
+	calls_take();
 	link_->setup.memory.slots = 20;
 	link_->setup.memory.stride = 4096;
 	link_->depth = 8;
@@ -189,14 +173,14 @@ Test(opening_calls, a_queue_pair_has_room_for_its_side)
 		will.receive = row[i].receive;
 		link_->psn = UINT32_MAX;
 		cr_expect_eq(hr_opening_make(link_, test_error()), row[i].err, "row %zu", i);
-		EXPECT_LOG(row[i].log);
+		EXPECT_CALLS(row[i].log);
 		cr_expect_eq(link_->generation, row[i].err ? 4 : 5);
 		cr_expect_leq(link_->psn, 0xffffff);
 	}
 	snprintf(link_->device_name, sizeof link_->device_name, "dev7");
 	will.open = -ENODEV;
 	hr_opening_make(link_, test_error());
-	EXPECT_LOG("open dev7 a000105;");
+	EXPECT_CALLS("open dev7 a000105;");
 }
 
 Test(opening_calls, each_side_says_what_the_other_one_needs)
@@ -236,7 +220,7 @@ Test(opening_calls, it_connects_to_the_queue_pair_of_the_other_side)
 	link_->peer.gid[0] = 7;
 	link_->peer.gid[15] = 8;
 	cr_expect_eq(hr_opening_connect(link_, test_error()), -ENOBUFS);
-	EXPECT_LOG("connect 5 6 77 mtu 2 gid 7.8;");
+	EXPECT_CALLS("connect 5 6 77 mtu 2 gid 7.8;");
 }
 
 Test(opening_calls, a_sender_learns_what_the_receiver_has)
@@ -270,13 +254,16 @@ Test(opening_calls, a_sender_learns_what_the_receiver_has)
 Test(opening_calls, a_probe_describes_the_device_and_proves_memory)
 {
 	struct hr_link_probe probe = { .side = S, .address = "x", .slots = 3, .slot_bytes = 4096 };
-	const struct hr_link_memory memory = { .base = log_, .slots = 2, .stride = 7, .dmabuf = 1 };
+	static uint8_t tiles_of_side[14];
+	const struct hr_link_memory memory = {
+		.base = tiles_of_side, .slots = 2, .stride = 7, .dmabuf = 1
+	};
 	unsigned char state;
 	char text[128];
 
 	cr_expect_eq(hr_link_probe(&probe, text, sizeof text, test_error()), 0);
-	EXPECT_LOG("local;load;open any a000101;close;loopback any a000101 3 of 4096, 12288, -1;"
-		   "unload;");
+	EXPECT_CALLS("local;load;open any a000101;close;loopback any a000101 3 of 4096, 12288, -1;"
+		     "unload;");
 	cr_expect_str_eq(text, "dev0 port 3, GID 5 ::ffff:1.2.3.4, MTU 2048, address 10.0.1.1",
 			 "%s", text);
 	cr_expect_eq(mincore(proved, 4096, &state), -1); /* it is gone */
@@ -284,8 +271,8 @@ Test(opening_calls, a_probe_describes_the_device_and_proves_memory)
 	probe.device = "dev7";
 	probe.memory = &memory;
 	cr_expect_eq(hr_link_probe(&probe, text, sizeof text, test_error()), 0);
-	EXPECT_LOG("load;open dev7 a000102;close;loopback dev7 a000102 2 of 7, 0, 1;unload;");
-	cr_expect_eq(proved, log_);
+	EXPECT_CALLS("load;open dev7 a000102;close;loopback dev7 a000102 2 of 7, 0, 1;unload;");
+	cr_expect_eq(proved, tiles_of_side);
 }
 
 Test(opening_calls, a_probe_ends_at_the_first_error)
@@ -308,7 +295,7 @@ Test(opening_calls, a_probe_ends_at_the_first_error)
 		memset(&will, 0, sizeof will);
 		*row[i].of = -EPERM;
 		cr_expect_eq(hr_link_probe(&probe, text, sizeof text, test_error()), -EPERM);
-		EXPECT_LOG(row[i].log);
+		EXPECT_CALLS(row[i].log);
 		cr_expect_str_eq(test_error_text(), "asked to fail");
 	}
 }

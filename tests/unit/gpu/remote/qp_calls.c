@@ -4,14 +4,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/harness/calls.h"
+
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-static char log_[2048];
 static unsigned calls, fails; /* the call that fails, from 1 on */
 static int modify_fails, post_fails, notify_fails, event;
 static struct ibv_wc wc[4]; /* completions */
@@ -26,22 +25,6 @@ static struct ibv_qp queue = { .context = &context };
 static uint8_t memory_[64], table_[64];
 static int pipe_[2];
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
-{
-	const size_t used = strlen(log_);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(log_ + used, sizeof log_ - used, format, list);
-	va_end(list);
-}
-
-#define EXPECT_LOG(want)                                       \
-	do {                                                   \
-		cr_expect_str_eq(log_, want, "log: %s", log_); \
-		log_[0] = '\0';                                \
-	} while (0)
-
 /* The nth object cannot be made. */
 static void *made(void *object)
 {
@@ -54,21 +37,21 @@ static void *made(void *object)
 static struct ibv_pd *alloc_pd(struct ibv_context *of)
 {
 	cr_expect_eq(of, &context);
-	note("pd;");
+	calls_note("pd;");
 	return made(&pd);
 }
 
 static int dealloc_pd(struct ibv_pd *of)
 {
 	cr_expect_eq(of, &pd);
-	note("-pd;");
+	calls_note("-pd;");
 	return 0;
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *of, void *at, size_t bytes, int access)
 {
 	cr_expect(of == &pd && (at == memory_ || at == table_));
-	note("mr %s %zu %x;", at == table_ ? "table" : "tiles", bytes, (unsigned)access);
+	calls_note("mr %s %zu %x;", at == table_ ? "table" : "tiles", bytes, (unsigned)access);
 	return made(at == table_ ? &table : &tiles);
 }
 
@@ -76,27 +59,28 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *of, uint64_t offset, size_t b
 				    int fd, int access)
 {
 	cr_expect(of == &pd && base == (uintptr_t)memory_);
-	note("dmabuf %d+%llu %zu %x;", fd, (unsigned long long)offset, bytes, (unsigned)access);
+	calls_note("dmabuf %d+%llu %zu %x;", fd, (unsigned long long)offset, bytes,
+		   (unsigned)access);
 	return made(&tiles);
 }
 
 static int dereg_mr(struct ibv_mr *of)
 {
-	note("-mr %s;", of == &table ? "table" : "tiles");
+	calls_note("-mr %s;", of == &table ? "table" : "tiles");
 	return 0;
 }
 
 static struct ibv_comp_channel *create_comp_channel(struct ibv_context *of)
 {
 	cr_expect_eq(of, &context);
-	note("channel;");
+	calls_note("channel;");
 	return made(&channel);
 }
 
 static int destroy_comp_channel(struct ibv_comp_channel *of)
 {
 	cr_expect_eq(of, &channel);
-	note("-channel;");
+	calls_note("-channel;");
 	return 0;
 }
 
@@ -104,21 +88,21 @@ static struct ibv_cq *create_cq(struct ibv_context *of, int entries, void *owner
 				struct ibv_comp_channel *on, int vector)
 {
 	cr_expect(of == &context && !owner && on == &channel && vector == 0);
-	note("cq %d;", entries);
+	calls_note("cq %d;", entries);
 	return made(&cq);
 }
 
 static int destroy_cq(struct ibv_cq *of)
 {
 	cr_expect_eq(of, &cq);
-	note("-cq;");
+	calls_note("-cq;");
 	return 0;
 }
 
 static int get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **which, void **owner)
 {
 	cr_expect_eq(of, &channel);
-	note("event;");
+	calls_note("event;");
 	*which = &cq;
 	return event ? 0 : -1;
 }
@@ -126,71 +110,74 @@ static int get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **which, void
 static void ack_cq_events(struct ibv_cq *of, unsigned count)
 {
 	cr_expect_eq(of, &cq);
-	note("ack %u;", count);
+	calls_note("ack %u;", count);
 }
 
 static struct ibv_qp *create_qp(struct ibv_pd *of, struct ibv_qp_init_attr *a)
 {
 	cr_expect(of == &pd && a->send_cq == &cq && a->recv_cq == &cq && !a->srq);
-	note("qp %d %u %u %u %u %u all %d;", a->qp_type, a->cap.max_send_wr, a->cap.max_recv_wr,
-	     a->cap.max_send_sge, a->cap.max_recv_sge, a->cap.max_inline_data, a->sq_sig_all);
+	calls_note("qp %d %u %u %u %u %u all %d;", a->qp_type, a->cap.max_send_wr,
+		   a->cap.max_recv_wr, a->cap.max_send_sge, a->cap.max_recv_sge,
+		   a->cap.max_inline_data, a->sq_sig_all);
 	return made(&queue);
 }
 
 static int destroy_qp(struct ibv_qp *of)
 {
 	cr_expect_eq(of, &queue);
-	note("-qp;");
+	calls_note("-qp;");
 	return 0;
 }
 
 static int modify_qp(struct ibv_qp *of, struct ibv_qp_attr *a, int mask)
 {
 	cr_expect_eq(of, &queue);
-	note("state %d mask %x;", a->qp_state, (unsigned)mask);
+	calls_note("state %d mask %x;", a->qp_state, (unsigned)mask);
 	if (a->qp_state == IBV_QPS_INIT)
-		note("port %u access %x pkey %u;", a->port_num, a->qp_access_flags, a->pkey_index);
+		calls_note("port %u access %x pkey %u;", a->port_num, a->qp_access_flags,
+			   a->pkey_index);
 	if (a->qp_state == IBV_QPS_RTR)
-		note("mtu %d to %u psn %u reads %u timer %u port %u global %u index %u hops %u gid "
-		     "%02x%02x;",
-		     a->path_mtu, a->dest_qp_num, a->rq_psn, a->max_dest_rd_atomic,
-		     a->min_rnr_timer, a->ah_attr.port_num, a->ah_attr.is_global,
-		     a->ah_attr.grh.sgid_index, a->ah_attr.grh.hop_limit,
-		     a->ah_attr.grh.dgid.raw[0], a->ah_attr.grh.dgid.raw[15]);
+		calls_note(
+			"mtu %d to %u psn %u reads %u timer %u port %u global %u index %u hops %u gid "
+			"%02x%02x;",
+			a->path_mtu, a->dest_qp_num, a->rq_psn, a->max_dest_rd_atomic,
+			a->min_rnr_timer, a->ah_attr.port_num, a->ah_attr.is_global,
+			a->ah_attr.grh.sgid_index, a->ah_attr.grh.hop_limit,
+			a->ah_attr.grh.dgid.raw[0], a->ah_attr.grh.dgid.raw[15]);
 	if (a->qp_state == IBV_QPS_RTS)
-		note("timeout %u tries %u rnr %u psn %u reads %u;", a->timeout, a->retry_cnt,
-		     a->rnr_retry, a->sq_psn, a->max_rd_atomic);
+		calls_note("timeout %u tries %u rnr %u psn %u reads %u;", a->timeout, a->retry_cnt,
+			   a->rnr_retry, a->sq_psn, a->max_rd_atomic);
 	return modify_fails == (int)a->qp_state ? EINVAL : 0;
 }
 
 static int close_device(struct ibv_context *of)
 {
 	cr_expect_eq(of, &context);
-	note("-device;");
+	calls_note("-device;");
 	return 0;
 }
 
 static int post_send(struct ibv_qp *of, struct ibv_send_wr *w, struct ibv_send_wr **bad)
 {
 	cr_expect(of == &queue && !w->next && w->num_sge == 1);
-	note("send %llu op %d flags %x imm %x %lld+%u/%u >%llu/%u;", (unsigned long long)w->wr_id,
-	     w->opcode, w->send_flags, w->imm_data,
-	     (long long)(w->sg_list->addr - (uintptr_t)memory_), w->sg_list->length,
-	     w->sg_list->lkey, (unsigned long long)w->wr.rdma.remote_addr, w->wr.rdma.rkey);
+	calls_note("send %llu op %d flags %x imm %x %lld+%u/%u >%llu/%u;",
+		   (unsigned long long)w->wr_id, w->opcode, w->send_flags, w->imm_data,
+		   (long long)(w->sg_list->addr - (uintptr_t)memory_), w->sg_list->length,
+		   w->sg_list->lkey, (unsigned long long)w->wr.rdma.remote_addr, w->wr.rdma.rkey);
 	return post_fails;
 }
 
 static int post_recv(struct ibv_qp *of, struct ibv_recv_wr *w, struct ibv_recv_wr **bad)
 {
 	cr_expect(of == &queue && !w->next && w->num_sge == 0);
-	note("receive %llu;", (unsigned long long)w->wr_id);
+	calls_note("receive %llu;", (unsigned long long)w->wr_id);
 	return ++calls == fails ? ENOMEM : 0;
 }
 
 static int poll_cq(struct ibv_cq *of, int most, struct ibv_wc *into)
 {
 	cr_expect(of == &cq && most == 1);
-	note("poll;");
+	calls_note("poll;");
 	if (++calls == fails)
 		return -1;
 	if (!wcs)
@@ -207,7 +194,7 @@ static bool comes_late;
 static int req_notify_cq(struct ibv_cq *of, int solicited)
 {
 	cr_expect(of == &cq && solicited == 0);
-	note("notify;");
+	calls_note("notify;");
 	wcs += comes_late;
 	return notify_fails;
 }
@@ -221,7 +208,7 @@ static struct hr_error error;
 
 static void begin(void)
 {
-	log_[0] = '\0';
+	calls_take();
 	calls = fails = wcs = 0;
 	modify_fails = post_fails = notify_fails = event = 0;
 	comes_late = false;
@@ -277,7 +264,7 @@ TestSuite(qp_calls, .init = begin, .fini = end, .timeout = 60);
 static void make(void)
 {
 	cr_assert_eq(hr_rdma_qp_create(&qp, &verbs, &device, &setup, &error), 0);
-	log_[0] = '\0';
+	calls_take();
 	calls = 0;
 }
 
@@ -285,26 +272,26 @@ Test(qp_calls, all_objects_are_made_and_destroyed_in_order)
 {
 	memset(&qp, 0xff, sizeof qp);
 	cr_assert_eq(hr_rdma_qp_create(&qp, &verbs, &device, &setup, &error), 0);
-	EXPECT_LOG(MADE);
+	EXPECT_CALLS(MADE);
 	cr_expect(fcntl(pipe_[0], F_GETFL) & O_NONBLOCK);
 	cr_expect_eq(qp.tile_base, (uintptr_t)memory_);
 	cr_expect(qp.sends_max == 10 && !qp.sends && !qp.receives && !qp.number && !qp.armed);
 	cr_expect(hr_rdma_qp_drained(&qp));
 	hr_rdma_qp_destroy(&qp);
-	EXPECT_LOG(GONE);
+	EXPECT_CALLS(GONE);
 	hr_rdma_qp_destroy(&qp);
 	hr_rdma_qp_break(&qp);
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 	cr_expect(hr_rdma_qp_drained(&qp));
 	setup.tile_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
 	make();
 	cr_expect_eq(qp.access, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	hr_rdma_qp_break(&qp);
-	EXPECT_LOG("state 6 mask 1;");
+	EXPECT_CALLS("state 6 mask 1;");
 	/* an event that was not taken */
 	event = 1;
 	hr_rdma_qp_destroy(&qp);
-	EXPECT_LOG("-qp;event;ack 1;-cq;-channel;-mr table;-mr tiles;-pd;-device;");
+	EXPECT_CALLS("-qp;event;ack 1;-cq;-channel;-mr table;-mr tiles;-pd;-device;");
 }
 
 Test(qp_calls, an_object_that_cannot_be_made_undoes_those_before)
@@ -352,9 +339,10 @@ Test(qp_calls, an_object_that_cannot_be_made_undoes_those_before)
 		cr_expect_eq(hr_rdma_qp_create(&qp, &verbs, &device, &setup, &error), row[i].err);
 		cr_expect_str_eq(error.text, row[i].text, "%s", error.text);
 		cr_expect_eq(error.kind, row[i].kind);
-		cr_expect(strlen(log_) >= undone &&
-				  strcmp(log_ + strlen(log_) - undone, row[i].undone) == 0,
-			  "row %zu: %s", i, log_);
+		cr_expect(strlen(calls_text()) >= undone &&
+				  strcmp(calls_text() + strlen(calls_text()) - undone,
+					 row[i].undone) == 0,
+			  "row %zu: %s", i, calls_text());
 		cr_expect(!qp.verbs && !qp.pd && !qp.qp);
 	}
 }
@@ -365,7 +353,7 @@ Test(qp_calls, errors_have_their_reason)
 	verbs.reg_dmabuf_mr = NULL;
 	cr_expect_eq(hr_rdma_qp_create(&qp, &verbs, &device, &setup, &error), -EOPNOTSUPP);
 	cr_expect_eq(error.kind, HR_ERROR_MISSING);
-	EXPECT_LOG("pd;-pd;-device;");
+	EXPECT_CALLS("pd;-pd;-device;");
 	begin();
 	channel.fd = -1;
 	cr_expect_eq(hr_rdma_qp_create(&qp, &verbs, &device, &setup, &error), -EBADF);
@@ -381,19 +369,19 @@ Test(qp_calls, it_connects_with_the_smaller_mtu)
 
 	make();
 	cr_expect_eq(hr_rdma_qp_connect(&qp, &peer, 99, &error), 0);
-	EXPECT_LOG(
+	EXPECT_CALLS(
 		"state 2 mask 129181;mtu 4 to 77 psn 88 reads 1 timer 12 port 3 global 1 index 9 "
 		"hops 64 gid abcd;state 3 mask 12e01;timeout 14 tries 7 rnr 3 psn 99 reads 1;");
 	peer.mtu = IBV_MTU_1024;
 	modify_fails = IBV_QPS_RTS;
 	cr_expect_eq(hr_rdma_qp_connect(&qp, &peer, 99, &error), -EINVAL);
-	cr_expect(strstr(log_, "mtu 3 "), "%s", log_);
+	cr_expect(strstr(calls_text(), "mtu 3 "), "%s", calls_text());
 	cr_expect_str_eq(error.text, "dev0: queue pair to RTS: Invalid argument", "%s", error.text);
-	log_[0] = '\0';
+	calls_take();
 	modify_fails = IBV_QPS_RTR;
 	hr_error_clear(&error);
 	cr_expect_eq(hr_rdma_qp_connect(&qp, &peer, 99, &error), -EINVAL);
-	cr_expect_null(strstr(log_, "state 3"), "%s", log_);
+	cr_expect_null(strstr(calls_text(), "state 3"), "%s", calls_text());
 	cr_expect_str_eq(error.text, "dev0: queue pair to RTR: Invalid argument", "%s", error.text);
 }
 
@@ -404,27 +392,27 @@ Test(qp_calls, requests_are_numbered_and_counted)
 	make();
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(hr_rdma_qp_write_tile(&qp, 8, 16, 1000, 5, NULL), 0);
-	EXPECT_LOG("send 2 op 0 flags 0 imm 0 8+16/31 >1000/5;"
-		   "send 2 op 0 flags 0 imm 0 8+16/31 >1000/5;");
+	EXPECT_CALLS("send 2 op 0 flags 0 imm 0 8+16/31 >1000/5;"
+		     "send 2 op 0 flags 0 imm 0 8+16/31 >1000/5;");
 	cr_expect(qp.sends == 0 && qp.number == 0);
 	cr_expect_eq(hr_rdma_qp_write_tile(&qp, 8, 16, 1000, 5, &immediate), 0);
-	EXPECT_LOG("send 1 op 1 flags 2 imm 1234 8+16/31 >1000/5;");
+	EXPECT_CALLS("send 1 op 1 flags 2 imm 1234 8+16/31 >1000/5;");
 	cr_expect_eq(hr_rdma_qp_write_entry(&qp, memory_ + 4, 24, 2000, 6, immediate), 0);
-	EXPECT_LOG("send 5 op 1 flags a imm 1234 4+24/0 >2000/6;");
+	EXPECT_CALLS("send 5 op 1 flags a imm 1234 4+24/0 >2000/6;");
 	cr_expect_eq(hr_rdma_qp_read(&qp, memory_ + 2, 12, 3000, 7), 0);
-	EXPECT_LOG("send 9 op 4 flags 2 imm 0 2+12/32 >3000/7;");
+	EXPECT_CALLS("send 9 op 4 flags 2 imm 0 2+12/32 >3000/7;");
 	cr_expect(qp.sends == 3 && qp.number == 3 && !hr_rdma_qp_drained(&qp));
 	/* two for each that has a completion */
 	cr_expect(hr_rdma_qp_room(&qp, 4) && !hr_rdma_qp_room(&qp, 5));
 	post_fails = ENOMEM;
 	cr_expect_eq(hr_rdma_qp_write_entry(&qp, memory_, 1, 1, 1, 1), -ENOMEM);
 	cr_expect(qp.sends == 3 && qp.number == 3);
-	log_[0] = '\0';
+	calls_take();
 	fails = 3;
 	cr_expect_eq(hr_rdma_qp_receive(&qp, 2), 0);
-	EXPECT_LOG("receive 3;receive 3;");
+	EXPECT_CALLS("receive 3;receive 3;");
 	cr_expect_eq(hr_rdma_qp_receive(&qp, 2), -ENOMEM);
-	EXPECT_LOG("receive 3;");
+	EXPECT_CALLS("receive 3;");
 	cr_expect_eq(qp.receives, 2);
 	qp.sends = 0;
 	cr_expect_not(hr_rdma_qp_drained(&qp));
@@ -487,7 +475,7 @@ Test(qp_calls, completions_are_told_apart)
 		wc[0] = row[i].wc;
 		wcs = 1;
 		cr_expect_eq(hr_rdma_qp_poll(&qp, &done), 1);
-		EXPECT_LOG("poll;");
+		EXPECT_CALLS("poll;");
 		cr_expect(done.receive == row[i].done.receive && done.data == row[i].done.data &&
 				  done.status == row[i].done.status &&
 				  done.has_immediate == row[i].done.has_immediate &&
@@ -506,28 +494,28 @@ Test(qp_calls, an_event_is_asked_for_once)
 
 	make();
 	cr_expect_eq(hr_rdma_qp_poll(&qp, &done), 0);
-	EXPECT_LOG("poll;notify;poll;");
+	EXPECT_CALLS("poll;notify;poll;");
 	cr_expect_eq(hr_rdma_qp_poll(&qp, &done), 0);
-	EXPECT_LOG("poll;");
+	EXPECT_CALLS("poll;");
 	hr_rdma_qp_wake(&qp); /* there is none */
-	EXPECT_LOG("event;");
+	EXPECT_CALLS("event;");
 	cr_expect(qp.armed);
 	event = 1;
 	hr_rdma_qp_wake(&qp);
-	EXPECT_LOG("event;ack 1;");
+	EXPECT_CALLS("event;ack 1;");
 	comes_late = true;
 	qp.sends = 1;
 	wc[0].wr_id = 1;
 	cr_expect_eq(hr_rdma_qp_poll(&qp, &done), 1);
-	EXPECT_LOG("poll;notify;poll;");
+	EXPECT_CALLS("poll;notify;poll;");
 	qp.armed = comes_late = false;
 	notify_fails = 1;
 	cr_expect_eq(hr_rdma_qp_poll(&qp, &done), -EIO);
-	EXPECT_LOG("poll;notify;");
+	EXPECT_CALLS("poll;notify;");
 	fails = calls + 1;
 	cr_expect_eq(hr_rdma_qp_poll(&qp, &done), -EIO);
-	EXPECT_LOG("poll;");
+	EXPECT_CALLS("poll;");
 	qp.cq = NULL;
 	hr_rdma_qp_wake(&qp);
-	EXPECT_LOG("");
+	EXPECT_CALLS("");
 }
