@@ -226,7 +226,12 @@ Test(object, a_tile_without_room_in_the_queue_is_not_posted_in_part)
 	cr_expect_eq(hr_io_read_post(&t.qp, &extent, 0, 60 << 10, &buffer, 0), 15);
 	cr_expect_eq(hr_io_flush_post(&t.qp, &extent, 0), -EAGAIN);
 	cr_expect_eq(hr_io_write_post(&t.qp, &extent, 0, 4096, &buffer, 0, 0), -EAGAIN);
+	cr_expect_eq(hr_io_repost(&t.qp, nvme_cmd_read, &extent, 0, 64 << 10, &buffer, 0, 1, 0),
+		     -EAGAIN);
+	cr_expect_eq(hr_qp_outstanding(&t.qp), 16);
 	t.qp.broken = -EPROTO;
+	cr_expect_eq(hr_io_repost(&t.qp, nvme_cmd_read, &extent, 0, 64 << 10, &buffer, 0, 1, 0),
+		     -EPROTO);
 	cr_expect_eq(hr_io_read_post(&t.qp, &extent, 0, 4096, &buffer, 0), -EPROTO);
 	cr_expect_eq(hr_io_flush_post(&t.qp, &extent, 0), -EPROTO);
 	unmake();

@@ -77,6 +77,24 @@ Test(repeat_steps, descriptors_that_wake)
 	end();
 }
 
+Test(repeat_steps, the_first_descriptor_may_wake)
+{
+	const int kept = dup(0);
+	int err, wake;
+
+	begin(CONFIG(MEMORY, EVERY, REQUEST));
+	hr_repeat_close(r);
+	close(0);
+	err = hr_repeat_open(r, &child, app);
+	wake = r->wake;
+	hr_repeat_close(r);
+	dup2(kept, 0);
+	close(kept);
+	cr_expect_eq(err, 0);
+	cr_expect_eq(wake, 0);
+	end();
+}
+
 /* ---- dispatches */
 
 Test(repeat_steps, a_dispatch_is_whole)

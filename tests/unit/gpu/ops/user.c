@@ -256,6 +256,7 @@ Test(op_user, help_is_required_and_has_only_allowed_characters)
 	EXPECT_LIE(help, NULL, "invalid help");
 	EXPECT_LIE(help, "", "invalid help");
 	EXPECT_LIE(help, "a\033[31m", "invalid help");
+	EXPECT_LIE(help, "\033[31m", "invalid help");
 	EXPECT_LIE(help, long_help, "invalid help");
 	long_help[HR_OP_HELP_MAX - 1] = '\0';
 	{
