@@ -89,17 +89,21 @@ HR_WORKER uint64_t gather_row_of(struct gather_run *run, uint64_t lookup)
 	return active ? row : HR_NO_INDEX;
 }
 
-/* The lanes whose rows need no request now: one look-up in all lanes in place of one request after
- * another. With one lane it would save nothing. Collective. */
-HR_WORKER hr_mask gather_found(struct gather_run *run, uint64_t row)
+/* Whether this gpu has the row, and a cache has its pages. For one lane. */
+HR_WORKER bool gather_is_found(struct gather_run *run, uint64_t row)
 {
 	const uint64_t here = row - run->first_row;
 	const uint32_t bytes = run->args->row_bytes;
 
-	if (HR_LANES == 1)
-		return 0;
-	return hr_ballot(here < run->held_rows &&
-			 hr_pread_found(run->objects, run->table, here * bytes, bytes));
+	return here < run->held_rows &&
+	       hr_pread_found(run->objects, run->table, here * bytes, bytes);
+}
+
+/* The lanes whose rows need no request now: one look-up in all lanes in place of one request after
+ * another. With one lane it would save nothing. Collective. */
+HR_WORKER hr_mask gather_found(struct gather_run *run, uint64_t row)
+{
+	return HR_LANES == 1 ? 0 : hr_ballot(gather_is_found(run, row));
 }
 
 /* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. found: it needs no

@@ -63,7 +63,9 @@ static void members(const char *prefix, const void *of, const struct member *mem
 	}
 }
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): strings that the compiler joins */
 #define NUMBER(prefix, of, member) number(prefix #member, &(of)->member, sizeof(of)->member)
+/* NOLINTBEGIN(bugprone-macro-parentheses): strings that the compiler joins */
 #define ARRAY(prefix, of, member, n)                                      \
 	for (uint32_t k_ = 0; k_ < (n); k_++) {                           \
 		char name_[64];                                           \
@@ -71,6 +73,7 @@ static void members(const char *prefix, const void *of, const struct member *mem
 		snprintf(name_, sizeof name_, prefix #member "[%u]", k_); \
 		number(name_, &(of)->member[k_], sizeof(of)->member[k_]); \
 	}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* ---- what has changed */
 
@@ -279,7 +282,7 @@ static void say_command(const char *name, const struct hr_io_command *c)
 	if (c->page != before->page || c->pages != before->pages || c->opcode != before->opcode)
 		say(" page %u+%u %s", c->page, c->pages,
 		    c->opcode == nvme_cmd_read ? "read" : "write");
-	if (memcmp(c->way, before->way, sizeof c->way)) {
+	if (memcmp(c->way, before->way, sizeof c->way) != 0) {
 		say(" [");
 		for (uint32_t k = 0; k < c->pages; k++)
 			say("%u", c->way[k]);
@@ -509,6 +512,6 @@ void io_rig_expect(int64_t result, const char *want, const char *file, int line)
 	say_frames('F', RIG->access.cache.frame, IO_RIG_SETS * HR_WAYS * HR_PAGE);
 	say_frames('S', RIG->m.staging, sizeof RIG->m.staging);
 	say_peers();
-	if (strcmp(text, want))
+	if (strcmp(text, want) != 0)
 		cr_expect_fail("%s:%d:\n  %s\nexpected\n  %s\nend", file, line, text, want);
 }
