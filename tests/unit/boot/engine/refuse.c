@@ -155,6 +155,7 @@ Test(refuse, an_ssd_takes_the_pipelines_that_use_it)
 		begin();
 		hr_leave_out_ssd(app, d);
 		cr_expect_eq(selected(), left[d], "ssd %u: %x", d, selected());
+		cr_expect(app->run[5].selected, "ssd %u", d);
 		for (uint32_t k = 0; k < 3; k++)
 			cr_expect_eq(app->left_out[k], k == d);
 		cr_expect_eq(app->run[d].outcome, HR_RUN_WAITING);
