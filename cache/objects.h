@@ -60,16 +60,6 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes);
 
-/* For each lane by itself, a hint without a wait: whether a prefetch of that read would request
- * nothing, because all of it is in one page, which the cache or that of another gpu has, or will have
- * soon. */
-HR_WORKER_SLOW bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
-				   uint64_t offset, uint64_t bytes);
-
-/* The id that hr_pread_prefetch() returns for a read from `offset` on, within the object; requests
- * nothing. */
-HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset);
-
 /* hr_pread() of `bytes` from the offset where the prefetch of that id began; its pages are cached or
  * requested. -EINVAL: no such id. An id may be used any number of times, or never. */
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,
@@ -105,6 +95,12 @@ HR_WORKER void hr_set_u64(struct hr_objects *objects, const struct hr_object *ob
  */
 HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object *object,
 			      uint64_t page);
+
+/* Per lane: the same, for a page that the cache or that of another gpu has now. NULL: none has it, or as
+ * above, but a page beyond the object is no error. The call does not request the page, and does not wait
+ * for it. Of pages that other gpus have, copies of a few are requested. */
+HR_WORKER_SLOW const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+				       uint64_t page);
 HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects);
 
 /* Frames of the cache of this gpu, for all its workers. */
@@ -115,8 +111,8 @@ HR_WORKER uint64_t hr_frames(const struct hr_objects *objects);
 HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				     uint64_t page);
 
-/* State that the worker uses no page any more. Calls other than hr_page() also do this from time to
- * time while the worker holds no page. A worker that computes for a long time without another call
+/* State that the worker uses no page any more, and check whether the run has ended (objects->error).
+ * Calls other than hr_page() also do this from time to time while the worker holds no page. A worker that computes for a long time without another call
  * must call this, because frames are used again only after all workers have done so, and because the
  * host ends a run as hanging when a worker has not done so for two minutes (HR_TILE_TIMEOUT_NS). */
 HR_WORKER void hr_quiescent(struct hr_objects *objects);

@@ -77,6 +77,7 @@ HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_
 	uint64_t first = HR_NO_TICKET, ticket;
 	struct hr_awaited awaited;
 	uint32_t i, mine, word;
+	const uint32_t *tag;
 	bool all;
 
 	for (i = 0; i < count; i += HR_LANES) {
@@ -90,7 +91,7 @@ HR_WORKER_SLOW uint64_t hr_cache_request_all(struct hr_objects *objects, uint32_
 					     (all && HR_PAGE_KIND(word) == HR_PAGE_OFFERED)))
 			mine = HR_NO_PAGE;
 		if (!writes && cache->peers && mine != HR_NO_PAGE &&
-		    hr_peer_find(cache, awaited.position))
+		    hr_peer_find(cache, awaited.position, &tag))
 			mine = HR_NO_PAGE;
 		if (!hr_ballot(mine != HR_NO_PAGE))
 			continue;
@@ -239,29 +240,6 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 	return hr_transfer(objects, object, offset, NULL, (const uint8_t *)from, bytes, true);
 }
 
-HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset)
-{
-	return (int64_t)((uint64_t)object->index << HR_ID_OFFSET_BITS | offset);
-}
-
-HR_WORKER_SLOW bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
-				   uint64_t offset, uint64_t bytes)
-{
-	const struct hr_page_cache *cache = objects->cache;
-	const uint32_t shift = cache->shape.page_shift;
-	struct hr_page_position position;
-	uint32_t word[HR_WAYS + 1];
-
-	if (!object || bytes == 0 || hr_within(object, offset, bytes) < bytes ||
-	    offset >> shift != (offset + bytes - 1) >> shift)
-		return false;
-	position = hr_page_position_of(&cache->shape,
-				       object->first_page + (uint32_t)(offset >> shift));
-	hr_poll_u32x8((const uint32_t *)(const void *)&cache->set[position.set], word);
-	return hr_cache_word_in(word, position.tag) != HR_PAGE_FREE ||
-	       (cache->peers && hr_peer_find(cache, position));
-}
-
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes)
 {
@@ -283,7 +261,7 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 		offset = object->bytes; /* one value for all offsets without data to read */
 	}
 	hr_cache_used(objects);
-	return hr_pread_id(object, offset);
+	return (int64_t)((uint64_t)object->index << HR_ID_OFFSET_BITS | offset);
 }
 
 HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,

@@ -85,11 +85,45 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	return hr_guarded(&objects->guarded, found.frame, hr_page_bytes(objects));
 }
 
+HR_WORKER_SLOW const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+				       uint64_t page)
+{
+	const bool mine = !objects->error && object && page < object->pages;
+	const uint32_t number = mine ? object->first_page + (uint32_t)page : 0;
+	const struct hr_page_cache *cache = objects->cache;
+	struct hr_found found = { 0, NULL, NULL, false };
+	const uint8_t *frame;
+	const uint32_t *tag;
+	bool of_peer = false;
+
+	if (mine)
+		found = hr_cache_find(cache, number);
+	frame = found.frame;
+	if (frame)
+		(void)hr_acquire_u32(found.tag);
+	if (cache->peers && mine && !frame) {
+		frame = hr_peer_find(cache, hr_page_position_of(&cache->shape, number), &tag);
+		of_peer = frame != NULL;
+		if (frame)
+			(void)hr_acquire_sys_u32(tag);
+	}
+	objects->held++;
+	objects->accesses += frame != NULL;
+	objects->misses += of_peer;
+	if (hr_ballot(of_peer))
+		hr_peer_request(objects, number, of_peer);
+	return frame ? hr_guarded(&objects->guarded, frame, hr_page_bytes(objects)) : NULL;
+}
+
 HR_WORKER void hr_quiescent(struct hr_objects *objects)
 {
+	uint32_t stop;
+
 	objects->held = 0;
 	hr_guarded_end(&objects->guarded);
-	hr_cache_publish(objects);
+	stop = hr_cache_look(objects, true);
+	if (stop)
+		(void)hr_cache_stopped(objects, stop);
 }
 
 /* One poll of a word that has reached a value. sys: another gpu may have written it. */
@@ -129,9 +163,10 @@ HR_WORKER_SLOW int hr_flush(struct hr_objects *objects)
 	const struct hr_page_cache *cache = objects->cache;
 	uint64_t number = 0;
 
+	if (!objects->error)
+		hr_quiescent(objects);
 	if (objects->error)
 		return objects->error;
-	hr_quiescent(objects);
 	if (hr_lane() == 0)
 		number = hr_arrive_u64(&cache->words->flush_wanted, 1) + 1;
 	return hr_cache_reached(objects, cache->flushed, cache->io_workers, hr_shfl_u64(number, 0),

@@ -15,14 +15,16 @@
 #include "cache/peers.h"
 #include "nvme/worker.h"
 
-/* Of so many pages that a lane reads in the frames of other gpus it requests a copy of one. The I/O
+/* Of so many pages that a lane reads in the frames of other gpus it requests a copy of one. Lanes begin
+ * at different counts, so that a worker whose lanes read a few pages each requests copies, too. The I/O
  * workers of a GPU copy one page in the time of 10 to 20 such reads. When they copy all the time, they
  * slow the compute workers on their processors, which then end last. */
 #define HR_PEER_READS_OF_COPY 128u
 
-/* The frame of a page in the cache of one gpu, or NULL. For each lane by itself. */
+/* The frame of a page in the cache of one gpu, or NULL, and the address of its word in *tag. For each
+ * lane by itself. */
 HR_WORKER const uint8_t *hr_peer_frame_of(const struct hr_page_cache *cache, uint32_t gpu,
-					  struct hr_page_position position)
+					  struct hr_page_position position, const uint32_t **tag)
 {
 	const uint32_t want = HR_PAGE_WORD(position.tag, HR_PAGE_READY);
 	const struct hr_peer *peer = &cache->peers->gpu[gpu];
@@ -35,7 +37,8 @@ HR_WORKER const uint8_t *hr_peer_frame_of(const struct hr_page_cache *cache, uin
 			found = way;
 	if (found == HR_WAYS)
 		return NULL;
-	hr_polled_sys(&set->tag[found]);
+	*tag = &set->tag[found];
+	hr_polled_sys(*tag);
 	return peer->frame + (hr_page_frame(position.set, found) << cache->shape.page_shift);
 }
 
@@ -56,10 +59,11 @@ HR_WORKER const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, uint32
 	for (step = 1; step < peers->gpus; step += HR_LANES) {
 		const uint32_t mine = step + hr_lane();
 		const uint8_t *frame = NULL;
+		const uint32_t *tag;
 		hr_mask found;
 
 		if (mine < peers->gpus)
-			frame = hr_peer_frame_of(cache, hr_peer_after(peers, mine), position);
+			frame = hr_peer_frame_of(cache, hr_peer_after(peers, mine), position, &tag);
 		found = hr_ballot(frame != NULL);
 		if (found)
 			return (const uint8_t *)(uintptr_t)hr_shfl_u64((uintptr_t)frame,
@@ -68,16 +72,15 @@ HR_WORKER const uint8_t *hr_peer_frame(const struct hr_page_cache *cache, uint32
 	return NULL;
 }
 
-/* The frame of a page in the cache of the first other gpu that has it, or NULL. For each lane by
- * itself. */
+/* The same in the cache of the first other gpu that has the page. */
 HR_WORKER const uint8_t *hr_peer_find(const struct hr_page_cache *cache,
-				      struct hr_page_position position)
+				      struct hr_page_position position, const uint32_t **tag)
 {
 	const uint8_t *frame = NULL;
 	uint32_t step;
 
 	for (step = 1; step < cache->peers->gpus && !frame; step++)
-		frame = hr_peer_frame_of(cache, hr_peer_after(cache->peers, step), position);
+		frame = hr_peer_frame_of(cache, hr_peer_after(cache->peers, step), position, tag);
 	return frame;
 }
 
@@ -89,7 +92,9 @@ HR_WORKER void hr_peer_request(struct hr_objects *objects, uint32_t page, bool u
 	bool copies;
 
 	objects->peer_reads += used;
-	copies = used && objects->peer_reads % HR_PEER_READS_OF_COPY == 0;
+	copies = used && (objects->peer_reads + hr_lane() * (HR_PEER_READS_OF_COPY / HR_LANES)) %
+					 HR_PEER_READS_OF_COPY ==
+				 0;
 	if (!hr_ballot(copies))
 		return;
 	awaited = hr_cache_awaited(objects->cache, copies ? page : 0);
@@ -104,7 +109,8 @@ HR_WORKER_SLOW bool hr_peer_elements(struct hr_objects *objects, struct hr_use *
 	const struct hr_page_cache *cache = objects->cache;
 	const struct hr_page_position position =
 		hr_page_position_of(&cache->shape, pending ? use->page : 0);
-	const uint8_t *frame = pending ? hr_peer_find(cache, position) : NULL;
+	const uint32_t *tag;
+	const uint8_t *frame = pending ? hr_peer_find(cache, position, &tag) : NULL;
 
 	if (frame && use->bytes == 4)
 		use->value =

@@ -48,16 +48,6 @@ HR_WORKER void hr_cache_quiescent(struct hr_objects *objects, uint32_t epoch)
 	hr_release_u32(&cache->worker[objects->seat].seen, objects->seen);
 }
 
-/* The worker uses no page: publish that. Collective. */
-HR_WORKER void hr_cache_publish(struct hr_objects *objects)
-{
-	objects->unpublished = 0;
-	hr_lanes_sync();
-	if (hr_lane() == 0)
-		hr_cache_quiescent(objects, hr_fresh_u32(&objects->cache->words->epoch));
-	hr_lanes_sync();
-}
-
 /* Look at the shared words; the loads overlap. publishes: the worker uses no page, and publishes that.
  * Collective. Returns the value of `stop`, the same in all lanes. */
 HR_WORKER uint32_t hr_cache_look(struct hr_objects *objects, bool publishes)

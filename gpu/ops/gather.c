@@ -1,9 +1,9 @@
 /*
  * gather: sums rows of f32 vectors, embeddings, at random or given indices.
  *
- * Each computing worker has lookups worker, worker + computers, ... They are a software pipeline:
- * while lookup q is summed, the reads of the next lookups are in flight, and lookup q + ahead is
- * requested. With issuers the requests come from other workers, which only request rows, do not
+ * Each computing worker has lookups worker, worker + computers, ... Rows that a cache has are summed
+ * in place, the rows of all lanes after one look-up. The others are a software pipeline: while one is
+ * summed, the reads of the next `ahead` are in flight. With issuers the requests come from other workers, which only request rows, do not
  * wait for reads, and pass the ids of requests in a ring for each computing worker.
  *
  * Numbers are summed in fixed point, so the sum depends on no order.
@@ -20,6 +20,7 @@ enum { GATHER_TABLE, GATHER_INDICES, GATHER_ROWS, GATHER_OBJECTS };
 #define GATHER_AHEAD_MAX 32u
 #define GATHER_ROW_MAX 65536u
 #define GATHER_ENTRIES 65536u  /* of all rings: above GATHER_AHEAD_MAX for 2048 computing workers */
+#define GATHER_LOADS 8u	       /* that a lane has in flight: 4 KiB of a warp */
 #define GATHER_FRACTION 20u    /* bits after the point of a sum */
 #define GATHER_NUMBER_BITS 16u /* a number is below 2^GATHER_NUMBER_BITS, or not counted */
 #define GATHER_ELSEWHERE INT64_MAX /* in place of an id: another rank has the row */
@@ -89,33 +90,13 @@ HR_WORKER uint64_t gather_row_of(struct gather_run *run, uint64_t lookup)
 	return active ? row : HR_NO_INDEX;
 }
 
-/* Whether this gpu has the row, and a cache has its pages. For one lane. */
-HR_WORKER bool gather_is_found(struct gather_run *run, uint64_t row)
-{
-	const uint64_t here = row - run->first_row;
-	const uint32_t bytes = run->args->row_bytes;
-
-	return here < run->held_rows &&
-	       hr_pread_found(run->objects, run->table, here * bytes, bytes);
-}
-
-/* The lanes whose rows need no request now: one look-up in all lanes in place of one request after
- * another. With one lane it would save nothing. Collective. */
-HR_WORKER hr_mask gather_found(struct gather_run *run, uint64_t row)
-{
-	return HR_LANES == 1 ? 0 : hr_ballot(gather_is_found(run, row));
-}
-
-/* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. found: it needs no
- * request. Collective. */
-HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row, bool found)
+/* Request a row, the same in all lanes: an id, GATHER_ELSEWHERE, or an error. Collective. */
+HR_WORKER int64_t gather_request(struct gather_run *run, uint64_t row)
 {
 	const uint64_t here = row - run->first_row;
 
 	if (here >= run->held_rows)
 		return GATHER_ELSEWHERE;
-	if (found)
-		return hr_pread_id(run->table, here * run->args->row_bytes);
 	return hr_pread_prefetch(run->objects, run->table, here * run->args->row_bytes,
 				 run->args->row_bytes);
 }
@@ -148,23 +129,58 @@ HR_WORKER void gather_add(struct gather_run *run, uint32_t bits)
 	run->skipped += skipped;
 }
 
-/* Add the numbers of the row; each lane adds a part. */
-HR_WORKER void gather_sum(struct gather_run *run)
+HR_WORKER void gather_add_some(struct gather_run *run, const struct gather_numbers *some)
 {
-	const struct gather_numbers *numbers =
-		(const struct gather_numbers *)(const void *)run->row;
-	const uint32_t *word = (const uint32_t *)(const void *)run->row;
-	const uint32_t words = run->args->row_bytes / (uint32_t)sizeof(*word), whole = words / 4;
+	uint32_t k;
+
+	for (k = 0; k < 4; k++)
+		gather_add(run, some->bits[k]);
+}
+
+/* Add the numbers of a row; each lane adds a part. */
+HR_WORKER void gather_sum(struct gather_run *run, const uint8_t *row)
+{
+	const struct gather_numbers *numbers = (const struct gather_numbers *)(const void *)row;
+	const uint32_t *word = (const uint32_t *)(const void *)row;
+	const uint32_t words = run->args->row_bytes / (uint32_t)sizeof(*word);
+	const uint32_t whole = (uintptr_t)row % sizeof(*numbers) ? 0 : words / 4;
+	struct gather_numbers some[GATHER_LOADS];
 	uint32_t i, k;
 
-	for (i = hr_lane(); i < whole; i += HR_LANES) {
-		const struct gather_numbers some = numbers[i];
-
-		for (k = 0; k < 4; k++)
-			gather_add(run, some.bits[k]);
+	for (i = hr_lane(); i + (GATHER_LOADS - 1) * HR_LANES < whole;
+	     i += GATHER_LOADS * HR_LANES) {
+		for (k = 0; k < GATHER_LOADS; k++)
+			some[k] = numbers[i + k * HR_LANES];
+		for (k = 0; k < GATHER_LOADS; k++)
+			gather_add_some(run, &some[k]);
 	}
+	for (; i < whole; i += HR_LANES)
+		gather_add_some(run, &numbers[i]);
 	for (i = whole * 4 + hr_lane(); i < words; i += HR_LANES)
 		gather_add(run, word[i]);
+}
+
+/* Sum those rows of the lanes that are in one page and that a cache has, in place. Returns their lanes.
+ * Collective. */
+HR_WORKER hr_mask gather_in_place(struct gather_run *run, uint64_t row)
+{
+	const uint64_t at = (row - run->first_row) * run->args->row_bytes;
+	const uint32_t page_bytes = hr_page_bytes(run->objects);
+	const uint32_t in_page = (uint32_t)at % page_bytes;
+	const bool fits = row - run->first_row < run->held_rows &&
+			  in_page + run->args->row_bytes <= page_bytes;
+	const uint8_t *page = (const uint8_t *)hr_page_now(run->objects, run->table,
+							   fits ? at / page_bytes : HR_NO_INDEX);
+	const hr_mask found = hr_ballot(page != NULL);
+	hr_mask left;
+
+	for (left = found; left; left &= left - 1) {
+		gather_sum(run, (const uint8_t *)(uintptr_t)hr_shfl_u64((uintptr_t)page + in_page,
+									hr_lowest_bit(left)));
+		run->summed++;
+	}
+	hr_quiescent(run->objects);
+	return found;
 }
 
 /* Write the row of lookup `lookup` of this rank. False after an error. Collective. */
@@ -187,7 +203,7 @@ HR_WORKER bool gather_consume(struct gather_run *run, int64_t id, uint64_t looku
 	if (hr_consume_prefetch_pread(run->objects, id, run->row, bytes) < 0)
 		return false;
 	hr_lanes_sync();
-	gather_sum(run);
+	gather_sum(run, run->row);
 	run->summed++;
 	hr_lanes_sync();
 	return !run->rows || gather_store(run, lookup);
@@ -201,33 +217,44 @@ HR_WORKER uint64_t gather_share(const struct gather_run *run, uint32_t computer)
 	return computer < lookups ? (lookups - computer - 1) / run->computers + 1 : 0;
 }
 
-/* The software pipeline of one worker without issuers: request q + ahead, consume q. Rows are drawn
- * for all lanes at once. Collective. */
+/* A request that is not consumed yet. */
+struct gather_pending {
+	int64_t id;
+	uint64_t lookup;
+};
+
+/* The software pipeline of one worker without issuers. Rows are drawn and looked up for all lanes at
+ * once; those that no cache has are requested, `ahead` of them before the one that is consumed next.
+ * Collective. */
 HR_WORKER void gather_pipeline(struct gather_run *run)
 {
 	const uint32_t worker = run->objects->worker, ahead = run->args->ahead;
 	const uint64_t share = gather_share(run, worker);
-	int64_t id[GATHER_AHEAD_MAX + 1];
-	uint64_t asked = 0, row = 0, q;
+	struct gather_pending pending[GATHER_AHEAD_MAX + 1];
+	uint64_t next = 0, row = 0, asked = 0, q;
 	hr_mask found = 0;
 
-	for (q = 0; q < share; q++) {
-		for (; asked < share && asked <= q + ahead; asked++) {
-			const uint64_t mine = asked + hr_lane();
+	for (q = 0; q < asked || next < share; q++) {
+		for (; next < share && asked <= q + ahead; next++) {
+			struct gather_pending *last = &pending[asked % (ahead + 1)];
+			const uint64_t mine = next + hr_lane();
 
-			if (asked % HR_LANES == 0) {
+			if (next % HR_LANES == 0) {
 				row = gather_row_of(run, mine < share
 								 ? mine * run->computers + worker
 								 : HR_NO_INDEX);
-				found = gather_found(run, row);
+				found = run->rows ? 0 : gather_in_place(run, row);
 			}
 			if (hr_access_failed(run->objects))
 				return;
-			id[asked % (ahead + 1)] =
-				gather_request(run, hr_shfl_u64(row, asked % HR_LANES),
-					       (found >> asked % HR_LANES & 1) != 0);
+			if (found >> next % HR_LANES & 1)
+				continue;
+			last->id = gather_request(run, hr_shfl_u64(row, next % HR_LANES));
+			last->lookup = next * run->computers + worker;
+			asked += last->id != GATHER_ELSEWHERE;
 		}
-		if (!gather_consume(run, id[q % (ahead + 1)], q * run->computers + worker))
+		if (q < asked && !gather_consume(run, pending[q % (ahead + 1)].id,
+						 pending[q % (ahead + 1)].lookup))
 			return;
 	}
 }
@@ -260,7 +287,7 @@ HR_WORKER bool gather_hand_over(struct gather_run *run, uint32_t computer, uint6
 
 	if (!gather_await(run, &entry->taken, q / run->entries))
 		return false;
-	id = gather_request(run, row, false);
+	id = gather_request(run, row);
 	if (id < 0)
 		return false;
 	if (hr_lane() == 0) {

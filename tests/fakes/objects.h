@@ -58,10 +58,10 @@ static struct fake_access {
 	uint64_t refused; /* index of the refused element; HR_NO_INDEX: none */
 	uint32_t refused_object;
 	uint64_t prefetches;
-	uint64_t finds; /* of hr_pread_found(): each read whose offset this divides; 0: none */
+	uint64_t finds; /* of hr_page_now(): each page whose number this divides; 0: none */
 	/* The calls of a worker with one lane, in their order: "WORD OBJECT:NUMBER;" each, with the
-	 * words r (request a page or bytes), p (look a page up), e (read an element), b (read bytes),
-	 * w (write bytes). Set by the test before each run; NULL: they are not noted. */
+	 * words r (request a page or bytes), p (look a page up), n (find it now), e (read an element),
+	 * b (read bytes), w (write bytes). Set by the test before each run; NULL: they are not noted. */
 	char *notes;
 	size_t notes_bytes;
 } fake_access;
@@ -149,17 +149,6 @@ HR_WORKER int64_t hr_pwrite(struct hr_objects *objects, const struct hr_object *
 	return fake_move(objects, object, offset, bytes, NULL, from);
 }
 
-HR_WORKER int64_t hr_pread_id(const struct hr_object *object, uint64_t offset)
-{
-	return (int64_t)(offset * HR_OBJECTS_MAX + object->index);
-}
-
-HR_WORKER bool hr_pread_found(struct hr_objects *objects, const struct hr_object *object,
-			      uint64_t offset, uint64_t bytes)
-{
-	return fake_access.finds && bytes && offset % fake_access.finds == 0;
-}
-
 HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_object *object,
 				    uint64_t offset, uint64_t bytes)
 {
@@ -169,7 +158,7 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	if (hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, 1);
 	fake_note('r', object, offset);
-	return objects->error ? objects->error : hr_pread_id(object, offset);
+	return objects->error ? objects->error : (int64_t)(offset * HR_OBJECTS_MAX + object->index);
 }
 
 HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_object *object,
@@ -227,6 +216,18 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	if (fake_error(objects, beyond ? -ERANGE : 0) || page == HR_NO_INDEX)
 		return NULL;
 	fake_note('p', object, page);
+	return fake_access.data[object->index] + page * FAKE_PAGE;
+}
+
+HR_WORKER const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+				  uint64_t page)
+{
+	const bool within = !objects->error && page < (object->bytes + FAKE_PAGE - 1) / FAKE_PAGE;
+
+	fake_same((uintptr_t)object);
+	if (!within || !fake_access.finds || page % fake_access.finds)
+		return NULL;
+	fake_note('n', object, page);
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 

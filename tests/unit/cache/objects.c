@@ -138,8 +138,6 @@ static void random_read(struct fake_random *random, uint64_t offset, uint64_t by
 	} else {
 		id = hr_pread_prefetch(&objects, object(0), offset, bytes);
 		cr_assert_geq(id, 0);
-		if (want > 0)
-			cr_assert_eq(id, hr_pread_id(object(0), offset));
 		for (uint32_t i = fake_random_below(random, 8); i; i--)
 			pager_step(&pager);
 		cr_assert_eq(hr_consume_prefetch_pread(&objects, id, buffer, bytes), want);

@@ -169,7 +169,7 @@ Test(objects_steps, a_worker_publishes_the_epoch_that_it_has_not_seen)
 	cr_expect_eq(t.worker[1].seen, 7, "the worker has stored this epoch before");
 	t.words.epoch = EPOCH + 1;
 	t.objects.unpublished = 5;
-	hr_cache_publish(&t.objects);
+	cr_expect_eq(hr_cache_look(&t.objects, true), 0);
 	cr_expect(t.worker[1].seen == EPOCH + 1 && t.objects.seen == EPOCH + 1);
 	cr_expect_eq(t.objects.unpublished, 0);
 	cr_expect(t.worker[0].seen == 0 && t.worker[2].seen == 0);
@@ -180,6 +180,30 @@ Test(objects_steps, a_worker_publishes_the_epoch_that_it_has_not_seen)
 	cr_expect(t.worker[1].seen == EPOCH + 1 && t.objects.unpublished == 5);
 	cr_expect_eq(hr_cache_look(&t.objects, true), 3);
 	cr_expect(t.worker[1].seen == EPOCH + 2 && t.objects.unpublished == 0);
+}
+
+/* An operator that uses pages in place makes no other call that sees the stop. */
+Test(objects_steps, a_quiescent_state_publishes_and_sees_the_stop)
+{
+	static const struct {
+		uint32_t stop;
+		int error;
+	} row[] = { { HR_CACHE_RUNS, 0 },
+		    { HR_CACHE_ENDS, -ECANCELED },
+		    { HR_CACHE_FAILED, -ECANCELED },
+		    { HR_CACHE_DEADLOCK, -EDEADLK } };
+
+	for (uint32_t i = 0; i < sizeof row / sizeof *row; i++) {
+		up(0);
+		t.words.epoch = EPOCH + 1;
+		t.words.stop = row[i].stop;
+		t.objects.held = 2;
+		t.objects.unpublished = 5;
+		hr_quiescent(&t.objects);
+		cr_expect_eq(t.objects.error, row[i].error, "row %u", i);
+		cr_expect(t.objects.held == 0 && t.objects.unpublished == 0);
+		cr_expect_eq(t.worker[1].seen, EPOCH + 1);
+	}
 }
 
 Test(objects_steps, every_sixteenth_access_looks_at_the_shared_words)

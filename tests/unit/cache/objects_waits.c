@@ -197,6 +197,12 @@ static void flush_late(uint32_t step)
 		t.flushed[0] = UINT64_MAX;
 }
 
+static void end_late(uint32_t step)
+{
+	if (step == 8)
+		t.words.stop = HR_CACHE_ENDS;
+}
+
 Test(objects_waits, a_flush_waits_for_all_io_workers)
 {
 	up(0);
@@ -206,12 +212,14 @@ Test(objects_waits, a_flush_waits_for_all_io_workers)
 	cr_expect_eq(hr_flush(&t.objects), 0);
 	cr_expect_eq(t.words.flush_wanted, 9);
 	cr_expect(t.idles == 6 && t.objects.waits == 60 && t.objects.held == 0);
-	t.words.stop = HR_CACHE_ENDS;
-	t.flushed[1] = 10;
-	cr_expect_eq(hr_flush(&t.objects), 0, "it is flushed already");
+	/* the run ends while it waits, and before */
+	t.step = end_late;
 	cr_expect_eq(hr_flush(&t.objects), -ECANCELED);
+	cr_expect(t.words.flush_wanted == 10 && t.idles == 8);
 	cr_expect_eq(hr_flush(&t.objects), -ECANCELED);
-	cr_expect_eq(t.words.flush_wanted, 11);
+	t.objects.error = 0;
+	cr_expect_eq(hr_flush(&t.objects), -ECANCELED);
+	cr_expect(t.words.flush_wanted == 10 && t.idles == 8);
 }
 
 static void arrive(uint32_t step)
@@ -312,37 +320,57 @@ Test(objects_waits, a_page_of_another_gpu_is_read_in_any_state_with_data)
 	cr_expect_eq(t.objects.peer_reads, HR_PEER_READS_OF_COPY);
 }
 
-/* A read that a prefetch would not request: in one page within the object, which a cache has. */
-Test(objects_waits, a_read_is_found_in_the_caches_of_all_gpus)
+/* Without a request or a wait, in the own cache first. */
+Test(objects_waits, a_page_now_is_found_in_the_caches_of_all_gpus)
 {
 	const struct hr_object *object = &t.cache.object[0];
-	const uint64_t at = 9 * PAGE_BYTES; /* t.page */
+	const uint64_t at = 9; /* t.page */
 
 	for (uint32_t kind = 0; kind < 16; kind++) {
-		const bool own = (kind & 7) >= HR_PAGE_READING;
-		const bool its = (kind & 7) >= HR_PAGE_READY;
+		const bool has = (kind & 7) >= HR_PAGE_READY;
+		const uint8_t *frame;
 
 		up(0);
 		put_there(0, 5, kind);
-		cr_expect_eq(hr_pread_found(&t.objects, object, at, PAGE_BYTES), own, "%u", kind);
+		frame = hr_page_now(&t.objects, object, at);
+		cr_expect_eq(frame != NULL, has, "%u", kind);
+		cr_expect(!has || (frame[0] == 5 && frame[PAGE_BYTES - 1] == 5));
+		cr_expect_eq(t.objects.accesses, has);
+		cr_expect_eq(t.objects.held, 1);
+		cr_expect(t.objects.misses == 0 && t.objects.peer_reads == 0);
+		hr_quiescent(&t.objects);
+		up(0);
 		put_there(1, 5, kind); /* with one gpu there is no other */
-		put_there(0, 5, HR_PAGE_FREE);
-		cr_expect(!hr_pread_found(&t.objects, object, at, PAGE_BYTES));
+		cr_expect_null(hr_page_now(&t.objects, object, at));
+		hr_quiescent(&t.objects);
 		up(3);
 		put_there(2, 5, kind);
-		cr_expect_eq(hr_pread_found(&t.objects, object, at, PAGE_BYTES), its, "%u", kind);
+		t.objects.peer_reads = HR_PEER_READS_OF_COPY - 1;
+		frame = hr_page_now(&t.objects, object, at);
+		cr_expect_eq(frame != NULL, has, "%u", kind);
+		cr_expect(!has || (frame[0] == 0x25 && frame[PAGE_BYTES - 1] == 0x25));
+		cr_expect(t.objects.accesses == has && t.objects.misses == has);
+		cr_expect_eq(t.objects.peer_reads, HR_PEER_READS_OF_COPY - 1 + has);
+		cr_expect_eq(t.ring[0].tail + t.ring[1].tail, has);
+		hr_quiescent(&t.objects);
 	}
-	up(0);
+	up(3);
+	put_there(0, 1, HR_PAGE_READY);
+	put_there(2, 5, HR_PAGE_READY);
+	cr_expect_eq(*(const uint8_t *)hr_page_now(&t.objects, object, at), 1);
+	cr_expect_eq(t.objects.peer_reads, 0);
+	hr_quiescent(&t.objects);
+}
+
+Test(objects_waits, a_page_now_beyond_the_object_is_no_error)
+{
+	up(3);
 	put_there(0, 5, HR_PAGE_READY);
-	cr_expect(hr_pread_found(&t.objects, object, at + PAGE_BYTES - 1, 1));
-	cr_expect(!hr_pread_found(&t.objects, object, at + PAGE_BYTES - 1, 2));
-	cr_expect(!hr_pread_found(&t.objects, object, at - 1, 2));
-	cr_expect(!hr_pread_found(&t.objects, object, at, 0));
-	cr_expect(!hr_pread_found(&t.objects, NULL, at, 1));
-	cr_expect(!hr_pread_found(&t.objects, object, t.other * PAGE_BYTES, 1));
-	t.cache.object[0].bytes = at + 100;
-	cr_expect(hr_pread_found(&t.objects, object, at, 100));
-	cr_expect(!hr_pread_found(&t.objects, object, at, 101));
-	cr_expect(!hr_pread_found(&t.objects, object, UINT64_MAX, 2));
-	cr_expect(t.ring[0].tail == 0 && t.ring[1].tail == 0);
+	cr_expect_null(hr_page_now(&t.objects, &t.cache.object[0], t.cache.object[0].pages));
+	cr_expect_null(hr_page_now(&t.objects, &t.cache.object[0], HR_NO_INDEX));
+	cr_expect_null(hr_page_now(&t.objects, NULL, 9));
+	cr_expect(t.objects.error == 0 && t.objects.accesses == 0);
+	t.objects.error = -EIO;
+	cr_expect_null(hr_page_now(&t.objects, &t.cache.object[0], 9));
+	hr_quiescent(&t.objects);
 }

@@ -113,8 +113,16 @@ Test(gather, every_way_to_request_gives_the_same_sum)
 	}
 }
 
-/* Lanes look up many rows together, and only those that are not found are requested. */
-Test(gather, rows_that_are_found_are_not_requested)
+/* Pages 0, 2, 4 ... are found, and only rows in other pages, or in two pages, are requested. */
+static bool is_found(uint64_t row, uint32_t bytes)
+{
+	const uint64_t first = row * bytes / FAKE_PAGE,
+		       last = (row * bytes + bytes - 1) / FAKE_PAGE;
+
+	return first == last && first % 2 == 0;
+}
+
+Test(gather, rows_that_are_found_are_summed_in_place)
 {
 	const struct hr_gather *result = (const void *)fake_access.result;
 	uint64_t found = 0;
@@ -122,17 +130,70 @@ Test(gather, rows_that_are_found_are_not_requested)
 	make_table();
 	fake_access_object(GATHER_INDICES, indices, sizeof indices);
 	for (uint32_t i = 0; i < LOOKUPS; i++)
-		found += indices[i] % 3 == 0;
+		found += is_found(indices[i], sizeof table[0]);
 	cr_assert(found > 0 && found < LOOKUPS);
 	for (uint32_t issuers = 0; issuers < 2; issuers++) {
 		set_args(0, 5, issuers);
-		fake_access.finds = 3 * sizeof *table;
+		fake_access.finds = 2;
 		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 3), 0);
 		fake_access.finds = 0;
 		cr_expect_eq((int64_t)result->sum, sum_of(true));
 		cr_expect_eq(result->lookups, LOOKUPS);
-		cr_expect_eq(fake_access.prefetches,
-			     LOOKUPS - (HR_LANES > 1 && !issuers ? found : 0));
+		cr_expect_eq(fake_access.prefetches, LOOKUPS - (issuers ? 0 : found));
+	}
+}
+
+/* Rows that a caller wants are copied, so pages are not used in place. */
+Test(gather, rows_that_are_kept_are_requested)
+{
+	make_table();
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	fake_access_object(GATHER_ROWS, rows, sizeof rows);
+	set_args(0, 5, 0);
+	fake_access.finds = 1;
+	cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 3), 0);
+	fake_access.finds = 0;
+	cr_expect_eq(fake_access.prefetches, LOOKUPS);
+	for (uint32_t i = 0; i < LOOKUPS; i++)
+		cr_assert_arr_eq(rows[i], table[indices[i]], sizeof rows[i]);
+}
+
+/* Loads of 16 bytes, many of a lane together, and what is left of rows of other lengths. */
+Test(gather, rows_of_each_length_have_their_sum)
+{
+	static const uint32_t length[] = { 1, 3, 4, 5, 31, 36, 128, 132, 255, 1000, 1020, 1024 };
+	static float wide[16 * FAKE_PAGE / sizeof(float)] __attribute__((aligned(16)));
+	const struct hr_gather *result = (const void *)fake_access.result;
+
+	for (uint32_t i = 0; i < sizeof wide / sizeof *wide; i++)
+		wide[i] = (float)(int32_t)(i * 2654435761u >> 12) / 4096;
+	make_table();
+	for (uint32_t i = 0; i < sizeof length / sizeof *length; i++) {
+		const uint32_t row_bytes = length[i] * (uint32_t)sizeof *wide;
+		const uint64_t count = sizeof wide / row_bytes;
+		uint64_t found = 0;
+		double sum = 0;
+
+		fake_access_object(GATHER_TABLE, wide, count * row_bytes);
+		set_args(0, 3, 0);
+		args.row_bytes = row_bytes;
+		args.lookups = 40;
+		for (uint32_t q = 0; q < args.lookups; q++) {
+			const uint64_t row =
+				hr_zipf_row(hr_zipf_rank(&args.zipf, count, args.seed, q), count);
+
+			found += is_found(row, row_bytes);
+			for (uint32_t k = 0; k < length[i]; k++)
+				sum += (double)wide[row * length[i] + k];
+		}
+		for (fake_access.finds = 0; fake_access.finds <= 2; fake_access.finds += 2) {
+			cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 2), 0);
+			cr_expect_eq((int64_t)result->sum, (int64_t)(sum * 1048576), "%u",
+				     length[i]);
+			cr_expect_eq(fake_access.prefetches,
+				     args.lookups - (fake_access.finds ? found : 0));
+		}
+		fake_access.finds = 0;
 	}
 }
 
@@ -294,6 +355,28 @@ Test(gather, rows_are_requested_so_many_ahead)
 		}
 		cr_expect_str_eq(notes, want, "ahead %u: %s", ahead, notes);
 	}
+}
+
+/* A row in a page that is found counts as none that is requested ahead. */
+Test(gather, a_page_that_is_found_is_used_at_once)
+{
+	static char notes[1024];
+	static const uint32_t some[] = { 94, 0, 95, 1 }; /* rows of pages 1, 0, 1, 0 */
+
+	make_table();
+	memcpy(indices, some, sizeof some);
+	fake_access_object(GATHER_INDICES, indices, sizeof indices);
+	set_args(0, 1, 0);
+	args.lookups = 4;
+	notes[0] = '\0';
+	fake_access.notes = notes;
+	fake_access.notes_bytes = sizeof notes;
+	fake_access.finds = 2;
+	cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
+	fake_access.notes = NULL;
+	fake_access.finds = 0;
+	cr_expect_str_eq(notes, "e1:0;r0:4136;e1:1;n0:0;e1:2;r0:4180;b0:4136;e1:3;n0:0;b0:4180;",
+			 "%s", notes);
 }
 
 Test(gather, a_warm_run_reads_the_table_first)
