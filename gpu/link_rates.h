@@ -26,7 +26,8 @@ struct hr_link_rates {
 
 /* Bytes a second that a GPU reads of the memory of another one. */
 struct hr_peer_rates {
-	double load; /* loads by all SMs */
+	double load;	  /* loads by all SMs */
+	double load_both; /* the same of each GPU while both read the other one */
 	double page; /* random pages of 4 KiB, copied to its own memory by the given number of warps */
 };
 

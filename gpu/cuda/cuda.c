@@ -352,13 +352,19 @@ static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rate
 static int cuda_peer(struct hr_backend *b, struct hr_backend *other, uint32_t warps, uint32_t times,
 		     struct hr_peer_rates *rates, struct hr_error *e)
 {
-	struct hr_cuda *cuda = b->impl;
+	struct hr_backend *both[2] = { b, other };
+	struct hr_cuda_side side[2];
+	uint32_t failed;
+	int err;
 
-	return hr_cuda_name_error(b,
-				  hr_cuda_peer_rates(b, &cuda->gpu, &cuda->image,
-						     &cuda->launch[0].cu, other, warps, times,
-						     rates, e),
-				  e);
+	for (int k = 0; k < 2; k++) {
+		struct hr_cuda *cuda = both[k]->impl;
+
+		side[k] = (struct hr_cuda_side){ both[k], &cuda->gpu, &cuda->image,
+						 &cuda->launch[0].cu };
+	}
+	err = hr_cuda_peer_rates(side, warps, times, rates, &failed, e);
+	return hr_cuda_name_error(both[failed], err, e);
 }
 
 static int cuda_baseline(struct hr_backend *b, const struct hr_baseline_plan *plan,

@@ -74,6 +74,16 @@ static int wait_launch(struct bench *m)
 	return state < 0 ? state : 0;
 }
 
+static void start_entry(struct bench *m, enum hr_limit_kind kind, uint32_t each, uint32_t blocks,
+			uint32_t threads, uint32_t shared)
+{
+	m->job->kind = kind;
+	m->job->each = each;
+	m->job->ping = m->job->pong = *m->unsound = 0;
+	m->err = hr_cuda_launch_start(m->gpu, m->launch, &m->entry, m->shared.worker, blocks,
+				      threads, shared);
+}
+
 /* Nanoseconds of one launch, the median; 0 when the GPU cannot run it. */
 static double time_entry(struct bench *m, enum hr_limit_kind kind, uint32_t each, uint32_t blocks,
 			 uint32_t threads, uint32_t shared)
@@ -81,14 +91,9 @@ static double time_entry(struct bench *m, enum hr_limit_kind kind, uint32_t each
 	double ns[HR_LIMIT_TIMES_MAX];
 
 	for (uint32_t i = 0; !m->err && i <= m->times; i++) {
-		uint64_t began;
+		const uint64_t began = hr_now_ns();
 
-		m->job->kind = kind;
-		m->job->each = each;
-		m->job->ping = m->job->pong = *m->unsound = 0;
-		began = hr_now_ns();
-		m->err = hr_cuda_launch_start(m->gpu, m->launch, &m->entry, m->shared.worker,
-					      blocks, threads, shared);
+		start_entry(m, kind, each, blocks, threads, shared);
 		if (!m->err)
 			m->err = wait_launch(m);
 		if (i > 0) /* the first launch is a warm-up */
@@ -97,6 +102,30 @@ static double time_entry(struct bench *m, enum hr_limit_kind kind, uint32_t each
 			return 0;
 	}
 	return m->err ? 0 : median(ns, m->times);
+}
+
+/* Number of blocks that load with all processors. */
+static uint32_t all_blocks(const struct bench *m)
+{
+	return m->gpu->facts.processors & ~1u;
+}
+
+/* Nanoseconds until each of two GPUs has read all memory of the other one, the median. */
+static double time_both(struct bench m[2])
+{
+	double ns[HR_LIMIT_TIMES_MAX];
+
+	for (uint32_t i = 0; !m[0].err && !m[1].err && i <= m[0].times; i++) {
+		const uint64_t began = hr_now_ns();
+
+		for (int k = 0; k < 2; k++)
+			start_entry(&m[k], HR_LIMIT_READ, 0, all_blocks(&m[k]), THREADS, 0);
+		for (int k = 0; k < 2; k++)
+			m[k].err = m[k].err ? m[k].err : wait_launch(&m[k]);
+		if (i > 0)
+			ns[i - 1] = (double)(hr_now_ns() - began);
+	}
+	return m[0].err || m[1].err ? 0 : median(ns, m[0].times);
 }
 
 /* Start a copy of `bytes` in one direction, on a separate stream. */
@@ -157,7 +186,7 @@ static double rate(double bytes, double ns)
 
 static void measure(struct bench *m, struct hr_link_rates *l)
 {
-	const uint32_t all = m->gpu->facts.processors & ~1u, bulk = BULK_BLOCKS * BULK_THREADS / 32;
+	const uint32_t all = all_blocks(m), bulk = BULK_BLOCKS * BULK_THREADS / 32;
 
 	l->copy_in = copy_rate(m, true, false);
 	l->copy_out = copy_rate(m, false, true);
@@ -264,26 +293,45 @@ int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_
 	return m.err;
 }
 
-int hr_cuda_peer_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, struct hr_backend *other, uint32_t warps,
-		       uint32_t times, struct hr_peer_rates *rates, struct hr_error *e)
+static void measure_peer(struct bench m[2], uint32_t warps, struct hr_peer_rates *rates)
 {
-	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times, .other = other };
+	const uint32_t each = PAGES / warps & ~1u; /* two at a time */
 
+	rates->load =
+		rate((double)BYTES, time_entry(m, HR_LIMIT_READ, 0, all_blocks(m), THREADS, 0));
+	rates->page =
+		rate((double)each * warps * HR_PAGE,
+		     time_entry(m, HR_LIMIT_PAGES, each, warps / HR_LIMIT_BLOCK_WARPS, THREADS, 0));
+	if (!m->err)
+		rates->load_both = rate((double)BYTES, time_both(m));
+}
+
+int hr_cuda_peer_rates(const struct hr_cuda_side side[2], uint32_t warps, uint32_t times,
+		       struct hr_peer_rates *rates, uint32_t *failed, struct hr_error *e)
+{
+	struct bench m[2] = { 0 };
+	int err = 0;
+
+	*failed = 0;
 	memset(rates, 0, sizeof *rates);
-	m.err = hr_cuda_gpu_enter(gpu);
-	if (!m.err)
-		m.err = take(&m, image, e);
-	if (!m.err) {
-		const uint32_t each = PAGES / warps & ~1u; /* two at a time */
-
-		rates->load =
-			rate((double)BYTES, time_entry(&m, HR_LIMIT_READ, 0,
-						       gpu->facts.processors & ~1u, THREADS, 0));
-		rates->page = rate((double)each * warps * HR_PAGE,
-				   time_entry(&m, HR_LIMIT_PAGES, each,
-					      warps / HR_LIMIT_BLOCK_WARPS, THREADS, 0));
+	for (int k = 0; !err && k < 2; k++) {
+		m[k] = (struct bench){ .b = side[k].b,
+				       .gpu = side[k].gpu,
+				       .launch = side[k].launch,
+				       .other = side[1 - k].b,
+				       .times = times };
+		*failed = (uint32_t)k;
+		err = hr_cuda_gpu_enter(side[k].gpu);
+		if (!err)
+			err = take(&m[k], side[k].image, e);
 	}
-	give(&m);
-	return m.err;
+	if (!err) {
+		measure_peer(m, warps, rates);
+		*failed = !m[0].err;
+		err = m[*failed].err;
+	}
+	for (int k = 0; k < 2; k++)
+		if (m[k].b && !hr_cuda_gpu_enter(m[k].gpu))
+			give(&m[k]);
+	return err;
 }

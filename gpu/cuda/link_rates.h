@@ -18,9 +18,17 @@ int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_
 		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits,
 		       struct hr_error *e);
 
-/* The same for gpu/measuring.h: peer. */
-int hr_cuda_peer_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, struct hr_backend *other, uint32_t warps,
-		       uint32_t times, struct hr_peer_rates *rates, struct hr_error *e);
+/* A GPU of the two that read each other's memory. */
+struct hr_cuda_side {
+	struct hr_backend *b;
+	struct hr_cuda_gpu *gpu;
+	struct hr_cuda_image *image;
+	struct hr_cuda_launch *launch;
+};
+
+/* The same for gpu/measuring.h: peer. side[0] reads alone, then both read. *failed: index of the side
+ * whose error is returned. */
+int hr_cuda_peer_rates(const struct hr_cuda_side side[2], uint32_t warps, uint32_t times,
+		       struct hr_peer_rates *rates, uint32_t *failed, struct hr_error *e);
 
 #endif
