@@ -110,6 +110,21 @@ Test(feed_producer, what_each_message_does)
 	}
 }
 
+/* The process was begun without a standard input. */
+Test(feed_producer, a_connection_with_descriptor_0_is_closed)
+{
+	close(0);
+	attach(-1);
+	cr_assert_eq(p.fd, 0);
+	tell(HR_TAP_DETACH);
+	step(true);
+	cr_expect_eq(p.state, HR_FEED_CLOSING);
+	cr_expect_eq(p.fd, -1);
+	cr_expect_eq(run->feed.present, 0);
+	cr_expect_eq(fcntl(0, F_GETFD), -1);
+	cr_expect_str_eq(kinds(), ".");
+}
+
 Test(feed_producer, no_worker_runs_before_and_after_the_run)
 {
 	static const struct {

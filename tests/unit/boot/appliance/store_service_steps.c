@@ -159,6 +159,10 @@ Test(store_service_steps, pauses)
 		{ { HR_STORE_JOB_ON_DISK, HR_STORE_JOB_READY }, false, 0, 20 * US },
 		{ { HR_STORE_JOB_READY, HR_STORE_JOB_ON_DISK }, false, 0, 20 * US },
 	};
+	static struct {
+		struct hr_store_service service;
+		struct hr_store_job behind;
+	} two;
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		service->limited = row[i].limited;
@@ -176,6 +180,11 @@ Test(store_service_steps, pauses)
 	cr_expect_eq(hr_store_service_pause_ns(service), 0u);
 	service->job[0].state = service->job[7].state = HR_STORE_JOB_FREE;
 	service->job[7].ssd = 0;
+	/* nor does what lies behind the last job count */
+	two.service = *service;
+	two.service.job[7].state = HR_STORE_JOB_READY;
+	two.behind.state = HR_STORE_JOB_ON_DISK;
+	cr_expect_eq(hr_store_service_pause_ns(&two.service), 0u);
 }
 
 /* ---- the status */

@@ -31,7 +31,7 @@ static int fd[ALL + 8]; /* of clients, by their order */
 
 /* In place of the kernel: the client of the next call; groups, and a process that it reports. */
 static struct ucred fake_client;
-static gid_t fake_groups[2];
+static gid_t fake_groups[3]; /* the last one is behind those that it reports */
 static int pidfd_errno, cred_errno, groups_errno;
 
 int getsockopt(int socket, int level, int name, void *restrict value, socklen_t *restrict bytes)
@@ -52,7 +52,7 @@ int getsockopt(int socket, int level, int name, void *restrict value, socklen_t 
 	}
 	if (level == SOL_SOCKET && name == SO_PEERGROUPS && fake_client.uid) {
 		memcpy(value, fake_groups, sizeof fake_groups);
-		*bytes = sizeof fake_groups;
+		*bytes = sizeof fake_groups - sizeof *fake_groups;
 		return 0;
 	}
 	return (int)syscall(SYS_getsockopt, socket, level, name, value, bytes);
@@ -398,9 +398,9 @@ Test(tap_clients, users)
 		{ 0606, HR_CONTROL_NO_GROUP, 4001, 5, 0, 0, true },
 		{ 0604, HR_CONTROL_NO_GROUP, 4001, 5, 0, 0, false }, /* it may only read */
 		{ 0660, 5, 4001, 5, 0, 0, true },
-		{ 0660, 6, 4001, 5, 0, 0, true }, /* the first of its groups */
-		{ 0660, 7, 4001, 5, 0, 0, true }, /* the last */
-		{ 0660, 8, 4001, 5, 0, 0, false },
+		{ 0660, 6, 4001, 5, 0, 0, true },  /* the first of its groups */
+		{ 0660, 7, 4001, 5, 0, 0, true },  /* the last */
+		{ 0660, 8, 4001, 5, 0, 0, false }, /* behind the last */
 		{ 0660, 7, 4001, 5, 0, EPERM, false },
 		{ 0640, 5, 4001, 5, 0, 0, false },
 		{ 0606, HR_CONTROL_NO_GROUP, 4001, 5, EPERM, 0, false },
@@ -413,6 +413,7 @@ Test(tap_clients, users)
 		fake_client = (struct ucred){ .pid = 77, .uid = row[i].user, .gid = row[i].own };
 		fake_groups[0] = 6;
 		fake_groups[1] = 7;
+		fake_groups[2] = 8;
 		cred_errno = row[i].cred_errno;
 		groups_errno = row[i].groups_errno;
 		join(i);

@@ -199,6 +199,17 @@ Test(admit, later_ones_pass_it_while_an_earlier_one_runs_and_then_none)
 	cr_expect_eq(hr_admit_next(&a), C, "in the new plan");
 }
 
+Test(admit, the_first_pipeline_of_the_file_is_an_earlier_one_too)
+{
+	begin(4);
+	request(A, 1);
+	start(A);
+	request(D, 2);
+	request(E, 3);
+	a.planned &= ~(1u << D);
+	cr_expect_eq(hr_admit_next(&a), E, "A still runs");
+}
+
 Test(admit, a_start_that_depends_on_it_does_not_pass)
 {
 	begin(4);

@@ -1,4 +1,5 @@
-/* An ssd that fails at bring-up: the pipelines that do not need it run, if keep_going says so. */
+/* The pipelines that come up: the named one; and those that need no ssd that fails at bring-up, if
+ * keep_going says so. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -83,6 +84,28 @@ Test(left_out, otherwise_the_first_failure_ends_the_bring_up)
 		app->keep_going = failing == 3; /* no pipeline remains */
 		cr_expect_neq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%u", failing);
 		cr_expect_eq(app->up, HR_STAGE_NONE, "%u", failing);
+		forget();
+	}
+}
+
+Test(left_out, only_the_named_pipeline_is_selected)
+{
+	static const struct {
+		const char *name;
+		int want;
+		bool p, q;
+	} row[] = { { NULL, 0, true, true },
+		    { "p", 0, true, false },
+		    { "q", 0, false, true },
+		    { "r", -ENOENT, false, false } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		configure(0);
+		cr_expect_eq(hr_appliance_init(app, row[i].name), row[i].want, "row %zu", i);
+		cr_expect_eq(app->run[0].selected, row[i].p, "row %zu", i);
+		cr_expect_eq(app->run[1].selected, row[i].q, "row %zu", i);
+		cr_expect(!row[i].want || strstr(app->error.text, "f: there is no pipeline 'r'"),
+			  "%s", app->error.text);
 		forget();
 	}
 }

@@ -188,6 +188,7 @@ Test(pipe_layout, a_pipeline_from_two_objects_to_one_has_these_parts)
 
 	begin();
 	layout.source[1].summed = layout.sink.summed = true;
+	layout.source[2].summed = true; /* behind the last */
 	plan();
 	at = layout.parts.first;
 	cr_expect_eq(at, (uint32_t)HR_PLACES);

@@ -332,6 +332,45 @@ Test(merge_parts, a_gpu_that_fails_leaves_no_result)
 	}
 }
 
+/* Of a later run that made its sink from damaged data, and of others. The sink is unknown to the
+ * store. */
+Test(merge_parts, only_a_sink_of_damaged_data_is_dropped)
+{
+	static const struct {
+		int from[2];
+		bool dropped;
+	} row[] = {
+		{ { -1, -1 }, false }, { { 2, -1 }, false }, { { -1, 2 }, false },
+		{ { 0, -1 }, true },   { { -1, 0 }, true },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		begin_parts(&collects);
+		fails_on = 1;
+		for (uint32_t r = 0; r < RANKS; r++) {
+			struct hr_run *later = &app[r]->run[1];
+
+			app[r]->run[0].error = -EBADMSG;
+			app[r]->config.pipeline[1].has_sink = true;
+			later->selected = true;
+			later->outcome = HR_RUN_DONE;
+			later->sink_id = 99;
+			for (uint32_t s = 0; s < 2; s++)
+				later->source[s].from = row[i].from[s];
+		}
+		merge_all();
+		for (uint32_t r = 0; r < RANKS; r++) {
+			const struct hr_run *later = &app[r]->run[1];
+
+			cr_expect_eq(result[r], r == 1 ? -ENODEV : -ECANCELED);
+			cr_expect_eq(later->outcome, HR_RUN_FAILED);
+			cr_expect_eq(later->error, row[i].dropped ? -EBADMSG : result[r],
+				     "row %zu, rank %u", i, r);
+		}
+		end_parts();
+	}
+}
+
 /* ---- parts that do not fit */
 
 Test(merge_parts, parts_that_do_not_fit_are_named)

@@ -299,3 +299,17 @@ Test(opening_calls, a_probe_ends_at_the_first_error)
 		cr_expect_str_eq(test_error_text(), "asked to fail");
 	}
 }
+
+/* More bytes than a process has addresses. */
+Test(opening_calls, a_probe_without_memory_is_an_error)
+{
+	const struct hr_link_probe probe = { .side = S,
+					     .slots = UINT32_MAX,
+					     .slot_bytes = UINT32_MAX };
+	char text[128];
+
+	cr_expect_eq(hr_link_probe(&probe, text, sizeof text, test_error()), -ENOMEM);
+	EXPECT_CALLS("local;load;open any a000101;close;unload;");
+	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	cr_expect_str_eq(test_error_text(), "out of memory for 4294967295 slots");
+}
