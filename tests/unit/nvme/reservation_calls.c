@@ -234,6 +234,8 @@ static const struct act taken[] = {
 	  DEV "reservation report: type 1 and no holder in the list" },
 	/* each command fails: with a status, which is named here, or with an error */
 	{ "0", "", 1, 6, 0, 6, BEGIN "close ", DEV "reservation report: Internal Error (006)" },
+	{ "0", "", 1, 1, 0, 1, BEGIN "close ",
+	  DEV "reservation report: Invalid Command Opcode (001)" },
 	{ "0", "", 1, -EIO, 0, -EIO, BEGIN "close ", "" },
 	{ "0", "", 2, 2, 0, 2, BEGIN NEW "close ",
 	  DEV "reservation register: Invalid Field in Command (002)" },
