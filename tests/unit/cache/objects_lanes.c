@@ -229,6 +229,36 @@ Test(objects_lanes, a_single_lane_misses)
 	pager_fini(&pager);
 }
 
+/* A set that lanes watch, and its ways with the page. */
+static struct hr_page_set watched;
+static uint32_t watched_ways;
+
+static void watch(void)
+{
+	uint32_t word;
+
+	cr_assert_eq(hr_one_watch(&watched, 9, &word), watched_ways);
+	if (hr_lane() < HR_WAYS)
+		cr_assert_eq(word, watched.tag[hr_lane()], "lane %u", hr_lane());
+	else
+		cr_assert_eq(word, watched.recency, "lane %u", hr_lane());
+}
+
+Test(objects_lanes, each_lane_watches_its_word_of_a_set)
+{
+	const uint32_t page = HR_PAGE_WORD(9, HR_PAGE_READY);
+
+	for (uint32_t i = 0; i < HR_WAYS; i++)
+		watched.tag[i] = HR_PAGE_WORD(i + 1, HR_PAGE_READY);
+	watched.recency = page; /* it is no way, whatever its value is */
+	cr_assert(fake_lanes_run(watch));
+	for (uint32_t i = 0; i < HR_WAYS; i += HR_WAYS - 1) {
+		watched.tag[i] = page;
+		watched_ways |= 1u << i;
+		cr_assert(fake_lanes_run(watch));
+	}
+}
+
 /* ---- errors: all lanes return */
 
 static void fail_one_lane(void)

@@ -38,9 +38,22 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "gpu/worker/pipeline.c"
 #include "gpu/worker/prefetch.c"
 #include "gpu/worker/writeback.c"
+
+/* Failures that compute workers have recorded. */
+static uint32_t recorded;
+
+HR_WORKER void lanes_release_failed(uint32_t *failed, uint32_t v)
+{
+	__atomic_fetch_add(&recorded, 1, __ATOMIC_RELAXED);
+	hr_release_sys_u32(failed, v);
+}
+
+#define hr_release_sys_u32 lanes_release_failed
 #include "tests/harness/access_block.h"
+#undef hr_release_sys_u32
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,4 +175,35 @@ Test(io_lanes, the_disk_holds_the_data_written_by_workers_with_lanes)
 Test(io_lanes, blocks_of_several_workers_share_a_small_cache)
 {
 	run_with(2, 2, true, 28);
+}
+
+/* Two of the three workers of the block. */
+static void read_beyond(struct hr_objects *objects)
+{
+	const struct hr_object *o = hr_get_object_map(objects, 0);
+
+	if (objects->worker > 0)
+		hr_get_u32(objects, o, o->bytes / 4 + objects->worker);
+}
+
+Test(io_lanes, the_first_failed_worker_of_a_block_records_its_failure)
+{
+	const struct access_work work = {
+		.objects = 1, .bytes = { 400000 }, .warps = 3, .commands = 16
+	};
+	const struct hr_failure *failure;
+
+	access_up(&rig, 1, "lba=4096", NULL, 32, TIMEOUT_NS);
+	rig.block = run_block;
+	access_op = read_beyond;
+	access_start(&rig, &work);
+	access_wait(&rig);
+	failure = access_failure(&rig);
+	cr_assert_not_null(failure);
+	cr_expect_eq(failure->error, -ERANGE);
+	cr_expect_eq(failure->object, ACCESS_OBJECT_ID(0));
+	cr_expect_eq(failure->tile, 400000 / 4 + 1, "of worker 1: %llu",
+		     (unsigned long long)failure->tile);
+	cr_expect_eq(recorded, 1);
+	access_down(&rig);
 }

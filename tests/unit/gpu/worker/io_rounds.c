@@ -430,6 +430,30 @@ Test(io_rounds, a_round_writes_and_sends)
 	     "WRITING p36>READY p36 c7 UNUSED at 0>1");
 }
 
+/* A completion is a reason to look at the epoch before requests, and the duties look again. */
+Test(io_rounds, a_round_with_a_completion_looks_at_the_epoch_twice)
+{
+	io_rig_up(&plain);
+	io_rig_request(36, 0);
+	STEP((io_round(W), 0),
+	     "= 0 w.unused 8>7 w.sent 0>1 w.taken 0>1 w.told 0>1 w.room 0>1 w.entered 0>1 "
+	     "w.moved_ns 0>1000000000 w.row 1>3 w.role.cost.rounds 0>1 "
+	     "w.role.cost.busy_rounds 0>1 room0 s9 wants 1 unused [0 1 2 3 4 5 6] "
+	     "count.requests 0>1 count.reads 0>1 count.read_commands 0>1 count.serves 0>1 "
+	     "words.epoch 40>41 ring1.taken 1 counters1 status1 heartbeat 0>1 tiles 0>1 bytes "
+	     "0>4096 s9.6 FREE>READING p36 s9.recency 0>40 c7 SENT page 36+1 read [6] q1 #7 "
+	     "op2 n7 L1288+8 F69 q1 rung");
+	io_rig_complete(1, 7, 0);
+	for (uint32_t i = 0; i < 5; i++)
+		sees(i, IO_RIG_EPOCH + 1);
+	STEP((io_round(W), 0),
+	     "= 0 w.seen 40>42 w.settled 40>41 w.published 40>41 w.unused 7>8 w.sent 1>0 "
+	     "w.room 1>0 w.reserve 1>2 w.entered 1>0 w.leaving 0>2 w.role.cost.rounds 1>2 "
+	     "w.role.cost.busy_rounds 1>2 unused [0 1 2 3 4 5 6 7] count.behind 0>2 "
+	     "count.settles 0>1 words.epoch 41>42 words.settled 40>41 worker5 seen 41 ended 0 "
+	     "counters1 status1 heartbeat 1>2 s9.6 READING p36>READY p36 c7 UNUSED at 0>1");
+}
+
 /* With one ssd a worker without other work takes requests one by one. */
 Test(io_rounds, a_single_request_is_served_by_itself)
 {
