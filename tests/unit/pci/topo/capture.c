@@ -113,6 +113,25 @@ Test(topo_capture, the_facts_of_a_line_are_written_again)
 	}
 }
 
+/* A window above 4 GiB, whose base must not be taken for another fact. */
+Test(topo_capture, a_function_has_no_line_of_a_fact_that_does_not_exist)
+{
+	struct hr_fn *f = load_without_registers();
+	unsigned lines = 0;
+	char *at;
+
+	memset(f->fact, 0, sizeof f->fact);
+	memset(f->bar, 0, sizeof f->bar);
+	cr_expect(take(f, "mem=4e0000000-5e0ffffff"));
+	capture();
+	at = strstr(text, "0000:" SIBLING);
+	cr_assert_not_null(at);
+	cr_expect_not_null(strstr(at, "\n\theadrace: text.mem=4e0000000-5e0ffffff\n"), "%s", at);
+	for (; *at && strncmp(at, "\n\n", 2) != 0; at++)
+		lines += strncmp(at, "\n\theadrace:", 11) == 0;
+	cr_expect_eq(lines, 1u, "%s", text);
+}
+
 Test(topo_capture, a_line_that_is_no_fact_is_refused)
 {
 	static const char *const line[] = {

@@ -10,6 +10,7 @@
 
 #include "pci/topo/bootmodel.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/source.h"
 #include "tests/harness/box.h"
 #include "tests/harness/error.h"
 #include "tests/harness/evaluate.h"
@@ -282,6 +283,60 @@ Test(topo_change_texts, a_fix_has_each_port_once)
 	cr_expect_not(model.regrouped);
 	model.reserved = model.used;
 	cr_expect_null(hr_fix_list(&model, &fix));
+}
+
+/*
+ * Add the dump of switches in a PCI domain of their own. now: their ports redirect, and cannot be told
+ * to; else they do not redirect, and the kernel will tell them to.
+ */
+static void add_boxes(FILE *dump, unsigned domain, unsigned switches, unsigned ssds, bool now)
+{
+	char *text;
+	size_t size;
+
+	fake_box(&machine, switches, 1, ssds);
+	for (unsigned i = 0; i < machine.count; i++) {
+		struct fake_fn *f = &machine.fn[i];
+		char address[16];
+
+		snprintf(address, sizeof address, "%04x:%.8s", domain, f->address);
+		strcpy(f->address, address);
+		f->bytes = 512;
+		if (!fake_get(f, FAKE_ACS + HR_ACS_CAP, 2))
+			continue;
+		fake_put(f, FAKE_ACS + HR_ACS_CAP, 2, now ? HR_ACS_SV : 0x5f);
+		fake_put(f, ACS, 2, now ? HR_ACS_RR : 0);
+	}
+	text = fake_render(&machine, &size);
+	fwrite(text, 1, size, dump);
+	free(text);
+}
+
+/* Ports that a register write changes, or ports that the boot parameter names. */
+Test(topo_change_texts, a_fix_has_at_most_256_ports)
+{
+	for (unsigned row = 0; row < 4; row++) {
+		const bool now = row & 1, over = row & 2;
+		struct hr_fix fix;
+		size_t size;
+		char *text;
+		FILE *dump = open_memstream(&text, &size);
+
+		fputs("headrace: iommu=2\n", dump);
+		/* Each switch has a port up and one for each card. */
+		for (unsigned domain = 0; domain < 4; domain++)
+			add_boxes(dump, domain, 2, 29, now);
+		add_boxes(dump, 4, 1, over ? 7 : 6, now);
+		fclose(dump);
+		hr_model_reset(&model);
+		cr_assert_eq(hr_source_parse(&model, "x", text, size), 0, "%s", model.error.text);
+		free(text);
+		cr_assert_eq(hr_topology_init(&topology, &model, &opt), 0);
+		cr_expect_eq(hr_fix_plan(&topology, NULL, NULL, &fix), over ? -ENOSPC : 0, "row %u",
+			     row);
+		cr_expect_eq(fix.count, now ? 256u : 0, "row %u: %u", row, fix.count);
+		cr_expect_eq(fix.boots, now ? 0 : 256u, "row %u: %u", row, fix.boots);
+	}
 }
 
 Test(topo_change_texts, each_reason_against_a_fix_has_its_text)

@@ -136,6 +136,118 @@ Test(topo_edges, without_memory_nothing_is_evaluated)
 	model.reserved = reserved;
 }
 
+Test(topo_edges, each_rule_is_tried_on_what_it_is_about)
+{
+	uint32_t on_fn = 0, on_pair = 0, on_machine = 0;
+
+	load(&(struct hr_options){ 0 });
+	for (uint32_t i = 0; i < hr_rules_count; i++) {
+		const struct hr_rule *r = &hr_rules[i];
+
+		if (on_pair < topology.pair_rules && topology.pair_rule[on_pair] == i) {
+			cr_expect_not_null(r->on_pair, "%s", r->id);
+			on_pair++;
+		}
+		if (r->on_pair)
+			continue;
+		if (r->scope == HR_ON_MACHINE)
+			cr_expect_eq(topology.machine_rule[on_machine++], i, "%s", r->id);
+		else
+			cr_expect_eq(topology.fn_rule[on_fn++], i, "%s", r->id);
+	}
+	cr_expect_eq(topology.fn_rules, on_fn, "%u and not %u", topology.fn_rules, on_fn);
+	cr_expect_eq(topology.pair_rules, on_pair);
+	cr_expect_eq(topology.machine_rules, on_machine);
+}
+
+/* The low byte of the control word; what-if values are not in registers. */
+Test(topo_edges, the_kernel_reads_another_word_of_wide_registers_only)
+{
+	static const struct {
+		uint32_t id; /* of the port */
+		uint32_t bytes;
+		bool want;
+	} row[] = {
+		{ 0x9d108086, 4096, true },
+		{ 0x9d108086, FAKE_ACS + HR_ACS_CTL + 2, true },
+		{ 0x9d108086, FAKE_ACS + HR_ACS_CTL + 1, false }, /* half of the word */
+		{ 0x879610b5, 4096, false },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_fn *f;
+
+		fake_two_ports(&machine);
+		fake_put(fake_find(&machine, "02:00.0"), HR_CFG_VENDOR, 4, row[i].id);
+		fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_RR);
+		cr_assert_eq(fake_load(&machine, &model), 0);
+		f = &model.fn[fake_at("02:00.0")];
+		f->config_bytes = row[i].bytes;
+		hr_fn_set(f, HR_F_ACS_CTL, 0, HR_SRC_USER);
+		cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+		cr_expect_not(topology.derived[f - model.fn].redirect, "row %zu", i);
+		cr_expect_eq(topology.derived[f - model.fn].kernel_redirect, row[i].want, "row %zu",
+			     i);
+	}
+}
+
+Test(topo_edges, payloads_that_are_not_known_are_counted_up_to_the_root)
+{
+	static const struct {
+		const char *at;
+		uint32_t want;
+	} row[] = { { "00:01.0", 0 }, { "01:00.0", 1 }, { "02:00.0", 2 }, { GPU, 2 },
+		    { "02:01.0", 1 }, { SIBLING, 1 },	{ OTHER, 0 } };
+
+	cr_assert_eq(fake_load(&machine, &model), 0);
+	model.fn[fake_at("01:00.0")].fact[HR_F_MPS].source = HR_SRC_NONE;
+	model.fn[fake_at("02:00.0")].fact[HR_F_MPS].source = HR_SRC_NONE;
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
+	for (size_t i = 0; i < ROWS(row); i++)
+		cr_expect_eq(topology.derived[fake_at(row[i].at)].mps_missing, row[i].want, "%s",
+			     row[i].at);
+}
+
+/* The common bridge redirects no flow of this pair, but the kernel refuses the pair. */
+Test(topo_edges, a_refused_pair_below_an_unread_root_has_the_rule_of_that_root)
+{
+	struct hr_pair p;
+
+	machine.count--; /* without the host bridge */
+	memmove(machine.fn, machine.fn + 1, machine.count * sizeof *machine.fn);
+	fake_put(fake_find(&machine, "01:00.0"), ACS, 2, HR_ACS_RR);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
+	cr_expect(p.any_redirect);
+	cr_expect(p.root_unread);
+	for (unsigned i = 0; i < HR_FLOWS; i++)
+		cr_expect_eq(p.flow[i], HR_DIRECT);
+	cr_expect_eq(p.verdict, HR_UNKNOWN);
+	cr_expect_str_eq(hr_rules[p.rule].id, "U8", "%s", hr_rules[p.rule].id);
+}
+
+Test(topo_edges, free_slots_need_two_lists_of_all_functions)
+{
+	const size_t reserved = model.reserved;
+	size_t used, list;
+
+	load(&(struct hr_options){ 0 });
+	used = model.used;
+	list = (model.count * sizeof *topology.free_first + 7) & ~(size_t)7;
+	for (size_t bytes = 0; bytes < 2 * list; bytes += 8) {
+		model.used = used;
+		model.reserved = used + bytes;
+		cr_expect_eq(hr_pci_slots_find(&topology, &model), -ENOMEM, "%zu bytes", bytes);
+	}
+	model.used = used;
+	model.reserved = reserved;
+	memset(model.memory + used, 0x55, 4 * list);
+	cr_expect_eq(hr_pci_slots_find(&topology, &model), 0);
+	cr_expect_geq((char *)topology.free_next, (char *)topology.free_first + list);
+	cr_expect_geq((char *)model.memory + model.used, (char *)topology.free_next + list);
+	for (size_t i = 0; i < 2 * list; i++)
+		cr_expect_eq(((char *)model.memory)[used + 2 * list + i], 0x55, "byte %zu", i);
+}
+
 /* Free ports below the GPU's switch; the text of each length is the begin of the whole. */
 Test(topo_edges, free_slots_are_named_and_counted)
 {

@@ -24,9 +24,9 @@ static void tear_down(void)
 
 TestSuite(topo_virtual_records, .init = set_up, .fini = tear_down, .timeout = 60);
 
-static struct hr_fn *add(uint32_t id)
+static struct hr_fn *add_to(uint32_t domain, uint32_t id)
 {
-	struct hr_fn *f = hr_model_add(&model, 1, id >> 8, id >> 3 & 31, id & 7);
+	struct hr_fn *f = hr_model_add(&model, domain, id >> 8, id >> 3 & 31, id & 7);
 
 	cr_assert_not_null(f);
 	f->physfn = HR_NO_FN;
@@ -34,20 +34,30 @@ static struct hr_fn *add(uint32_t id)
 	return f;
 }
 
+static struct hr_fn *add(uint32_t id)
+{
+	return add_to(1, id);
+}
+
 static void set(struct hr_fn *f, enum hr_fact_id id, uint32_t value)
 {
 	hr_fn_set(f, id, value, HR_SRC_CONFIG);
+}
+
+static void describe(struct hr_fn *f, uint32_t vfs, uint32_t offset, uint32_t stride)
+{
+	set(f, HR_F_SRIOV, 0x200);
+	set(f, HR_F_VF_CTL, HR_SRIOV_ENABLE | HR_SRIOV_MSE);
+	set(f, HR_F_VFS, vfs);
+	set(f, HR_F_VF_OFFSET, offset);
+	set(f, HR_F_VF_STRIDE, stride);
 }
 
 static struct hr_fn *physical(uint32_t id, uint32_t vfs, uint32_t offset, uint32_t stride)
 {
 	struct hr_fn *f = add(id);
 
-	set(f, HR_F_SRIOV, 0x200);
-	set(f, HR_F_VF_CTL, HR_SRIOV_ENABLE | HR_SRIOV_MSE);
-	set(f, HR_F_VFS, vfs);
-	set(f, HR_F_VF_OFFSET, offset);
-	set(f, HR_F_VF_STRIDE, stride);
+	describe(f, vfs, offset, stride);
 	return f;
 }
 
@@ -305,4 +315,17 @@ Test(topo_virtual_records, the_number_of_a_function_follows_its_identifier)
 		cr_expect_eq(f->bar[0].base, 0x1000 + 0x10 * row[i].want, "row %zu: %llx", i,
 			     (unsigned long long)f->bar[0].base);
 	}
+}
+
+/*
+ * A capability counts as one more than the functions that it describes: 256 of them make the sum one
+ * less than the limit of 2^24, and the next one, which describes none, reaches it.
+ */
+Test(topo_virtual_records, there_is_a_limit_of_what_all_capabilities_describe)
+{
+	for (uint32_t domain = 0; domain < 258; domain++)
+		describe(add_to(domain, 0), domain == 256 ? 0 : 0xffff, domain == 255 ? 2 : 1, 1);
+	hr_virtual_find(&model);
+	cr_expect_eq(model.warnings, 1u, "%u", model.warnings);
+	cr_expect_str_eq(model.warning[0], "more virtual functions than a machine can have");
 }
