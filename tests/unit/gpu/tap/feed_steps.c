@@ -525,6 +525,10 @@ Test(feed_steps, a_round_says_whether_it_has_done_something)
 	commit(0, TILE);
 	cr_expect(feed_round(&w, false));
 	cr_expect(!feed_round(&w, false));
+	role.credits = 0;
+	commit(1, TILE);
+	cr_expect(feed_round(&w, false)); /* only takes the tile */
+	cr_expect(!feed_round(&w, false));
 	begin();
 	role.offers = 0;
 	feed_end(&role, 0, 0, 0);
@@ -534,6 +538,7 @@ Test(feed_steps, a_round_says_whether_it_has_done_something)
 	cr_expect(!feed_round(&w, false));
 	begin();
 	words.order = HR_FEED_ORDERS + HR_FEED_OFFER; /* of a producer without credits */
+	head()->epoch = 99;
 	cr_expect(feed_round(&w, false));
 	cr_expect(!feed_round(&w, false) && words.offered == 0);
 	begin();

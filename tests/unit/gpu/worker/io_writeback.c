@@ -1,5 +1,7 @@
 /* Write-back of an I/O worker: which dirty pages it writes, and the steps of a flush. The texts are of
  * tests/harness/io_rig.h. */
+#include "gpu/worker/io_writeback.c" /* its steps; the library's copy is not linked */
+
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -143,6 +145,35 @@ Test(io_writeback, so_many_commands_write)
 		cr_expect_eq(W->writing[0], row[i].writing[0] + row[i].begun, "row %u", i);
 		if (i + 1 < sizeof row / sizeof *row)
 			io_rig_down();
+	}
+}
+
+/* A worker writes a page again after its row was read: no part of the group is written for it. */
+Test(io_writeback, a_page_that_changes_meanwhile_is_not_written)
+{
+	static const uint32_t changed[] = { HR_PAGE_REDIRTY, HR_PAGE_DIRTY | HR_PAGE_SHARED };
+
+	for (uint32_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+		struct hr_io_batch b;
+		struct io_row r;
+		uint32_t tag, busy = 0;
+
+		if (i)
+			io_rig_down();
+		io_rig_up(&plain);
+		put(35, HR_PAGE_DIRTY);
+		put(36, HR_PAGE_DIRTY);
+		io_read_row(W, 1, &r);
+		cr_assert(io_choose(&r, true, &tag));
+		put(36, changed[i]);
+		memset(&b, 0, sizeof b);
+		io_mark(W, 1, &r, tag, 8, &b);
+		for (uint32_t s = 0; s < HR_IO_SLICES; s++) {
+			cr_expect_eq(b.page[s], b.set[s] == 8 ? 35 : HR_NO_PAGE, "set %u: page %u",
+				     b.set[s], b.page[s]);
+			busy += b.page[s] != HR_NO_PAGE;
+		}
+		cr_expect_eq(busy, 1u);
 	}
 }
 
