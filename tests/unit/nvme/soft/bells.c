@@ -73,7 +73,7 @@ Test(soft_bells, a_bell_without_a_queue_is_reported)
 
 				if (qid == 3)
 					continue;
-				*bell(qid, cq) = 5;
+				*bell(qid, cq) = qid % 2 ? 5 : qid % 4 ? 1 : UINT32_MAX;
 				soft_scan_doorbells(soft);
 				cr_assert_eq(soft->errors, before + 1, "queue %u", qid);
 				cr_assert_eq(*bell(qid, cq), 0u, "queue %u", qid);
@@ -86,6 +86,70 @@ Test(soft_bells, a_bell_without_a_queue_is_reported)
 		soft_clear_doorbells(soft);
 		for (uint32_t qid = 0; qid <= HR_SOFT_QUEUES; qid++)
 			cr_assert(*bell(qid, false) == 0 && *bell(qid, true) == 0, "%u", qid);
+		finish();
+	}
+}
+
+/* A host may write a doorbell at any time, so one without a value is not written. */
+Test(soft_bells, a_bell_that_is_zero_is_only_read)
+{
+	start((struct hr_soft_options){ 0 });
+	cr_assert_eq(mprotect(soft->bar + 0x1000, soft->bar_bytes - 0x1000, PROT_READ), 0);
+	soft_scan_doorbells(soft);
+	cr_expect_eq(soft->errors, 0u);
+}
+
+/*
+ * The active namespace list of an identify command goes to the doorbells, as if the host wrote them
+ * meanwhile: the tail of queue 0 is 1 then. A later doorbell value may use a CID again.
+ */
+Test(soft_bells, a_cid_may_come_again_with_the_next_value_of_a_bell)
+{
+	start((struct hr_soft_options){ 0 });
+	soft->running = true;
+	soft->window[0] = (struct soft_window){ BUS, HR_PAGE, soft->bar + 0x1000 };
+	soft_start_cq(soft, 0, cring, 16);
+	soft_start_sq(soft, 0, 0, ring, 4);
+	for (uint16_t i = 0; i < 4; i++)
+		ring[i] = (struct hr_sqe){ .opcode = nvme_admin_get_features,
+					   .cid = (uint16_t)(7 + i),
+					   .cdw10 = NVME_FEAT_FID_ARBITRATION };
+	*bell(0, false) = 3;
+	cr_expect(soft_admin_poll(soft->poller));
+	ring[0].cid = 10;
+	ring[3] = (struct hr_sqe){ .opcode = nvme_admin_identify,
+				   .cid = 10,
+				   .prp1 = BUS,
+				   .cdw10 = NVME_IDENTIFY_CNS_NS_ACTIVE_LIST };
+	*bell(0, false) = 0;
+	cr_expect(soft_admin_poll(soft->poller));
+	cr_expect_eq(*bell(0, false), 1u);
+	cr_expect_eq(soft->cq[0].tail, 5u);
+	for (unsigned i = 0; i < 5; i++)
+		cr_expect_eq(cring[i].status >> 1, 0u, "command %u: %04x", i, cring[i].status);
+	cr_expect_eq(cring[3].cid, 10);
+	cr_expect_eq(cring[4].cid, 10);
+}
+
+/* The completions of the request and of the abort command need two entries. */
+Test(soft_bells, a_request_for_an_event_is_aborted_with_room_for_both_completions)
+{
+	const struct hr_sqe sqe = { .opcode = nvme_admin_abort_cmd, .cdw10 = 23u << 16 };
+
+	for (uint32_t posted = 0; posted < 5; posted++) {
+		const bool fits = posted < 3;
+		uint32_t dw0 = 7;
+
+		start((struct hr_soft_options){ 0 });
+		soft_start_cq(soft, 0, cring, 5);
+		soft_start_sq(soft, 0, 0, ring, 8);
+		soft->aer[0] = 23;
+		soft->aers = 1;
+		soft->cq[0].tail = posted;
+		cr_expect_eq(soft_admin(soft, &sqe, &dw0), 0, "%u posted", posted);
+		cr_expect_eq(dw0, !fits, "%u posted: %u", posted, dw0);
+		cr_expect_eq(soft->aers, !fits, "%u posted", posted);
+		cr_expect_eq(soft->cq[0].tail, posted + fits, "%u posted", posted);
 		finish();
 	}
 }
