@@ -17,7 +17,8 @@ static struct hr_appliance app;
 static struct hr_config_pipeline pipeline;
 static struct hr_run run;
 static struct hr_worker_status status[8];
-static struct hr_nvme_qp read_qp[4], write_qp[2], io_qp[4];
+/* one more for reads than the run has */
+static struct hr_nvme_qp read_qp[5], write_qp[2], io_qp[4];
 static const struct hr_operator op = { .name = "op" };
 
 static void name_things(void)
@@ -219,7 +220,7 @@ Test(failure, a_broken_rule_is_told_from_the_queue_pair_of_the_worker)
 	};
 
 	be_a_stream();
-	break_queues(read_qp, 4, 100);
+	break_queues(read_qp, 5, 100);
 	break_queues(write_qp, 2, 200);
 	write_qp[1].id = 8;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -230,8 +231,16 @@ Test(failure, a_broken_rule_is_told_from_the_queue_pair_of_the_worker)
 						   .error = -EPROTO };
 		expect_told(row[i].want, HR_ERROR_DEVICE);
 	}
+	/* a queue of the sink has the number of one for reads of the same ssd */
+	pipeline.sink.ssd = 1;
+	run.failure.qid = 5;
+	expect_told("SQID 200 is not 5", HR_ERROR_DEVICE);
 	run.failure.qid = 9;
 	cr_expect_not(strstr(told(), "SQID"), "%s", test_error_text());
+	run.failure.role = HR_ROLE_PREFETCH;
+	run.failure.qid = 7;
+	cr_expect_not(strstr(told(), "SQID"), "%s", test_error_text());
+	run.failure.role = HR_ROLE_WRITEBACK;
 	run.failure.qid = 8;
 	run.failure.error = -EIO;
 	cr_expect_not(strstr(told(), "SQID"), "%s", test_error_text());

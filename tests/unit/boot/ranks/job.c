@@ -110,6 +110,25 @@ Test(job, the_exit_code_is_the_greatest)
 	}
 }
 
+static int fails_with_a_long_text(struct hr_ranks *ranks, uint32_t value, uint32_t *most)
+{
+	memset(ranks->why, 'x', sizeof ranks->why);
+	return -EIO;
+}
+
+Test(job, a_text_of_the_library_is_ended)
+{
+	static const struct hr_ranks_ops ops = { .max = fails_with_a_long_text };
+	const size_t last = sizeof job->ranks.why - 1;
+
+	clear();
+	job->ranks.ops = &ops;
+	cr_expect_eq(hr_job_agree(job, 0, error), -EIO);
+	cr_expect_eq(job->ranks.why[last], '\0');
+	cr_expect_eq(job->ranks.why[last - 1], 'x');
+	cr_expect(job->broken);
+}
+
 /* ---- data */
 
 static uint8_t data[FAKE_RANKS_MAX][64];
@@ -175,6 +194,34 @@ Test(job, a_struct_of_another_length_is_refused_on_all_ranks)
 	cr_expect_eq(result[0], 0);
 	cr_expect_eq(collected[0].bytes, 32u);
 	hr_collected_free(&collected[0]);
+}
+
+static void collect_much(struct hr_ranks *ranks, void *to)
+{
+	const uint32_t r = begin(ranks);
+
+	result[r] = hr_job_collect(&job[r], data[r], ((const uint64_t *)to)[r], &collected[r],
+				   &error[r]);
+}
+
+/* The sum of the lengths is small again after it was too large. */
+Test(job, data_of_more_than_64_bits_of_length_are_refused)
+{
+	static const uint64_t row[][3] = { { UINT64_MAX, 1, 5 }, { UINT64_MAX, 2, UINT64_MAX } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		uint64_t lengths[3];
+
+		memcpy(lengths, row[i], sizeof lengths);
+		clear();
+		fake_ranks_run(3, FAKE_RANKS_ALL, collect_much, lengths);
+		cr_expect_eq(result[0], -ENOMEM, "row %zu: %d", i, result[0]);
+		for (uint32_t r = 0; r < 3; r++) {
+			cr_expect(r == 0 || result[r] == -ECANCELED);
+			cr_expect_eq(error[r].kind, HR_ERROR_MISSING);
+			cr_expect_null(collected[r].data);
+		}
+	}
 }
 
 /* A call of the library fails at each point: an error on all ranks, nothing leaks, and no further
@@ -266,8 +313,11 @@ Test(job, states_are_merged_in_the_order_of_the_ranks)
 	}
 	clear();
 	fake_ranks_run(3, 1, reduce, NULL);
-	for (uint32_t r = 0; r < 3; r++)
+	for (uint32_t r = 0; r < 3; r++) {
 		cr_expect_eq(result[r], -EIO);
+		cr_expect_str_eq(error[r].text, "--mpi: the fake fails");
+		cr_expect(job[r].broken);
+	}
 }
 
 /* ---- any */

@@ -286,8 +286,8 @@ Test(topo_change_texts, a_fix_has_each_port_once)
 }
 
 /*
- * Add the dump of switches in a PCI domain of their own. now: their ports redirect, and cannot be told
- * to; else they do not redirect, and the kernel will tell them to.
+ * Add the dump of switches in a PCI domain of their own. now: their ports redirect, and the kernel
+ * cannot set that; else they do not redirect, and the kernel will set it.
  */
 static void add_boxes(FILE *dump, unsigned domain, unsigned switches, unsigned ssds, bool now)
 {

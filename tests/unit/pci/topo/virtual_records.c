@@ -318,8 +318,8 @@ Test(topo_virtual_records, the_number_of_a_function_follows_its_identifier)
 }
 
 /*
- * A capability counts as one more than the functions that it describes: 256 of them make the sum one
- * less than the limit of 2^24, and the next one, which describes none, reaches it.
+ * A capability counts as one more than the functions that it describes: 256 of them make the sum
+ * one less than the limit of 2^24, and the next one, which describes none, reaches it.
  */
 Test(topo_virtual_records, there_is_a_limit_of_what_all_capabilities_describe)
 {
