@@ -282,6 +282,7 @@ Test(attempt_calls, a_whole_attempt)
 	cr_expect_eq(hr_attempt_make(at), 0);
 	expect_calls("load machine ssds up " SERVICES "all " CLOSE "unseal report(7) tick down ");
 	expect_phases("0124");
+	cr_expect_eq(fake_log_count_of(HR_LOG_DEBUG), 0u);
 	cr_expect(at->record.has_run && at->record.finished && !at->record.refused &&
 		  !at->record.mute);
 	cr_expect_eq(at->record.ran_ns, 3 * S);
@@ -338,6 +339,7 @@ Test(attempt_calls, self_tests)
 		{ HR_BOOT_POST_QUICK, 0, { 0 }, true, -EINTR, "machine ", NULL },
 	};
 
+	app->config.pipelines = 1;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		app->config.boot.post = row[i].post;
 		will.machine = row[i].machine;

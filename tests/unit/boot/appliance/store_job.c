@@ -343,6 +343,22 @@ Test(store_job, a_put_writes_its_own_blocks_only)
 	expect_object("third", in + 16, HR_STORE_ALIGN);
 }
 
+/* The buffer has data of a request before. */
+Test(store_job, the_last_block_of_a_put_ends_with_zeros)
+{
+	int fd;
+	struct hr_store_job *d = begun(&fd, HR_REQUEST_STORE_PUT, "x");
+	uint8_t want[HR_STORE_ALIGN] = { 0 };
+
+	cr_assert_eq(d->piece, 100u);
+	memset(want, 0xee, 100);
+	memset(d->buffer, 0xee, HR_STORE_ALIGN);
+	hr_store_job_use_disk(service, d);
+	cr_expect_eq(d->state, HR_STORE_JOB_ON_DISK);
+	cr_expect_eq(memcmp(d->buffer, want, sizeof want), 0);
+	close(fd);
+}
+
 /* The data come in two items of any lengths, and the reply tells the whole. */
 Test(store_job, a_put_is_told_whole)
 {

@@ -2,7 +2,13 @@
  * A running pipeline look by look, with a stopped clock: pauses, stops, checkpoints, and controllers
  * that fail.
  */
+#include <setjmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
+#include "boot/engine/watch.h"
 #include "config/tick.h"
 #include "tests/harness/runner_rig.h"
 
@@ -276,6 +282,44 @@ Test(runner_steps, checkpoints_come_in_their_interval)
 	fake_clock_advance(100000);
 	look();
 	cr_expect_eq(run->durable_tiles, 3u);
+	down();
+}
+
+static jmp_buf exits;
+static int exit_code = -1;
+static bool stays; /* a process that ends goes on after setjmp() */
+
+void _exit(int code)
+{
+	if (!stays)
+		syscall(SYS_exit_group, code);
+	exit_code = code;
+	longjmp(exits, 1);
+}
+
+/* Pipelines that have not begun, have ended, or have no workers, have no progress. */
+Test(runner_steps, a_worker_that_hangs_leaves_the_progress_of_running_pipelines)
+{
+	up();
+	for (uint32_t i = 1; i < 4; i++) {
+		app->run[i].started_ns = i == 1 ? 0 : BEGAN;
+		app->run[i].ended_ns = i == 2 ? BEGAN + 1 : 0;
+		app->run[i].pipe = i == 3 ? NULL : run->pipe;
+	}
+	hr_runner_start(&runner, 0);
+	look();
+	write_tiles(2, 2, 2);
+	stays = true;
+	if (!setjmp(exits)) {
+		fake_clock_advance(2 * HR_WATCH_TIMEOUT_NS);
+		look();
+	}
+	stays = false;
+	cr_expect_eq(exit_code, HR_EXIT_DEVICE);
+	cr_expect_eq(run->durable_tiles, 2u);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1u, "%s", fake_log_last_of(HR_LOG_WARN));
+	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "pipeline 'p0' failed: 2 of "), "%s",
+		  fake_log_last_of(HR_LOG_WARN));
 	down();
 }
 
