@@ -3,8 +3,9 @@
  *
  * Each computing worker has lookups worker, worker + computers, ... Rows that a cache has are summed
  * in place, the rows of all lanes after one look-up. The others are a software pipeline: while one is
- * summed, the reads of the next `ahead` are in flight. With issuers the requests come from other workers, which only request rows, do not
- * wait for reads, and pass the ids of requests in a ring for each computing worker.
+ * summed, the reads of the next `ahead` are in flight. With issuers the requests come from other
+ * workers, which only request rows, do not wait for reads, and pass the ids of requests in a ring for
+ * each computing worker.
  *
  * Numbers are summed in fixed point, so the sum depends on no order.
  *

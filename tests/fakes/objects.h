@@ -60,8 +60,9 @@ static struct fake_access {
 	uint64_t prefetches;
 	uint64_t finds; /* of hr_page_now(): each page whose number this divides; 0: none */
 	/* The calls of a worker with one lane, in their order: "WORD OBJECT:NUMBER;" each, with the
-	 * words r (request a page or bytes), p (look a page up), n (find it now), e (read an element),
-	 * b (read bytes), w (write bytes). Set by the test before each run; NULL: they are not noted. */
+	 * words r (request a page or bytes), p (look a page up), n (find it now), e (read an
+	 * element), b (read bytes), w (write bytes). Set by the test before each run; NULL: they are
+	 * not noted. */
 	char *notes;
 	size_t notes_bytes;
 } fake_access;
