@@ -226,6 +226,33 @@ Test(topo_stream, standard_input_is_read_like_a_file)
 	descriptor = -1;
 }
 
+/* A text that is longer than the buffer of a stream has memory of its own; one in memory has not. */
+Test(topo_stream, a_long_text_is_read_into_memory_of_its_own)
+{
+	static char some[4097], spaces[100000]; /* the head has up to 4096 bytes */
+	static const struct step xml[STEPS_MAX] = {
+		{ HEAD, 0 }, { some, 0 }, { spaces, 0 }, { REST, 0 }
+	};
+	static const char *const path[] = { "fake", "-" };
+	size_t used;
+
+	memset(some, ' ', sizeof some - 1);
+	memset(spaces, ' ', sizeof spaces - 1);
+	used = model.used;
+	cr_expect_eq(hr_source_parse(&model, "a", HEAD REST, sizeof HEAD REST - 1), 0);
+	cr_expect_lt(model.used - used, 1u << 20);
+	for (int i = 0; i < 2; i++) {
+		hr_model_reset(&model);
+		used = model.used;
+		begin(xml);
+		descriptor = i ? 0 : 1000;
+		cr_expect_eq(hr_source_open(&model, path[i]), 0, "%s", model.error.text);
+		descriptor = -1;
+		cr_expect_eq(model.count, 1u);
+		cr_expect_geq(model.used - used, 16u << 20, "%s: %zu", path[i], model.used - used);
+	}
+}
+
 /* The name of the format stands at byte 257 of a header of 512 bytes. */
 Test(topo_stream, an_archive_is_known_by_its_header)
 {
