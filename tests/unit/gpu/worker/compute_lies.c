@@ -51,12 +51,16 @@ static struct rig_work work_of(const char *lie, uint32_t slots)
 	return work;
 }
 
-/* The sink holds the good tiles, and its previous data behind them. */
-static void check_sink(void)
+/* The sink holds the settled tiles; each other good tile as a whole or not at all; its previous data
+ * behind them. */
+static void check_sink(uint64_t settled)
 {
 	uint8_t *sink = rig_read_sink(&rig, sizeof data);
 
-	cr_expect_eq(memcmp(sink, data, GOOD * TILE), 0);
+	for (size_t t = 0; t < GOOD; t++)
+		if (t < settled || sink[t * TILE] != RIG_POISON)
+			cr_expect_eq(memcmp(sink + t * TILE, data + t * TILE, TILE), 0, "tile %zu",
+				     t);
 	for (size_t at = GOOD * TILE; at < sizeof data; at++)
 		cr_assert_eq(sink[at], RIG_POISON, "byte %zu was written", at);
 	free(sink);
@@ -66,7 +70,7 @@ static void expect_failure(const char *lie, uint32_t slots, uint32_t said)
 {
 	const struct rig_work work = work_of(lie, slots);
 	const struct hr_failure *failure;
-	uint64_t taken;
+	uint64_t taken, written, settled;
 
 	rig_start(&rig, &work);
 	rig_wait(&rig);
@@ -79,19 +83,23 @@ static void expect_failure(const char *lie, uint32_t slots, uint32_t said)
 	cr_expect_eq(failure->out_bytes, said);
 	cr_expect_eq(failure->out_promised, TILE);
 	cr_expect_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), GOOD);
-	cr_expect_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), GOOD);
-	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), GOOD);
+	/* Write-back drops computed tiles once it has seen the tile that must not be written, in
+	 * another slot. With one slot it sees that one last. */
+	written = rig_tiles(&rig, HR_ROLE_WRITEBACK);
+	settled = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+	cr_expect(settled <= written && written <= GOOD);
+	cr_expect(slots > 1 || settled == GOOD);
 	/* The slot of the tile is not used again, and each other slot has at most one more tile. */
 	taken = rig.pipe->next_tile;
 	cr_expect(taken > GOOD && taken <= GOOD + slots, "%u slots: %llu tiles", slots,
 		  (unsigned long long)taken);
-	check_sink();
+	check_sink(settled);
 }
 
 Test(compute_lies, an_unexpected_size_ends_the_run_at_its_tile)
 {
 	for (size_t i = 0; i < sizeof data; i++)
-		data[i] = (uint8_t)(i * 7 + i / TILE);
+		data[i] = i % TILE ? (uint8_t)(i * 7 + i / TILE) : (uint8_t)~RIG_POISON;
 	rig_up(&rig, 1, "lba=4096", 32, TIMEOUT_NS);
 	for (uint32_t slots = 1; slots <= 4; slots++) {
 		expect_failure("more", slots, TILE + 1);
