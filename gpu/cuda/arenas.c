@@ -26,10 +26,9 @@ int hr_cuda_alloc(struct hr_backend *b, size_t bytes, struct hr_region *region, 
 	int err;
 
 	if (!arena)
-		err = refuse_arena(cuda);
-	else
-		err = hr_cuda_arena_open(&cuda->gpu, arena, bytes, cuda->gpu.facts.memory_bytes,
-					 cuda->compressible);
+		return hr_cuda_name_error(b, refuse_arena(cuda), e);
+	err = hr_cuda_arena_open(&cuda->gpu, arena, bytes, cuda->gpu.facts.memory_bytes,
+				 cuda->compressible);
 	if (err)
 		return hr_cuda_name_error(b, err, e);
 	hr_cuda_arena_report(arena, b->name);
@@ -56,9 +55,11 @@ int hr_cuda_reserve_shared(struct hr_backend *b, size_t bytes, struct hr_region 
 {
 	struct hr_cuda *cuda = b->impl;
 	struct hr_cuda_arena *arena = hr_cuda_arena_find(cuda->arena, HR_CUDA_ARENAS_MAX, 0);
-	const int err =
-		arena ? hr_cuda_arena_reserve(&cuda->gpu, arena, bytes) : refuse_arena(cuda);
+	int err;
 
+	if (!arena)
+		return hr_cuda_name_error(b, refuse_arena(cuda), e);
+	err = hr_cuda_arena_reserve(&cuda->gpu, arena, bytes);
 	if (err)
 		return hr_cuda_name_error(b, err, e);
 	memset(region, 0, sizeof *region);

@@ -235,9 +235,11 @@ static int take_launch(struct hr_cuda *cuda, uint32_t blocks, struct hr_cuda_run
 		if (!cuda->launch[i].blocks && !*launch)
 			*launch = &cuda->launch[i];
 	}
-	if (!*launch)
-		return hr_cuda_fail(&cuda->gpu.cu, -EBUSY, "%u of %u launches have not ended",
-				    cuda->launches, cuda->launches);
+	if (!*launch) {
+		hr_cuda_fail(&cuda->gpu.cu, -EBUSY, "%u of %u launches have not ended",
+			     cuda->launches, cuda->launches);
+		return -EBUSY;
+	}
 	if (others && (blocks > most || others > most - blocks))
 		return hr_cuda_fail(
 			&cuda->gpu.cu, -EBUSY,

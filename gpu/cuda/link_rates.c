@@ -113,7 +113,7 @@ static uint32_t all_blocks(const struct bench *m)
 /* Nanoseconds until each of two GPUs has read all memory of the other one, the median. */
 static double time_both(struct bench m[2])
 {
-	double ns[HR_LIMIT_TIMES_MAX];
+	double ns[HR_LIMIT_TIMES_MAX] = { 0 };
 
 	for (uint32_t i = 0; !m[0].err && !m[1].err && i <= m[0].times; i++) {
 		const uint64_t began = hr_now_ns();
