@@ -110,7 +110,7 @@ static void let_wait(struct hr_tap_clients *c, struct hr_tap_client *client,
 	}
 	client->hello = *hello;
 	client->waits = true;
-	client->told = false;
+	client->told = 0;
 }
 
 static void hear(struct hr_tap_clients *c, struct hr_tap_client *client)

@@ -28,9 +28,9 @@
 #define HR_TAP_STEP_NS (HR_NS_PER_MS / 2)  /* between two looks at the sockets */
 
 struct hr_tap_client {
-	int fd;	    /* -1: the entry is free */
-	bool waits; /* it has sent `hello` */
-	bool told;  /* the owner's: it knows that it waits */
+	int fd;	       /* -1: the entry is free */
+	bool waits;    /* it has sent `hello` */
+	unsigned told; /* the owner's: what it knows that it waits for; 0: nothing yet */
 	uint64_t since_ns;
 	struct hr_credentials peer;
 	struct hr_tap_message hello;

@@ -38,12 +38,13 @@ static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 	hr_tap_clients_refuse(&port->clients, client, err, e.text);
 }
 
-/* There is no run with tiles: the client waits for the next one. */
+/* There is no run with tiles: the client waits for the next one. A client that waited for a tile may
+ * wait for a run later. */
 static void let_wait(const struct hr_tap_port *port, struct hr_tap_client *client)
 {
 	struct hr_tap_message m;
 
-	if (client->told)
+	if (client->told == port->state)
 		return;
 	hr_tap_message_begin(&m, HR_TAP_WAIT, HR_TAP_VERSION);
 	snprintf(m.text, sizeof m.text,
@@ -53,7 +54,7 @@ static void let_wait(const struct hr_tap_port *port, struct hr_tap_client *clien
 		 port->table.run->config->name);
 	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
 		hr_debug("tap: the client does not take its answer");
-	client->told = true;
+	client->told = port->state;
 }
 
 /* A consumer that attaches now can get a tile. Otherwise it waits for the next run, or for a

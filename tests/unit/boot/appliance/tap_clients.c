@@ -184,7 +184,7 @@ Test(tap_clients, from_the_connection_to_the_seat)
 	cr_expect(wakes());
 	hr_tap_clients_step(&c, false, AT);
 	cr_expect_not(client->waits);
-	client->told = true;
+	client->told = 1;
 	hr_tap_clients_step(&c, true, AT + 1);
 	cr_expect(client->waits && !client->told && client->since_ns == AT);
 	cr_expect_str_eq(client->hello.name, "me");

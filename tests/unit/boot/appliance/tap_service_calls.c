@@ -361,6 +361,11 @@ Test(tap_service_calls, clients_that_wait)
 	words[2].last = 1;
 	greet_waiting(&s->port[2]);
 	expect_calls("tell(70,pipeline 'p2' has lent all its tiles to other consumers) ");
+	greet_waiting(&s->port[2]);
+	expect_calls("");
+	s->port[2].state = HR_TAP_IDLE;
+	greet_waiting(&s->port[2]);
+	expect_calls("tell(70,pipeline 'p2' does not run now: it has to start first) ");
 	s->port[2].state = HR_TAP_OVER;
 	greet_waiting(&s->port[2]);
 	expect_calls("refuse(0,-32,the run has ended) ");
