@@ -186,6 +186,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
 	} else if (order % HR_TAP_ORDERS == HR_TAP_CLOSE) {
 		tap_take_back(w, seat);
+		tap_watch_await(); /* it does not read the page of the seat any more */
 	}
 	tap->own[seat].done = order;
 	hr_release_sys_u32(&words->done, order);

@@ -40,6 +40,7 @@ struct tap_watch {
 	uint32_t stop;	    /* of the pipeline */
 	uint32_t host_stop; /* enum hr_pipe_stop */
 	uint32_t news;	    /* counts changes of the orders and credits, after them */
+	uint32_t rounds;    /* of its loop that have ended */
 	uint32_t order[HR_TAP_SEATS], credits[HR_TAP_SEATS];
 	/* what consumers have given back: generation << 32 | mask of seats that have failed << 16 |
 	 * mask of seats */
@@ -108,7 +109,7 @@ HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
 		watch->pipe.tap = &watch->role;
 		if (tap_near_lendings(far))
 			watch->role.lending = watch->lending;
-		watch->over = watch->stop = watch->host_stop = watch->news = 0;
+		watch->over = watch->stop = watch->host_stop = watch->news = watch->rounds = 0;
 	}
 	hr_block_sync();
 	return &watch->pipe;
@@ -257,6 +258,20 @@ HR_WORKER void tap_watch_step(const struct hr_pipe *pipe)
 	tap_look(pipe);
 }
 
+/* Return after all lanes of the watcher have looked at the lendings again: what they read before, they
+ * do not use any more. One lane of the worker. */
+HR_WORKER void tap_watch_await(void)
+{
+	const struct tap_watch *watch = tap_watch();
+	const uint32_t now = hr_acquire_u32(&watch->rounds);
+	uint32_t spins = 0;
+
+	/* the round that runs may have begun before the lendings were changed, and so may the next one: the
+	 * change need not be visible at once */
+	while (hr_warps() > 1 && hr_acquire_u32(&watch->rounds) - now < 2)
+		hr_idle(&spins);
+}
+
 /* The watcher, until the worker has ended. Collective. */
 HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
 {
@@ -266,6 +281,9 @@ HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
 			tap_watch_lanes(pipe, TAP_WATCH_STEPS);
 		else
 			tap_watch_slots(pipe, TAP_WATCH_STEPS);
+		hr_lanes_sync();
+		if (hr_lane() == 0)
+			hr_release_u32(&tap_watch()->rounds, tap_watch()->rounds + 1);
 	}
 }
 
