@@ -239,9 +239,11 @@ HR_WORKER void io_publish(const struct hr_io_worker *w)
 	struct hr_io_counters *to = &w->access->counters[w->role.index];
 	const struct hr_io_counters *count = &w->block->count;
 	const uint32_t words = sizeof(*count) / sizeof(uint64_t);
-	const uint64_t pages = count->reads + count->write_backs;
+	uint64_t pages;
 	uint32_t i;
 
+	hr_lanes_sync(); /* lanes have counted */
+	pages = count->reads + count->write_backs;
 	for (i = hr_lane(); i < words; i += HR_LANES)
 		hr_relaxed_sys_u64((uint64_t *)(void *)to + i,
 				   ((const uint64_t *)(const void *)count)[i]);
