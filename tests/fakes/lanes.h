@@ -1,11 +1,13 @@
 /*
  * tests/fakes/lanes.h - nvme/worker.h with several lanes per worker and several workers per block,
- * each lane a thread, instead of the host's single lane.
+ * instead of the host's single lane. Each worker is a thread; its lanes share it and run in a random
+ * order (tests/fakes/lanes_fibers.h).
  *
  * HR_LANES is 8 unless defined before (at most 64). Include this header before all headers of
- * headrace: it replaces nvme/worker_host.h. Collective functions meet at a barrier, so the
+ * headrace: it replaces nvme/worker_host.h. Lanes meet in collective functions, so the
  * collective code of the headers runs as on a GPU, and the thread sanitizer detects accesses of
- * lanes to each other's data without hr_lanes_sync() in between.
+ * lanes to each other's data without hr_lanes_sync() in between. A lane that waits for another one in
+ * any other way calls hr_idle() or fake_pause().
  *
  * The functions also check the memory order that a GPU needs and that the CPU provides anyway: a
  * program that writes a doorbell without hr_release_sys() after its last access to a ring aborts.
@@ -16,7 +18,6 @@
 #define NVME_WORKER_HOST_H /* replaced by this header */
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,15 +43,18 @@ typedef uint64_t hr_mask;
 typedef uint32_t hr_mask;
 #endif
 
-/* Lanes of one worker meet at its barrier. */
+static _Thread_local uint32_t fake_lane, fake_warp;
+
+#include "tests/fakes/lanes_fibers.h"
+
 struct fake_warp {
-	pthread_barrier_t barrier;
+	struct fake_lanes lanes;
 	uint64_t word[HR_LANES]; /* each lane's contribution to a collective function */
 	bool unreleased;	 /* a ring was accessed since the last hr_release_sys() */
 };
 
 struct fake_block {
-	pthread_barrier_t barrier;
+	struct fake_warps all;
 	uint32_t warps, number;
 	struct fake_warp warp[FAKE_WARPS_MAX];
 	uint32_t word[FAKE_WARPS_MAX * HR_LANES];
@@ -58,7 +62,6 @@ struct fake_block {
 	uint8_t launch_memory[HR_CHECKSUM_MEMORY] __attribute__((aligned(16)));
 };
 
-static _Thread_local uint32_t fake_lane, fake_warp;
 static _Thread_local struct fake_block *fake_block;
 
 /*
@@ -133,12 +136,12 @@ HR_BOTH void hr_zero_bytes(void *to, size_t bytes)
 
 HR_WORKER void hr_lanes_sync(void)
 {
-	pthread_barrier_wait(&fake_block->warp[fake_warp].barrier);
+	fake_lanes_meet(&fake_block->warp[fake_warp].lanes);
 }
 
 HR_WORKER void hr_block_sync(void)
 {
-	pthread_barrier_wait(&fake_block->barrier);
+	fake_warps_meet(&fake_block->all, &fake_block->warp[fake_warp].lanes);
 }
 
 HR_WORKER void *hr_block_memory(void)
@@ -476,11 +479,17 @@ HR_WORKER uint64_t hr_clock_ns(void)
 	return hr_now_ns();
 }
 
+/* The lane waits for another lane or thread, for about ns (0: as short as possible). */
+static inline void fake_pause(uint64_t ns)
+{
+	fake_lanes_wait(&fake_block->warp[fake_warp].lanes, ns);
+}
+
 #ifndef FAKE_OWN_IDLE /* a test may define its own */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
 	++*spins;
-	sched_yield();
+	fake_pause(0);
 }
 #endif
 
@@ -522,74 +531,6 @@ HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
 	return __builtin_ia32_crc32qi(crc, v);
 }
 
-struct fake_lanes_start {
-	void (*body)(void);
-	struct fake_block *block;
-	uint32_t warp, lane;
-};
-
-static inline void *fake_lanes_main(void *context)
-{
-	const struct fake_lanes_start *start = context;
-
-	fake_block = start->block;
-	fake_warp = start->warp;
-	fake_lane = start->lane;
-	start->body();
-	return NULL;
-}
-
-static inline bool fake_block_init(struct fake_block *block, uint32_t number, uint32_t warps)
-{
-	int err = pthread_barrier_init(&block->barrier, NULL, warps * HR_LANES);
-
-	block->number = number;
-	block->warps = warps;
-	for (uint32_t w = 0; w < warps; w++)
-		err |= pthread_barrier_init(&block->warp[w].barrier, NULL, HR_LANES);
-	return !err;
-}
-
-static inline void fake_block_fini(struct fake_block *block)
-{
-	pthread_barrier_destroy(&block->barrier);
-	for (uint32_t w = 0; w < block->warps; w++)
-		pthread_barrier_destroy(&block->warp[w].barrier);
-}
-
-#define FAKE_BLOCKS_MAX 4u
-
-/*
- * Run body() on all lanes of `warps` workers of `blocks` blocks (fake_block->number identifies the
- * block), and wait for them. False: the threads could not start.
- */
-static inline bool fake_blocks_run(void (*body)(void), uint32_t blocks, uint32_t warps)
-{
-	static struct fake_block block[FAKE_BLOCKS_MAX];
-	static struct fake_lanes_start start[FAKE_BLOCKS_MAX * FAKE_WARPS_MAX * HR_LANES];
-	static pthread_t thread[FAKE_BLOCKS_MAX * FAKE_WARPS_MAX * HR_LANES];
-	const uint32_t per_block = warps * HR_LANES, threads = blocks * per_block;
-
-	for (uint32_t i = 0; i < blocks; i++)
-		if (!fake_block_init(&block[i], i, warps))
-			return false;
-	for (uint32_t i = 0; i < threads; i++) {
-		start[i] = (struct fake_lanes_start){ body, &block[i / per_block],
-						      i % per_block / HR_LANES, i % HR_LANES };
-		if (pthread_create(&thread[i], NULL, fake_lanes_main, &start[i]))
-			return false;
-	}
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(thread[i], NULL);
-	for (uint32_t i = 0; i < blocks; i++)
-		fake_block_fini(&block[i]);
-	return true;
-}
-
-/* The same with one worker. */
-static inline bool fake_lanes_run(void (*body)(void))
-{
-	return fake_blocks_run(body, 1, 1);
-}
+#include "tests/fakes/lanes_launch.h"
 
 #endif

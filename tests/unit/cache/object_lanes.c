@@ -19,6 +19,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 	++*spins;
 	if (hr_lane() == 0)
 		target_step(&target);
+	fake_pause(0);
 }
 
 /*

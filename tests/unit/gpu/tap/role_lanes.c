@@ -1,6 +1,6 @@
 /*
  * The tap role as on a GPU: a block of two workers, the one that lends and the one that watches,
- * of several lanes each; each lane is a thread.
+ * of several lanes each.
  */
 #define HR_LANES 8u
 #include "tests/fakes/lanes.h"

@@ -1,7 +1,6 @@
 /*
- * Runs of access operators as on a GPU: blocks of several workers with several lanes each. Every lane
- * is a thread, so the thread sanitizer detects lanes that use each other's data without
- * hr_lanes_sync().
+ * Runs of access operators as on a GPU: blocks of several workers with several lanes each. The
+ * thread sanitizer detects lanes that use each other's data without hr_lanes_sync().
  */
 #ifndef HR_LANES
 #define HR_LANES 4u
@@ -9,10 +8,10 @@
 #define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
-/* More threads than CPUs wait here, so yield the CPU. */
+/* More workers than CPUs wait here, so yield the CPU. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
-	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+	fake_pause(++*spins < 4 ? 20000 : 100000);
 }
 
 /*
@@ -69,38 +68,17 @@ TestSuite(io_lanes, .timeout = 280);
 
 static struct access_rig rig;
 
-struct lane_start {
-	struct fake_block *block;
-	uint32_t warp, lane;
-};
-
-static void *lane_main(void *argument)
+static void lane_main(void *access)
 {
-	const struct lane_start *start = argument;
-
-	fake_block = start->block;
-	fake_warp = start->warp;
-	fake_lane = start->lane;
-	access_block(rig.access, start->block->number);
-	return NULL;
+	access_block(access, fake_block->number);
 }
 
-/* A block of the run, with a thread for each lane. */
+/* A block of the run, with all lanes of its workers. */
 static void run_block(struct hr_access *access, uint32_t number)
 {
 	static struct fake_block block[ACCESS_BLOCKS_MAX];
-	pthread_t thread[FAKE_WARPS_MAX * HR_LANES];
-	struct lane_start start[FAKE_WARPS_MAX * HR_LANES];
-	const uint32_t threads = access->warps * HR_LANES;
 
-	cr_assert(fake_block_init(&block[number], number, access->warps));
-	for (uint32_t i = 0; i < threads; i++) {
-		start[i] = (struct lane_start){ &block[number], i / HR_LANES, i % HR_LANES };
-		cr_assert_eq(pthread_create(&thread[i], NULL, lane_main, &start[i]), 0);
-	}
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(thread[i], NULL);
-	fake_block_fini(&block[number]);
+	cr_assert(fake_block_run(&block[number], number, access->warps, lane_main, access));
 }
 
 static uint8_t piece[ACCESS_BLOCKS_MAX * FAKE_WARPS_MAX][PIECE];

@@ -1,7 +1,7 @@
 /*
- * Several gpus whose workers have several lanes each, as on GPUs: each lane is a thread. Lanes write
- * elements of their own of all pages in a random order, and after a barrier read the elements of
- * all lanes of all gpus; whole pages are copied between gpus by all lanes of an I/O worker.
+ * Several gpus whose workers have several lanes each, as on GPUs: lanes write elements of their own of
+ * all pages in a random order, and after a barrier read the elements of all lanes of all gpus; whole
+ * pages are copied between gpus by all lanes of an I/O worker.
  */
 #ifndef HR_LANES
 #define HR_LANES 4u
@@ -9,10 +9,10 @@
 #define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
-/* More threads than CPUs wait here, so yield the CPU. */
+/* More workers than CPUs wait here, so yield the CPU. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
-	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+	fake_pause(++*spins < 4 ? 20000 : 100000);
 }
 
 /* Compiled with these functions instead of the host's. The library's copies are not linked. */
@@ -59,39 +59,18 @@ TestSuite(io_peers_lanes, .timeout = 280);
 
 static struct access_rig rig;
 
-struct lane_start {
-	struct hr_access *access;
-	struct fake_block *block;
-	uint32_t warp, lane;
-};
-
-static void *lane_main(void *argument)
+static void lane_main(void *access)
 {
-	const struct lane_start *start = argument;
-
-	fake_block = start->block;
-	fake_warp = start->warp;
-	fake_lane = start->lane;
-	access_block(start->access, start->block->number);
-	return NULL;
+	access_block(access, fake_block->number);
 }
 
-/* A block of the run, with a thread for each lane. */
+/* A block of the run, with all lanes of its worker. */
 static void run_block(struct hr_access *access, uint32_t number)
 {
 	struct fake_block *block = calloc(1, sizeof *block);
-	pthread_t thread[HR_LANES];
-	struct lane_start start[HR_LANES];
 
 	cr_assert_not_null(block);
-	cr_assert(fake_block_init(block, number, 1));
-	for (uint32_t i = 0; i < HR_LANES; i++) {
-		start[i] = (struct lane_start){ access, block, 0, i };
-		cr_assert_eq(pthread_create(&thread[i], NULL, lane_main, &start[i]), 0);
-	}
-	for (uint32_t i = 0; i < HR_LANES; i++)
-		pthread_join(thread[i], NULL);
-	fake_block_fini(block);
+	cr_assert(fake_block_run(block, number, 1, lane_main, access));
 	free(block);
 }
 

@@ -6,10 +6,10 @@
 #define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
-/* More threads than CPUs wait here, so yield the CPU. */
+/* More workers than CPUs wait here, so yield the CPU. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
-	hr_wait_ns(++*spins < 4 ? 20000 : 100000);
+	fake_pause(++*spins < 4 ? 20000 : 100000);
 }
 
 /*
