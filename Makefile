@@ -227,7 +227,7 @@ $(if $(OP),$(eval $(call op_rules,$(op_name),$(OP),anew)))
 # ---- tests: a test that passes leaves NAME.ok; NAME.log is printed when it fails
 
 # Replaces Criterion's runner, which fails under thread sanitizer, has no static library, and starts
-# the program again for each test case, which takes the address sanitizer most of the time of a test.
+# the program again for each test case, which takes longer than most cases.
 runner := $(objects)/tests/harness/runner.o
 # Fuzz targets use two of them.
 fakes := $(filter-out $(runner),$(patsubst %.c,$(objects)/%.o,$(if $(FUZZ),\
@@ -237,7 +237,6 @@ unit_files := $(sort $(shell find tests/unit -name '*.c'))
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
-driver := $(if $(SAN)$(STATIC),$(runner))
 export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
@@ -245,9 +244,9 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
-# The compiler takes a third of the time for tests that are not optimised: the program is.
-# Tests of worker code whose lanes are threads run so long that optimisation saves time.
-$(patsubst $(B)/%,$(objects)/%.o,$(filter-out %lanes %lanes_64,$(units))): cflags += -O0
+# The compiler takes a third of the time for tests that are not optimised, a tenth for those that contain
+# worker code: the program is optimised.
+$(units:$(B)/%=$(objects)/%.o): cflags += -O0
 
 # Half of the CPU time of the default linker, for hundreds of tests.
 gold := $(if $(STATIC),,$(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold))
@@ -255,10 +254,10 @@ gold := $(if $(STATIC),,$(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=go
 # A test is linked with the fakes whose headers it includes, according to its dependency file.
 used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(<:.o=.d))),$(fakes))
 
-$(units): $(B)/%: $(objects)/%.o $(fakes) $(driver) $(B)/libheadrace.a
+$(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(gold) -o $@ $< $(used_fakes) \
-		$(driver) $(B)/libheadrace.a $(libs_a) $(if $(driver),,-lcriterion) -lm -ldl
+		$(runner) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
 $(B)/tests/unit/gpu/worker/io_peers_faults: ldflags += -Wl,--wrap=hr_yield
 
@@ -422,11 +421,18 @@ long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote
 	boot/engine/stages cache/objects_lanes_64 cache/objects_lanes nvme/driver_soft \
 	gpu/worker/io_peers_stress gpu/tap/many)
 longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
-names := $(call longest_first,\
+all_names := $(call longest_first,\
 	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
+# Most of the time of these scripts is that of many processes or engines which move data. Unit tests of
+# that code have the address sanitizer, and so have the other scripts.
+plain_scripts := $(addprefix tests/cli/,checksums examples feed_killed gpus image install killed linkage \
+	parallel ranks_access ranks_shards remote_bench)
+# The end of each command on each of its failures, which the address sanitizer looks at.
+address_scripts := tests/cli/vanish
+names := $(filter-out $(address_scripts),$(all_names))
 # Sanitizers find nothing with 64 lanes that they do not find with 32. The thread sanitizer has nothing
 # to find in code without threads.
-address_names := $(filter-out %lanes_64,$(names))
+address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
 thread_names := $(filter-out tests/cli/% %lanes_64 $(addprefix tests/unit/,config/% pci/topo/% \
 	boot/cmd/% boot/engine/conclude% boot/engine/stage_objects% boot/engine/stage_sinks% \
 	cache/store/% $(addprefix boot/appliance/,act init modules notify year) \
