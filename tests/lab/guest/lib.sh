@@ -97,14 +97,27 @@ start() {
     soon test -s "/tmp/$start_name.pid"
 }
 
-# ended NAME CODE: that program ends with this exit code within three minutes
+# where PROCESS: what its threads do now, in user space or in which function of the kernel
+where() {
+    for task in "/proc/$1/task"/*; do
+        echo "$(cat "$task/comm"): $(sed -n 's/^State:[[:space:]]*//p' "$task/status"), $(cat "$task/wchan")"
+        sed 's/^/    /' "$task/stack"
+    done 2>/dev/null
+}
+
+# ended NAME CODE: that program ends with this exit code within two minutes by the clock of the guest
 ended() {
-    for _ in $(seq 1800); do
-        [ -s "/tmp/$1.code" ] && break
+    ended_limit=$(($(cut -d . -f 1 /proc/uptime) + 120))
+    until [ -s "/tmp/$1.code" ] || [ "$(cut -d . -f 1 /proc/uptime)" -ge $ended_limit ]; do
         sleep 0.1
     done
     [ "$(cat "/tmp/$1.code" 2>/dev/null)" = "$2" ] && return 0
-    echo "$1: exit code $(cat "/tmp/$1.code" 2>/dev/null || echo none yet), expected $2"
+    if [ -s "/tmp/$1.code" ]; then
+        echo "$1: exit code $(cat "/tmp/$1.code"), expected $2"
+    else
+        echo "$1: still runs, expected exit code $2"
+        where "$(cat "/tmp/$1.pid")"
+    fi
     tail -n 15 "/tmp/$1.out" "/tmp/$1.err"
     return 1
 }
