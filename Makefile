@@ -427,8 +427,11 @@ all_names := $(call longest_first,\
 # that code have the address sanitizer, and so have the other scripts.
 plain_scripts := $(addprefix tests/cli/,checksums examples feed_killed gpus image install killed linkage \
 	parallel ranks_access ranks_shards remote_bench)
-# The end of each command on each of its failures, which the address sanitizer looks at.
-address_scripts := tests/cli/vanish
+# Scripts whose subject is how commands end: on wrong arguments, bad input, failures and signals. The address
+# sanitizer has something to find there, and the optimisation of the plain build has not.
+address_scripts := $(addprefix tests/cli/,cuda disks exit_codes faults feed_clients feed_seen interrupt json \
+	paths remote_broken remote_refused sinks store_live tap_clients topo_machines topo_peers topo_readers \
+	topo_words usage vanish)
 names := $(filter-out $(address_scripts),$(all_names))
 # Sanitizers find nothing with 64 lanes that they do not find with 32. The thread sanitizer has nothing
 # to find in code without threads.

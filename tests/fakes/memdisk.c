@@ -108,6 +108,17 @@ static int disk_write(struct hr_blk *blk, uint64_t offset, const void *data, siz
 	return err;
 }
 
+/* Disks are large, and few sectors are dirty. */
+static void flush_dirty(struct memdisk *disk)
+{
+	const bool *end = disk->dirty + sectors(disk);
+	bool *dirty = disk->dirty;
+
+	while ((dirty = memchr(dirty, true, (size_t)(end - dirty))))
+		make_durable(disk, (uint64_t)(dirty - disk->dirty) * MEMDISK_SECTOR,
+			     MEMDISK_SECTOR);
+}
+
 static int disk_flush(struct hr_blk *blk, struct hr_error *e)
 {
 	struct memdisk *disk = blk->impl;
@@ -118,7 +129,7 @@ static int disk_flush(struct hr_blk *blk, struct hr_error *e)
 	disk->flushes++;
 	err = fate(disk, e);
 	if (!err)
-		make_durable(disk, 0, blk->bytes);
+		flush_dirty(disk);
 	return err;
 }
 

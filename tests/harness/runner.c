@@ -51,10 +51,11 @@ static pid_t main_thread;
 static jmp_buf after_test;
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-/* A child that a test ends with _exit() also writes its line counts, in builds that count lines. */
+/* A child that a test ends with _exit() also writes its line counts, in builds that count lines. Weak:
+ * a test may have a function of its own. */
 void __gcov_exit(void) __attribute__((weak));
 
-void _exit(int status)
+__attribute__((weak)) void _exit(int status)
 {
 	if (__gcov_exit)
 		__gcov_exit();
