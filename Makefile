@@ -244,8 +244,8 @@ export UBSAN_OPTIONS ?= print_stacktrace=1
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
 	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
 
-# The compiler takes a third of the time for tests that are not optimised, a tenth for those that contain
-# worker code: the program is optimised.
+# The compiler takes a third of the time for tests that are not optimised, a tenth for those that
+# contain worker code: the program is optimised.
 $(units:$(B)/%=$(objects)/%.o): cflags += -O0
 
 # Half of the CPU time of the default linker, for hundreds of tests.
@@ -425,13 +425,13 @@ all_names := $(call longest_first,\
 	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
 # Most of the time of these scripts is that of many processes or engines which move data. Unit tests of
 # that code have the address sanitizer, and so have the other scripts.
-plain_scripts := $(addprefix tests/cli/,checksums examples feed_killed gpus image install killed linkage \
-	parallel ranks_access ranks_shards remote_bench)
-# Scripts whose subject is how commands end: on wrong arguments, bad input, failures and signals. The address
-# sanitizer has something to find there, and the optimisation of the plain build has not.
-address_scripts := $(addprefix tests/cli/,cuda disks exit_codes faults feed_clients feed_seen interrupt json \
-	paths remote_broken remote_refused sinks store_live tap_clients topo_machines topo_peers topo_readers \
-	topo_words usage vanish)
+plain_scripts := $(addprefix tests/cli/,checksums examples feed_killed gpus image install killed \
+	linkage parallel ranks_access ranks_shards remote_bench)
+# Scripts whose subject is how commands end: on wrong arguments, bad input, failures and signals. The
+# address sanitizer has something to find there, and the optimisation of the plain build has not.
+address_scripts := $(addprefix tests/cli/,cuda disks exit_codes faults feed_clients feed_seen \
+	interrupt json paths remote_broken remote_refused sinks store_live tap_clients topo_machines \
+	topo_peers topo_readers topo_words usage vanish)
 names := $(filter-out $(address_scripts),$(all_names))
 # Sanitizers find nothing with 64 lanes that they do not find with 32. The thread sanitizer has nothing
 # to find in code without threads.

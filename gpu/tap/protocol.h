@@ -7,8 +7,8 @@
  * struct hr_tap_message:
  *
  *   consumer -> tap   HELLO     version range, credits
- *   tap -> consumer   WAIT      why WELCOME does not come yet: no run, or no tile that is not lent; again when
- *                             that changes
+ *   tap -> consumer   WAIT      why WELCOME does not come yet: no run, or all tiles are lent; again
+ *                             when that changes
  *   tap -> consumer   WELCOME   with three descriptors: tiles, entries, page; or REFUSED
  *   consumer -> tap   READY     it has mapped them: tiles may be lent to it
  *   consumer -> tap   DETACH    tiles that it has not given back go to another consumer

@@ -266,8 +266,8 @@ HR_WORKER void tap_watch_await(void)
 	const uint32_t now = hr_acquire_u32(&watch->rounds);
 	uint32_t spins = 0;
 
-	/* the round that runs may have begun before the lendings were changed, and so may the next one: the
-	 * change need not be visible at once */
+	/* the round that runs may have begun before the lendings were changed, and so may the next one:
+	 * a change need not be visible at once */
 	while (hr_warps() > 1 && hr_acquire_u32(&watch->rounds) - now < 2)
 		hr_idle(&spins);
 }

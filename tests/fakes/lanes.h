@@ -26,15 +26,13 @@
 
 #include "config/clock.h"
 #include "config/limits.h"
+#include "tests/fakes/lanes_fibers.h"
 
 #define HR_BOTH static inline
 #define HR_WORKER static inline
 #define HR_WORKER_SLOW static __attribute__((noinline, unused))
 #define HR_DEVICE
 #define HR_DEVICE_SLOW
-#ifndef HR_LANES
-#define HR_LANES 8u
-#endif
 #define FAKE_WARPS_MAX 4u
 
 #if HR_LANES > 32
@@ -42,10 +40,6 @@ typedef uint64_t hr_mask;
 #else
 typedef uint32_t hr_mask;
 #endif
-
-static _Thread_local uint32_t fake_lane, fake_warp;
-
-#include "tests/fakes/lanes_fibers.h"
 
 struct fake_warp {
 	struct fake_lanes lanes;
@@ -62,6 +56,7 @@ struct fake_block {
 	uint8_t launch_memory[HR_CHECKSUM_MEMORY] __attribute__((aligned(16)));
 };
 
+static _Thread_local uint32_t fake_warp;
 static _Thread_local struct fake_block *fake_block;
 
 /*

@@ -12,10 +12,19 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "config/clock.h"
 #include "tests/harness/random.h"
+
+#ifndef HR_LANES
+#define HR_LANES 8u
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -84,6 +93,7 @@ struct fake_warps {
 	pthread_barrier_t barrier;
 };
 
+static _Thread_local uint32_t fake_lane; /* the number of the lane that runs */
 static _Thread_local struct fake_lanes *fake_lanes;
 
 /* Save the registers that a call preserves on this stack, whose pointer goes to *save, and continue

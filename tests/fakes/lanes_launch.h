@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "tests/fakes/lanes.h"
+
 #define FAKE_BLOCKS_MAX 4u
 
 /* A worker of a block. */

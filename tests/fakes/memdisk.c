@@ -114,7 +114,7 @@ static void flush_dirty(struct memdisk *disk)
 	const bool *end = disk->dirty + sectors(disk);
 	bool *dirty = disk->dirty;
 
-	while ((dirty = memchr(dirty, true, (size_t)(end - dirty))))
+	while ((dirty = memchr(dirty, 1, (size_t)(end - dirty))))
 		make_durable(disk, (uint64_t)(dirty - disk->dirty) * MEMDISK_SECTOR,
 			     MEMDISK_SECTOR);
 }

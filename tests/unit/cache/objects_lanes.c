@@ -22,7 +22,7 @@ TestSuite(objects_lanes, .timeout = 120);
 /* Pages between those that a lane takes one after the other: with lane / 2 all are taken. */
 #define STEP 4u
 
-/* Elements that each lane writes. In the thread build a lane is a thread: collective calls cost much. */
+/* Elements that each lane writes. With the thread sanitizer collective calls cost much. */
 #define OWN (HR_LANES > 32 ? 4u : 12u)
 
 static struct pager pager;

@@ -11,7 +11,7 @@
 #include "tests/harness/random.h"
 
 #ifdef TESTS_FAKES_LANES_H
-#define VERTICES 200u /* with the thread sanitizer each lane is a thread: collective calls cost much */
+#define VERTICES 200u /* with the thread sanitizer collective calls cost much */
 #else
 #define VERTICES 3000u
 #endif

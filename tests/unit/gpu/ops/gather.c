@@ -13,7 +13,7 @@
 #define ROWS 700u
 #define WIDTH 11u /* numbers of a row */
 #ifdef TESTS_FAKES_LANES_H
-#define LOOKUPS 150u /* with the thread sanitizer each lane is a thread: collective calls cost much */
+#define LOOKUPS 150u /* with the thread sanitizer collective calls cost much */
 #else
 #define LOOKUPS 2000u
 #endif

@@ -13,7 +13,7 @@
 #define BUCKETS 1021u
 #define BUILD 800u
 #ifdef TESTS_FAKES_LANES_H
-#define PROBE 150u /* with the thread sanitizer each lane is a thread: collective calls cost much */
+#define PROBE 150u /* with the thread sanitizer collective calls cost much */
 #else
 #define PROBE 3000u
 #endif
