@@ -418,7 +418,7 @@ long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote
 	$(addprefix tests/unit/,gpu/worker/io_peers_faults gpu/worker/pipeline_faults \
 	gpu/worker/bench_steered boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline \
 	gpu/worker/pipeline_writes boot/engine/checksums gpu/worker/io boot/appliance/supervise \
-	boot/engine/stages cache/objects_lanes_64 cache/objects_lanes nvme/driver_soft \
+	boot/engine/stages nvme/driver_soft \
 	gpu/worker/io_peers_stress gpu/tap/many)
 longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
 all_names := $(call longest_first,\

@@ -62,9 +62,8 @@ stream() {
 }
 # A shell command: the process of the engine of the appliance in its guest. It is empty while the appliance does not answer.
 engine='headrace status --json 2>/dev/null | sed -n "s/.*\"engine_pid\": \([0-9]*\).*/\1/p"'
-# in_peer SIGNAL: send it to the engine of the other guest
-in_peer() {
-    peer "pid=\$($engine); [ -n \"\$pid\" ] && kill -$1 \"\$pid\""
+kill_in_peer() {
+    peer "pid=\$($engine); [ -n \"\$pid\" ] && kill -KILL \"\$pid\""
 }
 engine_here() {
     mine=$(eval "$engine")
@@ -148,7 +147,7 @@ sends ",faults=/tmp/slow"
 check "two appliances" both boot
 check "a part is durable" soon durable
 : >/tmp/slow
-check "the engine that receives is killed" soon in_peer KILL
+check "the engine that receives is killed" soon kill_in_peer
 check "both appliances are done" done_with 0 0
 check "all bytes are there" arrived
 check "the receiver's engine was restarted" peer 'grep "ended by signal 9" /tmp/take.err'
@@ -161,7 +160,7 @@ check "two appliances" both boot
 check "a part is durable" soon durable
 : >/tmp/slow
 check "the engine here" soon engine_here
-check "both engines are killed at once" eval "soon in_peer KILL && kill -KILL $mine"
+check "both engines are killed at once" eval "soon kill_in_peer && kill -KILL $mine"
 check "both appliances are done" done_with 0 0
 check "all bytes are there" arrived
 check "the sender's engine was restarted" grep "ended by signal 9" /tmp/send.err

@@ -1,0 +1,48 @@
+/* How the worker of a tap waits for the end of the watcher's looks. */
+#include "tests/fakes/lanes.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "gpu/tap/watch.h"
+
+TestSuite(tap_watch_lanes, .timeout = 60);
+
+static uint32_t waits, returned, early;
+
+static void end_rounds(void)
+{
+	while (!hr_acquire_u32(&waits))
+		fake_pause(0);
+	for (uint32_t round = 1; round <= 2; round++) {
+		fake_pause(HR_NS_PER_MS);
+		early |= hr_acquire_u32(&returned);
+		hr_release_u32(&tap_watch()->rounds, round);
+	}
+}
+
+static void await(void)
+{
+	if (hr_lane() != 0)
+		return;
+	if (hr_warp() == 1) {
+		end_rounds();
+		return;
+	}
+	hr_release_u32(&waits, 1);
+	tap_watch_await();
+	hr_release_u32(&returned, 1);
+}
+
+/* The first round may have begun before the worker waits. */
+Test(tap_watch_lanes, the_worker_waits_for_two_rounds_of_the_watcher)
+{
+	cr_assert(fake_blocks_run(await, 1, 2));
+	cr_expect(returned && !early);
+}
+
+Test(tap_watch_lanes, a_worker_without_a_watcher_does_not_wait)
+{
+	cr_assert(fake_blocks_run(await, 1, 1));
+	cr_expect(returned);
+}
