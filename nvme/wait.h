@@ -10,7 +10,8 @@
 
 #define HR_WAIT_SPINS 256u /* some 20 us */
 #define HR_WAIT_FIRST_NS 5000ull
-#define HR_WAIT_STEP 16u /* sleeps before each doubling, up to 320 us */
+#define HR_WAIT_STEP 4u	     /* sleeps before each doubling */
+#define HR_WAIT_DOUBLINGS 8u /* up to 1.28 ms, after 5 ms */
 
 /*
  * One step of a wait; *steps is 0 at its begin. Spins first, then sleeps. It never yields, as workers
@@ -24,7 +25,8 @@ static inline void hr_wait_step(uint32_t *steps)
 	if (n < HR_WAIT_SPINS)
 		__builtin_ia32_pause();
 	else
-		hr_wait_ns(HR_WAIT_FIRST_NS << (doublings < 6 ? doublings : 6));
+		hr_wait_ns(HR_WAIT_FIRST_NS
+			   << (doublings < HR_WAIT_DOUBLINGS ? doublings : HR_WAIT_DOUBLINGS));
 }
 
 #endif

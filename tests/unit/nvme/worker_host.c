@@ -26,10 +26,10 @@ Test(worker_host, idle_workers_yield_first_and_then_sleep_longer)
 	fake_clock_start(1, NULL, NULL);
 	for (uint32_t n = 1; n < HR_IDLE_YIELDS; n++)
 		cr_assert_eq(pause_of(&spins), 0, "round %u", n);
-	for (uint32_t doublings = 0; doublings < 8; doublings++) {
+	for (uint32_t doublings = 0; doublings < HR_IDLE_DOUBLINGS + 2; doublings++) {
 		for (uint32_t i = 0; i < HR_IDLE_STEP; i++)
 			cr_assert_eq(pause_of(&spins), want, "%u, round %u", doublings, i);
-		want = doublings < 5 ? 2 * want : HR_IDLE_MAX_NS;
+		want = doublings + 1 < HR_IDLE_DOUBLINGS ? 2 * want : HR_IDLE_MAX_NS;
 	}
 	spins = 0; /* after progress */
 	cr_expect_eq(pause_of(&spins), 0);
