@@ -70,13 +70,14 @@ cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
 	gpu/remote gpu/host gpu/$(if $(cuda_h),,no)cuda \
 	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
-# The files of boot/cmd that fuzz targets are linked with; the others are not compiled for fuzzing.
-fuzz_cmd := boot/cmd/options boot/cmd/report/usage
+# The files of boot that fuzz targets are linked with; the others are not compiled for fuzzing.
+fuzz_boot := $(wildcard $(addprefix boot/appliance/,credentials.c feed_*.c message.c retry.c socket.c \
+	tap_*.c) $(addprefix boot/engine/,counters_clients.c devices.c names.c pass.c run.c run_*.c))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open pci/nvml boot/ranks/plugin
 srcs := $(filter-out boot/main.c \
-	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/cmd/%),\
-	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_cmd:%=%.c))
+	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
+	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot))
 objs := $(srcs:%.c=$(objects)/%.o) $(if $(cuda_h),\
 	$(patsubst %,$(objects)/gpu/cuda/%.o,embed embed_user embed_access embed_roles))
 # Files that only a build with the cuda backend compiles.
@@ -118,7 +119,8 @@ $(tap_examples): $(B)/%: $(objects)/%.o $(tap_library)
 
 $(B)/headrace: $(objects)/boot/main.o $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -gz -o $@ $^ $(libs_a) -lm -ldl
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(if $(SAN),$(fixed)) -gz -o $@ $^ \
+		$(libs_a) -lm -ldl
 	$(if $(cuda_h)$(SAN)$(STATIC)$(filter command,$(origin NVCC)),,\
 		@echo "note: no nvcc or no cuda.h: built without the cuda backend")
 
