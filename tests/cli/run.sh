@@ -31,24 +31,10 @@ run_map() {
         exits 0 check --json && json '"cpu_address" not in r["partitions"][0]["parts"][0]'
 }
 
-# The pattern of the embedded configuration, summed by another program.
+# The pattern of the embedded configuration: the numbers from 0, of 8 bytes each, in 16 MiB. The expected value is that
+# of rhash --crc32c.
 checksum() {
-    python3 - "$SCRATCH/out" <<'PY'
-import json, struct, sys
-table = []
-for n in range(256):
-    for _ in range(8):
-        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-    table.append(n)
-crc = 0xFFFFFFFF
-data = struct.pack("<%dQ" % (2 << 20), *range(2 << 20))
-for byte in data:
-    crc = table[(crc ^ byte) & 255] ^ crc >> 8
-crc ^= 0xFFFFFFFF
-text = json.dumps(json.load(open(sys.argv[1]))["pipelines"][0]["result"])
-if "%08x" % crc not in text and str(crc) not in text:
-    sys.exit("crc32c is %08x, the result is %s" % (crc, text))
-PY
+    json 'r["pipelines"][0]["result"]["crc32c"] == "6e21e9f9"'
 }
 
 run_json() {
