@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "tests/fakes/lanes.h"
+#include "tests/harness/threads.h"
 
 #define FAKE_BLOCKS_MAX 4u
 
@@ -32,6 +33,7 @@ static inline void *fake_worker_main(void *worker)
 {
 	const struct fake_worker *self = worker;
 
+	test_has_threads();
 	fake_lanes_run_on(&self->block->warp[self->warp].lanes, fake_lane_main, worker);
 	return NULL;
 }

@@ -15,6 +15,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -27,6 +28,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/harness/asserts.h"
+#include "tests/harness/threads.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -42,7 +47,7 @@ struct criterion_options criterion_options;
  * too.
  */
 static struct verdict {
-	int failed_asserts, skipped;
+	int failed_asserts, skipped, threads;
 } * verdict;
 
 static const struct criterion_test *current;
@@ -64,49 +69,49 @@ __attribute__((weak)) void _exit(int status)
 }
 #endif
 
+/* ---- threads: the linker (--wrap) gives each call of pthread_create() to this function */
+
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*begin)(void *), void *argument);
+
+void test_has_threads(void)
+{
+	if (verdict)
+		__atomic_store_n(&verdict->threads, 1, __ATOMIC_RELAXED);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*begin)(void *), void *argument)
+{
+	test_has_threads();
+	return __real_pthread_create(thread, attributes, begin, argument);
+}
+
 /* ---- functions that a compiled test calls */
-
-int cr_asprintf(char **out, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(out, format, args);
-	va_end(args);
-	if (n < 0)
-		abort();
-	return n;
-}
-
-void cr_asprintf_free(char *text)
-{
-	free(text);
-}
 
 /* Text of an assertion without a text of its own: the expression and, for strings, the values. */
 char *cr_translate_assert_msg(int index, ...)
 {
 	const char *expression, *actual, *expected;
-	char *text = NULL;
+	char *text;
 	va_list args;
+	int n;
 
 	va_start(args, index);
 	expression = va_arg(args, const char *);
 	if (index == CRITERION_ASSERT_MSG_EXPR_AS_STRINGS_FALSE) {
 		actual = va_arg(args, const char *);
 		expected = va_arg(args, const char *);
-		cr_asprintf(&text, "%s is false with \"%s\" and \"%s\"", expression,
-			    actual ? actual : "NULL", expected ? expected : "NULL");
+		n = asprintf(&text, "%s is false with \"%s\" and \"%s\"", expression,
+			     actual ? actual : "NULL", expected ? expected : "NULL");
 	} else {
-		cr_asprintf(&text, "failed: %s", expression);
+		n = asprintf(&text, "failed: %s", expression);
 	}
 	va_end(args);
+	if (n < 0)
+		abort();
 	return text;
-}
-
-void cri_asserts_passed_incr(void)
-{
 }
 
 void criterion_send_assert(struct criterion_assert_stats *stats)
@@ -116,6 +121,23 @@ void criterion_send_assert(struct criterion_assert_stats *stats)
 	fprintf(stderr, "[----] %s:%u: Assertion Failed\n[----]   %s\n", stats->file, stats->line,
 		stats->message);
 	__atomic_fetch_add(&verdict->failed_asserts, 1, __ATOMIC_RELAXED);
+}
+
+void test_assert_failed(const char *file, unsigned line, char *message, const char *format, ...)
+{
+	struct criterion_assert_stats stats = { .file = file, .line = line, .message = message };
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	va_end(args);
+	if (text[1])
+		stats.message = text + 1;
+	criterion_send_assert(&stats);
+	free(text);
+	free(message);
 }
 
 void criterion_continue_test(void)
@@ -182,7 +204,7 @@ static pid_t start(const struct criterion_test *test)
 
 	current = test;
 	current_suite = suite_of(test);
-	*verdict = (struct verdict){ 0 };
+	*verdict = (struct verdict){ .threads = verdict->threads };
 	fflush(NULL);
 	child = fork();
 	if (child)
@@ -313,5 +335,6 @@ int main(int argc, char **argv)
 		tested, count[PASSED], count[FAILED] + count[CRASHED], count[CRASHED]);
 	if (count[SKIPPED])
 		fprintf(stderr, "[====] Skipped: %u\n", count[SKIPPED]);
+	fprintf(stderr, "[====] Threads: %s\n", verdict->threads ? "yes" : "no");
 	return tested + count[SKIPPED] && tested == count[PASSED] ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # tests/harness/runner.c reports each kind of failure: tests that fail on purpose are built with it
-# and the thread sanitizer, and its output about each is compared with the expected one.
+# and the thread sanitizer, and its output about each is compared with the expected one. It also notes whether tests have
+# threads, and prints the texts of assertions.
 set -euo pipefail
 
 dir=$(mktemp -d)
@@ -50,7 +51,7 @@ Test(t, exits, .exit_code = 3) { _exit(3); }
 Test(t, is_skipped) { cr_skip_test("not here"); }
 Test(t, is_disabled, .disabled = true) { cr_assert(0); }
 Test(t, bad_assert) { cr_assert_eq(1, 2); }
-Test(t, bad_expect) { cr_expect_str_eq("a", "b"); cr_expect(1); }
+Test(t, bad_expect) { cr_expect_str_eq("a", "b"); cr_expect(1); cr_expect(0, "text %d", 7); cr_expect_null("c"); }
 Test(t, bad_in_thread) { in_thread(assert_in_thread); }
 Test(t, bad_fini, .fini = abort) { }
 Test(t, crash) { raise(SIGKILL); }
@@ -61,8 +62,14 @@ Test(t, does_not_exit, .exit_code = 3) { }
 EOF
 
 cat >"$dir/want" <<'EOF'
+[----]   ("a") == ("b") is false with "a" and "b"
+[----]   failed: "c"
+[----]   failed: (1) == (2)
+[----]   failed: 0
+[----]   text 7
 [====] Skipped: 2
 [====] Synthesis: Tested: 12 | Passing: 3 | Failing: 9 | Crashing: 3
+[====] Threads: yes
 [FAIL] t::bad_assert: assertion failed
 [FAIL] t::bad_expect: assertion failed
 [FAIL] t::bad_fini: crashed: signal 6
@@ -75,12 +82,19 @@ cat >"$dir/want" <<'EOF'
 [SKIP] not here
 EOF
 
-gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -o "$dir/tests" "$dir/tests.c" tests/harness/runner.c
+gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -iquote . -include tests/harness/asserts.h \
+    -Wl,--wrap=pthread_create -o "$dir/tests" "$dir/tests.c" tests/harness/runner.c
 ! "$dir/tests" >"$dir/log" 2>&1 || { echo "runner.sh: failing tests, but exit status 0"; exit 1; }
-grep -E '^\[(FAIL|SKIP|====)' "$dir/log" | LC_ALL=C sort >"$dir/got"
+grep -E '^\[(FAIL|SKIP|====|----\]  )' "$dir/log" | LC_ALL=C sort >"$dir/got"
 diff -u "$dir/want" "$dir/got"
 
-# Only passing tests: exit status 0.
-"$dir/tests" --filter 't/passes' >"$dir/log" 2>&1
+# Only passing tests: exit status 0. The log says that they have no threads, so tests/threads.sh does not name them.
+mkdir "$dir/unit"
+"$dir/tests" --filter 't/passes' >"$dir/unit/passes.log" 2>&1
+cp "$dir/log" "$dir/unit/fails.log"
+[ "$(tests/threads.sh "$dir" unit/passes unit/fails unit/none | tr '\n' ' ')" = "unit/fails unit/none " ] || {
+    echo "runner.sh: threads.sh names other tests"
+    exit 1
+}
 # No test at all is a failure.
 ! "$dir/tests" --filter 't/none' >"$dir/log" 2>&1

@@ -28,7 +28,8 @@ class Quick:
 
     def make(self, targets, go_on=False, jobs=1, limit=1800, dry=False):
         libraries = "%s/%s %s/%s" % (self.folder, STUB, self.folder, PRODUCT)
-        switches = ["O=build-quick", "ldflags=-pthread %s -Wl,--no-as-needed %s" %
+        # At no fixed address, because data of the product would be copied out of its library.
+        switches = ["O=build-quick", "fixed=", "ldflags=-pthread %s -Wl,--no-as-needed %s" %
                     (" ".join(self.sanitizer), libraries)]
         switches += [s + " -fPIC" if s.startswith("CFLAGS=") else s for s in self.variant.switches
                      if not s.startswith("O=")]
