@@ -280,7 +280,8 @@ op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/
 	gpu/cuda/operators)
 $(op_tests:%=$(objects)/%.o): cflags += -DTEST_OPS='"$(objects)/tests/op"'
 $(op_tests:%=$(B)/%.ok): $(test_ops)
-op_headers := $(wildcard nvme/worker*.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) Makefile
+op_headers := $(wildcard nvme/worker*.h nvme/wait.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) \
+	Makefile
 $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 	$(call say,CC,$<)
 	$(Q)$(call op_build)
@@ -447,9 +448,7 @@ plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gp
 # sanitizer and in the plain build, where accesses to memory have another order. Sanitizers find
 # nothing with 64 lanes that they do not find with 32; operators are optimised for vectors.
 address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
-plain_names := $(plain_scripts) $(filter %lanes_64 tests/unit/gpu/ops/%,$(all_names))
-may_have_threads := $(filter-out $(plain_names),$(filter tests/unit/%,$(address_names)))
-ops_with_threads := $(filter tests/unit/gpu/ops/%,$(address_names))
+plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/%,$(all_names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 
@@ -462,15 +461,16 @@ check:
 	$(Q)failed=0; \
 	$(again) SAN=address,undefined \
 		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
-	both=$$(tests/threads.sh $(base)-address-undefined $(may_have_threads)); \
-	threads="$$both $$(tests/threads.sh $(base)-address-undefined $(ops_with_threads))"; \
+	threads=$$(tests/threads.sh $(base)-address-undefined \
+		$(filter tests/unit/%,$(address_names))); \
+	plain=$$(printf '%s\n' $(plain_names) $$threads | awk '!seen[$$0]++'); \
 	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
-		$(plain_names:%=$(base)/%.ok) $$(printf '$(base)/%s.ok ' $$both) || failed=1; \
+		$$(printf '$(base)/%s.ok ' $$plain) || failed=1; \
 	$(again) SAN=thread $$(printf '$(base)-thread/%s.ok ' $$threads) || failed=1; \
 	$(again) FUZZ=1 FUZZ_SECONDS=5 fuzz-run || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
-		$(plain_names:%=$(base)/%) $$(printf '$(base)/%s ' $$both) $(models) \
+		$$(printf '$(base)/%s ' $$plain) $(models) \
 		$$(printf '$(base)-thread/%s ' $$threads) \
 		$(fuzz_names:%=$(base)-fuzz/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
 		failed=1; \

@@ -15,6 +15,7 @@
 
 #include "config/limits.h"
 #include "config/seam.h"
+#include "nvme/wait.h"
 
 #define HR_BOTH static inline
 #define HR_WORKER static inline
@@ -340,30 +341,20 @@ HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
 	return __builtin_ia32_crc32qi(crc, v);
 }
 
-/*
- * Threads outnumber cores, so a spinning thread takes time from the thread that it waits for: a few
- * pauses, then yields, then sleeps. Sleeps begin at 5 us (threads of the host backend have a timer
- * slack of 1 us) and double every HR_IDLE_STEP steps, up to HR_IDLE_MAX_NS. So a sleep is about a
- * fifth of the time waited before it: a wait ends at most about that late, and a long wait costs few
- * wake-ups. A wake-up takes 20 us to 50 us of CPU time in a virtual machine.
- */
 #define HR_IDLE_YIELDS 256u
-#define HR_IDLE_STEP 4u
-#define HR_IDLE_FIRST_NS 5000ull
-#define HR_IDLE_DOUBLINGS 8u
-#define HR_IDLE_MAX_NS (HR_IDLE_FIRST_NS << HR_IDLE_DOUBLINGS) /* 1.28 ms, after 5 ms */
 
+/* Threads outnumber cores, so a spinning thread takes time from the thread that it waits for: a few
+ * pauses, then yields, then the sleeps of nvme/wait.h. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
-	const uint32_t n = ++*spins, doublings = (n - HR_IDLE_YIELDS) / HR_IDLE_STEP;
+	const uint32_t n = ++*spins;
 
 	if (n < 32)
 		__builtin_ia32_pause();
 	else if (n < HR_IDLE_YIELDS)
 		hr_yield();
 	else
-		hr_wait_ns(doublings < HR_IDLE_DOUBLINGS ? HR_IDLE_FIRST_NS << doublings
-							 : HR_IDLE_MAX_NS);
+		hr_wait_sleep(n - HR_IDLE_YIELDS);
 }
 
 /* Functions of headrace for operator files. */

@@ -50,7 +50,7 @@ Test(t, raises, .signal = SIGTERM) { raise(SIGTERM); }
 Test(t, exits, .exit_code = 3) { _exit(3); }
 Test(t, is_skipped) { cr_skip_test("not here"); }
 Test(t, is_disabled, .disabled = true) { cr_assert(0); }
-Test(t, bad_assert) { cr_assert_eq(1, 2); }
+Test(t, bad_assert) { cr_assert_eq(1, 2); abort(); }
 Test(t, bad_expect) { cr_expect_str_eq("a", "b"); cr_expect(1); cr_expect(0, "text %d", 7); cr_expect_null("c"); }
 Test(t, bad_in_thread) { in_thread(assert_in_thread); }
 Test(t, bad_fini, .fini = abort) { }

@@ -1,10 +1,11 @@
-/* Pauses of workers on the host: none at first, then longer and longer ones, up to a limit. */
+/* Pauses of threads on the host: none at first, then longer and longer ones, up to a limit. */
 #include "nvme/worker.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "config/clock.h"
+#include "nvme/wait.h"
 #include "tests/fakes/clock.h"
 
 TestSuite(worker_host, .timeout = 60);
@@ -17,25 +18,49 @@ static uint64_t pause_of(uint32_t *spins)
 	return hr_now_ns() - before;
 }
 
+/* The pauses after the first ones: a step of a wait sleeps longer and longer, up to a limit. */
+static void expect_sleeps(uint64_t (*step)(uint32_t *), uint32_t *steps)
+{
+	static const uint64_t sleep_us[] = { 5, 10, 20, 40, 80, 160, 320, 640, 1280, 1280 };
+
+	for (size_t k = 0; k < sizeof sleep_us / sizeof *sleep_us; k++)
+		for (uint32_t i = 0; i < 4; i++)
+			cr_assert_eq(step(steps), sleep_us[k] * 1000, "%zu, round %u", k, i);
+	*steps = UINT32_MAX - 1;
+	cr_expect_eq(step(steps), 1280000u);
+}
+
 /* A worker that sleeps too soon delays each command; one that never sleeps takes a core. */
 Test(worker_host, idle_workers_yield_first_and_then_sleep_longer)
 {
 	uint32_t spins = 0;
-	uint64_t want = HR_IDLE_FIRST_NS;
 
 	fake_clock_start(1, NULL, NULL);
 	for (uint32_t n = 1; n < HR_IDLE_YIELDS; n++)
 		cr_assert_eq(pause_of(&spins), 0, "round %u", n);
-	for (uint32_t doublings = 0; doublings < HR_IDLE_DOUBLINGS + 2; doublings++) {
-		for (uint32_t i = 0; i < HR_IDLE_STEP; i++)
-			cr_assert_eq(pause_of(&spins), want, "%u, round %u", doublings, i);
-		want = doublings + 1 < HR_IDLE_DOUBLINGS ? 2 * want : HR_IDLE_MAX_NS;
-	}
+	expect_sleeps(pause_of, &spins);
 	spins = 0; /* after progress */
 	cr_expect_eq(pause_of(&spins), 0);
 	cr_expect_eq(spins, 1u);
-	spins = UINT32_MAX - 1;
-	cr_expect_eq(pause_of(&spins), HR_IDLE_MAX_NS);
+	fake_clock_stop();
+}
+
+static uint64_t step_of(uint32_t *steps)
+{
+	const uint64_t before = hr_now_ns();
+
+	hr_wait_step(steps);
+	return hr_now_ns() - before;
+}
+
+Test(worker_host, threads_that_wait_for_a_controller_spin_first_and_then_sleep_longer)
+{
+	uint32_t steps = 0;
+
+	fake_clock_start(1, NULL, NULL);
+	for (uint32_t n = 1; n < HR_WAIT_SPINS; n++)
+		cr_assert_eq(step_of(&steps), 0, "round %u", n);
+	expect_sleeps(step_of, &steps);
 	fake_clock_stop();
 }
 
