@@ -19,7 +19,7 @@
 #include "gpu/remote/probe.h"
 
 #define PAUSE_MIN_NS 10000u
-#define PAUSE_MAX_NS (HR_NS_PER_MS / 2) /* a link wants a step each HR_LINK_STEP_NS */
+#define PAUSE_MAX_NS (5 * HR_NS_PER_MS) /* a link wants a step each HR_LINK_STEP_NS */
 /* After the end of a run, for the other side to learn it: its connection may be down now, and a
  * receiver that has all tiles may wait for a sender that does not know it. A link that has failed
  * makes no connection; of a run that fails or is stopped without one the other side knows nothing. */
@@ -197,7 +197,8 @@ static void *serve(void *argument)
 		const bool any = round_of(r);
 
 		publish(r);
-		pause_ns = any ? PAUSE_MIN_NS : pause_ns * 2;
+		/* about a fifth of the time without work */
+		pause_ns = any ? PAUSE_MIN_NS : pause_ns + pause_ns / 4;
 		if (pause_ns > PAUSE_MAX_NS)
 			pause_ns = PAUSE_MAX_NS;
 		if (!any)

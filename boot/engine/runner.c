@@ -29,7 +29,8 @@
 
 #define LOOK_NS (20 * HR_NS_PER_MS) /* between two checks of the controllers */
 #define WAIT_MIN_NS 20000ull
-#define WAIT_MAX_NS (HR_NS_PER_MS / 2)
+#define WAIT_BLIND_NS (HR_NS_PER_MS / 2) /* without an estimate of the end */
+#define WAIT_MAX_NS (5 * HR_NS_PER_MS)
 
 /* Host state while a pipeline runs. */
 struct watch {
@@ -231,16 +232,21 @@ static void note_start(const struct watch *w)
 	}
 }
 
-/* Double the pause, but at most to half of the estimated remaining time of the pipeline. */
+/*
+ * Half of the estimated remaining time of the pipeline, and at most a 32nd of the time until now: the
+ * end of a short run is seen in time. At least a 1024th: a run that waits for something else, like a
+ * consumer of its tiles, needs few looks.
+ */
 static uint64_t next_pause(const struct watch *w)
 {
-	uint64_t pause = w->pause_ns * 2;
 	const uint64_t ran_ns = w->now_ns - w->run->started_ns;
 	const uint64_t done = hr_run_tiles_done(w->run);
 	const uint64_t left = hr_run_end(w->run) - w->run->first_tile - done;
-	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_MAX_NS;
+	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_BLIND_NS;
+	uint64_t pause = ran_ns / 32;
 
 	pause = pause < rest ? pause : rest;
+	pause = pause > ran_ns / 1024 ? pause : ran_ns / 1024;
 	pause = pause < WAIT_MAX_NS ? pause : WAIT_MAX_NS;
 	return pause > WAIT_MIN_NS ? pause : WAIT_MIN_NS;
 }

@@ -29,29 +29,35 @@ static void say_failed(enum hr_error_kind kind, const char *text)
 	next[last - 1].text = text;
 }
 
-static void finish_at_8(unsigned wait)
+static void finish_at_32(unsigned wait)
 {
-	if (wait == 8)
+	if (wait == 32)
 		steps = true;
-	if (wait < 9)
+	if (wait < 33)
 		return;
 	app->run[SEND].outcome = HR_RUN_DONE;
 	hr_remote_end(app, &app->run[SEND]);
 	ended = true;
 }
 
-Test(remote_thread, pauses_double_while_nothing_is_done, .fini = end)
+Test(remote_thread, pauses_grow_while_nothing_is_done, .fini = end)
 {
+	const uint64_t limit = 5 * HR_NS_PER_MS;
 	struct hr_remote *r = begin(SEND);
+	char want[1024];
+	size_t at = 0;
 
 	hr_remote_begin(app, &app->run[SEND]);
 	cr_expect_str_eq(calls_take(), "s.begin ");
-	script = finish_at_8;
+	script = finish_at_32;
 	thread_main(r);
-	cr_expect_str_eq(
-		calls_take(),
-		"s.step 20000 s.step 40000 s.step 80000 s.step 160000 s.step 320000 "
-		"s.step 500000 s.step 500000 s.step 500000 s.step s.step 20000 finish0() ");
+	for (uint64_t i = 0, ns = 10000; i < 32; i++) {
+		ns += ns / 4;
+		at += (size_t)snprintf(want + at, sizeof want - at, "s.step %llu ",
+				       (unsigned long long)(ns < limit ? ns : limit));
+	}
+	snprintf(want + at, sizeof want - at, "s.step s.step 12500 finish0() ");
+	cr_expect_str_eq(calls_take(), want);
 	cr_expect(r->over && r->told);
 	cr_expect_eq(r->quiet_ns, BEGAN + 3 * HR_NS_PER_S);
 	down();
@@ -145,7 +151,7 @@ Test(remote_thread, each_event_of_the_link_is_taken, .fini = end)
 			say(row[i].kind, 3, row[i].code, row[i].text);
 		script = end_now;
 		thread_main(r);
-		snprintf(want, sizeof want, "t.event%d 20000 ", row[i].kind);
+		snprintf(want, sizeof want, "t.event%d 12500 ", row[i].kind);
 		cr_expect_eq(strncmp(calls_take(), want, strlen(want)), 0, "%zu", i);
 		cr_expect_eq(r->up, row[i].up, "%zu", i);
 		cr_expect_eq(r->met, row[i].up, "%zu", i);
@@ -187,7 +193,7 @@ Test(remote_thread, the_first_of_several_events_counts, .fini = end)
 	script = end_now;
 	thread_main(r);
 	cr_expect_str_eq(r->error.text, "remote 's' (A): one");
-	cr_expect_eq(strncmp(calls_take(), "s.begin s.step s.event9 s.event9 20000 ", 39), 0);
+	cr_expect_eq(strncmp(calls_take(), "s.begin s.step s.event9 s.event9 12500 ", 39), 0);
 	down();
 	r = begin(SEND);
 	say(HR_LINK_PEER_DONE, 0, 0, NULL);
@@ -224,7 +230,7 @@ Test(remote_thread, a_receiver_says_what_is_durable_when_it_changes, .fini = end
 	r = begin(TAKE);
 	script = durable_grows;
 	thread_main(r);
-	cr_expect_str_eq(calls_take(), "20000 durable6 40000 durable7 80000 160000 durable8 "
+	cr_expect_str_eq(calls_take(), "12500 durable6 15625 durable7 19531 24413 durable8 "
 				       "finish1(pipeline 'p1' was interrupted) ");
 	app->run[TAKE].copies = true;
 	hr_remote_take(app, &app->run[TAKE], &report);
