@@ -115,8 +115,9 @@ each_start_has_its_own_session() {
 a_consumer_waits_for_a_request() {
     local waits
     conf 'on = "request";' && boots
+    until_true 60 test -S "$SCRATCH/run/t.tap" || return 1
     consumer a waits & waits=$!
-    until_true 60 grep -q "waits" "$SCRATCH/a" && exits 0 trigger lend --wait && wait "$waits" &&
+    until_true 60 grep -qx "waits" "$SCRATCH/a" && exits 0 trigger lend --wait && wait "$waits" &&
         has_all a && ended 0 TERM
 }
 
@@ -126,7 +127,7 @@ a_paused_pipeline_starts_later() {
     until_true 60 test -S "$SCRATCH/run/t.tap" && consumer b && has_all b &&
         exits 0 pause lend && consumer b finish-after=64 || return 1 # the run that had begun
     consumer a waits & waits=$!
-    until_true 60 grep -q "waits" "$SCRATCH/a" && exits 0 resume lend && wait "$waits" && has_all a &&
+    until_true 60 grep -qx "waits" "$SCRATCH/a" && exits 0 resume lend && wait "$waits" && has_all a &&
         ended 0 TERM
 }
 
