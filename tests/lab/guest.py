@@ -11,7 +11,7 @@ import time
 # Kernel parameters that shorten the start of the kernel, or the time until it fails. Without the last
 # line, and with the features that scenario.py takes from the CPU, a start takes a sixth more CPU time.
 BOOT = ("console=ttyS0 quiet panic=-1 nokaslr mitigations=off nopti tsc=reliable no_timer_check "
-        "audit=0 apparmor=0 nowatchdog cryptomgr.notests=1 "
+        "audit=0 apparmor=0 nowatchdog noreplace-smp cryptomgr.notests=1 "
         "init_on_alloc=0 rodata=off initcall_blacklist=init_kprobe_trace,cubictcp_register")
 
 
@@ -143,6 +143,15 @@ class Guest:
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("utf-8", "replace").rstrip("\r")
+
+    def cpu_seconds(self):
+        """CPU time of QEMU until now; 0 after its end."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def until_off(self):
         """Wait until the machine switches itself off. Raises Lost."""

@@ -15,6 +15,7 @@ class Host:
         self._machine = machine
         self._boot_peer = boot_peer
         self._peer = boot_peer() if boot_peer else None
+        self._spent = 0.0  # by guests that have ended
 
     def serve(self, words):
         """Execute a request. Returns the answer to the guest: `done TEXT` or `failed TEXT`."""
@@ -26,6 +27,10 @@ class Host:
         except (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError,
                 guests.Lost) as error:
             return f"failed {type(error).__name__}: {error}".replace("\n", " ")
+
+    def cpu_seconds(self):
+        """CPU time of all guests until now."""
+        return self._spent + sum(each.cpu_seconds() for each in (self._guest, self._peer) if each)
 
     def do_unplug(self, name):
         """Remove a device while the machine runs, without a request to the guest."""
@@ -41,11 +46,12 @@ class Host:
 
     def do_peer_kill(self):
         """The other guest ends at once, with all that is in its memory."""
+        self._spent += self._peer.cpu_seconds()
         self._peer.close()
 
     def do_peer_boot(self):
         """Start the other guest again, with its disks."""
-        self._peer.close()
+        self.do_peer_kill()
         self._peer = self._boot_peer()
 
     def do_link(self, name, state):
@@ -75,3 +81,13 @@ class Host:
         with open(self._machine.path(name), "rb") as f:
             f.seek(int(offset))
             return hashlib.sha256(f.read(int(size))).hexdigest()
+
+    def do_find(self, name, digest, size, step, limit):
+        """The first offset, of the multiples of `step` up to `limit`, where `size` bytes of an ssd's image or of a
+        gpu's memory file have this SHA-256."""
+        with open(self._machine.path(name), "rb") as f:
+            data = f.read(int(limit) + int(size))
+        for offset in range(0, int(limit) + 1, int(step)):
+            if hashlib.sha256(data[offset:offset + int(size)]).hexdigest() == digest:
+                return offset
+        raise ValueError(f"{size} bytes of {name} with this digest are at none of these offsets")

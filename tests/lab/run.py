@@ -64,7 +64,8 @@ class Tap:
                 print(f"# {result.name}: had no point within its time limit at first")
                 for line in result.stuck:
                     print("#", line)
-            print(f"# {result.name}: {result.seconds:.1f} s", flush=True)
+            print(f"# {result.name}: {result.seconds:.1f} s, {result.cpu_seconds:.1f} s of CPU time",
+                  flush=True)
 
 
 class Result:
@@ -72,7 +73,8 @@ class Result:
     limit without a point; lines that describe its state."""
 
     def __init__(self, name):
-        self.name, self.points, self.seconds, self.stuck = name, [], 0.0, []
+        self.name, self.points, self.stuck = name, [], []
+        self.seconds = self.cpu_seconds = 0.0
 
     def take(self, line):
         """Take a line of TAP, which has no number. Returns False for any other line."""
@@ -100,11 +102,11 @@ def libraries(program):
     return [word for word in listed.split() if word.startswith("/")]
 
 
-def stripped(module, folder):
-    """Copy a module without debugging information and without its signature. A guest takes longer to
-    check the signature than to load the module."""
-    copy = os.path.join(folder, os.path.basename(module))
-    subprocess.run(["strip", "--strip-debug", "-o", copy, module], check=True)
+def stripped(file, folder):
+    """Copy a module or program without debugging information, and a module without its signature. A guest
+    takes longer to check the signature than to load the module, and copies the rest twice at its start."""
+    copy = os.path.join(folder, os.path.basename(file))
+    subprocess.run(["strip", "--strip-debug", "-o", copy, file], check=True)
     return copy
 
 
@@ -162,9 +164,12 @@ class Lab:
         for tool in tools:
             if not tool.startswith("/bin/"):
                 a.link("lab/" + os.path.basename(tool), tool)
-        a.file("lab/headrace", headrace)
-        if s.rdma:
-            a.file("lab/link_drive", self.link_drive)
+        programs = [headrace] + ([self.link_drive] if s.rdma else []) + [
+            os.path.join(self.build, "tests/unit", test)
+            for test in sorted({test for run in runs for test in run.scenario.tests})]
+        with tempfile.TemporaryDirectory(dir=self.cache) as work:
+            for program in programs:
+                a.file("lab/" + os.path.basename(program), stripped(program, work))
         modules = (NET_MODULES if m.of_kind("net") else []) + (RDMA_MODULES if s.rdma else [])
         if modules:
             self._modules(a, modules)
@@ -182,8 +187,6 @@ class Lab:
             config = runs[-1].scenario.config(runs[-1].instance, m.environment())
             a.data("lab/appliance.conf", config.encode())
         self._programs(a, runs, m)
-        for test in sorted({test for run in runs for test in run.scenario.tests}):
-            a.file("lab/" + os.path.basename(test), os.path.join(self.build, "tests", "unit", test))
         extra = os.path.join(os.path.dirname(m.folder) if m.number else m.folder, "guest")
         for folder, _, names in os.walk(extra):
             for name in names:
@@ -293,7 +296,7 @@ class Lab:
             g = stack.enter_context(contextlib.closing(
                 guest.Guest(run, m, start)))
             second = self.second(runs, m, stack) if m.peer else None
-            verbs = None
+            verbs, spent = None, 0.0
             for number, result in enumerate(results, 1):
                 each, began, before = runs[number - 1], time.monotonic(), len(result.points)
                 g.limit(each.scenario.limit)
@@ -303,6 +306,8 @@ class Lab:
                     else:
                         verbs = verbs or host.Host(g, m, second)
                         self.follow(g, verbs, notes, result)
+                        result.cpu_seconds = verbs.cpu_seconds() - spent
+                        spent += result.cpu_seconds
                         if number == len(runs) or not result.passed:
                             g.quit()
                     if each.scenario.lost:

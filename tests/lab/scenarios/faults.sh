@@ -55,7 +55,7 @@ register() {
 ends() {
     for _ in $(seq $(($2 * 10))); do
         kill -0 $pid 2>/dev/null || break
-        sleep 0.1
+        nap
     done
     ! kill -9 $pid 2>/dev/null || { echo "did not end"; cat /tmp/err; return 1; }
     wait $pid

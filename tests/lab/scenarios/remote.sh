@@ -119,8 +119,8 @@ X
 check "the operator here has sent what it makes without a stream" transformed
 check "the other side" takes
 
-# Half a minute for the rest, so that it fails in the middle. An engine that starts again reads the file again.
-echo "on read nth 120 count 200: delay 2s" >/tmp/slow
+# 12 s for a part of the rest, so that it fails in the middle. An engine that starts again reads the file again.
+echo "on read nth 120 count 96: delay 2s" >/tmp/slow
 sends ",faults=/tmp/slow"
 check "a sender with a slow disk" both
 check "a part is durable at the receiver" soon durable

@@ -56,7 +56,7 @@ check "the self-test has no failed step" says " 0 failed"
 case $INSTANCE in
 pci) check "bench" exits 0 headrace bench /tmp/c.conf --seconds 0.05 --only write:sequential:128K ;;
 pci_pt) check "bench" exits 0 headrace bench /tmp/c.conf --seconds 0.05 --only misses ;;
-*) check "bench" exits 0 headrace bench /tmp/c.conf --seconds 0.05 ;;
+*) check "bench" exits 0 headrace bench /tmp/c.conf --seconds 0.02 ;;
 esac
 # vfio-pci leaves bus mastering off, whatever its state was before.
 case $ssd in pci:*) check "the command register is as before" same_command ;; esac
