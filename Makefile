@@ -59,10 +59,14 @@ again = $(MAKE) --no-print-directory -k --output-sync=target \
 libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess expat blkid z sodium)
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(FUZZ),,-Wno-tsan)
+# Undefined behaviour traps, and the address sanitizer prints where. Without the library for texts, a
+# start of the program takes half of the time, because there is less memory to search for leaks.
+sanitize := -fsanitize=$(SAN) $(if $(findstring undefined,$(SAN)),\
+	$(if $(FUZZ),-fsanitize-trap=undefined,-fsanitize-undefined-trap-on-error))
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
 	-ffile-prefix-map=$(CURDIR)=. $(warnings) $(if $(WERROR),-Werror) \
-	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
-ldflags := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(if $(STATIC),-static)
+	$(if $(SAN),$(sanitize) -fno-omit-frame-pointer)
+ldflags := -pthread $(if $(SAN),$(sanitize)) $(if $(STATIC),-static)
 # The cuda backend needs the driver's header, and nvcc for the worker image, which all variants share.
 cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
@@ -95,7 +99,7 @@ all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library)) $(mpi_plugin)
 # Like the client library of taps: libmpi only, and no sanitizer.
 $(B)/headrace-mpi.so: boot/ranks/mpi/mpi.c boot/ranks/ranks.h Makefile
 	$(call say,MPICC,$@)
-	$(Q)mkdir -p $(@D) && $(MPICC) $(CFLAGS) $(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC \
+	$(Q)mkdir -p $(@D) && $(MPICC) $(CFLAGS) $(filter-out -Werror -fsanitize%,$(cflags)) -fPIC \
 		-shared -fvisibility=hidden -Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro -o $@ $<
 
 # The client library of taps, for other processes: libc only, and no sanitizer, also beside a
@@ -107,7 +111,7 @@ $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h
 	gpu/tap/feed_protocol.h Makefile
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
-		$(filter-out -Werror -fsanitize=%,$(cflags)) -fPIC -shared -fvisibility=hidden \
+		$(filter-out -Werror -fsanitize%,$(cflags)) -fPIC -shared -fvisibility=hidden \
 		-Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro \
 		-Wl,-soname,$(@F) -o $@ $(tap_sources) -ldl
 
@@ -241,8 +245,9 @@ unit_files := $(sort $(shell find tests/unit -name '*.c'))
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
-export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
-export UBSAN_OPTIONS ?= print_stacktrace=1
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1:handle_sigill=1
+# The stack of the earlier access is missing in more reports: history_size=7 shows most of them.
+export TSAN_OPTIONS ?= history_size=0
 
 # $(call test,LIMIT_SECONDS,COMMAND)
 test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
@@ -294,7 +299,7 @@ $(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
 $(addprefix $(B)/tests/cli/,install.ok ranks.ok ranks_access.ok ranks_shards.ok): $(mpi_plugin)
 $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h Makefile
 	$(call say,CC,$<)
-	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize=%,$(cflags)) -fPIC -shared \
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared \
 		-fvisibility=hidden -o $@ $<
 
 # A libibverbs without a network device, in place of the machine's: tests of links load it.
@@ -445,8 +450,9 @@ plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gp
 	killed linkage parallel ranks ranks_access ranks_shards remote remote_bench remote_boot run \
 	tap_examples)
 # All unit tests run with the address sanitizer. Those with threads run again with the thread
-# sanitizer and in the plain build, where accesses to memory have another order. Sanitizers find
-# nothing with 64 lanes that they do not find with 32; operators are optimised for vectors.
+# sanitizer and, but for those of boot, whose threads share little memory, in the plain build, where
+# accesses to memory have another order. Sanitizers find nothing with 64 lanes that they do not find
+# with 32; operators are optimised for vectors.
 address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
 plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/%,$(all_names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
@@ -463,11 +469,12 @@ check:
 		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
 	threads=$$(tests/threads.sh $(base)-address-undefined \
 		$(filter tests/unit/%,$(address_names))); \
-	plain=$$(printf '%s\n' $(plain_names) $$threads | awk '!seen[$$0]++'); \
+	plain=$$(printf '%s\n' $(plain_names) $$threads | grep -v '^tests/unit/boot/' | \
+		awk '!seen[$$0]++'); \
 	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
 		$$(printf '$(base)/%s.ok ' $$plain) || failed=1; \
 	$(again) SAN=thread $$(printf '$(base)-thread/%s.ok ' $$threads) || failed=1; \
-	$(again) FUZZ=1 FUZZ_SECONDS=5 fuzz-run || failed=1; \
+	$(again) FUZZ=1 FUZZ_SECONDS=3 fuzz-run || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
 		$$(printf '$(base)/%s ' $$plain) $(models) \

@@ -109,9 +109,11 @@ make_image() {
     done
 }
 
+# The stores are made once for each N, and copied.
 make_shards() {
     local n=$1 object r
     rm -f "$SCRATCH"/s*.img
+    [ ! -e "$SCRATCH/made.$n" ] || { cp --sparse=always "$SCRATCH/made.$n"/* "$SCRATCH"; return; }
     for ((r = 0; r < n; r++)); do
         exits 0 store format "soft:$SCRATCH/s$r.img,size=16M" || return 1
         for object in "${objects[@]}"; do
@@ -119,6 +121,7 @@ make_shards() {
                 "soft:$SCRATCH/s$r.img" "$object" "$SCRATCH/$object" || return 1
         done
     done
+    mkdir "$SCRATCH/made.$n" && cp --sparse=always "$SCRATCH"/s*.img "$SCRATCH/made.$n"
 }
 
 # joined N OBJECT: the shards of the ranks, one after another, are the object of one process

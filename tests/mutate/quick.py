@@ -186,7 +186,7 @@ class Quick:
         log = os.path.join(self.place, test + ".log")
         env = dict(os.environ, LD_LIBRARY_PATH=self.place,
                    ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:"
-                   "detect_odr_violation=0", UBSAN_OPTIONS="print_stacktrace=1")
+                   "detect_odr_violation=0:handle_sigill=1")
         status, output = run([os.path.join(self.folder, test), "--verbose"], self.tree.place, limit,
                              env)
         with open(log, "w", encoding="utf-8") as file:

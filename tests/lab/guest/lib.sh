@@ -76,6 +76,7 @@ exits() {
 [ -p /run/never ] || mkfifo /run/never
 exec 9<>/run/never
 nap() {
+    # shellcheck disable=SC3045  # the shell of busybox has -t
     read -r -t 0.1 _ <&9
 }
 
