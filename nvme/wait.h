@@ -11,8 +11,8 @@
 #define HR_WAIT_SPINS 256u /* some 20 us */
 #define HR_WAIT_FIRST_NS 5000ull
 #define HR_WAIT_STEP 4u /* sleeps before each doubling */
-#define HR_WAIT_DOUBLINGS 10u
-#define HR_WAIT_MAX_NS 5000000ull /* after 20 ms */
+#define HR_WAIT_DOUBLINGS 8u
+#define HR_WAIT_MAX_NS (HR_WAIT_FIRST_NS << HR_WAIT_DOUBLINGS) /* 1.28 ms, after 5 ms */
 
 /*
  * Sleep number n of a wait, from 0: 5 us (such threads have a timer slack of 1 us), doubled every
