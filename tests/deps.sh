@@ -9,7 +9,7 @@ set -euo pipefail
 declare -A packages=(
     [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libexpat1-dev libblkid-dev zlib1g-dev libsodium-dev libibverbs-dev"
     [check]="libcriterion-dev clang libclang-rt-dev llvm python3 libopenmpi-dev openmpi-bin"
-    [model]="spin"
+    [model]="spin tcc"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3 fdisk e2fsprogs iproute2 ibverbs-providers perftest"
     [image]="grub-common grub-pc-bin grub-efi-amd64-bin xorriso mtools kmod binutils python3"
