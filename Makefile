@@ -60,7 +60,7 @@ libs_a := $(patsubst %,-l:lib%.a,config nvme json-c pciaccess expat blkid z sodi
 warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef \
 	-Wvla -Wpointer-arith -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(FUZZ),,-Wno-tsan)
 # Undefined behaviour traps, and the address sanitizer prints where. Without the library for texts, a
-# start of the program takes half of the time, because there is less memory to search for leaks.
+# start of the program takes two thirds of the time, because there is less memory to search for leaks.
 sanitize := -fsanitize=$(SAN) $(if $(findstring undefined,$(SAN)),\
 	$(if $(FUZZ),-fsanitize-trap=undefined,-fsanitize-undefined-trap-on-error))
 cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \

@@ -5,7 +5,7 @@
 #include "boot/engine/checksums.h"
 #include "boot/engine/failure.h"
 #include "boot/engine/refuse.h"
-#include "boot/engine/runner.h"
+#include "boot/engine/done.h"
 #include "boot/engine/shards.h"
 #include "boot/engine/stage_sinks.h"
 #include "boot/engine/written.h"

@@ -4,7 +4,7 @@
 
 #include "boot/engine/remote.h"
 #include "boot/engine/run_tap.h"
-#include "boot/engine/runner.h"
+#include "boot/engine/done.h"
 #include "config/clock.h"
 #include "config/uses.h"
 

@@ -17,9 +17,10 @@
 #include "config/tick.h"
 #include "config/uses.h"
 #include "gpu/remote/probe.h"
+#include "nvme/wait.h"
 
 #define PAUSE_MIN_NS 10000u
-#define PAUSE_MAX_NS (5 * HR_NS_PER_MS) /* a link wants a step each HR_LINK_STEP_NS */
+#define PAUSE_MAX_NS HR_WAIT_MAX_NS /* a link wants a step each HR_LINK_STEP_NS */
 /* After the end of a run, for the other side to learn it: its connection may be down now, and a
  * receiver that has all tiles may wait for a sender that does not know it. A link that has failed
  * makes no connection; of a run that fails or is stopped without one the other side knows nothing. */

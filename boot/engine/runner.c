@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "boot/engine/conclude.h"
+#include "boot/engine/done.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/remote.h"
 #include "boot/engine/schedule.h"
@@ -29,8 +30,7 @@
 
 #define LOOK_NS (20 * HR_NS_PER_MS) /* between two checks of the controllers */
 #define WAIT_MIN_NS 20000ull
-#define WAIT_BLIND_NS (HR_NS_PER_MS / 2) /* without an estimate of the end */
-#define WAIT_MAX_NS (5 * HR_NS_PER_MS)
+#define WAIT_MAX_NS (HR_NS_PER_MS / 2) /* clients of store and taps are served after each pause */
 
 /* Host state while a pipeline runs. */
 struct watch {
@@ -49,45 +49,6 @@ struct watch {
 
 /* By index of the pipeline. One appliance runs at a time, and a stack has no room for this. */
 static struct watch watches[HR_PIPELINES_MAX];
-
-uint64_t hr_run_bytes(const struct hr_run *run, uint64_t tiles)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t s = 0; s < run->config->sources; s++) {
-		const struct hr_run_source *source = &run->source[s];
-		const uint64_t bytes = tiles * source->tile_bytes;
-
-		sum += bytes < source->bytes ? bytes : source->bytes;
-	}
-	return sum;
-}
-
-uint64_t hr_run_bytes_read(const struct hr_run *run)
-{
-	uint64_t sum = 0;
-
-	if (run->ended_ns || !hr_run_wired(run) || !run->started_ns)
-		return run->read_bytes;
-	if (run->gpu[0].access)
-		return hr_run_pages_read(run) * run->config->cache.page_bytes;
-	for (uint32_t i = 0; i < hr_pipe_first_status(run->pipe, HR_ROLE_COMPUTE); i++)
-		sum += hr_acquire_sys_u64(&run->cpu.status[i].bytes);
-	return sum;
-}
-
-uint64_t hr_run_tiles_done(const struct hr_run *run)
-{
-	const uint32_t role =
-		hr_config_has_output(run->config) ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
-	const uint32_t first = hr_run_first_status(run, role);
-	const uint32_t last = hr_run_first_status(run, role + 1);
-	uint64_t sum = 0;
-
-	for (uint32_t i = first; i < last; i++)
-		sum += hr_acquire_sys_u64(&hr_run_status(run, i)->tiles);
-	return sum;
-}
 
 static void stop_launches(struct watch *w, enum hr_pipe_stop how)
 {
@@ -233,17 +194,17 @@ static void note_start(const struct watch *w)
 }
 
 /*
- * Half of the estimated remaining time of the pipeline, and at most a 32nd of the time until now: the
- * end of a short run is seen in time. At least a 1024th: a run that waits for something else, like a
- * consumer of its tiles, needs few looks.
+ * Double the pause, but at most to half of the estimated remaining time of the pipeline. At least a
+ * 1024th of the time until now: after its last tile a run may wait long, for a consumer or the other
+ * side.
  */
 static uint64_t next_pause(const struct watch *w)
 {
+	uint64_t pause = w->pause_ns * 2;
 	const uint64_t ran_ns = w->now_ns - w->run->started_ns;
 	const uint64_t done = hr_run_tiles_done(w->run);
 	const uint64_t left = hr_run_end(w->run) - w->run->first_tile - done;
-	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_BLIND_NS;
-	uint64_t pause = ran_ns / 32;
+	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_MAX_NS;
 
 	pause = pause < rest ? pause : rest;
 	pause = pause > ran_ns / 1024 ? pause : ran_ns / 1024;

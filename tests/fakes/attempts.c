@@ -14,6 +14,7 @@
 #include "boot/appliance/dispatch.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/runs.h"
+#include "boot/engine/done.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/signals.h"
 

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "boot/engine/done.h"
 #include "config/operator.h"
 
 TestSuite(run, .timeout = 60);
@@ -148,6 +149,12 @@ Test(run, the_status_records_of_an_access_operator_are_those_of_all_gpus)
 			counters[p][i].reads = 1ull << (8 * p + i);
 	}
 	cr_expect_eq(hr_run_pages_read(&run), 0x3f3fu);
+	run.started_ns = 1;
+	config.cache.page_bytes = 8192;
+	cr_expect_eq(hr_run_bytes_read(&run), 0x3f3fu * 8192);
+	run.read_bytes = 7; /* set at the end */
+	run.ended_ns = 2;
+	cr_expect_eq(hr_run_bytes_read(&run), 7u);
 	run.gpu[0].access = NULL;
 	cr_expect_eq(hr_run_pages_read(&run), 0u);
 	run.object[1].from = 4;

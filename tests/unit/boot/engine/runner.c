@@ -4,6 +4,7 @@
  * of workers. Sources have no checksums, because no worker computes them.
  */
 #include "boot/engine/names.h"
+#include "boot/engine/done.h"
 #include "boot/engine/runner.h"
 
 #include <criterion/criterion.h>

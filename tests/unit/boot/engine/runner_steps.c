@@ -79,66 +79,68 @@ Test(runner_steps, a_launch_that_fails_ends_the_run)
 
 /* ---- pauses */
 
-/* A 32nd of the time until now, and at most half a millisecond before a tile is done. */
-Test(runner_steps, pauses_grow_up_to_half_a_millisecond)
+Test(runner_steps, pauses_double_up_to_half_a_millisecond)
 {
-	uint64_t want = 20000;
+	static const uint64_t want[] = { 20000, 40000, 80000, 160000, 320000, 500000, 500000 };
 
 	up();
 	hr_runner_start(&runner, 0);
-	while (hr_now_ns() < BEGAN + 20 * HR_NS_PER_MS) {
-		const uint64_t next = (hr_now_ns() - BEGAN) / 32;
-
-		cr_assert_eq(look(), want, "after %llu", (unsigned long long)next * 32);
-		want = next < 20000 ? 20000 : next < 500000 ? next : 500000;
-	}
-	cr_expect_eq(want, 500000u);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+		cr_expect_eq(look(), want[i], "%zu", i);
+	write_tiles(0, 0, 4); /* nothing is left */
+	look();
+	cr_expect_eq(look(), 20000u);
 	down();
 }
 
-/* A 1024th of the time until now, without an estimate of the end, and after the last tile. */
-Test(runner_steps, pauses_of_a_run_that_waits_grow_up_to_five_milliseconds)
+Test(runner_steps, pauses_of_a_long_run_have_the_same_limit)
 {
-	static const struct {
-		uint64_t tiles, want;
-	} row[] = { { 0, HR_NS_PER_MS }, { 1, 5 * HR_NS_PER_MS }, { 4, HR_NS_PER_MS } };
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		up();
-		hr_runner_start(&runner, 0);
-		write_tiles(0, 0, row[i].tiles);
-		fake_clock_advance(1024 * HR_NS_PER_MS);
-		look();
-		cr_expect_eq(look(), row[i].want, "%zu", i);
-		fake_clock_advance(8 * HR_NS_PER_S);
-		look();
-		cr_expect_eq(look(), 5 * HR_NS_PER_MS, "%zu", i);
-		down();
-	}
+	up();
+	hr_runner_start(&runner, 0);
+	write_tiles(1, 1, 1);
+	fake_clock_advance(HR_NS_PER_S);
+	cr_expect_eq(look(), 20000u);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(look(), 500000u);
+	down();
 }
 
-/* Half of the time that the last of 40 tiles will take. */
+/* A 1024th of the time until now, also when no tile is left. */
+Test(runner_steps, pauses_after_the_last_tile_grow)
+{
+	up();
+	hr_runner_start(&runner, 0);
+	write_tiles(0, 0, 4);
+	fake_clock_advance(102400000);
+	cr_expect_eq(look(), 20000u);
+	cr_expect_eq(look(), 100000u);
+	cr_expect_eq(look(), 100019u);
+	fake_clock_advance(HR_NS_PER_S);
+	look();
+	cr_expect_eq(look(), 500000u);
+	down();
+}
+
+/* Half of the time that the rest will take: 2 of 4 tiles in 100 us, then in 120 and 160 us. */
 Test(runner_steps, pauses_end_before_the_run)
 {
 	up();
-	run->tiles = 40;
 	hr_runner_start(&runner, 0);
-	write_tiles(0, 0, 39);
-	fake_clock_advance(39 * HR_NS_PER_MS);
+	write_tiles(2, 2, 2);
+	fake_clock_advance(100000);
 	cr_expect_eq(look(), 20000u);
-	cr_expect_eq(look(), 500000u);
-	cr_expect_eq(look(), 500256u);
-	run->tiles = 4;
+	cr_expect_eq(look(), 40000u);
+	cr_expect_eq(look(), 60000u);
+	cr_expect_eq(look(), 80000u);
 	down();
 	up();
-	run->tiles = 40;
-	run->first_tile = 39; /* of an earlier run; of this one no tile is left */
+	run->first_tile = 1; /* one tile is left */
 	hr_runner_start(&runner, 0);
-	write_tiles(0, 0, 1);
-	fake_clock_advance(10 * HR_NS_PER_MS);
+	write_tiles(2, 2, 2);
+	fake_clock_advance(100000);
 	cr_expect_eq(look(), 20000u);
-	cr_expect_eq(look(), 20000u);
-	run->tiles = 4;
+	cr_expect_eq(look(), 25000u);
+	cr_expect_eq(look(), 30000u);
 	down();
 }
 
@@ -182,7 +184,8 @@ Test(runner_steps, a_start_and_an_end_are_published_at_once)
 	ended[0] = 1;
 	look();
 	cr_expect_eq(ticks, 2u);
-	look(); /* nothing runs: a pause of HR_TICK_NS */
+	fake_clock_advance(HR_TICK_NS);
+	look();
 	cr_expect_eq(ticks, 3u);
 	hr_tick_set(NULL, NULL);
 	down();
@@ -228,7 +231,7 @@ Test(runner_steps, a_run_that_has_ended_is_concluded_without_a_pause)
 	cr_expect_eq(run->ended_ns, BEGAN + 20050);
 	cr_expect_eq(run->first_submit_ns, 5u);
 	expect_end(HR_RUN_DONE, 0, 4);
-	cr_expect_eq(look(), 5 * HR_NS_PER_MS); /* nothing runs */
+	cr_expect_eq(look(), 500000u); /* nothing runs */
 	cr_expect_eq(frees, 1u);
 	down();
 }
@@ -288,10 +291,10 @@ Test(runner_steps, checkpoints_come_in_their_interval)
 	look();
 	cr_expect_eq(run->durable_tiles, 2u);
 	write_tiles(3, 4, 3);
-	fake_clock_advance(850000);
+	fake_clock_advance(900000);
 	look();
 	cr_expect_eq(run->durable_tiles, 2u);
-	fake_clock_advance(150000);
+	fake_clock_advance(100000);
 	look();
 	cr_expect_eq(run->durable_tiles, 3u);
 	down();
