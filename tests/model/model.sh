@@ -23,12 +23,14 @@ verify() {
     shift
     rm -rf "$SCRATCH/work" && mkdir "$SCRATCH/work" && cd "$SCRATCH/work" || return 1
     local compiler=(gcc -O1) table=24
-    [ $short = 0 ] || table=20
-    [ $short = 0 ] || ! command -v tcc >/dev/null || compiler=(tcc)
+    if [ "$short" = 1 ]; then
+        table=20
+        ! command -v tcc >/dev/null || compiler=(tcc)
+    fi
     spin -a "$@" "$model" >"$SCRATCH/report" 2>&1 &&
         "${compiler[@]}" -w "${search[@]}" -DVECTORSZ=2048 -DMEMLIM=2048 -o pan pan.c \
             >>"$SCRATCH/report" 2>&1 &&
-        ./pan -m200000 -w$table "${options[@]}" >>"$SCRATCH/report" 2>&1
+        ./pan -m200000 "-w$table" "${options[@]}" >>"$SCRATCH/report" 2>&1
 }
 
 result() {
