@@ -24,7 +24,7 @@ verify() {
     rm -rf "$SCRATCH/work" && mkdir "$SCRATCH/work" && cd "$SCRATCH/work" || return 1
     local compiler=(gcc -O1) table=24
     if [ "$short" = 1 ]; then
-        table=20
+        table=20 compiler=(gcc -O0)
         ! command -v tcc >/dev/null || compiler=(tcc)
     fi
     spin -a "$@" "$model" >"$SCRATCH/report" 2>&1 &&
