@@ -13,11 +13,14 @@
 
 #define NO_FRAME_NS (60 * HR_NS_PER_S)
 
+uint64_t access_memory = 8u << 20;
+
 void access_up(struct access_rig *r, uint32_t ssds, const char *options, const char *script,
 	       uint32_t entries, uint64_t timeout_ns)
 {
 	memset(r, 0, sizeof *r);
 	r->seed = fake_random_seed("access");
+	rig_place_bytes[HR_PLACE_HOST] = rig_place_bytes[HR_PLACE_WORKER] = access_memory;
 	if (script)
 		rig_up_faulty(&r->rig, ssds, options, script, entries, timeout_ns);
 	else

@@ -14,9 +14,11 @@
 #include "nvme/soft/soft.h"
 #include "tests/harness/error.h"
 
-#define PLACE_BYTES (24u << 20)
+#define PLACE_BYTES (1u << 20)
 #define TIMEOUT_NS (60 * HR_NS_PER_S)
 #define POLL_NS 200000u
+
+uint64_t rig_place_bytes[HR_PLACES] = { PLACE_BYTES, PLACE_BYTES, PLACE_BYTES, PLACE_BYTES };
 
 extern char __data_start[], _end[]; /* from the linker: the program's own variables */
 
@@ -29,8 +31,6 @@ static uint32_t number(const char *name, uint32_t otherwise)
 
 static void backend_up(struct rig *rig)
 {
-	static const uint64_t bytes[HR_PLACES] = { PLACE_BYTES, PLACE_BYTES, PLACE_BYTES,
-						   PLACE_BYTES };
 	struct hr_backend *b = &rig->backend;
 	const char *device = getenv("RIG_DEVICE");
 
@@ -39,7 +39,7 @@ static void backend_up(struct rig *rig)
 	rig->threads = b->lanes == 1 ? 1 : number("RIG_THREADS", b->lanes);
 	rig->warps = rig->threads / b->lanes;
 	rig->copy = b->lanes > 1 && number("RIG_COPY", 0);
-	cr_assert_eq(hr_places_take(&rig->memory, b, bytes, NULL), 0);
+	cr_assert_eq(hr_places_take(&rig->memory, b, rig_place_bytes, NULL), 0);
 }
 
 static void ssd_up(struct rig *rig, uint32_t d, const struct hr_config_ssd *config)

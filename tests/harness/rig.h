@@ -75,6 +75,9 @@ struct rig {
 	uint64_t sink_bytes;
 };
 
+/* Bytes of each place that rig_up() takes: 1 MiB, unless the test sets more before. */
+extern uint64_t rig_place_bytes[HR_PLACES];
+
 /*
  * Start `ssds` controllers "soft:memory" with these further options ("lba=512,mdts=1"), queue pairs
  * of `entries`, and this deadline of commands.

@@ -25,6 +25,7 @@ static struct access_rig rig;
 
 static void up(uint32_t ssds, const char *options)
 {
+	access_memory = 24u << 20;
 	access_up(&rig, ssds, options, NULL, 64, TIMEOUT_NS);
 	rig.block = access_block;
 }
