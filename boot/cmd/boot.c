@@ -62,29 +62,43 @@ static bool can_reload(const char *file)
 	return file && strcmp(file, "-") != 0;
 }
 
+static int supervise_opened(struct hr_supervisor *s)
+{
+	const struct hr_config *config = &s->app->config;
+	int code;
+
+	if (can_reload(config->file)) {
+		s->repeat.read = hr_load_read;
+		s->repeat.read_to = (char *)(uintptr_t)config->file;
+	}
+	code = hr_supervise(s);
+	if (code == HR_EXIT_DONE && config->boot.after == HR_BOOT_STAY)
+		hr_supervise_stay(s);
+	hr_supervise_close(s);
+	if (s->mute && !s->first) {
+		hr_error("standard output: cannot write");
+		code = code == HR_EXIT_DONE ? HR_EXIT_FAILED : code;
+	}
+	return code;
+}
+
 static int supervise(struct hr_appliance *app, bool first)
 {
-	static struct hr_supervisor supervisor; /* one a process */
+	struct hr_supervisor *s; /* too large for a stack */
 	int code;
 
 	if (app->config.pipelines == 0) {
 		hr_error("%s: there are no pipelines to run", app->config.file);
 		return HR_EXIT_USAGE;
 	}
-	if (hr_supervise_open(&supervisor, app, first, HR_WATCHDOG_DEVICE) != 0)
+	s = malloc(sizeof *s);
+	if (!s) {
+		hr_error("out of memory for the supervisor");
 		return HR_EXIT_MISSING;
-	if (can_reload(app->config.file)) {
-		supervisor.repeat.read = hr_load_read;
-		supervisor.repeat.read_to = (char *)(uintptr_t)app->config.file;
 	}
-	code = hr_supervise(&supervisor);
-	if (code == HR_EXIT_DONE && app->config.boot.after == HR_BOOT_STAY)
-		hr_supervise_stay(&supervisor);
-	hr_supervise_close(&supervisor);
-	if (supervisor.mute && !first) {
-		hr_error("standard output: cannot write");
-		code = code == HR_EXIT_DONE ? HR_EXIT_FAILED : code;
-	}
+	code = hr_supervise_open(s, app, first, HR_WATCHDOG_DEVICE) == 0 ? supervise_opened(s)
+									 : HR_EXIT_MISSING;
+	free(s);
 	return code;
 }
 

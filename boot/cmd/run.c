@@ -254,19 +254,19 @@ static struct hr_appliance *load_ranks(const struct request *request, int *code)
 	return NULL;
 }
 
-static int run(struct hr_appliance *app, const struct request *request)
+static int run_served(struct hr_appliance *app, const struct request *request,
+		      struct hr_control *control)
 {
 	static const struct hr_actions actions = { .stop = stop, .pass = pass };
 	static struct hr_status status; /* one per process */
-	static struct hr_control control;
 	int code, err;
 
 	hr_signals_catch();
 	hr_status_open(&status, app);
-	hr_control_open(&control, &status, &actions);
+	hr_control_open(control, &status, &actions);
 	status.phase = HR_PHASE_RUNNING;
 	status.engine = getpid();
-	hr_tick_set(hr_control_tick, &control);
+	hr_tick_set(hr_control_tick, control);
 	open_service(app);
 	status.service = &service;
 	status.taps = &taps;
@@ -279,7 +279,20 @@ static int run(struct hr_appliance *app, const struct request *request)
 		code = report(app, request, run_all(app, request));
 	hr_appliance_down(app);
 	hr_tick_set(NULL, NULL);
-	hr_control_close(&control);
+	hr_control_close(control);
+	return code;
+}
+
+static int run(struct hr_appliance *app, const struct request *request)
+{
+	struct hr_control *control = calloc(1, sizeof *control); /* too large for a stack */
+	int code = HR_EXIT_MISSING;
+
+	if (control)
+		code = run_served(app, request, control);
+	else
+		hr_error("out of memory for the control socket");
+	free(control);
 	return code;
 }
 
