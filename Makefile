@@ -37,17 +37,19 @@ MAKEFLAGS += -rR
 
 CC := $(if $(FUZZ),clang,gcc)
 NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
-CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
+CFLAGS ?= $(if $(filter quick,$(FUZZ)),-O0 -g1,$(if $(SAN),-O1 -g1,-O2 -g))
 FUZZ_SECONDS ?= 60
 V ?= 0
 comma := ,
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' '$(1)' '$(2)';)
 
-# Each variant has a build folder of its own. Only the fuzz target sets FUZZ=1.
+# Each variant has a build folder of its own. Only the targets fuzz (FUZZ=1) and check (FUZZ=quick:
+# without optimisation, because the compiler takes longer than the fuzzing) set FUZZ.
 override SAN := $(if $(FUZZ),fuzzer-no-link$(comma)address$(comma)undefined,$(SAN))
 base := $(or $(O),build)
-B := $(base)$(if $(FUZZ),-fuzz,$(if $(SAN),-$(subst $(comma),-,$(SAN))))$(if $(STATIC),-static)
+variant := $(if $(FUZZ),fuzz$(patsubst %,-%,$(filter quick,$(FUZZ))),$(subst $(comma),-,$(SAN)))
+B := $(base)$(patsubst %,-%,$(variant))$(if $(STATIC),-static)
 # Folder of the objects: the static variant is only linked in another way.
 objects := $(if $(STATIC),$(patsubst %-static,%,$(B)),$(B))
 # Two jobs for each core: half of the time of tests is waiting.
@@ -140,6 +142,11 @@ $(objects)/%.o: %.c Makefile
 
 $(objects)/config/default.o: config/default.conf
 $(objects)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
+
+# These folders take little of the time of tests, and the compiler less time without optimisation.
+ifneq ($(SAN),)
+$(foreach folder,boot config pci,$(objects)/$(folder)/%.o): cflags += $(if $(filter 1,$(FUZZ)),,-O0)
+endif
 
 # Operators on the host: loops over data, written to be vectorised.
 $(objects)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3) -DHR_OP_NAME=$(*F)
@@ -449,10 +456,9 @@ all_names := $(call longest_first,\
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \
 	killed linkage parallel ranks ranks_access ranks_shards remote remote_bench remote_boot run \
 	tap_examples)
-# All unit tests run with the address sanitizer. Those with threads run again with the thread
-# sanitizer and, but for those of boot, whose threads share little memory, in the plain build, where
-# accesses to memory have another order. Sanitizers find nothing with 64 lanes that they do not find
-# with 32; operators are optimised for vectors.
+# All unit tests run with the address sanitizer, and those with threads again with the thread
+# sanitizer. In the plain build run those of operators, which are optimised for vectors, and those with
+# 64 lanes, with which sanitizers find nothing that they do not find with 32.
 address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
 plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/%,$(all_names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
@@ -469,17 +475,15 @@ check:
 		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
 	threads=$$(tests/threads.sh $(base)-address-undefined \
 		$(filter tests/unit/%,$(address_names))); \
-	plain=$$(printf '%s\n' $(plain_names) $$threads | grep -v '^tests/unit/boot/' | \
-		awk '!seen[$$0]++'); \
 	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
-		$$(printf '$(base)/%s.ok ' $$plain) || failed=1; \
+		$(plain_names:%=$(base)/%.ok) || failed=1; \
 	$(again) SAN=thread $$(printf '$(base)-thread/%s.ok ' $$threads) || failed=1; \
-	$(again) FUZZ=1 FUZZ_SECONDS=3 fuzz-run || failed=1; \
+	$(again) FUZZ=quick FUZZ_SECONDS=3 fuzz-run || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
-		$$(printf '$(base)/%s ' $$plain) $(models) \
+		$(plain_names:%=$(base)/%) $(models) \
 		$$(printf '$(base)-thread/%s ' $$threads) \
-		$(fuzz_names:%=$(base)-fuzz/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
+		$(fuzz_names:%=$(base)-fuzz-quick/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
 		failed=1; \
 	exit $$failed
 
@@ -562,9 +566,9 @@ install-files:
 		gpu/tap/client/headrace-tap.pc.in >$(to)/lib/pkgconfig/headrace-tap.pc
 
 clean:
-	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz lint static)
+	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz fuzz-quick lint static)
 
-# ---- fuzzing (variant FUZZ=1): new inputs are kept in the build folder, seeds come from the tree
+# ---- fuzzing (FUZZ=1 or quick): new inputs are kept in the build folder, seeds come from the tree
 
 $(fuzzers): $(B)/%: $(B)/%.o $(fakes) $(B)/libheadrace.a
 	$(call say,LD,$@)
