@@ -44,7 +44,7 @@ struct access_work {
 	bool scripted;		  /* only gpu 0 has threads; the test acts as the other gpus */
 };
 
-/* Bytes of host memory and of worker memory that access_up() takes: 8 MiB, unless the test sets more. */
+/* Bytes of host and of worker memory that access_up() takes: 8 MiB, unless the test sets more. */
 extern uint64_t access_memory;
 
 struct access_rig {
