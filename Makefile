@@ -144,9 +144,7 @@ $(objects)/config/default.o: config/default.conf
 $(objects)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
 
 # These folders take little of the time of tests, and the compiler less time without optimisation.
-ifneq ($(SAN),)
-$(foreach folder,boot config pci,$(objects)/$(folder)/%.o): cflags += $(if $(filter 1,$(FUZZ)),,-O0)
-endif
+$(objects)/boot/%.o $(objects)/config/%.o: cflags += $(if $(FUZZ),,$(if $(SAN),-O0))
 
 # Operators on the host: loops over data, written to be vectorised.
 $(objects)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3) -DHR_OP_NAME=$(*F)
@@ -454,13 +452,16 @@ all_names := $(call longest_first,\
 # many processes or engines that move data. With the address sanitizer: the others, which are about
 # the ends of commands, bad input, signals and clients.
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \
-	killed linkage parallel ranks ranks_access ranks_shards remote remote_bench remote_boot run \
+	killed linkage memory parallel ranks ranks_access ranks_shards remote remote_bench remote_boot run \
 	tap_examples)
 # All unit tests run with the address sanitizer, and those with threads again with the thread
-# sanitizer. In the plain build run those of operators, which are optimised for vectors, and those with
-# 64 lanes, with which sanitizers find nothing that they do not find with 32.
+# sanitizer. In the plain build run those of operators, which are optimised for vectors; those with 64
+# lanes, with which sanitizers find nothing that they do not find with 32; and those that access pages
+# where they are: with the address sanitizer they access copies, with the other one staging memory.
+in_place := $(addprefix tests/unit/,cache/objects cache/objects_end cache/objects_lanes \
+	$(addprefix gpu/worker/,io io_peers_script io_peers_stress io_writes))
 address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
-plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/%,$(all_names))
+plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/% $(in_place),$(all_names))
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 

@@ -31,6 +31,7 @@ static uint32_t number(const char *name, uint32_t otherwise)
 
 static void backend_up(struct rig *rig)
 {
+	uint64_t bytes[HR_PLACES];
 	struct hr_backend *b = &rig->backend;
 	const char *device = getenv("RIG_DEVICE");
 
@@ -39,7 +40,9 @@ static void backend_up(struct rig *rig)
 	rig->threads = b->lanes == 1 ? 1 : number("RIG_THREADS", b->lanes);
 	rig->warps = rig->threads / b->lanes;
 	rig->copy = b->lanes > 1 && number("RIG_COPY", 0);
-	cr_assert_eq(hr_places_take(&rig->memory, b, rig_place_bytes, NULL), 0);
+	for (int place = 0; place < HR_PLACES; place++)
+		bytes[place] = rig_place_bytes[place] * rig->warps;
+	cr_assert_eq(hr_places_take(&rig->memory, b, bytes, NULL), 0);
 }
 
 static void ssd_up(struct rig *rig, uint32_t d, const struct hr_config_ssd *config)

@@ -75,7 +75,7 @@ struct rig {
 	uint64_t sink_bytes;
 };
 
-/* Bytes of each place that rig_up() takes: 1 MiB, unless the test sets more before. */
+/* Bytes of each place that rig_up() takes, for each worker of a block: 1 MiB, or what the test sets. */
 extern uint64_t rig_place_bytes[HR_PLACES];
 
 /*
