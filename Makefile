@@ -452,8 +452,8 @@ all_names := $(call longest_first,\
 # many processes or engines that move data. With the address sanitizer: the others, which are about
 # the ends of commands, bad input, signals and clients.
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \
-	killed linkage memory parallel ranks ranks_access ranks_shards remote remote_bench remote_boot run \
-	tap_examples)
+	killed linkage memory parallel ranks ranks_access ranks_shards remote remote_bench remote_boot \
+	run tap_examples)
 # All unit tests run with the address sanitizer, and those with threads again with the thread
 # sanitizer. In the plain build run those of operators, which are optimised for vectors; those with 64
 # lanes, with which sanitizers find nothing that they do not find with 32; and those that access pages
