@@ -18,7 +18,7 @@ variant() {
     case $1 in
         *-address-undefined/*) echo SAN=address,undefined ;;
         *-thread/*) echo SAN=thread ;;
-        *-fuzz/*) echo "FUZZ=1 FUZZ_SECONDS=3" ;;
+        *-fuzz-quick/*) echo "FUZZ=quick FUZZ_SECONDS=3" ;;
         *) echo SAN= ;;
     esac
 }
