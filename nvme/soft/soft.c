@@ -228,8 +228,9 @@ static void set_name(struct hr_transport *t, const char *what)
 {
 	const size_t length = strlen(what), room = sizeof(t->name) - sizeof("soft:");
 	const size_t cut = length > room ? length - room + strlen("...") : 0;
+	char *end = stpcpy(t->name, cut ? "soft:..." : "soft:");
 
-	snprintf(t->name, sizeof(t->name), "soft:%s%s", cut ? "..." : "", what + cut);
+	memcpy(end, what + cut, length - cut + 1);
 }
 
 int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, struct hr_error *e)

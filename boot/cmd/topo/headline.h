@@ -14,7 +14,7 @@
 struct hr_headline {
 	char members[320];	    /* "GPU0-1 with NVME0-5, GPU2-3 with NVME6-11" */
 	char what[640];		    /* "share a switch, but ACS sends the data through the CPU" */
-	char rate[96];		    /* "6.6 GB/s alone, 2.8 GB/s each of 6 at once"; "": unknown */
+	char rate[112];		    /* "6.6 GB/s alone, 2.8 GB/s each of 6 at once"; "": unknown */
 	char terms[192];	    /* verdict, rule, kernel's verdict, distance, degradation */
 	char remedy[640];	    /* "": no remedy needed */
 	double alone_gbs;	    /* payload of the first pair alone, in GB/s; 0: unknown */
