@@ -52,7 +52,8 @@ variant := $(if $(FUZZ),fuzz$(patsubst %,-%,$(filter quick,$(FUZZ))),$(subst $(c
 B := $(base)$(patsubst %,-%,$(variant))$(if $(STATIC),-static)
 # Folder of the objects: the static variant is only linked in another way.
 objects := $(if $(STATIC),$(patsubst %-static,%,$(B)),$(B))
-# Two jobs for each core: half of the time of tests is waiting.
+# Two jobs for each core: half of the time of tests is waiting. A recipe that calls this begins with +,
+# which lets it share the jobs of its caller.
 again = $(MAKE) --no-print-directory -k --output-sync=target \
 	$(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell expr $$(nproc) '*' 2))
 
@@ -177,6 +178,9 @@ $(fatbin) $(fatbin_user) $(fatbin_access) $(fatbin_roles) $(gpu_test_image): Mak
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 $(relocatable) $(compress) -fatbin -I. \
 		-MMD -MP -MF $@.d $(gencode) -o $@ $(firstword $(filter %.cu,$^))
 
+images: $(fatbin) $(fatbin_user) $(fatbin_access) $(fatbin_roles)
+	@:
+
 $(objects)/gpu/cuda/embed.o: $(fatbin)
 $(objects)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'
 $(objects)/gpu/cuda/embed_user.o: $(fatbin_user)
@@ -250,7 +254,10 @@ unit_files := $(sort $(shell find tests/unit -name '*.c'))
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
-export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1:handle_sigill=1
+# Frames of functions that have returned are kept in 64 KiB for each size and thread: with the default
+# of 1 MiB, clearing their pages takes a tenth of the time.
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:max_uar_stack_size_log=16$\
+	:strict_string_checks=1:handle_sigill=1
 # The stack of the earlier access is missing in more reports: history_size=7 shows most of them.
 export TSAN_OPTIONS ?= history_size=0
 
@@ -322,9 +329,11 @@ $(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engi
 	$(fake_verbs)
 $(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf)
 
+# THREADS_OF=DIR: only the test cases that had threads in that build, according to their logs.
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
-	$(Q)$(call test,900,$< --verbose)
+	$(Q)$(call test,900,$< --verbose \
+		$(if $(THREADS_OF),--threads-of $(<:$(B)/%=$(THREADS_OF)/%).log))
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)
@@ -422,7 +431,7 @@ check-models: $(models).ok
 
 model:
 	$(Q)tests/deps.sh build check model
-	$(Q)rm -f $(models).ok && $(again) check-models && cat $(models).log
+	$(Q)+rm -f $(models).ok && $(again) check-models && cat $(models).log
 
 lab-run: $(lab).ok
 	@:
@@ -471,37 +480,49 @@ deps:
 check:
 	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
 	$(Q)tests/deps.sh model || echo "note: without spin the models are not checked"
-	$(Q)failed=0; \
-	$(again) SAN=address,undefined \
-		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
-	threads=$$(tests/threads.sh $(base)-address-undefined \
-		$(filter tests/unit/%,$(address_names))); \
-	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
-		$(plain_names:%=$(base)/%.ok) || failed=1; \
-	$(again) SAN=thread $$(printf '$(base)-thread/%s.ok ' $$threads) || failed=1; \
-	$(again) FUZZ=quick FUZZ_SECONDS=3 fuzz-run || failed=1; \
+	$(Q)+failed=0; \
+	$(if $(cuda_h),$(again) SAN= images || failed=1;) \
+	$(again) check-sanitizers check-plain || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
 		$(plain_names:%=$(base)/%) $(models) \
-		$$(printf '$(base)-thread/%s ' $$threads) \
+		$$(printf '$(base)-thread/%s ' $(threads)) \
 		$(fuzz_names:%=$(base)-fuzz-quick/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
 		failed=1; \
+	exit $$failed
+
+# The variants of check but the lab, in two rows that run at the same time and share the jobs: so the
+# last tests of a variant run beside another variant, and tests, which wait, beside the compiler.
+threads = $$(tests/threads.sh $(base)-address-undefined $(filter tests/unit/%,$(address_names)))
+check-sanitizers:
+	$(Q)+failed=0; \
+	$(again) SAN=address,undefined \
+		$(address_names:%=$(base)-address-undefined/%.ok) || failed=1; \
+	$(again) SAN=thread THREADS_OF=$(base)-address-undefined \
+		$$(printf '$(base)-thread/%s.ok ' $(threads)) || failed=1; \
+	exit $$failed
+
+check-plain:
+	$(Q)+failed=0; \
+	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
+		$(plain_names:%=$(base)/%.ok) || failed=1; \
+	$(again) FUZZ=quick FUZZ_SECONDS=3 fuzz-run || failed=1; \
 	exit $$failed
 
 check-lab:
 	$(Q)tests/deps.sh build lab image
 	$(Q)rm -f $(base)-static/tests/lab/lab.ok
-	$(Q)$(again) SAN= lab-dynamic
-	$(Q)$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
+	$(Q)+$(again) SAN= lab-dynamic
+	$(Q)+$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
 
 fuzz:
 	$(Q)tests/deps.sh build check
 	$(Q)rm -f $(fuzz_names:%=$(base)-fuzz/%.ok)
-	$(Q)$(again) FUZZ=1 fuzz-run
+	$(Q)+$(again) FUZZ=1 fuzz-run
 
 lint:
 	$(Q)tests/deps.sh build check lint
-	$(Q)failed=0; \
+	$(Q)+failed=0; \
 	$(again) SAN= lint-warnings || failed=1; \
 	$(again) O=$(base)-lint SAN= WERROR=1 lint-run || failed=1; \
 	exit $$failed
@@ -511,20 +532,20 @@ demo:
 
 example:
 	$(Q)tests/deps.sh build $(filter tap-numpy ranks,$(EXAMPLE))
-	$(Q)$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
+	$(Q)+$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
 		$(if $(filter tap-c feed feed-cuda,$(EXAMPLE)),$(tap_examples))
 	$(Q)tests/demo/$(patsubst %,%_,$(filter feed ranks remote,$(EXAMPLE:feed-cuda=feed)) \
 		$(patsubst tap-%,tap,$(filter tap-%,$(EXAMPLE))))example.sh "$(EXAMPLE)" $(base)
 
 bench:
 	$(Q)tests/deps.sh build bench
-	$(Q)$(again) SAN= all tools
+	$(Q)+$(again) SAN= all tools
 	$(Q)tests/bench/run.py $(base)
 
 bench-lab:
 	$(Q)tests/deps.sh build lab bench-lab
-	$(Q)$(again) SAN= lab-dynamic
-	$(Q)$(again) STATIC=1 lab-tools
+	$(Q)+$(again) SAN= lab-dynamic
+	$(Q)+$(again) STATIC=1 lab-tools
 	$(Q)tests/lab/run.py --figures --jobs 1 --build $(base)-static --dynamic $(base) \
 		--cache $(base)/lab
 
@@ -543,7 +564,7 @@ plot:
 image:
 	$(Q)test -n "$(CONFIG)" || { echo "image: CONFIG=FILE names the configuration" >&2; exit 2; }
 	$(Q)tests/deps.sh build image
-	$(Q)$(again) SAN= STATIC=1 all && mkdir -p $(base)/image && boot/image/build.py \
+	$(Q)+$(again) SAN= STATIC=1 all && mkdir -p $(base)/image && boot/image/build.py \
 		--binary $(base)-static/headrace --config "$(CONFIG)" --out $(base)/image \
 		--kernel "$(KERNEL)" --extra "$(EXTRA)" --append "$(APPEND)"
 
@@ -636,7 +657,8 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all install install-files op anew tools gpu-tests check-gpu deps check \
+.PHONY: all install install-files op anew images tools gpu-tests check-gpu deps check \
+	check-sanitizers check-plain \
 	check-unit check-cli check-models model check-lab lab-tools lab-dynamic lab-run demo \
 	example mutate bench \
 	bench-lab plot image fuzz fuzz-run lint lint-run lint-warnings lint-format lint-cppcheck \

@@ -9,8 +9,12 @@
  * like Criterion. After a data race the child exits with 66 (the sanitizer's exit code), which is a
  * failure.
  *
- * The last line has the form of Criterion's summary. Exit status 1 when a test did not pass.
- * Usage: PROGRAM [--filter SUITE/NAME-PATTERN]
+ * A line "Threads: SUITE/NAME" follows each test with threads (tests/harness/threads.h), and the last
+ * line counts them; the line before it has the form of Criterion's summary. Exit status 1 when a test
+ * did not pass.
+ * Usage: PROGRAM [--filter SUITE/NAME-PATTERN] [--threads-of LOG]
+ * LOG: the output of another build of the program; only its tests with threads run. All run, after a
+ * note, when LOG does not end with that count.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,6 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,6 +59,8 @@ static const struct criterion_test *current;
 static const struct criterion_test_extra_data *current_suite;
 static pid_t main_thread;
 static jmp_buf after_test;
+
+#define THREADS "\n[====] Threads: "
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 /* A child that a test ends with _exit() also writes its line counts, in builds that count lines. Weak:
@@ -204,7 +211,7 @@ static pid_t start(const struct criterion_test *test)
 
 	current = test;
 	current_suite = suite_of(test);
-	*verdict = (struct verdict){ .threads = verdict->threads };
+	*verdict = (struct verdict){ 0 };
 	fflush(NULL);
 	child = fork();
 	if (child)
@@ -296,6 +303,39 @@ static enum outcome run(const struct criterion_test *test)
 	return verdict->skipped ? SKIPPED : PASSED;
 }
 
+/* ---- the tests that have threads, according to the output of another build */
+
+static struct {
+	char *text;
+	size_t bytes;
+} threads_log;
+
+static bool in_threads_log(const char *rest_of_line)
+{
+	char line[600];
+	const int n = snprintf(line, sizeof line, THREADS "%s\n", rest_of_line);
+
+	return memmem(threads_log.text, threads_log.bytes, line, (size_t)n) != NULL;
+}
+
+/* Returns false, and leaves threads_log empty, when the file has no count of tests with threads. */
+static bool read_threads_log(const char *path)
+{
+	FILE *log = fopen(path, "r");
+	struct stat size;
+
+	if (!log)
+		return false;
+	if (!fstat(fileno(log), &size) && (threads_log.text = malloc((size_t)size.st_size + 1)))
+		threads_log.bytes = fread(threads_log.text, 1, (size_t)size.st_size, log);
+	fclose(log);
+	if (memmem(threads_log.text, threads_log.bytes, THREADS "in ", strlen(THREADS "in ")))
+		return true;
+	free(threads_log.text);
+	threads_log.text = NULL;
+	return false;
+}
+
 /* The search for leaks at the end of each child reads all static memory: 6,000 page faults, which take
  * longer than most tests. A child inherits the pages that its parent has read. */
 static void look_at_all_memory(void)
@@ -305,16 +345,53 @@ static void look_at_all_memory(void)
 #endif
 }
 
+static struct options {
+	const char *filter, *threads_of;
+} options_of(int argc, char **argv)
+{
+	struct options o = { .filter = "*" };
+
+	for (int i = 1; i + 1 < argc; i++) {
+		if (!strcmp(argv[i], "--filter"))
+			o.filter = argv[++i];
+		else if (!strcmp(argv[i], "--threads-of"))
+			o.threads_of = argv[++i];
+	}
+	return o;
+}
+
+static void run_all(const struct options *o, unsigned count[4], unsigned *with_threads)
+{
+	char path[512];
+
+	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
+	for (struct criterion_test **t = __start_cr_tst; t < __stop_cr_tst; t++) {
+		if (!*t)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", (*t)->category, (*t)->name);
+		if (fnmatch(o->filter, path, 0) || (threads_log.text && !in_threads_log(path)))
+			continue;
+		verdict->threads = 0;
+		count[run(*t)]++;
+		if (verdict->threads) {
+			fprintf(stderr, THREADS "%s\n", path);
+			(*with_threads)++;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
-	const char *pattern = argc == 3 && !strcmp(argv[1], "--filter") ? argv[2] : "*";
-	unsigned count[4] = { 0 }, tested;
+	const struct options o = options_of(argc, argv);
+	unsigned count[4] = { 0 }, with_threads = 0, tested;
 	sigset_t chld;
-	char path[512];
 
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &chld, NULL);
+	if (o.threads_of && !read_threads_log(o.threads_of))
+		fprintf(stderr, "note: no count of tests with threads in %s: all tests run\n",
+			o.threads_of);
 	look_at_all_memory();
 	verdict = mmap(NULL, sizeof *verdict, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
@@ -322,19 +399,12 @@ int main(int argc, char **argv)
 		perror("mmap");
 		return EXIT_FAILURE;
 	}
-	/* cppcheck-suppress comparePointers ; the linker puts both ends around one array */
-	for (struct criterion_test **t = __start_cr_tst; t < __stop_cr_tst; t++) {
-		if (!*t)
-			continue;
-		snprintf(path, sizeof path, "%s/%s", (*t)->category, (*t)->name);
-		if (!fnmatch(pattern, path, 0))
-			count[run(*t)]++;
-	}
+	run_all(&o, count, &with_threads);
 	tested = count[PASSED] + count[FAILED] + count[CRASHED];
 	fprintf(stderr, "[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: %u\n",
 		tested, count[PASSED], count[FAILED] + count[CRASHED], count[CRASHED]);
 	if (count[SKIPPED])
 		fprintf(stderr, "[====] Skipped: %u\n", count[SKIPPED]);
-	fprintf(stderr, "[====] Threads: %s\n", verdict->threads ? "yes" : "no");
+	fprintf(stderr, THREADS "in %u tests\n", with_threads);
 	return tested + count[SKIPPED] && tested == count[PASSED] ? EXIT_SUCCESS : EXIT_FAILURE;
 }

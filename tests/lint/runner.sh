@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/harness/runner.c reports each kind of failure: tests that fail on purpose are built with it
-# and the thread sanitizer, and its output about each is compared with the expected one. It also notes whether tests have
-# threads, and prints the texts of assertions.
+# and the thread sanitizer, and its output about each is compared with the expected one. It also notes which tests have
+# threads, runs only these on request, and prints the texts of assertions.
 set -euo pipefail
 
 dir=$(mktemp -d)
@@ -69,7 +69,9 @@ cat >"$dir/want" <<'EOF'
 [----]   text 7
 [====] Skipped: 2
 [====] Synthesis: Tested: 12 | Passing: 3 | Failing: 9 | Crashing: 3
-[====] Threads: yes
+[====] Threads: in 2 tests
+[====] Threads: t/bad_in_thread
+[====] Threads: t/race
 [FAIL] t::bad_assert: assertion failed
 [FAIL] t::bad_expect: assertion failed
 [FAIL] t::bad_fini: crashed: signal 6
@@ -96,5 +98,19 @@ cp "$dir/log" "$dir/unit/fails.log"
     echo "runner.sh: threads.sh names other tests"
     exit 1
 }
+# Only the tests with threads of that log; all tests of a log that does not count them.
+ran() {
+    "$dir/tests" "$@" 2>&1 | sed -nE 's/^\[====\] Synthesis: Tested: ([0-9]+) .*/\1/p'
+}
+sed '/Threads: in/d' "$dir/unit/fails.log" >"$dir/unit/broken.log"
+of=$dir/unit
+[ "$(ran --threads-of "$of/fails.log") $(ran --threads-of "$of/fails.log" --filter 't/*race') \
+$(ran --threads-of "$of/broken.log" --filter 't/[pe]*') $(ran --threads-of "$of/none.log" --filter 't/[pe]*')" = "2 1 2 2" ] || {
+    echo "runner.sh: --threads-of runs other tests"
+    exit 1
+}
 # No test at all is a failure.
-! "$dir/tests" --filter 't/none' >"$dir/log" 2>&1
+if "$dir/tests" --threads-of "$dir/unit/passes.log" >"$dir/log" 2>&1 || "$dir/tests" --filter 't/none' >"$dir/log" 2>&1; then
+    echo "runner.sh: no test, but exit status 0"
+    exit 1
+fi

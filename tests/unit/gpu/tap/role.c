@@ -4,6 +4,7 @@
 #include "tests/harness/tap_rig.h"
 
 #include "tests/harness/random.h"
+#include "tests/harness/threads.h"
 
 TestSuite(tap, .timeout = 280);
 
@@ -180,9 +181,10 @@ static void *attack(void *unused)
 
 Test(tap, a_page_of_random_words_returns_only_tiles_of_its_consumer)
 {
+	const uint32_t total = 2000 / THREAD_STEP(4u);
 	pthread_t attacker;
 
-	set_up(2000, false, false, 2);
+	set_up(total, false, false, 2);
 	start();
 	attach(0, 3);
 	attach(1, 3);
@@ -193,8 +195,8 @@ Test(tap, a_page_of_random_words_returns_only_tiles_of_its_consumer)
 		consume_all(1, 1);
 	finish();
 	pthread_join(attacker, NULL);
-	cr_expect_eq(status.tiles, 2000);
-	for (uint32_t t = 0; t < 2000; t++)
+	cr_expect_eq(status.tiles, total);
+	for (uint32_t t = 0; t < total; t++)
 		cr_assert_leq(seen[1][t], 2);
 }
 

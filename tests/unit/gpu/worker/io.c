@@ -15,6 +15,7 @@
 #include "config/seam.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
+#include "tests/harness/threads.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
@@ -107,7 +108,7 @@ Test(io, a_page_is_read_once_however_many_workers_want_it)
 Test(io, pages_of_all_sizes_come_direct_and_by_staging_memory)
 {
 	up(1, "lba=4096,mdts=4");
-	for (uint32_t shift = 12; shift <= 16; shift++)
+	for (uint32_t shift = 12; shift <= 16; shift += THREAD_STEP(2u))
 		for (uint32_t staging = 0; staging < 2; staging++) {
 			const struct access_work work = { .objects = 2,
 							  .bytes = { (13u << shift) + 1,

@@ -15,6 +15,7 @@
 #include "config/log.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
+#include "tests/harness/threads.h"
 
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
 #define PAGES 40u
@@ -241,7 +242,7 @@ Test(io_peers_stress, small_caches_of_three_gpus)
 						  .staging = STAGING || policy == 1,
 						  .gpus = 3 };
 
-		stress(work, 30, 60);
+		stress(work, 30, 60 / THREAD_STEP(2u));
 	}
 	access_down(&rig);
 }

@@ -15,6 +15,7 @@
 #include "tests/harness/operators.h"
 #include "tests/harness/random.h"
 #include "tests/harness/rig.h"
+#include "tests/harness/threads.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define TIMEOUT_NS (20 * HR_NS_PER_S)
@@ -205,7 +206,7 @@ static void run_matrix(void)
 			tile - 1, tile, tile + 1, 2 * tile,  5 * tile + 3, 17 * tile - 1
 		};
 
-		for (size_t j = 0; j < ROWS(rows); j++, turn++)
+		for (size_t j = i % THREAD_STEP(3u); j < ROWS(rows); j += THREAD_STEP(3u), turn++)
 			run_and_check(&shapes[i], rows[j], form[turn % ROWS(form)].slots,
 				      form[turn % ROWS(form)].blocks);
 		turn++; /* so that sizes meet other variants with the next operator */
@@ -229,7 +230,7 @@ Test(pipeline, every_operator_and_size_with_blocks_of_4096_on_two_ssds)
 Test(pipeline, each_number_of_blocks_per_role)
 {
 	rig_up(&rig, 1, "lba=4096,mdts=1", 32, TIMEOUT_NS);
-	for (uint32_t n = 0; n < 64; n++) {
+	for (uint32_t n = 0; n < 64; n += THREAD_STEP(3u)) {
 		const uint32_t blocks[HR_ROLES] = { 1 + n % 4, 1 + n / 4 % 4, 1 + n / 16 };
 
 		run_and_check(&shapes[n % 2 ? 0 : 3], 9 * TILE / 8 + n, 4 + n % 5, blocks);

