@@ -106,6 +106,7 @@ static int post_offers(struct hr_link *link)
 			 link->qp.device.name, strerror(-err));
 		return err;
 	}
+	link->sends_ns = link->now_ns;
 	link->post_head = (link->post_head + count) % HR_LINK_SLOTS_MAX;
 	link->post_count -= count;
 	link->sequence_out += count;
@@ -213,7 +214,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	}
 	link->slot[to].offered = false;
 	link->sequence_out++;
-	link->flight_ns = link->now_ns;
+	link->sends_ns = link->now_ns;
 	link->flight[(link->flight_head + link->flight_count++) % HR_LINK_SLOTS_MAX] =
 		(struct hr_link_flight){
 			.tile = tile, .number = number, .slot = slot, .bytes = bytes
@@ -334,16 +335,19 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 	return err ? err : take_tile(link, slot, plain, done->bytes);
 }
 
+/* Offers of a receiver have completions only, by which a lost one is found. */
 static int take_sent(struct hr_link *link, uint64_t number)
 {
 	const struct hr_link_flight *f = &link->flight[link->flight_head];
 
+	link->sends_ns = link->now_ns;
+	if (link->setup.side == HR_LINK_RECEIVER)
+		return 0;
 	if (!link->flight_count || f->number != number) {
 		snprintf(link->text, sizeof(link->text), "%s: a completion is lost",
 			 link->qp.device.name);
 		return -EIO;
 	}
-	link->flight_ns = link->now_ns;
 	link->flight_head = (link->flight_head + 1) % HR_LINK_SLOTS_MAX;
 	link->flight_count--;
 	hr_tileset_add(&link->have, f->tile);
@@ -381,7 +385,7 @@ int hr_flow_poll(struct hr_link *link)
 		err = take_failure(link, &done);
 	else if (done.receive)
 		err = take_immediate(link, &done);
-	else if (link->setup.side == HR_LINK_SENDER)
+	else
 		err = take_sent(link, done.number);
 	return err ? err : 1;
 }

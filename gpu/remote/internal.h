@@ -68,6 +68,7 @@ struct hr_link {
 	struct hr_link_opening peer;
 	uint32_t sequence_out, sequence_in;
 	uint64_t listened_ns;
+	uint64_t sends_ns; /* when the last tile or offer was posted or completed */
 	bool was_up, heard_open, said_end, said_done, said_bye, heard_bye;
 
 	struct hr_tileset have; /* the receiver has: as far as this side knows */
@@ -77,7 +78,6 @@ struct hr_link {
 	uint32_t unused; /* receiver: offers that are posted, and whose tiles have not arrived */
 	struct hr_link_flight flight[HR_LINK_SLOTS_MAX];
 	uint32_t flight_head, flight_count;
-	uint64_t flight_ns;		    /* when the last tile was posted or completed */
 	uint64_t unsent[HR_LINK_SLOTS_MAX]; /* in flight when the connection broke */
 	uint32_t unsent_count;
 

@@ -16,7 +16,8 @@
 #define BACKOFF_MAX_NS (2 * HR_NS_PER_S)
 /* Registering much memory takes long. */
 #define OPENING_NS (10 * HR_NS_PER_S)
-/* A completion that has not come for so many times dead_ns is lost: a dead peer gives an error. */
+/* A completion of a tile or an offer that has not come for so many times dead_ns is lost: a dead peer
+ * gives an error. */
 #define LOST_LIMITS 10u
 
 static void enter(struct hr_link *link, enum hr_link_state state)
@@ -407,7 +408,7 @@ static int beat(struct hr_link *link, bool readable)
 			 (unsigned long long)(link->dead_ns / HR_NS_PER_MS));
 		return -ETIMEDOUT;
 	}
-	if (link->flight_count && link->now_ns - link->flight_ns > LOST_LIMITS * link->dead_ns) {
+	if (link->qp.sends && link->now_ns - link->sends_ns > LOST_LIMITS * link->dead_ns) {
 		snprintf(link->text, sizeof(link->text), "%s: no completion for %llu ms",
 			 link->qp.device.name,
 			 (unsigned long long)(LOST_LIMITS * link->dead_ns / HR_NS_PER_MS));

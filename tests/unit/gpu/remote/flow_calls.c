@@ -239,7 +239,7 @@ Test(flow_calls, a_tile_goes_to_the_slot_that_was_offered)
 				     "4464;");
 		cr_expect_eq(link_->sequence_out, 70001);
 		cr_expect_not(link_->slot[5].offered);
-		cr_expect_eq(link_->flight_ns, 77);
+		cr_expect_eq(link_->sends_ns, 77);
 		cr_expect_eq(link_->flight_count, 2);
 		cr_expect(link_->flight[0].tile == 8 && link_->flight[0].slot == 7 &&
 			  link_->flight[0].bytes == BYTES && link_->flight[0].number == 40);

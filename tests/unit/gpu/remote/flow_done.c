@@ -207,7 +207,7 @@ Test(flow_done, a_tile_is_sent_when_its_completion_comes_in_order)
 		cr_expect_eq(hr_flow_poll(link_), 1);
 		cr_expect_eq(link_->flight_head, i);
 		cr_expect_eq(link_->flight_count, 1 - i);
-		cr_expect_eq(link_->flight_ns, 77);
+		cr_expect_eq(link_->sends_ns, 77);
 		cr_expect(hr_tileset_has(&link_->have, i ? 0 : 3));
 		cr_expect_eq(link_->event[i].kind, HR_LINK_SENT);
 		cr_expect_eq(link_->event[i].slot, 6 - i);

@@ -100,6 +100,22 @@ Test(life, a_completion_that_never_comes_breaks_the_connection)
 	link_rig_until(&rig, S, HR_LINK_UP);
 }
 
+/* Without its offers the sender waits, and the connection is alive. */
+Test(life, an_offer_that_never_completes_breaks_the_connection)
+{
+	link_rig_up(&rig);
+	link_rig_until(&rig, S, HR_LINK_UP);
+	link_rig_fake()->stall = 1;
+	cr_assert_eq(hr_link_offer(rig.link[R], 0, 0), 0);
+	link_rig_pass(&rig, 12 * rig.setup[R].dead_ns);
+	link_rig_fake()->stall = 0;
+	cr_expect_str_eq(link_rig_until(&rig, R, HR_LINK_DOWN).text,
+			 "fake0: no completion for 10000000 ms");
+	link_rig_until(&rig, S, HR_LINK_OFFERED);
+	cr_expect_eq(link_rig_send(&rig, 0, 0, 10), 0);
+	link_rig_until(&rig, R, HR_LINK_TILE);
+}
+
 Test(life, a_silent_peer_is_dead_after_a_limit)
 {
 	link_rig_up(&rig);

@@ -89,16 +89,16 @@ Test(life_flow, a_silent_side_or_a_lost_completion_breaks_the_connection)
 {
 	again(HR_LINK_IS_FLOW, S);
 	link_->talk.heard_ns = NOW - DEAD;
-	link_->flight_count = 1;
-	link_->flight_ns = NOW - 10 * DEAD;
+	link_->qp.sends = 1;
+	link_->sends_ns = NOW - 10 * DEAD;
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_FLOW);
-	link_->flight_ns--;
+	link_->sends_ns--;
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_BROKEN);
 	EXPECT_TEXT("rdma0: no completion for 10000 ms");
 	again(HR_LINK_IS_FLOW, S);
-	link_->flight_ns = NOW - 11 * DEAD; /* nothing is in flight */
+	link_->sends_ns = NOW - 11 * DEAD; /* no request is without its completion */
 	cr_expect(!hr_life_step(link_));
 	cr_expect_eq(link_->state, HR_LINK_IS_FLOW);
 	link_->talk.heard_ns = NOW - DEAD - 1;
