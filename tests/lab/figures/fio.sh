@@ -1,7 +1,7 @@
 # shellcheck shell=dash disable=SC2154
 # The same reads through headrace and through the kernel's nvme driver with fio, alternately on one
 # SSD in one guest: one thread, the same depth, size and range of the disk. fio.after.py compares.
-#: run machine=big_ssd boot=intel_iommu=off memory=1024
+#: run machine=big_ssd boot="intel_iommu=off highres=on" memory=1024
 #: tools fio
 #: limit 550
 

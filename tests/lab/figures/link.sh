@@ -3,7 +3,7 @@
 # alternately between the same two guests, with the same size, depth and MTU: rates, and packets for a
 # tile, which do not depend on other load; and the time from the return of a link that was down for 1 s
 # to the next tile. link.after.py compares.
-#: run machine=pair boot=intel_iommu=off
+#: run machine=pair boot="intel_iommu=off highres=on"
 #: rdma
 #: limit 550
 

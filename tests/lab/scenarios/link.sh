@@ -2,7 +2,7 @@
 # The link between two appliances (gpu/remote) without pipelines: tests/lab/link_drive.c sends tiles
 # from this guest to the other one and checks their bytes, while the network, the receiver or the
 # sender fails.
-#: run machine=pair boot=intel_iommu=off
+#: run machine=pair boot="intel_iommu=off highres=on"
 #: rdma
 #: limit 600
 
