@@ -40,9 +40,9 @@ both() {
     peer "start take headrace ${1-run --json} /tmp/take.conf" &&
         eval "start send headrace ${1-run --json} /tmp/send.conf"
 }
-# done_with SENDER RECEIVER: both end with these exit codes
+# done_with SENDER RECEIVER: both end with these exit codes. If they do not, the counters of both streams say where.
 done_with() {
-    ended send "$1" || { peer "ended take $2; cat /tmp/take.err"; return 1; }
+    ended send "$1" || { headrace status --json; peer "ended take $2; cat /tmp/take.err; headrace status --json"; return 1; }
     cat /tmp/send.err
     peer "ended take $2 && cat /tmp/take.err"
 }
