@@ -329,7 +329,8 @@ static bool read_threads_log(const char *path)
 	if (!fstat(fileno(log), &size) && (threads_log.text = malloc((size_t)size.st_size + 1)))
 		threads_log.bytes = fread(threads_log.text, 1, (size_t)size.st_size, log);
 	fclose(log);
-	if (memmem(threads_log.text, threads_log.bytes, THREADS "in ", strlen(THREADS "in ")))
+	if (threads_log.text &&
+	    memmem(threads_log.text, threads_log.bytes, THREADS "in ", strlen(THREADS "in ")))
 		return true;
 	free(threads_log.text);
 	threads_log.text = NULL;
