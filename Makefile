@@ -431,7 +431,9 @@ check-models: $(models).ok
 
 model:
 	$(Q)tests/deps.sh build check model
-	$(Q)+rm -f $(models).ok && $(again) check-models && cat $(models).log
+	$(Q)rm -f $(models).ok
+	$(Q)+$(again) check-models
+	$(Q)cat $(models).log
 
 lab-run: $(lab).ok
 	@:
@@ -513,7 +515,8 @@ check-lab:
 	$(Q)tests/deps.sh build lab image
 	$(Q)rm -f $(base)-static/tests/lab/lab.ok
 	$(Q)+$(again) SAN= lab-dynamic
-	$(Q)+$(again) STATIC=1 lab-run && cat $(base)-static/tests/lab/lab.log
+	$(Q)+$(again) STATIC=1 lab-run
+	$(Q)cat $(base)-static/tests/lab/lab.log
 
 fuzz:
 	$(Q)tests/deps.sh build check
@@ -564,7 +567,8 @@ plot:
 image:
 	$(Q)test -n "$(CONFIG)" || { echo "image: CONFIG=FILE names the configuration" >&2; exit 2; }
 	$(Q)tests/deps.sh build image
-	$(Q)+$(again) SAN= STATIC=1 all && mkdir -p $(base)/image && boot/image/build.py \
+	$(Q)+$(again) SAN= STATIC=1 all
+	$(Q)mkdir -p $(base)/image && boot/image/build.py \
 		--binary $(base)-static/headrace --config "$(CONFIG)" --out $(base)/image \
 		--kernel "$(KERNEL)" --extra "$(EXTRA)" --append "$(APPEND)"
 

@@ -346,9 +346,11 @@ static void look_at_all_memory(void)
 #endif
 }
 
-static struct options {
+struct options {
 	const char *filter, *threads_of;
-} options_of(int argc, char **argv)
+};
+
+static struct options options_of(int argc, char **argv)
 {
 	struct options o = { .filter = "*" };
 

@@ -12,8 +12,8 @@
 void test_has_threads(void);
 
 /*
- * The step through the rows of a table of cases: n with the thread sanitizer, which takes long and has
- * the same races to find in each row; otherwise 1.
+ * The step through the rows of a table of cases, or the divisor of a number of repetitions: n with the
+ * thread sanitizer, which takes long and has the same races to find in each of them; otherwise 1.
  */
 #ifdef __SANITIZE_THREAD__
 #define THREAD_STEP(n) (n)

@@ -154,6 +154,7 @@ Test(flow_calls, a_message_has_up_to_four_offers_and_does_not_wrap)
 	cr_expect_eq(link_->post_head, 6);
 	cr_expect_eq(link_->sequence_out, 3077);
 	cr_expect_eq(link_->unused, 12);
+	cr_expect_eq(link_->sends_ns, 77);
 	for (uint32_t i = 0; i < 8; i++)
 		cr_expect_eq(link_->slot[i].posted, i < 7);
 }
@@ -213,6 +214,7 @@ Test(flow_calls, an_offer_that_cannot_be_posted_is_an_error)
 	EXPECT_TEXT("dev0: cannot post a request: Cannot allocate memory");
 	cr_expect_eq(link_->post_count, 5);
 	cr_expect_eq(link_->post_head + link_->sequence_out + link_->unused, 0);
+	cr_expect_eq(link_->sends_ns, 0);
 }
 
 /* ---- tiles of a sender */

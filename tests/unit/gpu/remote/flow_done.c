@@ -247,5 +247,7 @@ Test(flow_done, a_failed_completion_is_named)
 		cr_expect_eq(link_->count.not_ready, row[i].not_ready);
 		EXPECT_TEXT(row[i].text);
 		cr_expect_eq(link_->events, 0);
+		/* the limit for a lost completion begins again */
+		cr_expect_eq(link_->sends_ns, row[i].err == 1 ? 77 : 0);
 	}
 }
