@@ -37,10 +37,6 @@
 #include "tests/harness/asserts.h"
 #include "tests/harness/threads.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/lsan_interface.h>
-#endif
-
 extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
 extern struct criterion_suite *__start_cr_sts[] __attribute__((weak));
 extern struct criterion_suite *__stop_cr_sts[] __attribute__((weak));
@@ -337,15 +333,6 @@ static bool read_threads_log(const char *path)
 	return false;
 }
 
-/* The search for leaks at the end of each child reads all static memory: 6,000 page faults, which take
- * longer than most tests. A child inherits the pages that its parent has read. */
-static void look_at_all_memory(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	__lsan_do_recoverable_leak_check();
-#endif
-}
-
 struct options {
 	const char *filter, *threads_of;
 };
@@ -395,7 +382,6 @@ int main(int argc, char **argv)
 	if (o.threads_of && !read_threads_log(o.threads_of))
 		fprintf(stderr, "note: no count of tests with threads in %s: all tests run\n",
 			o.threads_of);
-	look_at_all_memory();
 	verdict = mmap(NULL, sizeof *verdict, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (verdict == MAP_FAILED) {
