@@ -1,8 +1,15 @@
+/*
+ * Both copies of the data are files in memory, whose holes are known: a store of some MiB has data in
+ * few pages, and a page that is neither copied nor read takes no page fault.
+ */
 #include "tests/fakes/memdisk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/harness/random.h"
 
@@ -26,9 +33,42 @@ void memdisk_cut(struct memdisk *disk)
 	disk->off = true;
 }
 
+/* Offset of the next byte of a file in a page with data (SEEK_DATA) or in a hole (SEEK_HOLE). */
+static uint64_t next(int fd, uint64_t from, uint64_t end, int whence)
+{
+	const off_t at = lseek(fd, (off_t)from, whence);
+
+	return at < 0 || (uint64_t)at > end ? end : (uint64_t)at;
+}
+
+static void copy_all(uint8_t *to, int to_fd, const uint8_t *from, int from_fd, uint64_t bytes)
+{
+	uint64_t at, hole;
+
+	if (fallocate(to_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) != 0)
+		abort();
+	for (at = 0; (at = next(from_fd, at, bytes, SEEK_DATA)) < bytes; at = hole) {
+		hole = next(from_fd, at, bytes, SEEK_HOLE);
+		memcpy(to + at, from + at, hole - at);
+	}
+}
+
+static void copy_out(const struct memdisk *disk, uint64_t offset, uint8_t *data, size_t bytes)
+{
+	const uint64_t end = offset + bytes;
+	uint64_t from, hole;
+
+	for (uint64_t at = offset; at < end; at = hole) {
+		from = next(disk->seen_fd, at, end, SEEK_DATA);
+		hole = from < end ? next(disk->seen_fd, from, end, SEEK_HOLE) : end;
+		memset(data + (at - offset), 0, from - at);
+		memcpy(data + (from - offset), disk->seen + from, hole - from);
+	}
+}
+
 void memdisk_power_on(struct memdisk *disk)
 {
-	memcpy(disk->seen, disk->media, disk->blk.bytes);
+	copy_all(disk->seen, disk->seen_fd, disk->media, disk->media_fd, disk->blk.bytes);
 	memset(disk->dirty, 0, sectors(disk) * sizeof(*disk->dirty));
 	disk->off = false;
 	disk->cut_at = disk->fail_at = 0;
@@ -37,7 +77,7 @@ void memdisk_power_on(struct memdisk *disk)
 
 void memdisk_copy(struct memdisk *to, const struct memdisk *from)
 {
-	memcpy(to->media, from->seen, from->blk.bytes);
+	copy_all(to->media, to->media_fd, from->seen, from->seen_fd, from->blk.bytes);
 	memdisk_power_on(to);
 }
 
@@ -63,7 +103,7 @@ static int disk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t byt
 	disk->reads++;
 	if (offset < disk->bad_to && offset + bytes > disk->bad_from)
 		return hr_fail(e, HR_ERROR_DEVICE, disk->fail_status, "memdisk: the read fails");
-	memcpy(data, disk->seen + offset, bytes);
+	copy_out(disk, offset, data, bytes);
 	return 0;
 }
 
@@ -137,6 +177,19 @@ static const struct hr_blk_ops ops = { .read = disk_read,
 				       .write = disk_write,
 				       .flush = disk_flush };
 
+static uint8_t *make_file(int *fd, uint64_t bytes)
+{
+	void *memory;
+
+	*fd = memfd_create("memdisk", MFD_CLOEXEC);
+	if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0)
+		abort();
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (memory == MAP_FAILED)
+		abort();
+	return memory;
+}
+
 void memdisk_init(struct memdisk *disk, uint64_t bytes, uint32_t block_bytes)
 {
 	memset(disk, 0, sizeof(*disk));
@@ -146,16 +199,18 @@ void memdisk_init(struct memdisk *disk, uint64_t bytes, uint32_t block_bytes)
 				     .block_bytes = block_bytes,
 				     .volatile_cache = true,
 				     .impl = disk };
-	disk->media = calloc(1, bytes);
-	disk->seen = calloc(1, bytes);
+	disk->media = make_file(&disk->media_fd, bytes);
+	disk->seen = make_file(&disk->seen_fd, bytes);
 	disk->dirty = calloc(sectors(disk), sizeof(*disk->dirty));
-	if (!disk->media || !disk->seen || !disk->dirty)
+	if (!disk->dirty)
 		abort();
 }
 
 void memdisk_fini(struct memdisk *disk)
 {
-	free(disk->media);
-	free(disk->seen);
+	munmap(disk->media, disk->blk.bytes);
+	munmap(disk->seen, disk->blk.bytes);
+	close(disk->media_fd);
+	close(disk->seen_fd);
 	free(disk->dirty);
 }
