@@ -11,6 +11,7 @@
 #include "nvme/ctrl.h"
 #include "nvme/wire.h"
 #include "tests/fakes/calloc.h"
+#include "tests/fakes/pci_names.h"
 #include "tests/fakes/tree.h"
 #include "tests/fakes/vfio.h"
 #include "tests/harness/error.h"

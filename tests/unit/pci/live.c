@@ -21,6 +21,7 @@
 #include "pci/topo/fields.h"
 #include "pci/live.h"
 #include "pci/topo/source.h"
+#include "tests/fakes/pci_names.h"
 #include "tests/harness/machine.h"
 
 #define SKIPPED 77
