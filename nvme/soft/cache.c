@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "nvme/soft/internal.h"
 
@@ -19,6 +20,15 @@ static uint32_t hash(const struct soft_cache *c, uint64_t lba)
 static uint8_t *data_of(const struct soft_cache *c, uint32_t index)
 {
 	return c->data + (size_t)index * c->block_bytes;
+}
+
+/* Most disks write to a small part of it. */
+static uint8_t *map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
 int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,
@@ -36,7 +46,7 @@ int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t byt
 	c->buckets = 1;
 	while (c->buckets < c->capacity)
 		c->buckets *= 2;
-	c->data = malloc((size_t)c->capacity * block_bytes);
+	c->data = map((size_t)c->capacity * block_bytes);
 	c->lba = calloc(c->capacity, sizeof(*c->lba));
 	c->next = calloc(c->capacity, sizeof(*c->next));
 	c->live = calloc(c->capacity, sizeof(*c->live));
@@ -46,7 +56,8 @@ int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t byt
 
 void soft_cache_close(struct soft_cache *c)
 {
-	free(c->data);
+	if (c->data)
+		munmap(c->data, (size_t)c->capacity * c->block_bytes);
 	free(c->lba);
 	free(c->next);
 	free(c->live);
