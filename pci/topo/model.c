@@ -255,8 +255,9 @@ static void sort(struct hr_model *m)
 
 	for (uint32_t i = 1; i < m->count && sorted; i++)
 		sorted = hr_address(&m->fn[i - 1]) < hr_address(&m->fn[i]);
-	if (!sorted)
-		qsort(m->fn, m->count, sizeof *m->fn, by_address);
+	if (sorted)
+		return;
+	qsort(m->fn, m->count, sizeof *m->fn, by_address);
 	memset(m->bucket, 0, HASH_BUCKETS * sizeof *m->bucket);
 	for (uint32_t i = 0; i < m->count; i++)
 		*bucket_of(m, hr_address(&m->fn[i])) = i + 1;
