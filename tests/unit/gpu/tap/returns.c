@@ -145,9 +145,9 @@ Test(tap_returns, hold_times_and_the_oldest_tile_are_told)
 	uint64_t began, held_ns;
 
 	set_up(8, false, false, 1);
+	began = hr_now_ns();
 	start();
 	attach(0, 3);
-	began = hr_now_ns();
 	await_entry(0, 2);
 	while (hr_acquire_sys_u64(&w->oldest_ns) < HR_NS_PER_MS)
 		hr_yield();
