@@ -209,7 +209,7 @@ class Lab:
             values = {**os.environ, **m.environment(), "HEADRACE": self.headrace, "LAB": HERE,
                       "INSTANCE": run.instance, "MACHINE": run.machine, "BUILD": self.build}
             program = [sys.executable] if path.endswith(".py") else ["bash"]
-            done = subprocess.run(program + [path], cwd=m.folder, env=values, timeout=120,
+            done = subprocess.run(program + [path], cwd=m.folder, env=values, timeout=300,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
             stray = [line for line in done.stdout.splitlines() if not result.take(line)]
