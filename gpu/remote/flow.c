@@ -335,7 +335,7 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 	return err ? err : take_tile(link, slot, plain, done->bytes);
 }
 
-/* Offers of a receiver have completions only, by which a lost one is found. */
+/* What a receiver sends are offers: their completions only show that none is lost. */
 static int take_sent(struct hr_link *link, uint64_t number)
 {
 	const struct hr_link_flight *f = &link->flight[link->flight_head];

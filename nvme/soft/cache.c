@@ -22,11 +22,11 @@ static uint8_t *data_of(const struct soft_cache *c, uint32_t index)
 	return c->data + (size_t)index * c->block_bytes;
 }
 
-/* Most disks write to a small part of it. */
+/* Mapped, because most disks write to a small part of it, and an allocator may touch all of it. */
 static uint8_t *map(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }

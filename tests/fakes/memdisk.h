@@ -14,11 +14,11 @@
 
 struct memdisk {
 	struct hr_blk blk;
-	uint8_t *media; /* data that survive a power cut */
-	uint8_t *seen;	/* data that reads return: media and the cache over it */
-	int media_fd, seen_fd;
-	bool *dirty; /* [sectors]: changed, not yet flushed */
-	bool off;    /* after the cut: every call returns -ENODEV */
+	uint8_t *media;	       /* data that survive a power cut */
+	uint8_t *seen;	       /* data that reads return: media and the cache over it */
+	int media_fd, seen_fd; /* files in memory, mapped there */
+	bool *dirty;	       /* [sectors]: changed, not yet flushed */
+	bool off;	       /* after the cut: every call returns -ENODEV */
 	uint64_t reads, writes, flushes;
 	uint64_t cut_at;  /* the power fails during this write or flush, counted from 1; 0: never */
 	uint64_t fail_at; /* this write or flush returns fail_status; 0: never */

@@ -5,8 +5,9 @@
  * The sanitizer looks for pointers to allocated memory in all static memory, also in pages that were
  * never used: 2,000 page faults, half of the time of a short command, most of them in tables of the
  * sanitizer itself. Here it looks in none (use_globals=0). Instead it gets a list of the words that
- * could be such pointers, from the pages that exist (/proc/self/pagemap) of each object except itself.
- * Without that file it gets the whole static memory. It finds the same leaks.
+ * could be such pointers, from the pages that exist (/proc/self/pagemap) of the program and its
+ * libraries, except the sanitizer's. Without that file it gets the whole static memory of these. Both
+ * ways find the same leaks.
  */
 #ifdef __SANITIZE_ADDRESS__
 #include <fcntl.h>
@@ -120,7 +121,8 @@ static void look_at_static_memory(void)
 		syscall(SYS_close, found.pagemap);
 }
 
-/* The first function that a program registers is the last one that exit() calls, before the search. */
+/* exit() calls functions in the reverse order of their registration: this one after those of the
+ * program, and before the search, which the sanitizer has registered earlier. */
 __attribute__((constructor(101))) static void at_end(void)
 {
 	atexit(look_at_static_memory);

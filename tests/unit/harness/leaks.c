@@ -33,7 +33,7 @@ static __attribute__((noinline)) void lose(size_t bytes)
 	lost = NULL;
 }
 
-/* Memory of the stack and registers have no pointers to the lost memory after this. */
+/* After this, the stack and the registers hold no pointer to the lost memory. */
 static __attribute__((noinline)) void use_stack(void)
 {
 	char volatile used[4096];

@@ -367,6 +367,25 @@ static struct hr_gpu_link link_of(uint64_t from, uint64_t to, uint16_t count, bo
 				     .source = HR_SRC_SYSFS };
 }
 
+Test(topo_model, functions_are_sorted_and_found_by_their_addresses)
+{
+	static const uint8_t bus[][4] = { { 1, 2, 3, 4 }, { 4, 1, 3, 2 }, { 2, 1, 3, 4 } };
+
+	for (size_t i = 0; i < sizeof bus / sizeof *bus; i++) {
+		hr_model_reset(&model);
+		for (unsigned k = 0; k < 4; k++)
+			cr_assert_not_null(hr_model_add(&model, 0, bus[i][k], 0, 0));
+		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_link(&model), 0);
+		for (int32_t b = 1; b <= 4; b++) {
+			cr_expect_eq(hr_model_find(&model, 0, (uint32_t)b, 0, 0), b - 1,
+				     "row %zu: bus %d", i, b);
+			cr_expect_eq(model.fn[b - 1].bus, b, "row %zu", i);
+		}
+		cr_expect_eq(hr_model_find(&model, 0, 5, 0, 0), HR_NO_FN, "row %zu", i);
+	}
+}
+
 Test(topo_model, a_second_statement_about_the_same_ends_replaces_the_first)
 {
 	struct hr_gpu_link one = link_of(1, 2, 4, false), other;
