@@ -512,9 +512,14 @@ HR_WORKER void tap_leave(struct hr_role_worker *w)
 	hr_release_sys_u32(&w->pipe->tap->words->parked, w->launch);
 }
 
+/* Prefetch passes the host's stop on to the pipeline, but it may have ended while the last tiles are
+ * lent. Collective. */
 HR_WORKER bool tap_stopped(const struct hr_role_worker *w)
 {
-	return w->failed || hr_shfl_u32(hr_fresh_u32(&tap_watch()->stop), 0) != 0;
+	const struct tap_watch *watch = tap_watch();
+	const uint32_t stop = hr_fresh_u32(&watch->stop) | hr_fresh_u32(&watch->host_stop);
+
+	return w->failed || hr_shfl_u32(stop, 0) != 0;
 }
 
 /* As hr_role_check_stop(). Collective. */

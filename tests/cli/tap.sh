@@ -136,6 +136,17 @@ interrupt_ends_a_run_whose_tiles_are_held() {
     wait "$held" && grep -q "the run was interrupted\|appliance is gone" "$SCRATCH/a"
 }
 
+# all tiles have been read, and the consumer of the last two is stopped
+interrupt_ends_a_run_whose_last_tiles_are_held() {
+    local stopped
+    conf 'credits = 2; lease = "1ms";' && begin
+    python3 "$helper" t stop-holding=2 >"$SCRATCH/a" 2>&1 </dev/null & stopped=$!
+    until_true 60 grep -q "tiles in all" "$SCRATCH/err" && consumer b finish-after=62 &&
+        kill -TERM "$engine" && ended 1 || return 1
+    kill -KILL "$stopped"
+    ! wait "$stopped"
+}
+
 tiles_stay_readable_when_the_engine_is_killed() {
     local held
     conf '' && begin
@@ -203,6 +214,7 @@ check "tiles of a consumer that detaches go to another" tiles_of_a_consumer_that
 check "a stopped consumer holds no more than its credits" a_stopped_consumer_holds_no_more_than_its_credits
 check "drop does not wait for a consumer" drop_does_not_wait
 check "Ctrl-C ends a run whose tiles are held" interrupt_ends_a_run_whose_tiles_are_held
+check "Ctrl-C ends a run whose last tiles are held" interrupt_ends_a_run_whose_last_tiles_are_held
 check "tiles stay readable when the engine is killed" tiles_stay_readable_when_the_engine_is_killed
 check "hostile clients disturb no other consumer" hostile_clients_disturb_nobody
 check "the memory of tiles cannot be written" memory_of_tiles_is_read_only

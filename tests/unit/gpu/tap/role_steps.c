@@ -518,6 +518,9 @@ Test(tap_steps, a_stop_of_the_pipeline_or_the_host_is_seen)
 	tap_watch()->stop = 1;
 	cr_expect(tap_stopped(&w));
 	tap_watch()->stop = 0;
+	tap_watch()->host_stop = HR_STOP_NEW;
+	cr_expect(tap_stopped(&w));
+	tap_watch()->host_stop = HR_STOP_NOT;
 	w.failed = true;
 	cr_expect(tap_stopped(&w));
 	w.failed = false;
