@@ -218,7 +218,7 @@ op: $(op_name).op
 
 # The host part. No symbol may stay undefined, except those that a sanitizer build takes from headrace.
 op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags)) -fPIC \
-	-fvisibility=hidden -shared $(1) \
+	-DHR_OP_ALONE -fvisibility=hidden -shared $(1) \
 	$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,now,-z,relro -o $@.new \
 	-x c $< gpu/ops/args.c -lm && mv $@.new $@
 

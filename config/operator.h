@@ -134,6 +134,11 @@ struct hr_operator {
 	 * file has none. NULL: a built-in operator, whose code is in the worker image.
 	 */
 	const uint8_t *gpu, *gpu_end;
+	/*
+	 * In an operator file: hr_op_user_load() stores there the function that returns the calling
+	 * block's memory on the host (hr_block_memory() of nvme/worker.h). NULL: a built-in operator.
+	 */
+	void *(**block_memory)(void);
 
 	/* [a-z][a-z0-9_]*, shorter than HR_NAME_MAX; in an operator file: no built-in name. */
 	const char *name;

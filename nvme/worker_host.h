@@ -111,12 +111,29 @@ HR_WORKER float hr_lanes_sum_f32(float v)
 	return v;
 }
 
+/*
+ * The memory of a block is that of its thread. The file of a user operator (HR_OP_ALONE, a flag of
+ * its build) has no memory of its own: it calls hr_host_block_memory() of headrace, whose address
+ * headrace stores when it loads the file (hr_op_user_load()).
+ */
+#ifdef HR_OP_ALONE
+extern void *(*hr_op_block_memory)(void);
+
 HR_WORKER void *hr_block_memory(void)
 {
-	static __thread uint8_t memory[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
-
-	return memory;
+	return hr_op_block_memory();
 }
+#else
+extern __thread uint8_t hr_host_block[HR_BLOCK_MEMORY];
+
+HR_WORKER void *hr_block_memory(void)
+{
+	return hr_host_block;
+}
+#endif
+
+/* hr_block_memory() for another file. */
+void *hr_host_block_memory(void);
 
 HR_WORKER void *hr_launch_memory(void)
 {

@@ -28,7 +28,7 @@
 #include "nvme/worker.h"
 
 /* Increased by every change of the declarations below or of a struct in config/operator.h. */
-#define HR_OP_ABI 8u
+#define HR_OP_ABI 9u
 
 /* Defined where the description is compiled too, not only worker code. */
 #if !defined(HR_DEVICE_CODE) && !defined(HR_OP_WORKER_CODE)
@@ -64,9 +64,9 @@
 #define hr_operator_finish HR_OP_OF(HR_OP_NAME, _finish)
 
 #define HR_OPERATOR(...) \
-	HR_OP_DESCRIBE(HR_OP_OF(HR_OP_NAME, ), NULL, NULL, HR_OP_STREAM, __VA_ARGS__)
+	HR_OP_DESCRIBE(HR_OP_OF(HR_OP_NAME, ), NULL, NULL, NULL, HR_OP_STREAM, __VA_ARGS__)
 #define HR_ACCESS_OPERATOR(...) \
-	HR_OP_DESCRIBE(HR_OP_OF(HR_OP_NAME, ), NULL, NULL, HR_OP_ACCESS, __VA_ARGS__)
+	HR_OP_DESCRIBE(HR_OP_OF(HR_OP_NAME, ), NULL, NULL, NULL, HR_OP_ACCESS, __VA_ARGS__)
 
 #else /* an operator file */
 
@@ -82,12 +82,14 @@ HR_OP_CODE void hr_operator_run(const void *args, void *state, struct hr_objects
 HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all);
 
 /* The description is exported as `hr_operator`. */
-#define HR_OPERATOR(...) \
-	HR_OP_FILE();    \
-	HR_OP_DESCRIBE(hr_operator, hr_op_gpu, hr_op_gpu_end, HR_OP_STREAM, __VA_ARGS__)
-#define HR_ACCESS_OPERATOR(...) \
-	HR_OP_FILE();           \
-	HR_OP_DESCRIBE(hr_operator, hr_op_gpu, hr_op_gpu_end, HR_OP_ACCESS, __VA_ARGS__)
+#define HR_OPERATOR(...)                                                                         \
+	HR_OP_FILE();                                                                            \
+	HR_OP_DESCRIBE(hr_operator, hr_op_gpu, hr_op_gpu_end, &hr_op_block_memory, HR_OP_STREAM, \
+		       __VA_ARGS__)
+#define HR_ACCESS_OPERATOR(...)                                                                  \
+	HR_OP_FILE();                                                                            \
+	HR_OP_DESCRIBE(hr_operator, hr_op_gpu, hr_op_gpu_end, &hr_op_block_memory, HR_OP_ACCESS, \
+		       __VA_ARGS__)
 
 #endif
 
@@ -96,13 +98,14 @@ HR_OP_CODE void hr_operator_finish(const struct hr_op_all *all);
 #define HR_OP_ACCESS .run = hr_operator_run
 
 /* The description, as initializers: .name = "...", .help = "...", ... */
-#define HR_OP_DESCRIBE(symbol, code, code_end, ...)                                    \
+#define HR_OP_DESCRIBE(symbol, code, code_end, memory, ...)                            \
 	extern const struct hr_operator symbol __attribute__((visibility("default"))); \
 	const struct hr_operator symbol = { .abi = HR_OP_ABI,                          \
 					    .bytes = sizeof(struct hr_operator),       \
 					    .finish = hr_operator_finish,              \
 					    .gpu = code,                               \
 					    .gpu_end = code_end,                       \
+					    .block_memory = memory,                    \
 					    __VA_ARGS__ }
 
 /*
@@ -135,8 +138,10 @@ struct hr_op_note {
 #define HR_OP_GPU_BYTES ""
 #endif
 
-/* The GPU code and the note of an operator file. */
+/* Of an operator file: the GPU code, the note, and the address that nvme/worker_host.h explains. */
 #define HR_OP_FILE()                                                                \
+	extern void *(*hr_op_block_memory)(void);                                   \
+	void *(*hr_op_block_memory)(void);                                          \
 	extern const uint8_t hr_op_gpu[] __attribute__((visibility("hidden")));     \
 	extern const uint8_t hr_op_gpu_end[] __attribute__((visibility("hidden"))); \
 	__asm__(".pushsection .rodata.hr_op_gpu, \"a\"\n"                           \

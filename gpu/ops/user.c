@@ -152,6 +152,10 @@ int hr_op_user_check(const struct hr_operator *op, struct hr_error *e)
 	if (!op->gpu || op->gpu_end < op->gpu || (size_t)(op->gpu_end - op->gpu) > HR_OP_FILE_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "operator '%s' has an invalid GPU part",
 			       op->name);
+	if (!op->block_memory)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "operator '%s' lacks block_memory, which HR_OPERATOR() describes",
+			       op->name);
 	return hr_op_accesses(op) ? judge_access(op, e) : judge_stream(op, e);
 }
 
@@ -235,6 +239,8 @@ static int load_new(const char *path, struct loaded *into, struct hr_error *e)
 	err = hr_op_user_check(into->op, e);
 	if (err)
 		hr_op_user_close(handle);
+	else
+		*into->op->block_memory = hr_host_block_memory;
 	return err;
 }
 

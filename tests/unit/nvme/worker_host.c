@@ -84,6 +84,7 @@ Test(worker_host, a_worker_is_one_lane)
 	cr_expect_null(hr_launch_memory());
 	cr_expect_eq((uintptr_t)hr_block_memory() % 16, 0u);
 	memset(hr_block_memory(), 1, HR_BLOCK_MEMORY);
+	cr_expect_eq(hr_host_block_memory(), hr_block_memory());
 	cr_expect_eq(hr_cycles(), 0u);
 }
 
