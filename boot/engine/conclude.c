@@ -230,6 +230,8 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 	failed = run->config->has_sink
 			 ? hr_store_remove(&app->ssd[sink->ssd].store, run->sink_id, &e)
 			 : 0;
+	if (failed == -ENOENT)
+		failed = 0;
 	if (failed)
 		hr_error_add(&run->cause, HR_ERROR_DEVICE, failed,
 			     "pipeline '%s': the incomplete object '%s' on ssd '%s' was made from "

@@ -252,6 +252,18 @@ Test(conclude_others, only_waiting_readers_lose_their_sinks)
 		  "%s", fake_log_last_of(HR_LOG_WARN));
 }
 
+Test(conclude_others, a_sink_of_damaged_data_that_is_gone_counts_as_removed)
+{
+	be_damaged();
+	cr_assert_eq(hr_store_remove(&app->ssd[1].store, run->sink_id, test_error()), 0);
+	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
+	cr_expect_eq(run->sink_id, 0);
+	cr_expect_eq(app->run[1].sink_id, 0);
+	cr_expect_not(strstr(run->cause.text, "cannot be removed"), "%s", run->cause.text);
+	cr_expect_neq(fake_log_count_of(HR_LOG_WARN), 0);
+}
+
 Test(conclude_others, a_sink_of_damaged_data_that_stays_is_named)
 {
 	be_damaged();
