@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 struct fake_random {
@@ -20,6 +21,16 @@ static inline uint64_t fake_random_u64(struct fake_random *random)
 	random->state ^= random->state << 25;
 	random->state ^= random->state >> 27;
 	return random->state * 0x2545f4914f6cdd1dull;
+}
+
+static inline void fake_random_fill(struct fake_random *random, void *to, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+		const uint64_t word = fake_random_u64(random);
+
+		memcpy((uint8_t *)to + at, &word,
+		       bytes - at < sizeof word ? bytes - at : sizeof word);
+	}
 }
 
 /* A number in 0..below - 1. */

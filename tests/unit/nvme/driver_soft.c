@@ -81,11 +81,7 @@ static void fill(uint8_t *bytes, size_t count, uint64_t seed)
 {
 	struct fake_random random = { seed | 1 };
 
-	for (size_t i = 0; i + 8 <= count; i += 8) {
-		const uint64_t word = fake_random_u64(&random);
-
-		memcpy(bytes + i, &word, 8);
-	}
+	fake_random_fill(&random, bytes, count);
 }
 
 static void write_and_read_back(struct hr_blk *blk)

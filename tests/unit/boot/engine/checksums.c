@@ -22,12 +22,12 @@
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
-#define MIB (1u << 20)
-#define BYTES_MAX (4u * MIB)
-#define TILE 65536u
+#define UNIT (16u * TILE)
+#define BYTES_MAX (4u * UNIT)
+#define TILE 16384u
 
 static char folder[32], image[64];
-static uint8_t data[BYTES_MAX + MIB], read_back[BYTES_MAX + MIB];
+static uint8_t data[BYTES_MAX + UNIT], read_back[BYTES_MAX + UNIT];
 static struct hr_appliance *app;
 static struct hr_ssd ssd;
 
@@ -60,7 +60,7 @@ static void configure(const char *pipeline, const char *sink, const char *more)
 			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
 			 "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
 			 "operator = \"copy\"; sink = { object = \"out\"; %s };\n"
-			 "tile = \"64K\"; slots = 6; blocks = { compute = 3; }; %s } %s );\n",
+			 "tile = \"16K\"; slots = 6; blocks = { compute = 3; }; %s } %s );\n",
 			 image, sink, pipeline, more);
 
 	cr_assert(n > 0 && (size_t)n < sizeof text);
@@ -176,7 +176,7 @@ static void cut_short(uint64_t durable, bool tag, uint32_t crc)
 
 Test(checksums, sinks_of_odd_sizes_have_checksums)
 {
-	static const uint64_t size[] = { 0, 1, 511, 4096, TILE, TILE + 1, 3 * MIB + 12345 };
+	static const uint64_t size[] = { 0, 1, 511, 4096, TILE, TILE + 1, 3 * UNIT + 12345 };
 
 	for (size_t i = 0; i < ROWS(size); i++) {
 		make_image(size[i], true);
@@ -190,7 +190,7 @@ Test(checksums, sinks_of_odd_sizes_have_checksums)
 
 Test(checksums, a_resumed_run_joins_the_checksum_of_the_first)
 {
-	const uint64_t bytes = 3 * MIB + 12345, durable = 10 * TILE;
+	const uint64_t bytes = 3 * UNIT + 12345, durable = 10 * TILE;
 	const uint32_t rest = hr_crc32c(0, data + durable, bytes - durable);
 
 	make_image(bytes, true);
@@ -207,7 +207,7 @@ Test(checksums, a_resumed_run_joins_the_checksum_of_the_first)
 
 Test(checksums, a_run_without_unread_data_keeps_the_checksum)
 {
-	const uint64_t bytes = 3 * MIB + 12345;
+	const uint64_t bytes = 3 * UNIT + 12345;
 
 	make_image(bytes, true);
 	configure("", "", "");
@@ -228,12 +228,12 @@ Test(checksums, a_prefix_without_checksum_is_read_again)
 	static const struct {
 		uint64_t durable;
 		bool tag;
-	} row[] = { { 10 * TILE, false }, { 3 * MIB + 12345, false }, { 10 * TILE + 4096, true } };
+	} row[] = { { 10 * TILE, false }, { 3 * UNIT + 12345, false }, { 10 * TILE + 4096, true } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		struct hr_store_object out;
 
-		make_image(3 * MIB + 12345, true);
+		make_image(3 * UNIT + 12345, true);
 		configure("", "", "");
 		cut_short(row[i].durable, row[i].tag, 0x12345678);
 		configure("", "", "");
@@ -251,7 +251,7 @@ Test(checksums, a_sink_without_a_checksum_is_resumed_and_finished)
 {
 	struct hr_store_object out;
 
-	make_image(3 * MIB, true);
+	make_image(3 * UNIT, true);
 	configure("", "checksum = false;", "");
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("", "checksum = false;", "");
@@ -269,17 +269,17 @@ Test(checksums, a_sink_without_a_checksum_is_resumed_and_finished)
 
 Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 {
-	static const uint64_t at[] = { 0, TILE - 1, 3 * MIB + 12344 };
+	static const uint64_t at[] = { 0, TILE - 1, 3 * UNIT + 12344 };
 
 	for (size_t i = 0; i < ROWS(at); i++) {
-		make_image(3 * MIB + 12345, true);
+		make_image(3 * UNIT + 12345, true);
 		rot("in", at[i]);
 		configure("", "", "");
 		cr_assert_eq(run_all(), -EBADMSG);
 		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
 		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
 		cr_expect_eq(app->run[0].source[0].crc_expected,
-			     hr_crc32c(0, data, 3 * MIB + 12345));
+			     hr_crc32c(0, data, 3 * UNIT + 12345));
 		cr_expect_eq(app->run[0].cause.kind, HR_ERROR_DEVICE);
 		cr_expect(app->run[0].cause.printed);
 		hr_appliance_down(app);
@@ -292,7 +292,7 @@ Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 		cr_assert_eq(run_all(), 0);
 		cr_expect_eq(app->run[0].first_tile, 0u);
 		hr_appliance_down(app);
-		expect_crc("out", hr_crc32c(0, data, 3 * MIB + 12345));
+		expect_crc("out", hr_crc32c(0, data, 3 * UNIT + 12345));
 	}
 }
 
@@ -313,14 +313,14 @@ static int run_without_source(const char *settings)
 
 Test(checksums, a_source_that_was_replaced_has_the_checksum_of_bring_up)
 {
-	make_image(MIB + 5, true);
+	make_image(UNIT + 5, true);
 	cr_expect_eq(run_without_source(""), 0);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(app->run[0].source[0].crc_expected, hr_crc32c(0, data, MIB + 5));
-	make_image(MIB + 5, false);
+	cr_expect_eq(app->run[0].source[0].crc_expected, hr_crc32c(0, data, UNIT + 5));
+	make_image(UNIT + 5, false);
 	cr_expect_eq(run_without_source(""), 0);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
-	make_image(MIB + 5, true);
+	make_image(UNIT + 5, true);
 	rot("in", 70000);
 	cr_expect_eq(run_without_source(""), -EBADMSG);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
@@ -328,7 +328,7 @@ Test(checksums, a_source_that_was_replaced_has_the_checksum_of_bring_up)
 
 Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
 {
-	make_image(MIB, true);
+	make_image(UNIT, true);
 	open_image();
 	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	put("out", 777, true);
@@ -342,31 +342,31 @@ Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
 
 Test(checksums, a_corrupt_source_is_accepted_with_verify_off)
 {
-	make_image(MIB, true);
+	make_image(UNIT, true);
 	rot("in", 4711);
 	configure("verify = \"off\";", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFY_OFF);
 	hr_appliance_down(app);
 	look("out");
-	expect_crc("out", hr_crc32c(0, read_back, MIB)); /* of the written data */
+	expect_crc("out", hr_crc32c(0, read_back, UNIT)); /* of the written data */
 }
 
 Test(checksums, a_source_without_a_checksum_is_reported_and_refused_with_verify_on)
 {
-	make_image(MIB, false);
+	make_image(UNIT, false);
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
 	hr_appliance_down(app);
-	make_image(MIB, false);
+	make_image(UNIT, false);
 	configure("verify = \"on\";", "", "");
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
 }
 
 Test(checksums, a_run_that_must_verify_starts_over)
 {
-	make_image(3 * MIB, true);
+	make_image(3 * UNIT, true);
 	configure("verify = \"on\";", "", "");
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("verify = \"on\";", "", "");
@@ -374,13 +374,13 @@ Test(checksums, a_run_that_must_verify_starts_over)
 	cr_expect_eq(app->run[0].first_tile, 0u);
 	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
-	expect_crc("out", hr_crc32c(0, data, 3 * MIB));
+	expect_crc("out", hr_crc32c(0, data, 3 * UNIT));
 }
 
 /* The durable part of the old object is not a part of the data of a second attempt. */
 Test(checksums, a_run_after_an_interrupted_new_start_begins_at_tile_0)
 {
-	make_image(3 * MIB, true);
+	make_image(3 * UNIT, true);
 	configure("verify = \"on\";", "", "");
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("verify = \"on\";", "", "");
@@ -391,23 +391,23 @@ Test(checksums, a_run_after_an_interrupted_new_start_begins_at_tile_0)
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].first_tile, 0u);
 	hr_appliance_down(app);
-	expect_crc("out", hr_crc32c(0, data, 3 * MIB));
+	expect_crc("out", hr_crc32c(0, data, 3 * UNIT));
 }
 
 #define NEXT                                                                             \
 	", { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\"; tile = " \
-	"\"64K\"; verify = \"on\"; sink = { object = \"out2\"; }; }"
+	"\"16K\"; verify = \"on\"; sink = { object = \"out2\"; }; }"
 
 Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 {
-	make_image(2 * MIB + 77, true);
+	make_image(2 * UNIT + 77, true);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
-	expect_crc("out2", hr_crc32c(0, data, 2 * MIB + 77));
+	expect_crc("out2", hr_crc32c(0, data, 2 * UNIT + 77));
 	/* The same when the earlier pipeline has nothing to do. */
-	rot("out", 1234567);
+	rot("out", 345678);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0, "both are whole");
 	hr_appliance_down(app);
@@ -424,7 +424,7 @@ Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 
 Test(checksums, a_pipeline_that_must_verify_requires_a_checksum_of_an_earlier_pipeline)
 {
-	make_image(2 * MIB, true);
+	make_image(2 * UNIT, true);
 	configure("", "checksum = false;", NEXT);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
 	/* The same when the sink exists, from a run without checksums. */
@@ -443,17 +443,17 @@ Test(checksums, a_pipeline_that_must_verify_requires_a_checksum_of_an_earlier_pi
 
 Test(checksums, each_of_several_sources_is_verified)
 {
-	make_image(MIB, true);
+	make_image(UNIT, true);
 	open_image();
 	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
-	put("wide", 2 * MIB, true);
+	put("wide", 2 * UNIT, true);
 	hr_ssd_down(&ssd);
 	configure("", "", COLUMNS);
 	cr_assert_eq(run_all(), 0);
 	for (uint32_t s = 0; s < 4; s++)
 		cr_expect_eq(app->run[1].source[s].check, HR_SOURCE_VERIFIED, "source %u", s);
 	hr_appliance_down(app);
-	rot("wide", 2 * MIB - 1);
+	rot("wide", 2 * UNIT - 1);
 	configure("", "replace = true;", COLUMNS);
 	cr_assert_eq(run_all(), -EBADMSG);
 	cr_expect_eq(app->run[1].source[2].check, HR_SOURCE_VERIFIED);
@@ -462,20 +462,20 @@ Test(checksums, each_of_several_sources_is_verified)
 }
 
 #define SUM                                                                                        \
-	", { name = \"q\"; operator = \"crc32c\"; source = { object = \"in\"; }; tile = \"64K\"; " \
+	", { name = \"q\"; operator = \"crc32c\"; source = { object = \"in\"; }; tile = \"16K\"; " \
 	"}"
 
 /* The operator's records are used: no memory for separate words exists. */
 Test(checksums, the_checksum_operator_computes_the_checksum_only_once)
 {
-	make_image(MIB + 5, true);
+	make_image(UNIT + 5, true);
 	configure("", "", SUM);
 	cr_assert_eq(run_all(), 0);
 	cr_expect_lt(app->run[1].layout.checksums, 0);
 	cr_expect_null(app->run[1].pipe->source[0].crc);
 	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
-	rot("in", MIB + 4);
+	rot("in", UNIT + 4);
 	configure("verify = \"off\";", "replace = true;", SUM);
 	cr_assert_eq(run_all(), -EBADMSG);
 	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_WRONG);

@@ -121,8 +121,7 @@ static void begin(enum hr_op_id op, uint32_t sources, bool checksums, uint32_t d
 		work.in[s] = column[s];
 		work.bytes[s] = COUNT * width;
 		work.tile_bytes[s] = rows * width;
-		for (uint64_t i = 0; i < work.bytes[s]; i++)
-			column[s][i] = (uint8_t)(fake_random_u64(&random) >> 56);
+		fake_random_fill(&random, column[s], work.bytes[s]);
 	}
 }
 

@@ -45,8 +45,7 @@ static void *source_data(const struct shape *shape, uint32_t source, uint64_t by
 	uint8_t *data = malloc(bytes + 8);
 
 	cr_assert_not_null(data);
-	for (uint64_t i = 0; i < bytes; i++)
-		data[i] = (uint8_t)(fake_random_u64(&fresh) >> 56);
+	fake_random_fill(&fresh, data, bytes);
 	for (uint64_t i = 0; shape->op == HR_OP_topk_dot && i + 4 <= bytes; i += 4) {
 		const float small = (float)fake_random_below(&fresh, 200) - 100;
 

@@ -41,8 +41,7 @@ static void up_with(uint32_t ssds, const char *script, uint32_t entries, uint64_
 	struct fake_random random = { fake_random_seed("pipeline_faults") };
 
 	rig_up_faulty(&rig, ssds, "lba=4096,mdts=1", script, entries, timeout_ns);
-	for (uint32_t i = 0; i < BYTES; i++)
-		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+	fake_random_fill(&random, data, BYTES);
 }
 
 static void up(uint32_t ssds, const char *script, uint64_t timeout_ns)

@@ -111,8 +111,7 @@ static void up_with(uint32_t ssds, const char *script, uint64_t timeout_ns)
 	ops.poll = poll;
 	ops.launch_free = free_nothing;
 	rig.backend.ops = &ops;
-	for (uint32_t i = 0; i < BYTES_MAX; i++)
-		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+	fake_random_fill(&random, data, BYTES_MAX);
 }
 
 static void up(uint32_t ssds)
