@@ -53,7 +53,10 @@ struct access_rig {
 	struct hr_access *gpu[ACCESS_GPUS_MAX];
 	uint32_t gpus;
 	bool scripted;
-	uint8_t *model[HR_OBJECTS_MAX]; /* [ACCESS_OBJECT] */
+	/* What the disk has at the place of an object: the object, and some random bytes behind it,
+	 * which no worker may change. */
+	uint8_t *model[HR_OBJECTS_MAX];
+	uint64_t model_bytes[HR_OBJECTS_MAX];
 	uint64_t used[HR_PLACES];
 	uint64_t seed;
 	/* Runs a block: hr_access_block() as compiled in the test. */

@@ -15,6 +15,7 @@
 #include "tests/harness/error.h"
 
 #define PLACE_BYTES (1u << 20)
+#define BEHIND_SINK 65536u
 #define TIMEOUT_NS (60 * HR_NS_PER_S)
 #define POLL_NS 200000u
 
@@ -143,11 +144,13 @@ static void put_source(struct rig *rig, uint32_t s, const struct rig_work *work)
 static void poison_sink(struct rig *rig)
 {
 	struct hr_blk *blk = &rig->ssd[0].disk.blk;
-	uint8_t *data = malloc(RIG_OBJECT);
+	uint8_t *data;
 
+	rig->sink_room = whole_blocks(rig, rig->sink_bytes) + BEHIND_SINK;
+	data = malloc(rig->sink_room);
 	cr_assert_not_null(data);
-	memset(data, RIG_POISON, RIG_OBJECT);
-	cr_assert_eq(blk->ops->write(blk, RIG_SINK_AT, data, RIG_OBJECT, false, NULL), 0);
+	memset(data, RIG_POISON, rig->sink_room);
+	cr_assert_eq(blk->ops->write(blk, RIG_SINK_AT, data, rig->sink_room, false, NULL), 0);
 	free(data);
 }
 
@@ -293,9 +296,9 @@ void rig_start(struct rig *rig, const struct rig_work *work)
 	rig->pipe = &rig->view;
 	for (uint32_t s = 0; s < work->sources; s++)
 		put_source(rig, s, work);
-	if (!work->keep_sink)
-		poison_sink(rig);
 	wire_work(rig, work);
+	if (rig->view.has_sink && !work->keep_sink)
+		poison_sink(rig);
 	wire_copies(rig, work);
 	plan(rig, work);
 	clear(rig);

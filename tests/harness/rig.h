@@ -73,6 +73,9 @@ struct rig {
 	struct hr_pipe view;
 	struct hr_pipe *published; /* address of pipe for workers */
 	uint64_t sink_bytes;
+	/* Bytes at the place of the sink that hold RIG_POISON before the run: the sink's blocks, and
+	 * some behind them. */
+	uint64_t sink_room;
 };
 
 /* Bytes of each place that rig_up() takes, for each worker of a block: 1 MiB, or what the test sets. */

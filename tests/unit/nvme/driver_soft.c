@@ -20,7 +20,7 @@
 #include "tests/harness/threads.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
-#define DISK_BYTES (8u << 20)
+#define DISK_BYTES (4u << 20)
 #define QP_AT ((size_t)HR_CTRL_ADMIN_BYTES)
 #define QP_BYTES (3 * (size_t)HR_PAGE)
 #define BUFFERS_AT (QP_AT + QP_BYTES)
@@ -116,11 +116,11 @@ Test(driver_soft, a_disk_keeps_written_data_in_every_configuration)
 		const char *options;
 		uint32_t dstrd;
 	} row[] = {
-		{ "memory,size=8M,lba=4096,cache=16M", 0 },
-		{ "memory,size=8M,lba=512,mdts=1,cache=16M", 0 },
-		{ "memory,size=8M,lba=512,mdts=0,cache=0", 3 },
-		{ "memory,size=8M,lba=4096,cache=1M,threads=2", 0 },
-		{ "memory,size=8M,lba=512,cache=16M", 0 },
+		{ "memory,size=4M,lba=4096,cache=16M", 0 },
+		{ "memory,size=4M,lba=512,mdts=1,cache=16M", 0 },
+		{ "memory,size=4M,lba=512,mdts=0,cache=0", 3 },
+		{ "memory,size=4M,lba=4096,cache=1M,threads=2", 0 },
+		{ "memory,size=4M,lba=512,cache=16M", 0 },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i += THREAD_STEP(2u)) {
@@ -216,7 +216,7 @@ static void stamp_disk(void)
 
 Test(driver_soft, a_full_queue_reads_the_right_data)
 {
-	bring_up("memory,size=8M", 0);
+	bring_up("memory,size=4M", 0);
 	stamp_disk();
 	read_deep(2, 300);
 	read_deep(5, 2000);
@@ -231,7 +231,7 @@ static int script(const char *rules, char *options, size_t bytes)
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(write(fd, rules, strlen(rules)), (ssize_t)strlen(rules));
-	snprintf(options, bytes, "memory,size=8M,faults=/proc/self/fd/%d", fd);
+	snprintf(options, bytes, "memory,size=4M,faults=/proc/self/fd/%d", fd);
 	return fd;
 }
 
@@ -320,7 +320,7 @@ Test(driver_soft, a_disk_in_memory_has_a_uuid_of_its_own)
 	uint8_t any[2] = { 0 }, all[2] = { 0xff, 0xff };
 
 	for (unsigned i = 0; i < 24; i++) {
-		bring_up("memory,size=8M", 0);
+		bring_up("memory,size=4M", 0);
 		cr_assert_eq(ssd.ns.uuid[6] >> 4, 8, "%02x", ssd.ns.uuid[6]);
 		cr_assert_eq(ssd.ns.uuid[8] >> 6, 2, "%02x", ssd.ns.uuid[8]);
 		for (unsigned k = 0; k < 2; k++) {

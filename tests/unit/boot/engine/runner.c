@@ -23,7 +23,7 @@
 #include "tests/harness/error.h"
 #include "tests/harness/power.h"
 
-#define TILE (64u << 10)
+#define TILE (16u << 10)
 #define TILES 16u
 
 TestSuite(runner, .timeout = 60);
@@ -67,13 +67,13 @@ static int poll_script(struct hr_launch *launch, struct hr_error *e)
 
 static const char two_sources[] =
 	"ssds = ( { name = \"a\"; device = \"soft:memory,size=16M\"; objects = (\n"
-	"    { name = \"date\"; bytes = 400000; }, { name = \"discount\"; bytes = 400000; } ); },\n"
+	"    { name = \"date\"; bytes = 100000; }, { name = \"discount\"; bytes = 100000; } ); },\n"
 	"  { name = \"b\"; device = \"soft:memory,size=16M\"; objects = (\n"
-	"    { name = \"quantity\"; bytes = 400000; }, { name = \"price\"; bytes = 800000; } ); "
+	"    { name = \"quantity\"; bytes = 100000; }, { name = \"price\"; bytes = 200000; } ); "
 	"},\n"
 	"  { name = \"c\"; device = \"soft:memory,size=16M\"; } );\n"
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
-	"pipelines = ( { name = \"p\"; operator = \"filter_sum\"; tile = \"64K\"; verify = "
+	"pipelines = ( { name = \"p\"; operator = \"filter_sum\"; tile = \"16K\"; verify = "
 	"\"off\"; slots = 4;\n"
 	"  source = ( { ssd = \"a\"; object = \"date\"; }, { ssd = \"a\"; object = \"discount\"; "
 	"},\n"
@@ -83,25 +83,25 @@ static const char two_sources[] =
 
 #define SINK(name, to)                                                                            \
 	"{ name = \"" name                                                                        \
-	"\"; operator = \"copy\"; tile = \"64K\"; verify = \"off\"; slots = 4; source = { ssd = " \
+	"\"; operator = \"copy\"; tile = \"16K\"; verify = \"off\"; slots = 4; source = { ssd = " \
 	"\"a\"; object = \"in\"; }; sink = { ssd = \"b\"; object = \"" to                         \
 	"\"; }; blocks = { writeback = 2; }; }"
-#define SSDS                                                            \
-	"appliance = { checkpoint = 0; };\n"                            \
-	"ssds = ( { name = \"a\"; device = \"soft:memory,size=16M\";\n" \
-	"    objects = ( { name = \"in\"; bytes = \"1M\"; } ); },\n"    \
-	"  { name = \"b\"; device = \"soft:memory,size=16M\"; },\n"     \
-	"  { name = \"c\"; device = \"soft:memory,size=16M\";\n"        \
-	"    objects = ( { name = \"in\"; bytes = \"1M\"; } ); } );\n"  \
+#define SSDS                                                             \
+	"appliance = { checkpoint = 0; };\n"                             \
+	"ssds = ( { name = \"a\"; device = \"soft:memory,size=16M\";\n"  \
+	"    objects = ( { name = \"in\"; bytes = \"256K\"; } ); },\n"   \
+	"  { name = \"b\"; device = \"soft:memory,size=16M\"; },\n"      \
+	"  { name = \"c\"; device = \"soft:memory,size=16M\";\n"         \
+	"    objects = ( { name = \"in\"; bytes = \"256K\"; } ); } );\n" \
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 
 static const char one_copy[] = SSDS "pipelines = ( " SINK("p", "out") " );\n";
 /* The second pipeline reads the sink of the first; the third is independent of both. */
 static const char chain[] = SSDS "pipelines = ( " SINK(
 	"p", "out") ", { name = \"q\"; operator = \"crc32c\"; source = { ssd = \"b\"; object = "
-		    "\"out\"; };\n  tile = \"64K\"; verify = \"off\"; }, { name = \"r\"; operator "
+		    "\"out\"; };\n  tile = \"16K\"; verify = \"off\"; }, { name = \"r\"; operator "
 		    "= \"crc32c\"; source "
-		    "= { ssd = \"c\"; object = \"in\"; }; tile = \"64K\"; verify = \"off\"; } );\n";
+		    "= { ssd = \"c\"; object = \"in\"; }; tile = \"16K\"; verify = \"off\"; } );\n";
 
 static void up(const char *text)
 {
@@ -534,12 +534,12 @@ Test(runner, bytes_read_are_the_sum_of_all_sources)
 
 	up(two_sources);
 	run = &app->run[0];
-	/* 8192 rows per tile, by the longest rows; the last tile has 1696. */
+	/* 2048 rows per tile, by the longest rows; the last tile has 424. */
 	cr_assert_eq(run->tiles, 13u);
 	cr_expect_eq(hr_run_bytes(run, 0), 0u);
-	cr_expect_eq(hr_run_bytes(run, 1), 8192u * 20);
-	cr_expect_eq(hr_run_bytes(run, 13), 100000u * 20);
-	cr_expect_eq(hr_run_bytes(run, 1000), 100000u * 20);
+	cr_expect_eq(hr_run_bytes(run, 1), 2048u * 20);
+	cr_expect_eq(hr_run_bytes(run, 13), 25000u * 20);
+	cr_expect_eq(hr_run_bytes(run, 1000), 25000u * 20);
 	cr_expect_eq(hr_run_bytes_read(run), 0u);
 	down();
 }

@@ -165,7 +165,7 @@ Test(compute_copies, the_operator_writes_its_output_and_checksum_beside_copies)
 		rows = turn & 1 ? 1408 : 1024;
 		begin(HR_OP_copy, 1, turn & 1, turn >> 1);
 		run();
-		sink = rig_read_sink(&rig, RIG_OBJECT);
+		sink = rig_read_sink(&rig, rig.sink_room);
 		cr_expect_eq(memcmp(sink, column[0], work.bytes[0]), 0);
 		free(sink);
 	}

@@ -176,7 +176,7 @@ static void read_at_once(struct hr_objects *objects)
 
 Test(io, neighbours_share_a_command)
 {
-	const struct access_work work = { .objects = 1, .bytes = { 64 * 4096 }, .frames = 4000 };
+	const struct access_work work = { .objects = 1, .bytes = { 64 * 4096 }, .frames = 1000 };
 	struct hr_io_counters c;
 
 	up(1, "lba=4096");

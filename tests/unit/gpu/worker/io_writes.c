@@ -346,7 +346,7 @@ static void write_neighbours(struct hr_objects *objects)
 Test(io_writes, dirty_neighbours_share_a_command)
 {
 	const struct access_work work = {
-		.objects = 1, .bytes = { 64 * 4096 }, .writable = 1, .frames = 4000
+		.objects = 1, .bytes = { 64 * 4096 }, .writable = 1, .frames = 1000
 	};
 	struct hr_io_counters c;
 

@@ -93,14 +93,14 @@ static void describe(struct rig_work *work, struct opcase *c, const struct shape
 static void check_sink(const struct opcase *c)
 {
 	const uint64_t block = 1ull << rig.lba_shift;
-	uint8_t *sink = rig_read_sink(&rig, RIG_OBJECT);
+	uint8_t *sink = rig_read_sink(&rig, rig.sink_room);
 	uint64_t i = c->out_bytes;
 
 	cr_assert_eq(rig.sink_bytes, c->out_bytes);
 	cr_assert(memcmp(sink, c->out, c->out_bytes) == 0, "the sink's data is wrong");
 	for (; i % block; i++)
 		cr_assert_eq(sink[i], 0, "byte %llu in the last block", (unsigned long long)i);
-	for (; i < RIG_OBJECT; i++)
+	for (; i < rig.sink_room; i++)
 		cr_assert_eq(sink[i], RIG_POISON, "byte %llu behind it", (unsigned long long)i);
 	free(sink);
 }

@@ -192,9 +192,9 @@ Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 		check_checksums(sizes[i]);
 		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot),
 			     (sizes[i] + TILE - 1) / TILE);
-		sink = rig_read_sink(&rig, RIG_OBJECT);
+		sink = rig_read_sink(&rig, rig.sink_room);
 		cr_assert(memcmp(sink, data, sizes[i]) == 0);
-		for (uint64_t at = sizes[i]; at < RIG_OBJECT; at++)
+		for (uint64_t at = sizes[i]; at < rig.sink_room; at++)
 			cr_assert_eq(sink[at],
 				     at < (sizes[i] + LBA - 1) / LBA * LBA ? 0 : RIG_POISON);
 		free(sink);
