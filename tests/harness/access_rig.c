@@ -360,7 +360,7 @@ void access_check_disk(struct access_rig *r, uint32_t object)
 
 	cr_assert_not_null(data);
 	cr_assert_eq(blk->ops->read(blk, object_at(r, object), data, all, NULL), 0);
-	if (memcmp(data, model, all)) {
+	if (memcmp(data, model, all) != 0) {
 		while (data[at] == model[at])
 			at++;
 		cr_assert_fail("object %u, byte %llu", object, (unsigned long long)at);

@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -521,38 +520,6 @@ Test(op_file, a_file_is_loaded_once_and_refused_after_a_change)
 	again = NULL;
 	expect_not_loaded("a.op", -EINVAL, "has changed since this process has loaded it");
 	free(liar);
-}
-
-/* tile() of liar writes the bytes of the tile to the block's memory. */
-static void *expect_one_block_memory(void *loaded)
-{
-	const struct hr_operator *op = loaded;
-	const uint64_t args = 0;
-	const uint8_t in[7] = "input.";
-	uint8_t out[7] = "";
-	const struct hr_op_tile tile = {
-		.in = { in }, .in_bytes = { sizeof in }, .out = out, .out_capacity = sizeof out
-	};
-	uint32_t *memory = hr_block_memory();
-
-	*memory = 0;
-	cr_expect_eq(op->tile(&args, NULL, &tile), sizeof in);
-	cr_expect_str_eq((const char *)out, "input.");
-	cr_expect_eq(*memory, sizeof in);
-	return memory;
-}
-
-Test(op_file, a_block_has_one_memory_for_the_operator_and_for_headrace)
-{
-	const struct hr_operator *op = NULL;
-	void *other = NULL;
-	pthread_t block;
-
-	cr_assert_eq(hr_op_user_load(LIAR, &op, test_error()), 0, "%s", test_error_text());
-	cr_assert_eq(pthread_create(&block, NULL, expect_one_block_memory, (void *)(uintptr_t)op),
-		     0);
-	cr_assert_eq(pthread_join(block, &other), 0);
-	cr_expect_neq(expect_one_block_memory((void *)(uintptr_t)op), other);
 }
 
 Test(op_file, operators_beyond_the_limit_are_refused)

@@ -1,15 +1,17 @@
 /*
  * Operators that return an unexpected size: the failure names the first such tile, the tile is not
- * written, and no new tile is started.
+ * written, and no new tile is started. And the memory that they share with headrace.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
+#include "nvme/worker.h"
 #include "tests/harness/error.h"
 #include "tests/harness/rig.h"
 
@@ -144,4 +146,36 @@ Test(compute_lies, the_same_operator_copies_all_tiles_without_a_lie)
 	cr_expect_eq(memcmp(sink, data, sizeof data), 0);
 	free(sink);
 	rig_down(&rig);
+}
+
+/* tile() of liar writes the bytes of the tile to the block's memory. */
+static void *expect_one_block_memory(void *loaded)
+{
+	const struct hr_operator *op = loaded;
+	const uint64_t args = 0;
+	const uint8_t in[7] = "input.";
+	uint8_t out[7] = "";
+	const struct hr_op_tile tile = {
+		.in = { in }, .in_bytes = { sizeof in }, .out = out, .out_capacity = sizeof out
+	};
+	uint32_t *memory = hr_block_memory();
+
+	*memory = 0;
+	cr_expect_eq(op->tile(&args, NULL, &tile), sizeof in);
+	cr_expect_str_eq((const char *)out, "input.");
+	cr_expect_eq(*memory, sizeof in);
+	return memory;
+}
+
+Test(compute_lies, a_block_has_one_memory_for_the_operator_and_for_headrace)
+{
+	const struct hr_operator *op = NULL;
+	void *other = NULL;
+	pthread_t block;
+
+	cr_assert_eq(hr_op_user_load(LIAR, &op, test_error()), 0, "%s", test_error_text());
+	cr_assert_eq(pthread_create(&block, NULL, expect_one_block_memory, (void *)(uintptr_t)op),
+		     0);
+	cr_assert_eq(pthread_join(block, &other), 0);
+	cr_expect_neq(expect_one_block_memory((void *)(uintptr_t)op), other);
 }
