@@ -470,6 +470,11 @@ Test(tap_steps, consumers_are_told_when_each_tile_that_is_left_is_lent)
 	tap.last = 0;
 	tap_tell_last(&w);
 	cr_expect_eq(tap.last, 0);
+	w.tiles = 24; /* each slot has one of the tiles that are left */
+	for (uint32_t s = 0; s < SLOTS; s++)
+		has(s, 34 + s, 2);
+	tap_tell_last(&w);
+	cr_expect_eq(tap.last, 1);
 }
 
 Test(tap_steps, workers_rest_when_every_output_is_taken_or_every_slot_is_closed)
