@@ -132,7 +132,7 @@ HR_WORKER void *hr_block_memory(void)
 }
 #endif
 
-/* hr_block_memory() for another file. */
+/* As hr_block_memory() of headrace, for the files of user operators. */
 void *hr_host_block_memory(void);
 
 HR_WORKER void *hr_launch_memory(void)

@@ -230,7 +230,7 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 	failed = run->config->has_sink
 			 ? hr_store_remove(&app->ssd[sink->ssd].store, run->sink_id, &e)
 			 : 0;
-	if (failed == -ENOENT)
+	if (failed == -ENOENT) /* it is gone already */
 		failed = 0;
 	if (failed)
 		hr_error_add(&run->cause, HR_ERROR_DEVICE, failed,

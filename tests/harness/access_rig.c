@@ -13,8 +13,6 @@
 
 #define NO_FRAME_NS (60 * HR_NS_PER_S)
 
-#define BEHIND (64u << 10)
-
 uint64_t access_memory = 8u << 20;
 
 void access_up(struct access_rig *r, uint32_t ssds, const char *options, const char *script,
@@ -86,7 +84,7 @@ static void fill_object(struct access_rig *r, uint32_t i, uint64_t bytes)
 {
 	struct fake_random random = { r->seed + i };
 	struct hr_blk *blk = disk_of(r, i);
-	const uint64_t all = whole_blocks(r, bytes) + BEHIND;
+	const uint64_t all = whole_blocks(r, bytes) + RIG_BEHIND;
 
 	cr_assert_leq(all, ACCESS_OBJECT);
 	free(r->model[i]);

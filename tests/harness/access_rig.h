@@ -53,8 +53,8 @@ struct access_rig {
 	struct hr_access *gpu[ACCESS_GPUS_MAX];
 	uint32_t gpus;
 	bool scripted;
-	/* What the disk has at the place of an object: the object, and some random bytes behind it,
-	 * which no worker may change. */
+	/* What the disk has at the place of an object: its blocks, and RIG_BEHIND random bytes.
+	 * NULL: no work has had the object. */
 	uint8_t *model[HR_OBJECTS_MAX];
 	uint64_t model_bytes[HR_OBJECTS_MAX];
 	uint64_t used[HR_PLACES];

@@ -15,7 +15,6 @@
 #include "tests/harness/error.h"
 
 #define PLACE_BYTES (1u << 20)
-#define BEHIND_SINK 65536u
 #define TIMEOUT_NS (60 * HR_NS_PER_S)
 #define POLL_NS 200000u
 
@@ -146,7 +145,7 @@ static void poison_sink(struct rig *rig)
 	struct hr_blk *blk = &rig->ssd[0].disk.blk;
 	uint8_t *data;
 
-	rig->sink_room = whole_blocks(rig, rig->sink_bytes) + BEHIND_SINK;
+	rig->sink_room = whole_blocks(rig, rig->sink_bytes) + RIG_BEHIND;
 	data = malloc(rig->sink_room);
 	cr_assert_not_null(data);
 	memset(data, RIG_POISON, rig->sink_room);

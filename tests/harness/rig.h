@@ -26,6 +26,8 @@
 
 #define RIG_SSDS 2u
 #define RIG_OBJECT (1u << 20)
+/* Bytes behind an object or sink that a test also fills and compares: no worker may change them. */
+#define RIG_BEHIND 65536u
 #define RIG_SINK_AT (HR_SOURCES_MAX * (uint64_t)RIG_OBJECT)
 #define RIG_DISK_BYTES (10u << 20)
 #define RIG_POISON 0xa5
@@ -74,7 +76,7 @@ struct rig {
 	struct hr_pipe *published; /* address of pipe for workers */
 	uint64_t sink_bytes;
 	/* Bytes at the place of the sink that hold RIG_POISON before the run: the sink's blocks, and
-	 * some behind them. */
+	 * RIG_BEHIND. */
 	uint64_t sink_room;
 };
 

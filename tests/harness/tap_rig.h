@@ -287,6 +287,20 @@ static inline void expect_no_redelivery(uint32_t rounds)
 	}
 }
 
+/* The host stops the run after prefetch, which passes a stop on, has ended. */
+static inline void expect_end_with_the_last_tiles_lent(void)
+{
+	set_up(2, false, false, 1);
+	start();
+	attach(0, 3);
+	await_entry(0, 1);
+	pthread_join(feeder, NULL);
+	hr_release_sys_u32(&control.stop, HR_STOP_NEW);
+	pthread_join(worker, NULL);
+	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+	cr_expect_eq(status.tiles, 0);
+}
+
 static inline uint32_t times_seen(uint64_t tile)
 {
 	uint32_t sum = 0;

@@ -213,18 +213,9 @@ Test(tap, a_stop_ends_the_worker_while_tiles_are_lent)
 	cr_expect_geq(status.tiles, 1);
 }
 
-/* Prefetch, which passes the host's stop on, has no tile any more. */
 Test(tap, a_stop_of_the_host_ends_the_worker_while_the_last_tiles_are_lent)
 {
-	set_up(2, false, false, 1);
-	start();
-	attach(0, 3);
-	await_entry(0, 1);
-	pthread_join(feeder, NULL);
-	hr_release_sys_u32(&control.stop, HR_STOP_NEW);
-	pthread_join(worker, NULL);
-	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
-	cr_expect_eq(status.tiles, 0);
+	expect_end_with_the_last_tiles_lent();
 }
 
 Test(tap, a_tile_that_compute_has_broken_is_not_lent)

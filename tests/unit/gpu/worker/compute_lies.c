@@ -1,6 +1,6 @@
 /*
  * Operators that return an unexpected size: the failure names the first such tile, the tile is not
- * written, and no new tile is started. And the memory that they share with headrace.
+ * written, and no new tile is started. An operator shares the memory of a block with headrace.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -152,7 +152,6 @@ Test(compute_lies, the_same_operator_copies_all_tiles_without_a_lie)
 static void *expect_one_block_memory(void *loaded)
 {
 	const struct hr_operator *op = loaded;
-	const uint64_t args = 0;
 	const uint8_t in[7] = "input.";
 	uint8_t out[7] = "";
 	const struct hr_op_tile tile = {
@@ -161,7 +160,7 @@ static void *expect_one_block_memory(void *loaded)
 	uint32_t *memory = hr_block_memory();
 
 	*memory = 0;
-	cr_expect_eq(op->tile(&args, NULL, &tile), sizeof in);
+	cr_expect_eq(op->tile(args, NULL, &tile), sizeof in);
 	cr_expect_str_eq((const char *)out, "input.");
 	cr_expect_eq(*memory, sizeof in);
 	return memory;
