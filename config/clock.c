@@ -1,5 +1,6 @@
 #include "config/clock.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -33,6 +34,11 @@ void hr_wait_ns(uint64_t ns)
 	if (!interrupted)
 		sleep_ns(ns);
 	hr_tick();
+}
+
+void hr_yield(void)
+{
+	sched_yield();
 }
 
 void hr_wait_precisely(void)

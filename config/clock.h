@@ -1,8 +1,9 @@
 /*
- * config/clock.h - the only clock of the program, and the only function that sleeps.
+ * config/clock.h - the only clock of the program, and the only functions that let others run for
+ * a while.
  *
- * Part of the seam (config/seam.h): tests that control time link their own definitions of
- * hr_now_ns(), hr_wait_ns() and hr_wait_precisely().
+ * Part of the seam (config/seam.h): tests that control time link their own definitions of these
+ * functions.
  */
 #ifndef CONFIG_CLOCK_H
 #define CONFIG_CLOCK_H
@@ -22,6 +23,9 @@ uint64_t hr_now_ns(void);
  * Sleep at least ns nanoseconds; a signal can end the sleep early. Calls hr_tick() while it sleeps.
  */
 void hr_wait_ns(uint64_t ns);
+
+/* Let other threads run. Each loop that waits for another thread calls this or hr_wait_ns(). */
+void hr_yield(void);
 
 /* The calling thread's waits end at most 1 us late, instead of the usual 50 us. */
 void hr_wait_precisely(void);

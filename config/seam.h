@@ -1,7 +1,7 @@
 /*
  * config/seam.h - calls that are not deterministic: threads and their waits, random numbers, clocks
- * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock and sleep,
- * belongs to it.
+ * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock and the waits of a
+ * loop, belongs to it.
  *
  * Engine, supervisor, host backend and software controller call the kernel for these through this
  * header only (tests/lint/seam.sh). The product links config/seam_linux.c and config/clock.c, where
@@ -50,9 +50,6 @@ void hr_thread_join(struct hr_thread *thread);
 
 /* The CPUs that the calling thread may use. */
 int hr_thread_cpus(cpu_set_t *cpus);
-
-/* Let other threads run. Each loop that waits for another thread calls this or hr_wait_ns(). */
-void hr_yield(void);
 
 /* As pthread_mutex_lock(), pthread_rwlock_rdlock(), pthread_rwlock_wrlock(), pthread_cond_wait(),
  * pthread_cond_broadcast(). */

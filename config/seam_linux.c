@@ -57,11 +57,6 @@ int hr_thread_cpus(cpu_set_t *cpus)
 	return sched_getaffinity(0, sizeof *cpus, cpus) == 0 ? 0 : -errno;
 }
 
-void hr_yield(void)
-{
-	sched_yield();
-}
-
 void hr_mutex_lock(pthread_mutex_t *mutex)
 {
 	pthread_mutex_lock(mutex);

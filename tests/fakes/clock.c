@@ -1,5 +1,6 @@
 #include "tests/fakes/clock.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,6 +69,12 @@ void hr_wait_ns(uint64_t ns)
 	if (fake.step)
 		fake.step(fake.context);
 	hr_tick();
+}
+
+void hr_yield(void)
+{
+	if (!fake.steered || !fake.step)
+		sched_yield();
 }
 
 void hr_wait_precisely(void)

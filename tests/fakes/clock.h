@@ -1,8 +1,8 @@
 /*
  * tests/fakes/clock.h - the clock of every test: the real one, until a test controls it.
  *
- * Linked before libheadrace.a, so the tested code calls these definitions of hr_now_ns() and
- * hr_wait_ns().
+ * Linked before libheadrace.a, so the tested code calls these definitions of hr_now_ns(),
+ * hr_wait_ns() and hr_yield().
  */
 #ifndef TESTS_FAKES_CLOCK_H
 #define TESTS_FAKES_CLOCK_H
@@ -12,7 +12,8 @@
 /*
  * From now on time stays at now_ns. Only hr_wait_ns(), which does not sleep, and
  * fake_clock_advance() move it. step, if not NULL, is called after each hr_wait_ns(); a fake device
- * does its work there.
+ * does its work there. Then hr_yield() does nothing, because there is no other thread to wait for: on
+ * a busy machine each call would take as long as the other processes like.
  */
 void fake_clock_start(uint64_t now_ns, void (*step)(void *context), void *context);
 void fake_clock_advance(uint64_t ns);

@@ -17,6 +17,7 @@ exceptions() {
     cat <<'EOF'
 config/clock.c clock_gettime            # the seam
 config/clock.c nanosleep                # the seam
+config/clock.c sched_yield              # the seam
 boot/appliance/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
 boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
 gpu/remote/wake.c epoll_wait            # only looks what is readable, and does not wait
@@ -75,7 +76,7 @@ prove() {
     tree=$(mktemp -d)
     mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/remote,gpu/tap/{client,examples}}
     cd "$tree"
-    printf 'clock_gettime(a);\nnanosleep(a);\n' >config/clock.c
+    printf 'clock_gettime(a);\nnanosleep(a);\nsched_yield();\n' >config/clock.c
     echo 'pthread_create(a);' >config/seam_linux.c
     echo 'while (waitid(P_ALL)) ;' >boot/appliance/init.c
     echo 'x = pwrite(fd);' >boot/engine/guard.c
