@@ -85,14 +85,16 @@ uptime_seconds() {
     IFS=. read -r up _ </proc/uptime
 }
 
-# soon COMMAND...: repeat the command until it succeeds, for at most a minute
+# soon COMMAND...: repeat the command until it succeeds, for at most two minutes by the clock of the guest
 soon() {
-    for _ in $(seq 600); do
-        "$@" && return 0
+    uptime_seconds
+    soon_limit=$((up + 120))
+    until "$@"; do
+        uptime_seconds
+        [ "$up" -lt $soon_limit ] || { echo "not within two minutes: $*"; return 1; }
         nap
     done
-    echo "not within a minute: $*"
-    return 1
+    return 0
 }
 
 # start NAME COMMAND...: start it in the background; its output is in /tmp/NAME.out and /tmp/NAME.err, its process in

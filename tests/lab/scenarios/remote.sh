@@ -17,7 +17,7 @@ boot = { post = \"off\"; backoff = \"50ms\"; };"
 # sends [OPTIONS_OF_THE_SSD [PIPELINES]]: the configuration of this guest
 sends() {
     cat >/tmp/send.conf <<X
-ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; timeout_ms = 60000; } );
+ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; timeout_ms = 300000; } );
 gpus = ( { name = "g"; device = "host:1"; } );
 $key
 pipelines = ( { name = "send"; source = { object = "in"; }; operator = "copy"; tile = "4K"; slots = 16;
@@ -28,7 +28,7 @@ X
 takes() {
     peer "cat >/tmp/take.conf" "<<X
 appliance = { checkpoint = \"50ms\"; };
-ssds = ( { name = \"b\"; device = \"soft:/tmp/b.img${1-}\"; timeout_ms = 60000; } );
+ssds = ( { name = \"b\"; device = \"soft:/tmp/b.img${1-}\"; timeout_ms = 300000; } );
 gpus = ( { name = \"g\"; device = \"host:1\"; } );
 $key
 pipelines = ( { name = \"take\"; source = { remote = \"10.0.0.2:4791\"; name = \"s\"; bytes = \"8M\"; };
@@ -51,23 +51,27 @@ arrived() {
     peer "headrace store get -q soft:/tmp/b.img ${1-out} - | sha256sum | cut -c 1-64; headrace store rm soft:/tmp/b.img ${1-out}" \
         >/tmp/sum && cat /tmp/sum && [ "$(head -n 1 /tmp/sum)" = "$(sha256sum <"${2-/tmp/in}" | cut -c 1-64)" ]
 }
-# A part of the sink is durable.
+# Shell commands: a part of the sink is durable; the other side waits for that
+is_durable="headrace status --json >/tmp/take.status 2>/dev/null &&
+    [ \"\$(sed -n 's/.*\"durable_tiles\": \([0-9]*\).*/\1/p' /tmp/take.status | head -n 1)\" -gt 20 ]"
 durable() {
-    peer "headrace status --json >/tmp/take.status 2>/dev/null &&
-        [ \"\$(sed -n 's/.*\"durable_tiles\": \([0-9]*\).*/\1/p' /tmp/take.status | head -n 1)\" -gt 20 ]"
+    peer "is_durable() { $is_durable; }
+        soon is_durable"
 }
 # stream MEMBER: the first one of this name in the sender's result
 stream() {
     sed 's/[,{]/\n/g' /tmp/send.out | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" | head -n 1
 }
-# A shell command: the process of the engine of the appliance in its guest. It is empty while the appliance does not answer.
-engine='headrace status --json 2>/dev/null | sed -n "s/.*\"engine_pid\": \([0-9]*\).*/\1/p"'
+# The receiver's engine is killed when a part is durable. That is one command of the other guest, because the sender
+# is slow for a limited time.
 kill_in_peer() {
-    peer "pid=\$($engine); [ -n \"\$pid\" ] && kill -KILL \"\$pid\""
+    peer "is_durable() { $is_durable; }
+        soon is_durable && kill -KILL \"\$(sed -n 's/.*\"engine_pid\": \([0-9]*\).*/\1/p' /tmp/take.status)\""
 }
+# The process of the engine here, which sends: it has read the file with the faults.
 engine_here() {
-    mine=$(eval "$engine")
-    [ -n "$mine" ]
+    headrace status --json >/tmp/send.status 2>/dev/null && grep -q '"tiles_done": [1-9]' /tmp/send.status &&
+        mine=$(sed -n 's/.*"engine_pid": \([0-9]*\).*/\1/p' /tmp/send.status) && [ -n "$mine" ]
 }
 
 check "an RDMA device here" rdma_up 10.0.0.1
@@ -123,7 +127,7 @@ check "the other side" takes
 echo "on read nth 120 count 96: delay 2s" >/tmp/slow
 sends ",faults=/tmp/slow"
 check "a sender with a slow disk" both
-check "a part is durable at the receiver" soon durable
+check "a part is durable at the receiver" durable
 check "the link goes down" host link net0 down
 sleep 1
 check "and comes back after 1 s" host link net0 up
@@ -132,7 +136,7 @@ check "all bytes are there" arrived
 check "the connection was lost and came back" test "$(stream broken)" -ge 1
 
 check "a sender" both
-check "a part is durable" soon durable
+check "a part is durable" durable
 kill -KILL "$(cat /tmp/send.pid)"
 ended send 137
 sends
@@ -145,9 +149,9 @@ check "only the rest was sent" grep -q "resumes at tile [1-9]" /tmp/send.err
 # run fails, and starts again by itself.
 sends ",faults=/tmp/slow"
 check "two appliances" both boot
-check "a part is durable" soon durable
+check "the engine here sends" soon engine_here
 : >/tmp/slow
-check "the engine that receives is killed" soon kill_in_peer
+check "the engine that receives is killed when a part is durable" kill_in_peer
 check "both appliances are done" done_with 0 0
 check "all bytes are there" arrived
 check "the receiver's engine was restarted" peer 'grep "ended by signal 9" /tmp/take.err'
@@ -157,10 +161,9 @@ check "the sender's run was, too" grep "has lost tile\|the connection is down" /
 # The sender's engine waits for reads that do not end, so it cannot be done before both die.
 echo "on read nth 120 count 200: drop" >/tmp/slow
 check "two appliances" both boot
-check "a part is durable" soon durable
+check "the engine here sends" soon engine_here
 : >/tmp/slow
-check "the engine here" soon engine_here
-check "both engines are killed at once" eval "soon kill_in_peer && kill -KILL $mine"
+check "both engines are killed at once when a part is durable" eval "kill_in_peer && kill -KILL $mine"
 check "both appliances are done" done_with 0 0
 check "all bytes are there" arrived
 check "the sender's engine was restarted" grep "ended by signal 9" /tmp/send.err
