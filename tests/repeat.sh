@@ -4,7 +4,8 @@
 # A test that passes three times alone depends on the load of the machine, which is a fault of the test
 # or a race in the program: it is named, its first log is kept as NAME.first.log, and it does not stop
 # the submission of a change that is not related to it. Nothing is repeated when a sanitizer has reported
-# something, or when more than LIMIT programs have failed. The last line is "N cases pass when repeated".
+# something, or when more than LIMIT programs have failed. After all repetitions, the failed cases of each first log
+# are printed again, because a long log is often read at its end only. The last line is "N cases pass when repeated".
 # Exit status 0 when each failed test has passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -40,6 +41,12 @@ repeat() {
     rm -f "$1.ok" && make --no-print-directory $(variant "$1") "$1.ok"
 }
 
+# excerpt LOG: the first failed cases with their reasons
+excerpt() {
+    awk -v report="$report" '$0 ~ report || /^(not ok |\[FAIL\] |\[----\] )/ { print "    " $0; notes = 1; next }
+        notes && /^(# | +#[0-9])/ { print "    " $0; next } { notes = 0 }' "$1" | head -n 25 || true
+}
+
 if [ ${#failed[@]} -eq 0 ] || [ ${#failed[@]} -gt $limit ]; then
     echo "no test is repeated: ${#failed[@]} programs have failed"
     echo "0 cases pass when repeated"
@@ -47,12 +54,13 @@ if [ ${#failed[@]} -eq 0 ] || [ ${#failed[@]} -gt $limit ]; then
 fi
 for entry in "${failed[@]}"; do
     name=${entry% *} count=${entry#* }
+    rm -f "$name.first.log"
+    [ ! -f "$name.log" ] || cp "$name.log" "$name.first.log"
     if [ ! -f "$name.log" ] || grep -aqE "$report" "$name.log"; then
         echo "not repeated: $name: it has no log, or a report of a sanitizer"
         status=1
         continue
     fi
-    cp "$name.log" "$name.first.log"
     passes=0
     while [ $passes -lt $times ] && repeat "$name"; do
         passes=$((passes + 1))
@@ -64,6 +72,10 @@ for entry in "${failed[@]}"; do
         echo "repeated: $name: failed again"
         status=1
     fi
+done
+for entry in "${failed[@]}"; do
+    name=${entry% *}
+    [ ! -f "$name.first.log" ] || { echo "the first run of $name:"; excerpt "$name.first.log"; }
 done
 echo "$cases cases pass when repeated"
 exit $status
