@@ -363,7 +363,7 @@ Test(cuda_memory, every_call_of_a_copy_may_fail)
 Test(cuda_memory, every_call_of_host_open_may_fail)
 {
 	struct hr_cuda_host other;
-	const char *before = strdup(fake_cuda_leaks());
+	char *before = strdup(fake_cuda_leaks());
 
 	for (unsigned n = 1;; n++) {
 		int err;
@@ -379,4 +379,5 @@ Test(cuda_memory, every_call_of_host_open_may_fail)
 		cr_expect_eq(err, -ENOMEM);
 		cr_expect_str_eq(fake_cuda_leaks(), before);
 	}
+	free(before);
 }
