@@ -43,8 +43,8 @@ repeat() {
 
 # excerpt LOG: the first failed cases with their reasons
 excerpt() {
-    awk -v report="$report" '$0 ~ report || /^(not ok |\[FAIL\] |\[----\] )/ { print "    " $0; notes = 1; next }
-        notes && /^(# | +#[0-9])/ { print "    " $0; next } { notes = 0 }' "$1" | head -n 25 || true
+    awk -v report="$report" '$0 ~ report { rest = 8 } /^(not ok |\[FAIL\] |\[----\] )/ { rest = notes = 1 }
+        rest > 0 || (notes && /^# /) { print "    " $0; rest--; next } { notes = 0 }' "$1" | head -n 25 || true
 }
 
 if [ ${#failed[@]} -eq 0 ] || [ ${#failed[@]} -gt $limit ]; then
