@@ -1,6 +1,5 @@
 /*
- * config/clock.h - the only clock of the program, and the only functions that let others run for
- * a while.
+ * config/clock.h - the only clock of the program, and the only functions that sleep or yield.
  *
  * Part of the seam (config/seam.h): tests that control time link their own definitions of these
  * functions.

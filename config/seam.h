@@ -1,7 +1,7 @@
 /*
  * config/seam.h - calls that are not deterministic: threads and their waits, random numbers, clocks
- * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock and the waits of a
- * loop, belongs to it.
+ * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock, sleep and yield,
+ * belongs to it.
  *
  * Engine, supervisor, host backend and software controller call the kernel for these through this
  * header only (tests/lint/seam.sh). The product links config/seam_linux.c and config/clock.c, where

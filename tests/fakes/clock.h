@@ -12,8 +12,8 @@
 /*
  * From now on time stays at now_ns. Only hr_wait_ns(), which does not sleep, and
  * fake_clock_advance() move it. step, if not NULL, is called after each hr_wait_ns(); a fake device
- * does its work there. Then hr_yield() does nothing, because there is no other thread to wait for: on
- * a busy machine each call would take as long as the other processes like.
+ * does its work there. Then hr_yield() does nothing: there is no other thread to wait for, and on a
+ * busy machine each call lets other processes run for milliseconds.
  */
 void fake_clock_start(uint64_t now_ns, void (*step)(void *context), void *context);
 void fake_clock_advance(uint64_t ns);

@@ -14,7 +14,7 @@ rdma_up() {
     soon test -e /dev/infiniband/uverbs0
 }
 
-# listens PORT: a program of this guest listens there soon
+# listens PORT: wait until a program of this guest listens there
 listens() {
     soon grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [0-9A-F:]* 0A " /proc/net/tcp /proc/net/tcp6
 }

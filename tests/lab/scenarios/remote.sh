@@ -17,7 +17,7 @@ boot = { post = \"off\"; backoff = \"50ms\"; };"
 # sends [OPTIONS_OF_THE_SSD [PIPELINES]]: the configuration of this guest
 sends() {
     cat >/tmp/send.conf <<X
-ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; timeout_ms = 300000; } );
+ssds = ( { name = "a"; device = "soft:/tmp/a.img${1-}"; timeout_ms = 60000; } );
 gpus = ( { name = "g"; device = "host:1"; } );
 $key
 pipelines = ( { name = "send"; source = { object = "in"; }; operator = "copy"; tile = "4K"; slots = 16;
@@ -51,9 +51,10 @@ arrived() {
     peer "headrace store get -q soft:/tmp/b.img ${1-out} - | sha256sum | cut -c 1-64; headrace store rm soft:/tmp/b.img ${1-out}" \
         >/tmp/sum && cat /tmp/sum && [ "$(head -n 1 /tmp/sum)" = "$(sha256sum <"${2-/tmp/in}" | cut -c 1-64)" ]
 }
-# Shell commands: a part of the sink is durable; the other side waits for that
+# Shell commands for the other guest: true when a part of the sink is durable.
 is_durable="headrace status --json >/tmp/take.status 2>/dev/null &&
     [ \"\$(sed -n 's/.*\"durable_tiles\": \([0-9]*\).*/\1/p' /tmp/take.status | head -n 1)\" -gt 20 ]"
+# The other guest waits until a part is durable: one command, so the caller goes on without delay.
 durable() {
     peer "is_durable() { $is_durable; }
         soon is_durable"
