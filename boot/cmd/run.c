@@ -35,7 +35,7 @@ static const char help[] =
 	"Progress is shown on stderr when stderr is a terminal. Results go to stdout, with the\n"
 	"choice made for gpu device \"auto\" and its reason.\n\n"
 	"  --pipeline NAME\n"
-	"                 run only this pipeline\n"
+	"                 run only this pipeline; ssds and gpus that it does not use are left alone\n"
 	"  --json         print one JSON object instead of the table; `gpus` has the backend of\n"
 	"                 each gpu, and a note when it was chosen or differs from the request\n"
 	"  --map          before the run, also print the partition map of `headrace check`, with\n"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/refuse.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stage_backends.h"
 #include "boot/engine/stage_controllers.h"
@@ -45,6 +46,18 @@ static int select_pipelines(struct hr_appliance *app, const char *pipeline)
 		       near ? "'?" : "");
 }
 
+/* A named pipeline runs without the ssds that it does not use. */
+static void leave_out_ssds(struct hr_appliance *app)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++) {
+		bool used = false;
+
+		for (uint32_t i = 0; i < app->config.pipelines; i++)
+			used |= app->run[i].selected && hr_run_uses_ssd(&app->run[i], d);
+		app->left_out[d] = !used;
+	}
+}
+
 /* One ssd that needs physical addresses makes all host memory physical, so choose before the
  * first allocation. */
 static int choose_memory(struct hr_appliance *app)
@@ -53,7 +66,7 @@ static int choose_memory(struct hr_appliance *app)
 	enum hr_hostmem_kind kind = HR_HOSTMEM_OWN;
 
 	for (uint32_t d = 0; d < config->ssds; d++)
-		if (hr_transport_is_physical(config->ssd[d].device))
+		if (!app->left_out[d] && hr_transport_is_physical(config->ssd[d].device))
 			kind = HR_HOSTMEM_PHYSICAL;
 	return hr_hostmem_choose(kind, &app->error);
 }
@@ -63,9 +76,11 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline)
 	int err;
 
 	memset((char *)app + sizeof app->config, 0, sizeof *app - sizeof app->config);
-	err = choose_memory(app);
+	err = select_pipelines(app, pipeline);
+	if (!err && pipeline)
+		leave_out_ssds(app);
 	if (!err)
-		err = select_pipelines(app, pipeline);
+		err = choose_memory(app);
 	hr_error_log(&app->error, HR_LOG_ERROR);
 	return err;
 }

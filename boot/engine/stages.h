@@ -15,9 +15,9 @@
 
 /*
  * Initialise an appliance for a configuration that has been read into app->config: all else is
- * zeroed, all pipelines are selected, or only the named one; and choose the kind of host memory for
- * the whole process, as the ssds need it. -ENOENT: no such pipeline; -EBUSY: memory of another kind
- * is in use. An error fills app->error and is logged.
+ * zeroed, all pipelines are selected, or only the named one, without the ssds that it does not use;
+ * and choose the kind of host memory for the whole process, as these ssds need it. -ENOENT: no such
+ * pipeline; -EBUSY: memory of another kind is in use. An error fills app->error and is logged.
  */
 int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
 

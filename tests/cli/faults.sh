@@ -108,6 +108,22 @@ dead_on_arrival() {
         warns "controller fatal status (CSTS "
 }
 
+# Two pipelines, of which one has an ssd that does not answer Identify.
+beside_bad() {
+    cp "$image" "$SCRATCH/bad.img"
+    echo "on admin opcode 0x06 count 99: status 0x6" >"$SCRATCH/faults"
+    cat >"$SCRATCH/two.conf" <<CONF
+ssds = ( { name = "good"; device = "soft:$image"; },
+         { name = "bad"; device = "soft:$SCRATCH/bad.img,faults=$SCRATCH/faults"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; source = { ssd = "good"; object = "in"; }; operator = "crc32c"; },
+              { name = "q"; source = { ssd = "bad"; object = "in"; }; operator = "crc32c"; } );
+CONF
+    exits 0 run "$SCRATCH/two.conf" --pipeline p && silent && says "in, verified" &&
+        exits 4 run "$SCRATCH/two.conf" --pipeline q && warns "two.conf:2: ssd 'bad' cannot be brought up" &&
+        exits 4 run "$SCRATCH/two.conf" && warns "ssd 'bad' cannot be brought up"
+}
+
 check "prepare an image" make_image
 read -r in out < <(find_tiles)
 check "a failed read is reported with pipeline, object, tile, LBA, queue and status" \
@@ -137,5 +153,6 @@ check "a power cut is reported" fails "on write lba $out: powercut torn seed 3" 
 check "after a power cut the next run resumes" goes_on
 check "the self-test shows the failed step" post_fails
 check "a controller that is fatal at bring-up is reported" dead_on_arrival
+check "a named pipeline runs beside a bad ssd that it does not use" beside_bad
 check "a disk that fails during creation of objects is a device error" fails_before_run
 done_testing

@@ -88,6 +88,23 @@ Test(left_out, otherwise_the_first_failure_ends_the_bring_up)
 	}
 }
 
+/* The other ssd is not brought up, so its failure does not matter. */
+Test(left_out, a_named_pipeline_comes_up_without_the_ssds_that_it_does_not_use)
+{
+	static const char *const name[] = { "p", "q" };
+
+	for (unsigned d = 0; d < 2; d++) {
+		configure(1u << !d);
+		cr_assert_eq(hr_appliance_init(app, name[d]), 0);
+		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%s: %s", name[d],
+			     app->error.text);
+		cr_expect(!app->left_out[d] && app->left_out[!d], "%s", name[d]);
+		cr_expect_null(app->ssd[!d].controller, "%s", name[d]);
+		hr_appliance_down(app);
+		forget();
+	}
+}
+
 Test(left_out, only_the_named_pipeline_is_selected)
 {
 	static const struct {
