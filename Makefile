@@ -469,7 +469,7 @@ all_names := $(call longest_first,\
 # the ends of commands, bad input, signals and clients.
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \
 	killed linkage memory parallel ranks ranks_access ranks_shards remote remote_bench remote_boot \
-	run tap_examples)
+	run service tap_examples)
 # All unit tests run with the address sanitizer, and those with threads again with the thread
 # sanitizer. In the plain build run those of operators, which are optimised for vectors; those with 64
 # lanes, with which sanitizers find nothing that they do not find with 32; and those that access pages
