@@ -79,6 +79,9 @@ static const struct hr_field ssd_fields[] = {
 	  .min = HR_QUEUE_ENTRIES_MIN, .max = HR_QUEUE_ENTRIES_MAX },
 	{ "timeout_ms", HR_FIELD_MS, .offset = offsetof(struct hr_config_ssd, timeout_ns), .min = 1,
 	  .max = TIMEOUT_MS_MAX },
+	{ "admin_timeout_ms", HR_FIELD_MS,
+	  .offset = offsetof(struct hr_config_ssd, admin_timeout_ns), .min = 1,
+	  .max = TIMEOUT_MS_MAX },
 	{ "objects", .type = HR_FIELD_LIST, .max = HR_PREPARED_MAX },
 };
 
@@ -196,6 +199,7 @@ static void read_ssd(struct hr_config *config, const struct hr_group *group, uns
 	ssd->nsid = 1;
 	ssd->queue_entries = 256;
 	ssd->timeout_ns = 5 * HR_NS_PER_S;
+	ssd->admin_timeout_ns = HR_ADMIN_TIMEOUT_NS;
 	ssd->line = hr_group_line(group, NULL);
 	hr_group_read(group, ssd_fields, HR_COUNT(ssd_fields), ssd);
 	hr_config_variables(config, group, ssd->device);

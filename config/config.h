@@ -65,6 +65,7 @@ struct hr_config_ssd {
 	uint32_t nsid;		    /* default 1 */
 	uint32_t queue_entries;	    /* of each I/O queue; default 256 */
 	uint64_t timeout_ns;	    /* deadline of an I/O command; default 5 s */
+	uint64_t admin_timeout_ns;  /* of an admin command; default HR_ADMIN_TIMEOUT_NS */
 	bool in_memory;		    /* device is soft:memory: formatted at bring-up */
 	uint32_t prepared_count;
 	struct hr_config_prepared prepared[HR_PREPARED_MAX];

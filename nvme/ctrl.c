@@ -191,7 +191,8 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e)
 }
 
 /* Lay out [SQ page][CQ page][data page][event page] and give the controller the first two. */
-static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region, size_t offset)
+static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region, size_t offset,
+			   uint64_t timeout_ns)
 {
 	struct hr_transport *t = ctrl->transport;
 	uint8_t *cpu = (uint8_t *)region->cpu + offset;
@@ -200,7 +201,7 @@ static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region,
 		.cq = cpu + HR_PAGE,
 		.table = ctrl->admin_table,
 	};
-	int err = hr_qp_init(&ctrl->admin, 0, HR_ADMIN_ENTRIES, &memory, HR_ADMIN_TIMEOUT_NS);
+	int err = hr_qp_init(&ctrl->admin, 0, HR_ADMIN_ENTRIES, &memory, timeout_ns);
 
 	if (err)
 		return err;
@@ -286,7 +287,8 @@ static int accept_delays(struct hr_ctrl *ctrl, struct hr_error *e)
 /* The steps of NVMe Base 3.5.1. The number of queues is set later, when the caller knows it
  * (step 10). */
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
-		 const struct hr_region *region, size_t offset, struct hr_error *e)
+		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
+		 struct hr_error *e)
 {
 	int err;
 
@@ -301,7 +303,7 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	err = disable(ctrl, e); /* step 2 */
 	if (err)
 		return err;
-	err = set_admin_queue(ctrl, region, offset); /* step 3 */
+	err = set_admin_queue(ctrl, region, offset, admin_timeout_ns); /* step 3 */
 	if (err)
 		return err;
 	err = enable(ctrl, e); /* steps 4 to 7 */

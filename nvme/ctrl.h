@@ -3,7 +3,7 @@
  *
  * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown); NVMe over PCIe Transport 1.0, 3.1
  * (registers). Host side only; one thread at a time per controller. Every wait is bounded: register
- * waits by CAP.TO (or CRTO), shutdown by RTD3E, commands by HR_ADMIN_TIMEOUT_NS. An admin command
+ * waits by CAP.TO (or CRTO), shutdown by RTD3E, commands by admin_timeout_ns. An admin command
  * that times out ends the admin queue: every later admin command returns -ETIMEDOUT.
  *
  * Errors everywhere: 0; -ENOLINK: a register reads all ones, or VS reads 0: the device is gone;
@@ -105,13 +105,15 @@ struct hr_ctrl {
 /*
  * Bring the controller up: disable, wait, AQA/ASQ/ACQ, enable, wait, identify controller. The
  * caller owns transport. [offset, offset + HR_CTRL_ADMIN_BYTES) of region, page aligned and already
- * mapped, belongs to the controller until hr_ctrl_close(). On error the controller is disabled
+ * mapped, belongs to the controller until hr_ctrl_close(). admin_timeout_ns is the deadline of each
+ * admin command. On error the controller is disabled
  * again; when that fails, its health is HR_HEALTH_STUCK and it may write to the region at any time.
  * Also -ENOTSUP: the controller lacks a required feature (NVM command set, 4 KiB pages, queue
  * entries).
  */
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
-		 const struct hr_region *region, size_t offset, struct hr_error *e);
+		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
+		 struct hr_error *e);
 
 /* Orderly shutdown (CC.SHN normal, CSTS.SHST complete), then disable. The health is
  * HR_HEALTH_STOPPED afterwards, or HR_HEALTH_STUCK when disabling fails. */

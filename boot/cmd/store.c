@@ -27,20 +27,23 @@
 #define QUEUE_ENTRIES 64u
 #define TILE_ROWS 65536u /* of --tile-rows */
 #define WAIT_STEP_NS (HR_NS_PER_S / 4)
-#define TIMEOUT_NS (5 * HR_NS_PER_S)
+#define TIMEOUT_NS (30 * HR_NS_PER_S)
+#define TIMEOUT_MAX_NS (600 * HR_NS_PER_S)
 
-#define SSD_HELP                                                                              \
-	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., pci:BDF,\n" \
-	"vfio:BDF), kernel:/dev/DISK, or with --config the name of an ssd in that file.\n\n"  \
-	"  -c, --config FILE   look SSD up in FILE\n"                                         \
-	"      --nsid N        namespace of a device string; 1\n"                             \
-	"      --allow-serial SERIAL\n"                                                       \
-	"                      use the disk with this serial number, whatever data it has\n"  \
-	"      --bind          take pci:BDF and vfio:BDF from the kernel's nvme driver, if\n" \
-	"                      the disk is not in use, and give it back at the end\n"         \
-	"      --wait[=SECONDS]\n"                                                            \
-	"                      wait for an ssd that another process uses; without SECONDS\n"  \
-	"                      for as long as it takes\n"
+#define SSD_HELP                                                                                \
+	"\nSSD is a device string, as in a configuration (soft:PATH[,size=1G]..., pci:BDF,\n"   \
+	"vfio:BDF), kernel:/dev/DISK, or with --config the name of an ssd in that file.\n\n"    \
+	"  -c, --config FILE   look SSD up in FILE\n"                                           \
+	"      --nsid N        namespace of a device string; 1\n"                               \
+	"      --allow-serial SERIAL\n"                                                         \
+	"                      use the disk with this serial number, whatever data it has\n"    \
+	"      --bind          take pci:BDF and vfio:BDF from the kernel's nvme driver, if\n"   \
+	"                      the disk is not in use, and give it back at the end\n"           \
+	"      --wait[=SECONDS]\n"                                                              \
+	"                      wait for an ssd that another process uses; without SECONDS\n"    \
+	"                      for as long as it takes\n"                                       \
+	"      --timeout TIME  deadline of each command of the disk, 1ms to 10m; 30s, and 1m\n" \
+	"                      for admin commands, or as in FILE\n"
 
 static const char help[] =
 	"usage: headrace store SUBCOMMAND [OPTIONS] SSD [...]\n"
@@ -76,6 +79,7 @@ enum option_value {
 	OPT_BIND,
 	OPT_OLDER,
 	OPT_WAIT,
+	OPT_TIMEOUT,
 	OPT_SHARD,
 	OPT_ROW_BYTES,
 	OPT_TILE_ROWS
@@ -95,6 +99,7 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "bind", no_argument, NULL, OPT_BIND },
 					 { "older-than", required_argument, NULL, OPT_OLDER },
 					 { "wait", optional_argument, NULL, OPT_WAIT },
+					 { "timeout", required_argument, NULL, OPT_TIMEOUT },
 					 { "shard", required_argument, NULL, OPT_SHARD },
 					 { "row-bytes", required_argument, NULL, OPT_ROW_BYTES },
 					 { "tile-rows", required_argument, NULL, OPT_TILE_ROWS },
@@ -226,7 +231,7 @@ static const struct verb {
 static bool takes(const struct verb *verb, int option)
 {
 	if (option == OPT_CONFIG || option == OPT_NSID || option == OPT_SERIAL ||
-	    option == OPT_BIND || option == OPT_WAIT)
+	    option == OPT_BIND || option == OPT_WAIT || option == OPT_TIMEOUT)
 		return true;
 	for (size_t i = 0; i < sizeof verb->own / sizeof *verb->own; i++)
 		if (verb->own[i] == option)
@@ -266,6 +271,9 @@ static bool take(struct hr_store_request *request, int option, const char *arg)
 	case OPT_WAIT:
 		request->waits = true;
 		return !arg || read_seconds(arg, &request->wait_ns);
+	case OPT_TIMEOUT:
+		return hr_duration_parse(arg, &request->timeout_ns) == 0 &&
+		       request->timeout_ns >= HR_NS_PER_MS && request->timeout_ns <= TIMEOUT_MAX_NS;
 	case OPT_SHARD:
 		return hr_option_part(arg, HR_SHARDS_MAX, &request->shard, &request->shards);
 	case OPT_ROW_BYTES:
@@ -354,7 +362,8 @@ static int find_ssd(const struct hr_store_request *request, struct hr_config_ssd
 
 	*out = (struct hr_config_ssd){ .nsid = request->nsid,
 				       .queue_entries = QUEUE_ENTRIES,
-				       .timeout_ns = TIMEOUT_NS };
+				       .timeout_ns = TIMEOUT_NS,
+				       .admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	if (!request->config) {
 		if (strlen(request->ssd) >= sizeof out->device)
 			return hr_usage_error("store", "the device string is too long (%u at most)",
@@ -381,6 +390,8 @@ static int choose_ssd(const struct hr_store_request *request, struct hr_config_s
 {
 	const int code = find_ssd(request, out, appliance);
 
+	if (!code && request->timeout_ns)
+		out->timeout_ns = out->admin_timeout_ns = request->timeout_ns;
 	if (!code && request->serial)
 		memcpy(out->serial, request->serial, strlen(request->serial) + 1);
 	return code;

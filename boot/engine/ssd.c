@@ -65,9 +65,10 @@ static uint32_t chunk_bytes(uint32_t max_transfer)
 }
 
 /* Open a controller, with memory for the disk of its first ssd. */
-static int open_controller(struct hr_controller *c, const char *device, struct hr_error *e)
+static int open_controller(struct hr_controller *c, const struct hr_config_ssd *config,
+			   struct hr_error *e)
 {
-	int err = hr_transport_open(&c->transport, device, e);
+	int err = hr_transport_open(&c->transport, config->device, e);
 
 	if (err)
 		return err;
@@ -81,7 +82,7 @@ static int open_controller(struct hr_controller *c, const char *device, struct h
 	if (err)
 		return err;
 	c->steps = CONTROLLER_WINDOW;
-	err = hr_ctrl_open(&c->ctrl, &c->transport, &c->region, 0, e);
+	err = hr_ctrl_open(&c->ctrl, &c->transport, &c->region, 0, config->admin_timeout_ns, e);
 	if (!err)
 		c->steps = CONTROLLER_ON;
 	return err;
@@ -199,7 +200,7 @@ static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, str
 			       config->device);
 	join(ssd, c);
 	if (!peer)
-		err = open_controller(c, config->device, e);
+		err = open_controller(c, config, e);
 	ssd->transport = c->transport;
 	hr_health_join(&ssd->health, &c->ctrl.health, ssd->transport.name);
 	if (peer && hr_health_failed(&peer->health))

@@ -87,8 +87,8 @@ struct hr_ssd {
 
 /*
  * Bring up the ssd that a configuration describes (device, nsid, queue_entries, timeout_ns,
- * serial), up to the open disk. "kernel:PATH" is taken as well and gives a disk and no queues.
- * *ssd is all zero, or was taken down.
+ * admin_timeout_ns, serial), up to the open disk. "kernel:PATH" is taken as well and gives a disk and
+ * no queues. *ssd is all zero, or was taken down.
  *
  * A hardware disk is refused, and not written, when its serial number differs from `serial` (""
  * allows any). It is also refused when it holds foreign data (boot/engine/guard.h), unless `serial`

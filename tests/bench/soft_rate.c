@@ -212,7 +212,7 @@ static void bring_up(struct bench *b)
 	open_soft(b);
 	if (b->request.steps && pthread_create(&poller, NULL, poll_all, b) != 0)
 		fail("no thread");
-	if (hr_ctrl_open(&b->ctrl, &b->transport, &b->region, 0, NULL) != 0 ||
+	if (hr_ctrl_open(&b->ctrl, &b->transport, &b->region, 0, HR_ADMIN_TIMEOUT_NS, NULL) != 0 ||
 	    hr_ctrl_identify_ns(&b->ctrl, 1, &b->ns, NULL) != 0 ||
 	    hr_ctrl_set_queues(&b->ctrl, b->request.queues, &got, NULL) != 0 ||
 	    got < b->request.queues)

@@ -324,7 +324,8 @@ void fake_ctrl_fini(struct fake_ctrl *fake)
 
 int fake_ctrl_open(struct fake_ctrl *fake)
 {
-	return hr_ctrl_open(&fake->ctrl, &fake->transport, &fake->region, 0, NULL);
+	return hr_ctrl_open(&fake->ctrl, &fake->transport, &fake->region, 0, HR_ADMIN_TIMEOUT_NS,
+			    NULL);
 }
 
 const char *fake_ctrl_trace(const struct fake_ctrl *fake)

@@ -64,7 +64,8 @@ void rig_up(struct rig *rig, uint32_t ssds, const char *options, uint32_t entrie
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = entries,
-					.timeout_ns = timeout_ns };
+					.timeout_ns = timeout_ns,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
 	memset(rig, 0, sizeof *rig);
 	rig->ssds = ssds;

@@ -24,8 +24,9 @@ struct hr_store_request {
 	 * begin at multiples of tile_rows rows */
 	uint32_t shard, shards, row_bytes, tile_rows;
 	bool has_size, force, replace, pending, map_only, quiet, json;
-	bool waits;	  /* for an ssd that another process uses */
-	uint64_t wait_ns; /* at most; 0: without a limit */
+	bool waits;	     /* for an ssd that another process uses */
+	uint64_t wait_ns;    /* at most; 0: without a limit */
+	uint64_t timeout_ns; /* deadline of a command of the disk; 0: the default */
 	const char *ssd;
 	char **arg; /* arguments after the ssd */
 	int args;

@@ -57,7 +57,9 @@ static void bring_up(const char *options, uint32_t dstrd)
 	cr_assert_eq(hr_soft_open(&ssd.transport, &soft, test_error()), 0, "%s", test_error_text());
 	cr_assert_eq(hr_region_init_host(&ssd.region, "test", ssd.memory, ssd.bytes), 0);
 	cr_assert_eq(ssd.transport.ops->map(&ssd.transport, &ssd.region, NULL), 0);
-	cr_assert_eq(hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0, NULL), 0);
+	cr_assert_eq(
+		hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0, HR_ADMIN_TIMEOUT_NS, NULL),
+		0);
 	cr_assert_eq(hr_ctrl_identify_ns(&ssd.ctrl, 1, &ssd.ns, NULL), 0);
 	cr_assert_eq(hr_ctrl_set_queues(&ssd.ctrl, 2, &got, NULL), 0);
 	cr_assert_eq(got, 2u);

@@ -21,7 +21,8 @@ static void up(const char *rules)
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 16,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	char file[] = "/tmp/headrace-events-XXXXXX";
 	const int fd = mkstemp(file);
 

@@ -46,7 +46,8 @@ TestSuite(identify, .init = setup, .fini = teardown, .timeout = 60);
 
 static int open_at(size_t offset)
 {
-	return hr_ctrl_open(&fake.ctrl, &fake.transport, &fake.region, offset, test_error());
+	return hr_ctrl_open(&fake.ctrl, &fake.transport, &fake.region, offset, HR_ADMIN_TIMEOUT_NS,
+			    test_error());
 }
 
 static void expect_text(const char *what, const char *want)

@@ -74,7 +74,8 @@ static void open_image(void)
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = 20 * HR_NS_PER_S };
+					.timeout_ns = 20 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=64M", image);
 	memset(&ssd, 0, sizeof ssd);

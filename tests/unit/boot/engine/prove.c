@@ -30,7 +30,8 @@ static void set_up(void)
 	static const uint64_t used[HR_PLACES] = { HR_PAGE, BYTES, HR_PAGE, BYTES };
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 16,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
 	memset(&app, 0, sizeof app);
 	strcpy(config.device, "soft:memory,size=16M");
@@ -230,7 +231,8 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 16,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	char faults[] = "/tmp/prove.XXXXXX";
 	const int fd = mkstemp(faults);
 

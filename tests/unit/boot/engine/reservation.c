@@ -48,7 +48,8 @@ static struct hr_config_ssd config_of(uint32_t nsid, const char *options)
 {
 	struct hr_config_ssd config = { .nsid = nsid,
 					.queue_entries = 64,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=16M,shared=1%s", image,
 		 options);

@@ -42,7 +42,8 @@ static void up(unsigned i, const struct names *names)
 {
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	struct hr_ns *ns = &ssd[i].disk.ns;
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=4M,reservations=1", image[i]);

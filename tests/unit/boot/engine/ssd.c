@@ -50,7 +50,8 @@ static void begin(void)
 	memset(&ssd, 0, sizeof ssd);
 	config = (struct hr_config_ssd){ .nsid = 1,
 					 .queue_entries = 16,
-					 .timeout_ns = 60000000000ull };
+					 .timeout_ns = 60000000000ull,
+					 .admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 }
 
 static void end(void)

@@ -85,7 +85,8 @@ static int open_image(struct hr_ssd *ssd)
 	snprintf(device, sizeof device, "soft:%s,size=64M", image);
 	struct hr_config_ssd config = { .nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
 	snprintf(config.device, sizeof config.device, "%s", device);
 	return hr_ssd_up(ssd, &config, NULL);
@@ -534,7 +535,8 @@ Test(stages, an_ssd_that_keeps_no_data_has_no_store)
 	struct hr_config_ssd config = { .device = "soft:null,size=1G",
 					.nsid = 1,
 					.queue_entries = 64,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	struct hr_ssd ssd = { 0 };
 
 	cr_assert_eq(hr_ssd_up(&ssd, &config, NULL), 0);
@@ -554,7 +556,8 @@ Test(stages, queue_pairs_end_where_the_bus_or_the_controller_does)
 	struct hr_config_ssd config = { .device = "soft:memory,size=16M",
 					.nsid = 1,
 					.queue_entries = 128,
-					.timeout_ns = 60 * HR_NS_PER_S };
+					.timeout_ns = 60 * HR_NS_PER_S,
+					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 	struct hr_nvme_qp qp;
 	struct hr_ssd ssd = { 0 };
 	int err;
