@@ -135,6 +135,7 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 
 	hr_start_mark();
+	signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would lose the status of children */
 	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of the write (EFBIG) */
 	/* The kernel passes the unknown words of its command line as arguments to the first process. */
 	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))

@@ -85,12 +85,21 @@ bool hr_wait_readable(int fd, uint64_t ns);
 
 /* ---- processes */
 
-/* As fork(): 0 in the child, its identifier or -errno in the parent. */
+/*
+ * As fork(): 0 in the child, its identifier or -errno in the parent; -EAGAIN also when eight
+ * children have not been collected. The identifier is that of the child until hr_wait_child() has
+ * collected it.
+ */
 pid_t hr_fork(void);
+
+/* True for a child of hr_fork() that hr_wait_child() has not collected. */
+bool hr_is_child(pid_t pid);
 
 /* As waitpid(), waiting again after a signal. */
 pid_t hr_wait_child(pid_t pid, int *status, int flags);
 
+/* Send a signal to a child of hr_fork(), by its pidfd. -ESRCH: it has been collected, or is no
+ * such child. */
 int hr_kill(pid_t pid, int signal_number);
 
 #endif

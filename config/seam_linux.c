@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,11 +147,64 @@ bool hr_wait_readable(int fd, uint64_t ns)
 
 /* ---- processes */
 
+#define CHILDREN_MAX 8u
+
+/* Started by hr_fork(), and not collected. pid 0: free. fd: pidfd; -1: the kernel gave none. */
+static struct {
+	pid_t pid;
+	int fd;
+} children[CHILDREN_MAX];
+
+static uint32_t find_child(pid_t pid)
+{
+	uint32_t i = 0;
+
+	while (i < CHILDREN_MAX && children[i].pid != pid)
+		i++;
+	return i;
+}
+
+static void forget_child(pid_t pid)
+{
+	const uint32_t i = pid > 0 ? find_child(pid) : CHILDREN_MAX;
+
+	if (i == CHILDREN_MAX)
+		return;
+	if (children[i].fd >= 0)
+		close(children[i].fd);
+	children[i].pid = 0;
+}
+
+/* The parent's children are not those of the new process. */
+static void forget_children(void)
+{
+	for (uint32_t i = 0; i < CHILDREN_MAX; i++)
+		forget_child(children[i].pid);
+}
+
 pid_t hr_fork(void)
 {
-	const pid_t pid = fork();
+	const uint32_t i = find_child(0);
+	pid_t pid;
 
-	return pid < 0 ? -errno : pid;
+	if (i == CHILDREN_MAX)
+		return -EAGAIN;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		forget_children();
+		return 0;
+	}
+	/* only hr_wait_child() collects it, so the identifier is still that of this child */
+	children[i].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	children[i].pid = pid;
+	return pid;
+}
+
+bool hr_is_child(pid_t pid)
+{
+	return pid > 0 && find_child(pid) < CHILDREN_MAX;
 }
 
 pid_t hr_wait_child(pid_t pid, int *status, int flags)
@@ -160,10 +214,27 @@ pid_t hr_wait_child(pid_t pid, int *status, int flags)
 	do
 		ended = waitpid(pid, status, flags);
 	while (ended < 0 && errno == EINTR);
-	return ended < 0 ? -errno : ended;
+	if (ended < 0) {
+		const int err = -errno;
+
+		if (err == -ECHILD)
+			forget_child(pid);
+		return err;
+	}
+	forget_child(ended);
+	return ended;
 }
 
 int hr_kill(pid_t pid, int signal_number)
 {
-	return kill(pid, signal_number) == 0 ? 0 : -errno;
+	const uint32_t i = pid > 0 ? find_child(pid) : CHILDREN_MAX;
+	long err;
+
+	if (i == CHILDREN_MAX)
+		return -ESRCH;
+	if (children[i].fd >= 0)
+		err = syscall(SYS_pidfd_send_signal, children[i].fd, signal_number, NULL, 0);
+	else
+		err = kill(pid, signal_number);
+	return err == 0 ? 0 : -errno;
 }

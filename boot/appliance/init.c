@@ -152,12 +152,12 @@ int hr_init_prepare(const struct hr_config_boot *boot)
 	return first;
 }
 
-void hr_init_reap(pid_t kept)
+void hr_init_reap(void)
 {
 	siginfo_t ended = { .si_pid = 0 };
 
 	while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid &&
-	       ended.si_pid != kept && hr_wait_child(ended.si_pid, NULL, WNOHANG) > 0)
+	       !hr_is_child(ended.si_pid) && hr_wait_child(ended.si_pid, NULL, WNOHANG) > 0)
 		ended.si_pid = 0;
 }
 

@@ -37,10 +37,10 @@ int hr_init_prepare(const struct hr_config_boot *boot);
 int hr_init_hugepages(uint64_t bytes);
 
 /*
- * Collect children that have ended, except `kept` (0: none), whose status another function reads.
- * Children after `kept` are collected in a later call, after `kept`.
+ * Collect orphans that have ended. Not a child of hr_fork(), whose status the function that has
+ * started it reads; orphans after such a child are collected in a later call.
  */
-void hr_init_reap(pid_t kept);
+void hr_init_reap(void);
 
 /*
  * Flush disks, and end the machine as the configuration says. Does not return: when the kernel

@@ -94,7 +94,7 @@ bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *resu
 		return false;
 	if (ended != reader->pid)
 		end_it(reader->pid, &status);
-	*result = result_of(reader, ended != reader->pid, status);
+	*result = result_of(reader, ended == 0, status);
 	*config = reader->page->config;
 	hr_config_operators_forget(config);
 	munmap(reader->page, sizeof *reader->page);

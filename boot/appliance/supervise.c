@@ -35,7 +35,7 @@ static void tick(void *to, uint64_t now_ns)
 		hr_watchdog_feed(&s->watchdog, now_ns);
 	}
 	if (s->first)
-		hr_init_reap(s->child.process.pid);
+		hr_init_reap();
 }
 
 static void say_phase(void *to, enum hr_phase phase)

@@ -135,6 +135,15 @@ crashes_early() {
 check "an operator that crashes during loading does not end the supervisor" crashes_early
 mv "$SCRATCH/late.op" "$SCRATCH/liar.op"
 
+# As some supervisors of containers start it: the kernel would collect the children by itself.
+childless() {
+    fresh && conf 'restarts = 0;' && timeout 200 python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/out" 2>"$SCRATCH/err" \
+        </dev/null && copied
+}
+check "a parent that ignores SIGCHLD changes nothing" childless
+
 full() {
     local code=0
     fresh && conf 'restarts = 0;' || return 1

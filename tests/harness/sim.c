@@ -399,6 +399,11 @@ pid_t hr_fork(void)
 	return -ENOSYS;
 }
 
+bool hr_is_child(pid_t pid)
+{
+	return false;
+}
+
 pid_t hr_wait_child(pid_t pid, int *status, int flags)
 {
 	return -ECHILD;

@@ -256,9 +256,9 @@ void hr_act_signals(struct hr_supervisor *of)
 	calls_note("signals ");
 }
 
-void hr_init_reap(pid_t kept)
+void hr_init_reap(void)
 {
-	calls_note("reap(%d) ", (int)kept);
+	calls_note("reap ");
 }
 
 /* ---- set-up */

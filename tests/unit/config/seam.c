@@ -103,7 +103,7 @@ Test(seam, a_child_is_waited_for_through_signals)
 	pid = hr_fork();
 	if (pid == 0) {
 		for (unsigned i = 0; i < 50; i++) {
-			hr_kill(self, SIGUSR1);
+			kill(self, SIGUSR1);
 			hr_wait_ns(HR_NS_PER_MS / 10);
 		}
 		_exit(7);
@@ -113,6 +113,26 @@ Test(seam, a_child_is_waited_for_through_signals)
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 	cr_expect_eq(hr_wait_child(pid, &status, 0), -ECHILD);
 	cr_expect_eq(hr_kill(pid, 0), -ESRCH);
+	cr_expect_eq(hr_kill(self, 0), -ESRCH, "it is no child");
+}
+
+Test(seam, there_are_eight_children_at_most)
+{
+	pid_t pid[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		pid[i] = hr_fork();
+		if (pid[i] == 0) /* the parent's children are not its own */
+			_exit(hr_kill(pid[0], 0) == -ESRCH ? 0 : 1);
+		cr_assert_gt(pid[i], 0);
+	}
+	cr_expect_eq(hr_fork(), -EAGAIN);
+	for (unsigned i = 0; i < 8; i++) {
+		int status = 0;
+
+		cr_expect_eq(hr_wait_child(pid[i], &status, 0), pid[i]);
+		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
 }
 
 Test(seam, clocks_give_plausible_times_and_random_numbers_differ)

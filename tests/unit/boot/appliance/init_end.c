@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/seam.h"
 #include "tests/fakes/log.h"
 
 TestSuite(init, .timeout = 60);
@@ -191,25 +192,37 @@ Test(init, children_that_have_ended_are_collected)
 		/* Ended, but not yet collected. */
 		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
 	}
-	hr_init_reap(0);
+	hr_init_reap();
 	cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	hr_init_reap(0); /* no children */
+	hr_init_reap(); /* no children */
 }
 
-/* The status of the engine is left for the supervisor. */
-Test(init, one_child_is_kept)
+/* The engine, and the reader of a reload: their status is left for the function that started them. */
+Test(init, own_children_are_kept)
 {
-	siginfo_t info;
-	int status;
-	pid_t child = fork();
+	const int code[] = { 7, 8 };
+	pid_t child[2];
 
-	cr_assert_geq(child, 0);
-	if (!child)
-		_exit(7);
-	cr_assert_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-	hr_init_reap(child);
-	cr_expect_eq(waitpid(child, &status, WNOHANG), child);
-	cr_expect_eq(WEXITSTATUS(status), 7);
+	for (unsigned i = 0; i < 2; i++) {
+		siginfo_t info;
+
+		child[i] = hr_fork();
+		cr_assert_geq(child[i], 0);
+		if (!child[i])
+			_exit(code[i]);
+		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
+	}
+	hr_init_reap();
+	for (unsigned i = 0; i < 2; i++) {
+		int status = 0;
+
+		cr_expect(hr_is_child(child[i]));
+		cr_expect_eq(hr_kill(child[i], 0), 0);
+		cr_expect_eq(hr_wait_child(child[i], &status, WNOHANG), child[i]);
+		cr_expect_eq(WEXITSTATUS(status), code[i]);
+		cr_expect_not(hr_is_child(child[i]));
+		cr_expect_eq(hr_kill(child[i], 0), -ESRCH);
+	}
 }
 
 /* The command line of this machine's kernel: the last value of a key counts, as in a given text. */

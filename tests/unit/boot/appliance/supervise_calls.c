@@ -64,8 +64,8 @@ Test(supervise_calls, the_periodic_function)
 	} row[] = {
 		{ false, true, "look ask signals due alive feed " },
 		{ false, false, "look ask signals due " },
-		{ true, true, "look ask signals due alive feed reap(78) " },
-		{ true, false, "look ask signals due reap(78) " },
+		{ true, true, "look ask signals due alive feed reap " },
+		{ true, false, "look ask signals due reap " },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
