@@ -1,6 +1,7 @@
 #include "boot/appliance/message.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,12 +23,13 @@ static const char magic[4] = { 'H', 'R', 'C', 'T' };
 struct disk_body {
 	uint64_t bytes;
 	char disk[HR_MESSAGE_DISK_MAX], object[HR_NAME_MAX];
+	char target[HR_NAME_MAX]; /* only of the kinds that have one */
 };
 _Static_assert(HR_MESSAGE_HEADER + sizeof(struct disk_body) <= HR_MESSAGE_REQUEST_MAX, "it fits");
 
 static const struct {
 	const char *name;
-	bool pipeline, disk, object, reads;
+	bool pipeline, disk, object, target, reads;
 	uint32_t flags;
 } known[HR_REQUEST_KINDS] = {
 	[HR_REQUEST_STATUS] = { "status", .reads = true },
@@ -42,6 +44,12 @@ static const struct {
 				      .flags = HR_MESSAGE_MAP_ONLY },
 	[HR_REQUEST_STORE_PUT] = { "store-put", .disk = true, .object = true,
 				   .flags = HR_MESSAGE_REPLACE },
+	[HR_REQUEST_STORE_RM] = { "store-rm", .disk = true, .object = true,
+				  .flags = HR_MESSAGE_PENDING },
+	[HR_REQUEST_STORE_MV] = { "store-mv", .disk = true, .object = true, .target = true,
+				  .flags = HR_MESSAGE_REPLACE },
+	[HR_REQUEST_STORE_CP] = { "store-cp", .disk = true, .object = true, .target = true,
+				  .flags = HR_MESSAGE_REPLACE },
 };
 
 /* Least and most bytes of the body of an item. */
@@ -85,6 +93,11 @@ bool hr_request_has_object(enum hr_request_kind kind)
 	return is_known((unsigned)kind) && known[kind].object;
 }
 
+bool hr_request_has_target(enum hr_request_kind kind)
+{
+	return is_known((unsigned)kind) && known[kind].target;
+}
+
 bool hr_request_only_reads(enum hr_request_kind kind)
 {
 	return is_known((unsigned)kind) && known[kind].reads;
@@ -110,16 +123,30 @@ static bool is_text(const char *text, size_t room)
 	return length < room;
 }
 
-static bool is_disk_body(const struct disk_body *body, enum hr_request_kind kind)
+static uint32_t disk_body_bytes(enum hr_request_kind kind)
 {
+	return known[kind].target ? sizeof(struct disk_body) : offsetof(struct disk_body, target);
+}
+
+/* A field of a body: one name, or all zero. */
+static bool is_name_field(const char field[HR_NAME_MAX], bool named)
+{
+	return is_text(field, HR_NAME_MAX) &&
+	       (named ? is_name(field, strnlen(field, HR_NAME_MAX)) : !*field);
+}
+
+/* With the kind and the flags of the request. */
+static bool is_disk_body(const struct disk_body *body, const struct hr_request *request)
+{
+	const bool put = request->kind == HR_REQUEST_STORE_PUT;
+	const bool all = request->pending && !*body->object;
+
 	if (!is_text(body->disk, sizeof body->disk) || !*body->disk)
 		return false;
-	if (body->bytes > (kind == HR_REQUEST_STORE_PUT ? (uint64_t)INT64_MAX : 0))
+	if (body->bytes > (put || all ? (uint64_t)INT64_MAX : 0))
 		return false;
-	if (!known[kind].object)
-		return !*body->object && is_text(body->object, sizeof body->object);
-	return is_text(body->object, sizeof body->object) &&
-	       is_name(body->object, strnlen(body->object, sizeof body->object));
+	return is_name_field(body->object, known[request->kind].object && !all) &&
+	       is_name_field(body->target, known[request->kind].target);
 }
 
 static int check_head(const struct header *header)
@@ -131,7 +158,7 @@ static int check_head(const struct header *header)
 	if (!is_known(header->kind) || header->word & ~known[header->kind].flags)
 		return -EOPNOTSUPP;
 	most = known[header->kind].pipeline ? HR_NAME_MAX - 1
-	       : known[header->kind].disk   ? sizeof(struct disk_body)
+	       : known[header->kind].disk   ? disk_body_bytes((enum hr_request_kind)header->kind)
 					    : 0;
 	if (header->bytes > most)
 		return -EMSGSIZE;
@@ -143,7 +170,7 @@ static int check_head(const struct header *header)
 
 static int take_body(struct hr_request *request, const struct header *header, const void *data)
 {
-	struct disk_body body;
+	struct disk_body body = { 0 };
 
 	if (!known[header->kind].disk) {
 		if (known[header->kind].pipeline && !is_name(data, header->bytes))
@@ -151,12 +178,13 @@ static int take_body(struct hr_request *request, const struct header *header, co
 		memcpy(request->pipeline, data, header->bytes);
 		return 0;
 	}
-	memcpy(&body, data, sizeof body);
-	if (!is_disk_body(&body, request->kind))
+	memcpy(&body, data, header->bytes);
+	if (!is_disk_body(&body, request))
 		return -EINVAL;
 	request->bytes = body.bytes;
 	memcpy(request->disk, body.disk, sizeof body.disk);
 	memcpy(request->object, body.object, sizeof body.object);
+	memcpy(request->target, body.target, sizeof body.target);
 	return 0;
 }
 
@@ -180,6 +208,7 @@ int hr_request_parse(struct hr_request *request, const void *data, size_t bytes)
 	request->wait = header.word & HR_MESSAGE_WAIT;
 	request->replace = header.word & HR_MESSAGE_REPLACE;
 	request->map_only = header.word & HR_MESSAGE_MAP_ONLY;
+	request->pending = header.word & HR_MESSAGE_PENDING;
 	err = take_body(request, &header, (const char *)data + sizeof header);
 	return err ? err : (int)(sizeof header + header.bytes);
 }
@@ -210,8 +239,9 @@ static int put_body(const struct hr_request *request, uint8_t *to)
 	if (hr_request_has_disk(request->kind)) {
 		snprintf(body.disk, sizeof body.disk, "%s", request->disk);
 		snprintf(body.object, sizeof body.object, "%s", request->object);
-		memcpy(to, &body, sizeof body);
-		return is_disk_body(&body, request->kind) ? (int)sizeof body : -EINVAL;
+		snprintf(body.target, sizeof body.target, "%s", request->target);
+		memcpy(to, &body, disk_body_bytes(request->kind));
+		return is_disk_body(&body, request) ? (int)disk_body_bytes(request->kind) : -EINVAL;
 	}
 	if (!hr_request_has_pipeline(request->kind))
 		return 0;
@@ -231,7 +261,8 @@ int hr_request_format(const struct hr_request *request, uint8_t data[HR_MESSAGE_
 	header.bytes = (uint32_t)length;
 	header.word = (request->wait ? HR_MESSAGE_WAIT : 0) |
 		      (request->replace ? HR_MESSAGE_REPLACE : 0) |
-		      (request->map_only ? HR_MESSAGE_MAP_ONLY : 0);
+		      (request->map_only ? HR_MESSAGE_MAP_ONLY : 0) |
+		      (request->pending ? HR_MESSAGE_PENDING : 0);
 	memcpy(header.magic, magic, sizeof magic);
 	memcpy(data, &header, sizeof header);
 	return (int)sizeof header + length;

@@ -20,6 +20,7 @@
  *   store-get     <- object, data...
  *   store-verify  <- line, done...
  *   store-put     <- go; -> data..., end
+ *   store-cp      <- done...
  *
  * Both sides may send HR_MESSAGE_ALIVE at any time: the sender waits for a file, not for ever.
  *
@@ -42,8 +43,9 @@
 #define HR_MESSAGE_REPLY_MAX (HR_MESSAGE_HEADER + (128u << 10)) /* bytes of a reply */
 #define HR_MESSAGE_REPLY 0x8000u				/* added to the kind of a request */
 #define HR_MESSAGE_WAIT 1u	/* flag: reply when the start, or the appliance, has ended */
-#define HR_MESSAGE_REPLACE 2u	/* flag of store-put: replace an object of that name */
+#define HR_MESSAGE_REPLACE 2u	/* flag of store-put, -mv, -cp: replace an object of that name */
 #define HR_MESSAGE_MAP_ONLY 4u	/* flag of store-verify: do not read the data */
+#define HR_MESSAGE_PENDING 8u	/* flag of store-rm: only incomplete objects */
 #define HR_MESSAGE_ITEM 0x4000u /* added to the kind of a request, in the header of an item */
 #define HR_MESSAGE_DATA_MAX (1u << 20) /* bytes of HR_MESSAGE_DATA */
 #define HR_MESSAGE_DISK_MAX 96u	       /* with its NUL */
@@ -60,6 +62,9 @@ enum hr_request_kind {
 	HR_REQUEST_STORE_GET,
 	HR_REQUEST_STORE_VERIFY,
 	HR_REQUEST_STORE_PUT,
+	HR_REQUEST_STORE_RM,
+	HR_REQUEST_STORE_MV,
+	HR_REQUEST_STORE_CP,
 	HR_REQUEST_KINDS,
 };
 
@@ -96,9 +101,12 @@ struct hr_request {
 	/* Of the kinds of the store, else zero. */
 	char disk
 		[HR_MESSAGE_DISK_MAX]; /* as hr_transport_identity(), or "name:" and the ssd's name */
-	char object[HR_NAME_MAX];      /* store-get, store-put */
-	uint64_t bytes;		       /* store-put: length of the object */
-	bool replace, map_only;
+	/* Of the kinds that have one; "" in a store-rm with `pending`: all incomplete ones. */
+	char object[HR_NAME_MAX];
+	char target[HR_NAME_MAX]; /* store-mv, store-cp: the name that is made */
+	/* store-put: length of the object; store-rm of all incomplete ones: least age in ns */
+	uint64_t bytes;
+	bool replace, map_only, pending;
 };
 
 struct hr_reply {
@@ -113,9 +121,10 @@ const char *hr_request_name(enum hr_request_kind kind);
 /* True for the kinds whose body is the name of a pipeline. */
 bool hr_request_has_pipeline(enum hr_request_kind kind);
 
-/* True for the kinds that concern an ssd, and that name one of its objects. */
+/* True for the kinds that concern an ssd, that name one of its objects, and that name another one. */
 bool hr_request_has_disk(enum hr_request_kind kind);
 bool hr_request_has_object(enum hr_request_kind kind);
+bool hr_request_has_target(enum hr_request_kind kind);
 
 /* True for the kinds that change nothing. */
 bool hr_request_only_reads(enum hr_request_kind kind);

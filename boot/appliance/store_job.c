@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/appliance/store_job_change.h"
 #include "boot/appliance/store_job_put.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/inuse.h"
@@ -59,9 +60,13 @@ static void put_result(struct hr_json *j, const struct hr_store_job *d)
 	char crc[16];
 
 	snprintf(crc, sizeof crc, "%08x", d->crc);
-	if (hr_request_has_object(d->request.kind)) {
+	if (d->object.id && hr_request_has_object(d->request.kind)) {
 		hr_json_u64(j, "bytes", d->object.bytes);
 		hr_json_string(j, "crc32c", crc);
+	}
+	if (d->request.kind == HR_REQUEST_STORE_RM && !*d->request.object) {
+		hr_json_u64(j, "removed_objects", d->checked);
+		hr_json_u64(j, "removed_bytes", d->total);
 	}
 	if (d->request.kind == HR_REQUEST_STORE_VERIFY) {
 		hr_json_u64(j, "faults", d->faults);
@@ -82,8 +87,10 @@ void hr_store_job_reply(const struct hr_store_service *c, struct hr_store_job *d
 	hr_json_string(&j, "request", hr_request_name(d->request.kind));
 	if (d->ssd < HR_SSDS_MAX)
 		hr_json_string(&j, "ssd", ssd_name(c, d));
-	if (hr_request_has_object(d->request.kind))
+	if (*d->request.object)
 		hr_json_string(&j, "object", d->request.object);
+	if (hr_request_has_target(d->request.kind))
+		hr_json_string(&j, "target", d->request.target);
 	if (!d->e.kind)
 		put_result(&j, d);
 	hr_json_string(&j, "result", d->absent ? "absent" : d->e.kind ? "failed" : "done");
@@ -108,6 +115,11 @@ static void done(const struct hr_store_service *c, struct hr_store_job *d, uint3
 
 /* ---- end of a request: undo and release */
 
+bool hr_store_job_makes(const struct hr_store_job *d)
+{
+	return d->request.kind == HR_REQUEST_STORE_PUT || d->request.kind == HR_REQUEST_STORE_CP;
+}
+
 static void remove_made(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct hr_ssd *ssd = ssd_of(c, d);
@@ -128,7 +140,7 @@ void hr_store_job_undo(struct hr_store_service *c, struct hr_store_job *d)
 			hr_wait_ns(HR_NS_PER_MS / 50);
 	if (d->pinned)
 		hr_store_unpin(hr_store_job_store(c, d), d->pin);
-	if (d->request.kind == HR_REQUEST_STORE_PUT && d->object.id && !d->last)
+	if (hr_store_job_makes(d) && d->object.id && !d->last)
 		remove_made(c, d);
 	d->pinned = false;
 	d->object.id = 0;
@@ -176,12 +188,13 @@ int hr_store_job_check_changing(const struct hr_store_service *c, struct hr_stor
 				uint64_t id, bool running)
 {
 	const struct hr_run *run = hr_run_changing(c->app, d->ssd, id, running);
+	const struct hr_store_object *object = hr_store_find_id(hr_store_job_store(c, d), id);
 
 	if (!run)
 		return 0;
 	return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
 		       "busy: pipeline '%s' changes object '%s' now: try again when it has ended",
-		       run->config->name, d->request.object);
+		       run->config->name, object ? object->name : d->request.object);
 }
 
 static void begin_map(struct hr_store_service *c, struct hr_store_job *d)
@@ -197,18 +210,28 @@ static void begin_map(struct hr_store_service *c, struct hr_store_job *d)
 	done(c, d, HR_EXIT_DONE);
 }
 
-static int pin(struct hr_store_service *c, struct hr_store_job *d,
-	       const struct hr_store_object *object)
+int hr_store_job_pin(struct hr_store_service *c, struct hr_store_job *d,
+		     const struct hr_store_object *object)
 {
 	const int err = hr_store_pin(hr_store_job_store(c, d), object->id, false, &d->pin);
 
 	if (err)
 		return hr_fail(&d->e, HR_ERROR_FAILED, err, "busy: too many objects are read now");
 	d->pinned = true;
-	d->object = *object;
+	d->pinned_id = object->id;
 	d->at = 0;
 	d->crc = 0;
 	return 0;
+}
+
+static int pin(struct hr_store_service *c, struct hr_store_job *d,
+	       const struct hr_store_object *object)
+{
+	const int err = hr_store_job_pin(c, d, object);
+
+	if (!err)
+		d->object = *object;
+	return err;
 }
 
 static void begin_get(struct hr_store_service *c, struct hr_store_job *d)
@@ -364,6 +387,15 @@ void hr_store_job_begin(struct hr_store_service *c, struct hr_store_job *d)
 	case HR_REQUEST_STORE_VERIFY:
 		begin_verify(c, d);
 		break;
+	case HR_REQUEST_STORE_RM:
+		hr_store_job_remove(c, d);
+		break;
+	case HR_REQUEST_STORE_MV:
+		hr_store_job_rename(c, d);
+		break;
+	case HR_REQUEST_STORE_CP:
+		hr_store_job_begin_copy(c, d);
+		break;
 	default:
 		hr_store_job_begin_put(c, d);
 		break;
@@ -392,6 +424,9 @@ void hr_store_job_sent(struct hr_store_service *c, struct hr_store_job *d)
 		else
 			verify_next(c, d);
 		break;
+	case HR_REQUEST_STORE_CP:
+		hr_store_job_copy_on(c, d);
+		break;
 	default: /* a put, which may send its data now */
 		d->state = HR_STORE_JOB_RECEIVES;
 		d->piece = hr_store_service_piece(c, d);
@@ -404,11 +439,25 @@ static size_t padded(uint32_t bytes)
 	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
 }
 
+/* The command of the job writes to the ssd. */
+static bool writes(const struct hr_store_job *d)
+{
+	return d->request.kind == HR_REQUEST_STORE_PUT || d->write;
+}
+
+/* The data of a put have no header. */
+static uint8_t *piece_of(const struct hr_store_job *d)
+{
+	return d->buffer + (d->request.kind == HR_REQUEST_STORE_PUT ? 0 : HR_MESSAGE_HEADER);
+}
+
 void hr_store_job_use_disk(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct hr_ssd *ssd = ssd_of(c, d);
-	const bool write = d->request.kind == HR_REQUEST_STORE_PUT;
-	uint8_t *data = d->buffer + (write ? 0 : HR_MESSAGE_HEADER);
+	const bool write = writes(d);
+	const bool copy = d->request.kind == HR_REQUEST_STORE_CP;
+	const struct hr_store_object *object = copy && !write ? &d->from : &d->object;
+	uint8_t *data = piece_of(d);
 	int err;
 
 	if (write && hr_store_job_check_made(c, d)) {
@@ -419,24 +468,30 @@ void hr_store_job_use_disk(struct hr_store_service *c, struct hr_store_job *d)
 		d->piece = hr_store_service_piece(c, d);
 	else
 		memset(data + d->piece, 0, padded(d->piece) - d->piece);
-	err = hr_nvme_blk_begin(&ssd->disk, write, d->object.offset + d->at, data, padded(d->piece),
+	err = hr_nvme_blk_begin(&ssd->disk, write, object->offset + d->at, data, padded(d->piece),
 				&d->e);
 	d->state = HR_STORE_JOB_ON_DISK;
 	if (err)
 		hr_store_job_used_disk(c, d, err);
 }
 
+int hr_store_job_check_read(const struct hr_store_service *c, struct hr_store_job *d)
+{
+	if (!hr_store_is_pinned(hr_store_job_store(c, d), d->pin))
+		return hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
+			       "'%s': it was replaced while it was read, and its space is needed: "
+			       "try again",
+			       d->request.object);
+	if (d->changed)
+		return hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
+			       "'%s': a pipeline has changed it while it was read: try again",
+			       d->request.object);
+	return 0;
+}
+
 static void got_piece(struct hr_store_service *c, struct hr_store_job *d)
 {
-	if (!hr_store_is_pinned(hr_store_job_store(c, d), d->pin)) {
-		hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
-			"'%s': it was replaced while it was read, and its space is needed: try again",
-			d->object.name);
-		hr_store_job_fail(c, d);
-	} else if (d->changed) {
-		hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
-			"'%s': a pipeline has changed it while it was read: try again",
-			d->object.name);
+	if (hr_store_job_check_read(c, d)) {
 		hr_store_job_fail(c, d);
 	} else {
 		hr_store_job_add(d, HR_MESSAGE_DATA, NULL, d->piece);
@@ -455,24 +510,29 @@ static void wrote_piece(struct hr_store_service *c, struct hr_store_job *d)
 void hr_store_job_used_disk(struct hr_store_service *c, struct hr_store_job *d, int err)
 {
 	const bool verify = d->request.kind == HR_REQUEST_STORE_VERIFY;
-	const bool write = d->request.kind == HR_REQUEST_STORE_PUT;
+	const bool write = writes(d);
+	const bool copy = d->request.kind == HR_REQUEST_STORE_CP;
 
 	d->state = HR_STORE_JOB_READY;
 	d->length = 0;
 	if (err && !(verify && err > 0)) {
 		hr_fail(&d->e, HR_ERROR_DEVICE, err, "ssd '%s': '%s': cannot be %s", ssd_name(c, d),
-			d->object.name, write ? "written" : "read");
+			copy && !write ? d->from.name : d->object.name, write ? "written" : "read");
 		hr_store_job_fail(c, d);
 		return;
 	}
 	if (err)
 		hr_error_clear(&d->e); /* a finding */
 	if (!err && d->at < d->object.bytes) {
-		d->crc = hr_crc32c(d->crc, d->buffer + (write ? 0 : HR_MESSAGE_HEADER), d->piece);
-		d->at += d->piece;
+		if (!(copy && write))
+			d->crc = hr_crc32c(d->crc, piece_of(d), d->piece);
+		if (!copy || write)
+			d->at += d->piece;
 	}
 	if (verify)
 		verified_piece(c, d, err);
+	else if (copy)
+		hr_store_job_copied(c, d);
 	else if (write)
 		wrote_piece(c, d);
 	else

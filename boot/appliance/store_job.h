@@ -27,7 +27,17 @@ void hr_store_job_fail(struct hr_store_service *service, struct hr_store_job *jo
 /* The client disconnected, or is dropped: undo the steps of the request. */
 void hr_store_job_undo(struct hr_store_service *service, struct hr_store_job *job);
 
-/* ---- for boot/appliance/store_job_put.c */
+/* ---- for boot/appliance/store_job_put.c and store_job_change.c */
+
+/* True for the kinds that make job->object. */
+bool hr_store_job_makes(const struct hr_store_job *job);
+
+/* Pin an object that is read from now on, from its first byte. 0, or -ENFILE with job->e. */
+int hr_store_job_pin(struct hr_store_service *service, struct hr_store_job *job,
+		     const struct hr_store_object *object);
+
+/* 0, or -ESTALE with job->e: the piece that was read may belong to another version. */
+int hr_store_job_check_read(const struct hr_store_service *service, struct hr_store_job *job);
 
 struct hr_store *hr_store_job_store(const struct hr_store_service *service,
 				    const struct hr_store_job *job);

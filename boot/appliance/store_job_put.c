@@ -146,15 +146,15 @@ int hr_store_job_check_made(struct hr_store_service *c, struct hr_store_job *d)
 	if (hr_store_find_id(hr_store_job_store(c, d), d->object.id))
 		return 0;
 	return hr_fail(&d->e, HR_ERROR_FAILED, -ESTALE,
-		       "'%s': a pipeline, or another put, has taken the place of the incomplete "
+		       "'%s': a pipeline, or another client, has taken the place of the incomplete "
 		       "object",
-		       d->request.object);
+		       d->object.name);
 }
 
 static int publish(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct hr_store *store = hr_store_job_store(c, d);
-	const struct hr_store_object *old = hr_store_find(store, d->request.object);
+	const struct hr_store_object *old = hr_store_find(store, d->object.name);
 	int err = hr_store_job_check_made(c, d);
 
 	if (err)
@@ -163,7 +163,7 @@ static int publish(struct hr_store_service *c, struct hr_store_job *d)
 		return hr_fail(&d->e, HR_ERROR_FAILED, -EEXIST,
 			       "'%s': a pipeline has made an object of that name meanwhile; "
 			       "--replace replaces it",
-			       d->request.object);
+			       d->object.name);
 	if (old && hr_store_job_check_changing(c, d, old->id, false))
 		return -EBUSY;
 	if (old && hr_run_reading(c->app, d->ssd, old->id) && keep_old(c, d, old->id))
@@ -172,7 +172,7 @@ static int publish(struct hr_store_service *c, struct hr_store_job *d)
 			       "have ended",
 			       HR_STORE_CLIENTS);
 	err = hr_store_finish(store, d->object.id, true, d->crc, &d->e);
-	return err ? hr_ssd_store_explain(&c->app->ssd[d->ssd], d->request.object, err, &d->e) : 0;
+	return err ? hr_ssd_store_explain(&c->app->ssd[d->ssd], d->object.name, err, &d->e) : 0;
 }
 
 void hr_store_job_finish(struct hr_store_service *c, struct hr_store_job *d)
@@ -181,6 +181,9 @@ void hr_store_job_finish(struct hr_store_service *c, struct hr_store_job *d)
 		hr_store_job_fail(c, d);
 		return;
 	}
+	if (d->pinned)
+		hr_store_unpin(hr_store_job_store(c, d), d->pin);
+	d->pinned = false;
 	d->length = 0;
 	hr_store_job_reply(c, d, HR_EXIT_DONE);
 	if (c->changed)

@@ -17,7 +17,7 @@ void hr_store_job_receive(struct hr_store_service *service, struct hr_store_job 
 /* 0, or -ESTALE with job->e: the incomplete object is not there any more. */
 int hr_store_job_check_made(struct hr_store_service *service, struct hr_store_job *job);
 
-/* HR_STORE_JOB_FINISHES: make the object a whole one. */
+/* HR_STORE_JOB_FINISHES: make the object of a put or a copy a whole one. */
 void hr_store_job_finish(struct hr_store_service *service, struct hr_store_job *job);
 
 #endif

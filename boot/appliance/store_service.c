@@ -296,7 +296,7 @@ static void move(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 
 static void serve(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
-	d->changed |= d->pinned && hr_run_changing(c->app, d->ssd, d->object.id, true);
+	d->changed |= d->pinned && hr_run_changing(c->app, d->ssd, d->pinned_id, true);
 	for (int i = 0; i < MOVES && d->state != HR_STORE_JOB_FREE; i++) {
 		const enum hr_store_job_state before = d->state;
 		const size_t sent = d->sent, length = d->length, got = d->head_got;

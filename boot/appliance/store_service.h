@@ -5,7 +5,7 @@
  * The control socket passes the connected client on (struct hr_actions, pass()), and the service serves
  * it in the engine's thread, with the host's own queue pair of the ssd. hr_store_service_step() never
  * waits: sockets do not block, and hr_nvme_blk_begin() moves the data. Only changes of the object
- * map (two for a put) and the check of the map wait for the ssd, as a checkpoint does.
+ * map (two for a put or a copy) and the check of the map wait for the ssd, as a checkpoint does.
  *
  * Whole versions: a reader pins its object (cache/store/objmap.h). A put creates an incomplete
  * object, and one commit makes it the version, after the client has announced the end of its data
@@ -62,10 +62,12 @@ struct hr_store_job {
 	/* The buffer: `length` bytes to send, of which `sent` are; or of a put, `length` bytes. */
 	uint8_t *buffer;
 	size_t length, sent;
-	/* The object that is read or made; id 0: none. */
-	struct hr_store_object object;
+	/* The object that is read or made; id 0: none. A copy reads another one, `from`. */
+	struct hr_store_object object, from;
 	uint32_t pin;
+	uint64_t pinned_id; /* the object that is pinned */
 	bool pinned;
+	bool write;	/* a copy: the next command writes the piece that was read */
 	bool changed;	/* a run has written to it in place since it was pinned */
 	uint64_t at;	/* bytes that the ssd has read or written */
 	uint32_t piece; /* bytes of the command, or the next one */
@@ -75,7 +77,7 @@ struct hr_store_job {
 	uint32_t head_got, item_left;
 	uint64_t received;
 	bool ends;
-	/* A verification. */
+	/* A verification. A removal of incomplete objects: their number and bytes. */
 	uint32_t faults, left_out;
 	uint64_t checked, total;
 	struct hr_error e;

@@ -7,14 +7,15 @@
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/options.h"
 #include "boot/cmd/store/copy.h"
+#include "boot/cmd/store/find.h"
 #include "boot/cmd/store/format.h"
 #include "boot/cmd/store/local.h"
+#include "boot/cmd/store/move.h"
 #include "boot/cmd/store/remove.h"
 #include "boot/cmd/store/report.h"
 #include "boot/cmd/store/store.h"
 #include "boot/cmd/store_client.h"
 #include "boot/engine/devices.h"
-#include "boot/engine/names.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/ssd_store.h"
 #include "config/clock.h"
@@ -24,10 +25,8 @@
 #include "config/units.h"
 #include "nvme/hostmem.h"
 
-#define QUEUE_ENTRIES 64u
 #define TILE_ROWS 65536u /* of --tile-rows */
 #define WAIT_STEP_NS (HR_NS_PER_S / 4)
-#define TIMEOUT_NS (30 * HR_NS_PER_S)
 #define TIMEOUT_MAX_NS (600 * HR_NS_PER_S)
 
 #define SSD_HELP                                                                                \
@@ -55,10 +54,12 @@ static const char help[] =
 	"  get SSD OBJECT FILE     write an object to a file, or standard output\n"
 	"  ls SSD                  list the objects\n"
 	"  rm SSD OBJECT...        remove objects\n"
+	"  mv SSD OBJECT NAME      give an object another name\n"
+	"  cp SSD OBJECT NAME      make a copy of an object\n"
 	"  verify SSD              check the object map and the checksum of each object\n"
 	"  df SSD                  show the used and the free space\n"
 	"  unlock SSD              remove another host's reservation\n\n"
-	"When a running appliance drives SSD, its engine carries out put, get, ls, verify and df,\n"
+	"When a running appliance drives SSD, its engine carries out all but format and unlock,\n"
 	"beside its pipelines (control.store_percent and control.mode in its configuration).\n"
 	"One line on stderr names the appliance.\n" SSD_HELP HR_EXIT_HELP;
 
@@ -110,7 +111,7 @@ static const struct verb {
 	const char *help;
 	int own[6];   /* options of the subcommand; options that select the ssd are common to all */
 	int min, max; /* arguments after SSD */
-	/* To an image; put and rm need an existing image for writing. */
+	/* To an image; what changes objects needs an existing image for writing. */
 	enum hr_transport_access access;
 	int (*fn)(struct hr_ssd *ssd, const struct hr_store_request *request);
 	/* or: one that an appliance carries out on an ssd that it drives */
@@ -177,7 +178,8 @@ static const struct verb {
 	{ "rm",
 	  "usage: headrace store rm SSD OBJECT...\n"
 	  "       headrace store rm --pending [--older-than AGE] SSD [OBJECT...]\n\n"
-	  "Remove the finished and the incomplete object of each name.\n\n"
+	  "Remove the finished and the incomplete object of each name.\n"
+	  "An appliance that drives SSD refuses an object that a pipeline uses now.\n\n"
 	  "      --pending       only incomplete ones; without OBJECT all of them, in one step\n"
 	  "      --older-than AGE\n"
 	  "                      without OBJECT: those at least so old, like \"90m\",\n"
@@ -186,8 +188,34 @@ static const struct verb {
 	  0,
 	  1 << 20,
 	  HR_ACCESS_EXISTING,
-	  hr_store_cmd_rm,
-	  NULL },
+	  NULL,
+	  hr_store_cmd_rm },
+	{ "mv",
+	  "usage: headrace store mv [--replace] SSD OBJECT NAME\n\n"
+	  "Give a finished object another name, in one step; its data stay where they are. An\n"
+	  "appliance that drives SSD refuses an object that a pipeline uses now.\n\n"
+	  "      --replace       in the same step, remove an object of that name\n" SSD_HELP
+		  HR_EXIT_HELP,
+	  { OPT_REPLACE },
+	  2,
+	  2,
+	  HR_ACCESS_EXISTING,
+	  NULL,
+	  hr_store_cmd_mv },
+	{ "cp",
+	  "usage: headrace store cp [--replace] [--quiet] SSD OBJECT NAME\n\n"
+	  "Copy a finished object on the same ssd, with its CRC-32C, which the copy is checked\n"
+	  "against. The copy appears when all of it is durable. After an interruption nothing of\n"
+	  "it remains.\n\n"
+	  "      --replace       at the end, replace an object of that name; also replace an\n"
+	  "                      incomplete object\n"
+	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
+	  { OPT_REPLACE, OPT_QUIET },
+	  2,
+	  2,
+	  HR_ACCESS_EXISTING,
+	  NULL,
+	  hr_store_cmd_cp },
 	{ "verify",
 	  "usage: headrace store verify [--map] [--json] [--quiet] SSD\n\n"
 	  "Check both superblocks, both copies of the object map, every record, and the CRC-32C "
@@ -316,7 +344,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 	request->args = argc - optind - 1;
 	if (request->args < verb->min || request->args > verb->max)
 		return hr_usage_error(name, "wrong number of arguments (%d)", argc - optind);
-	if (verb->fn == hr_store_cmd_rm && request->args == 0 && !request->pending)
+	if (verb->through == hr_store_cmd_rm && request->args == 0 && !request->pending)
 		return hr_usage_error(name,
 				      "no object given; --pending removes all incomplete objects");
 	if (request->older_ns && (!request->pending || request->args))
@@ -333,78 +361,9 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 
 /* ---- the ssd */
 
-/* Find the ssd in the configuration file. 0, or an exit code. */
-static int look_up(const struct hr_config *config, const struct hr_store_request *request,
-		   struct hr_config_ssd *out)
-{
-	const char *known[HR_SSDS_MAX], *near;
-
-	for (uint32_t i = 0; i < config->ssds; i++) {
-		known[i] = config->ssd[i].name;
-		if (strcmp(known[i], request->ssd) == 0) {
-			*out = config->ssd[i];
-			return 0;
-		}
-	}
-	near = hr_nearest(request->ssd, known, config->ssds);
-	hr_error("%s: there is no ssd '%s'%s%s%s", request->config, request->ssd,
-		 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return HR_EXIT_USAGE;
-}
-
-/* appliance: of the configuration; "" without one. */
-static int find_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
-		    char appliance[HR_NAME_MAX])
-{
-	struct hr_config *config;
-	struct hr_error e = { 0 };
-	int code;
-
-	*out = (struct hr_config_ssd){ .nsid = request->nsid,
-				       .queue_entries = QUEUE_ENTRIES,
-				       .timeout_ns = TIMEOUT_NS,
-				       .admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
-	if (!request->config) {
-		if (strlen(request->ssd) >= sizeof out->device)
-			return hr_usage_error("store", "the device string is too long (%u at most)",
-					      HR_DEVICE_MAX - 1);
-		memcpy(out->device, request->ssd, strlen(request->ssd) + 1);
-		return 0;
-	}
-	config = calloc(1, sizeof *config);
-	if (!config) {
-		hr_error("out of memory for the configuration: %zu bytes", sizeof *config);
-		return HR_EXIT_MISSING;
-	}
-	code = hr_error_report(&e, hr_config_read(config, &hr_names, request->config, &e));
-	if (!code)
-		code = look_up(config, request, out);
-	if (!code)
-		memcpy(appliance, config->name, sizeof config->name);
-	free(config);
-	return code;
-}
-
-static int choose_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
-		      char appliance[HR_NAME_MAX])
-{
-	const int code = find_ssd(request, out, appliance);
-
-	if (!code && request->timeout_ns)
-		out->timeout_ns = out->admin_timeout_ns = request->timeout_ns;
-	if (!code && request->serial)
-		memcpy(out->serial, request->serial, strlen(request->serial) + 1);
-	return code;
-}
-
 int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e)
 {
 	return hr_error_report(e, hr_ssd_store_explain(ssd, object, err, e));
-}
-
-static bool has_store(const struct verb *verb)
-{
-	return verb->through || verb->fn == hr_store_cmd_rm;
 }
 
 /* The ssd is up. */
@@ -414,7 +373,7 @@ static int run_here(const struct verb *verb, const struct hr_store_request *requ
 	struct hr_store_local local;
 	struct hr_store_access access;
 	struct hr_error e = { 0 };
-	const int err = has_store(verb) ? hr_ssd_open_store(ssd, &e) : 0;
+	const int err = verb->through ? hr_ssd_open_store(ssd, &e) : 0;
 
 	if (err)
 		return hr_store_failed(ssd, NULL, err, &e);
@@ -522,7 +481,7 @@ static int run(const struct verb *verb, const struct hr_store_request *request)
 	struct hr_config_ssd config;
 	struct hr_error e = { 0 };
 	struct hr_ssd *ssd;
-	int err, code = choose_ssd(request, &config, appliance);
+	int err, code = hr_store_find_ssd(request, &config, appliance);
 
 	if (code)
 		return code;

@@ -9,14 +9,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "boot/cmd/store_client_change.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
 #include "config/log.h"
 
 #define APPLIANCES_MAX 64u
-#define ITEM 1 /* results of next(): an item; the reply */
-#define REPLY 0
+#define ITEM HR_STORE_CLIENT_ITEM
+#define REPLY HR_STORE_CLIENT_REPLY
 
 /* ---- bytes */
 
@@ -49,7 +50,7 @@ static void hang_up(struct hr_store_client *r)
 /* The connection has ended without a reply. */
 static int lost(struct hr_store_client *r, int err)
 {
-	const bool put = r->kind == HR_REQUEST_STORE_PUT;
+	const bool put = r->kind == HR_REQUEST_STORE_PUT || r->kind == HR_REQUEST_STORE_CP;
 
 	hang_up(r);
 	if (err == -EINTR)
@@ -274,6 +275,22 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 	return conclude(r);
 }
 
+int hr_store_client_begin(struct hr_store_client *r, struct hr_request *request, const char *object)
+{
+	set_object(request, object);
+	return begin(r, request);
+}
+
+int hr_store_client_next(struct hr_store_client *r, struct hr_message_item *item)
+{
+	return next(r, item);
+}
+
+int hr_store_client_conclude(struct hr_store_client *r, int got)
+{
+	return got == REPLY ? conclude(r) : unexpected(r, got);
+}
+
 /* Send a request about one object, whose answer begins with an item of that kind. 0 or an exit
  * code. */
 static int begin_object(struct hr_store_client *r, struct hr_request *request, const char *name,
@@ -282,8 +299,7 @@ static int begin_object(struct hr_store_client *r, struct hr_request *request, c
 	struct hr_message_item item = { 0 };
 	int code, got;
 
-	set_object(request, name);
-	code = begin(r, request);
+	code = hr_store_client_begin(r, request, name);
 	if (code)
 		return code;
 	got = next(r, &item);
@@ -448,7 +464,7 @@ static int take_finding(struct hr_store_client *r, const struct hr_message_item 
 	return 0;
 }
 
-static int take_done(struct hr_store_client *r, const struct hr_store_listener *listener)
+int hr_store_client_take_done(struct hr_store_client *r, const struct hr_store_listener *listener)
 {
 	struct hr_message_done done;
 	const int err = hr_client_receive(r->fd, &done, sizeof done);
@@ -458,13 +474,13 @@ static int take_done(struct hr_store_client *r, const struct hr_store_listener *
 	return listener->progress(listener->arg, done.bytes, done.total) ? 0 : -EINTR;
 }
 
-static uint32_t number_in(const char *text, const char *key)
+uint64_t hr_store_client_number(const struct hr_store_client *r, const char *key)
 {
-	struct json_object *o = json_tokener_parse(text);
-	const int64_t number = json_object_get_int64(member(o, key));
+	struct json_object *o = json_tokener_parse(r->text);
+	const uint64_t number = json_object_get_uint64(member(o, key));
 
 	json_object_put(o);
-	return (uint32_t)number;
+	return number;
 }
 
 static int verify(void *to, bool map_only, const struct hr_store_listener *listener,
@@ -481,7 +497,7 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 		if (item.kind == HR_MESSAGE_LINE)
 			got = take_finding(r, &item, listener);
 		else if (item.kind == HR_MESSAGE_DONE)
-			got = take_done(r, listener);
+			got = hr_store_client_take_done(r, listener);
 		else
 			got = -EPROTO;
 		if (got)
@@ -489,13 +505,13 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 	}
 	if (got != REPLY)
 		return lost(r, got);
-	*faults = number_in(r->text, "faults");
+	*faults = (uint32_t)hr_store_client_number(r, "faults");
 	if (r->code > HR_EXIT_FAILED || (r->code && !*faults))
 		return conclude(r);
 	*complete = true;
-	if (number_in(r->text, "findings_left_out"))
-		hr_warn("%s: %u more findings have no room in the answer", r->name,
-			number_in(r->text, "findings_left_out"));
+	if (hr_store_client_number(r, "findings_left_out"))
+		hr_warn("%s: %llu more findings have no room in the answer", r->name,
+			(unsigned long long)hr_store_client_number(r, "findings_left_out"));
 	return (int)r->code;
 }
 
@@ -528,6 +544,7 @@ int hr_store_client_open(struct hr_store_access *access, struct hr_store_client 
 					    .verify = verify,
 					    .alive = alive,
 					    .watched = watched };
+	hr_store_client_change_open(access);
 	return err;
 }
 

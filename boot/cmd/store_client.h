@@ -42,4 +42,28 @@ bool hr_store_client_is_driven(struct hr_store_client *client);
 
 void hr_store_client_close(struct hr_store_client *client);
 
+/* ---- for boot/cmd/store_client_change.c */
+
+#define HR_STORE_CLIENT_ITEM 1 /* results of hr_store_client_next(): an item; the reply */
+#define HR_STORE_CLIENT_REPLY 0
+
+/* Send a request about an object, whose name may be one that no object can have. 0 or an exit code,
+ * after the error is logged. */
+int hr_store_client_begin(struct hr_store_client *client, struct hr_request *request,
+			  const char *object);
+
+/* The next item of the answer, or the reply; -errno: the connection has ended, or is wrong. */
+int hr_store_client_next(struct hr_store_client *client, struct hr_message_item *item);
+
+/* After the reply: 0, or its exit code, whose reason is logged. For another result of next(), and
+ * for an error: the exit code, after it is logged. */
+int hr_store_client_conclude(struct hr_store_client *client, int got);
+
+/* HR_MESSAGE_DONE has come: tell the listener. 0, or an error; -EINTR: the listener ends it. */
+int hr_store_client_take_done(struct hr_store_client *client,
+			      const struct hr_store_listener *listener);
+
+/* A member of the reply. */
+uint64_t hr_store_client_number(const struct hr_store_client *client, const char *key);
+
 #endif

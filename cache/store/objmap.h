@@ -235,6 +235,14 @@ const struct hr_store_object *hr_store_foreign_version(const struct hr_store *st
  * when it has none. -ENOENT. */
 int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e);
 
+/*
+ * Give a finished object another name: in one commit, with the same id and data. With replace the
+ * commit drops a finished object of that name; a PENDING one of that name stays. -ENOENT; -EEXIST:
+ * without replace; -EINVAL: PENDING, its own name, or a name that it cannot have.
+ */
+int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool replace,
+		    struct hr_error *e);
+
 /* Remove an object, PENDING or not. Its space is free after that. */
 int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e);
 

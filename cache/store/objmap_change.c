@@ -458,6 +458,31 @@ int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e)
 	return hr_store_commit(store, store->count, store->next_id, e);
 }
 
+int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool replace,
+		    struct hr_error *e)
+{
+	const struct hr_store_object *object = hr_store_find_id(store, id);
+	const struct hr_store_object *old = hr_store_find(store, name);
+	uint32_t count = store->count;
+	char padded[HR_NAME_MAX] = "";
+	struct hr_store_object *map;
+
+	if (!object)
+		return -ENOENT;
+	if (object->flags & HR_OBJECT_PENDING || old == object ||
+	    !hr_store_name_ok(name,
+			      object->flags & HR_OBJECT_SHARD ? HR_SHARD_NAME_MAX : HR_NAME_MAX))
+		return -EINVAL;
+	if (old && !replace)
+		return -EEXIST;
+	snprintf(padded, sizeof padded, "%s", name);
+	map = stage(store);
+	if (old)
+		drop(map, &count, index_of(store, old));
+	rename_object(find_id_in(map, count, id), padded);
+	return hr_store_commit(store, count, store->next_id, e);
+}
+
 int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e)
 {
 	const struct hr_store_object *object = hr_store_find_id(store, id);

@@ -21,7 +21,7 @@ done
 
 every_help() {
     local verb
-    for verb in format put get ls rm verify df; do
+    for verb in format put get ls rm mv cp verify df; do
         exits 0 "usage: headrace store $verb" store "$verb" --help || return 1
     done
     exits 0 "usage: headrace store SUBCOMMAND" store --help
@@ -239,6 +239,31 @@ check "a put of an unreadable stream leaves no object" is_listed $ssd bad ""
 check "rm removes objects" store rm $ssd o.511 o.512
 check "a removed object cannot be read" exits 1 "no such object" store get $ssd o.511 -
 check "rm reports a missing object" exits 1 "no such object" store rm $ssd o.511
+copies() {
+    cp ssd.img copies.img
+    local ssd=soft:copies.img
+    store cp $ssd o.4097 twin | grep -F "twin: 4097 bytes, CRC-32C" && store get $ssd twin - | cmp - in.4097 &&
+        exits 1 "exists already; --replace" store cp $ssd o.1 twin && store cp --replace -q $ssd o.4096 twin &&
+        store get $ssd twin - | cmp - in.4096 && store cp $ssd o.0 none && store get $ssd none - | cmp - in.0 &&
+        exits 1 "no such object" store cp $ssd nothing x && exits 2 "names are the same" store cp $ssd o.1 o.1 &&
+        exits 2 "printable" store cp $ssd o.1 a/b && store verify $ssd
+}
+check "cp makes a copy of an object" copies
+moves() {
+    local ssd=soft:copies.img
+    store mv $ssd o.4097 moved && store get $ssd moved - | cmp - in.4097 && exits 1 "no such object" store get $ssd o.4097 - &&
+        exits 1 "exists already; --replace" store mv $ssd moved o.1 && store mv --replace $ssd moved o.1 &&
+        store get $ssd o.1 - | cmp - in.4097 && exits 2 "names are the same" store mv $ssd o.1 o.1 &&
+        exits 2 "printable" store mv $ssd o.1 a/b && exits 1 "no such object" store mv $ssd nothing x && store verify $ssd
+}
+check "mv gives an object another name" moves
+rotten_copy() {
+    local ssd=soft:copies.img at
+    store ls --json $ssd >copies.json && at=$(json_value copies.json d 'next(o["offset_bytes"] for o in d["objects"] if o["name"] == "o.1")') &&
+        printf '\x5a\xa5\x5a' | dd of=copies.img bs=1 seek="$at" conv=notrunc status=none &&
+        exits 4 "nothing is copied" store cp $ssd o.1 bad && exits 1 "no such object" store rm $ssd bad
+}
+check "cp of wrong data makes nothing" rotten_copy
 
 full_map() {
     store format --objects 2 soft:two.img,size=8M >/dev/null && store put soft:two.img a in.1 >/dev/null &&

@@ -59,10 +59,20 @@ writes() {
         exits 1 store put "$ssd" huge /dev/zero --size 1G && warns "no room for"
 }
 check "and stores objects" writes
+changes() {
+    exits 0 store cp "$ssd" new twin && told && says "twin: 5000001 bytes, CRC-32C" && exits 0 store get "$ssd" twin - &&
+        cmp "$SCRATCH/out" "$SCRATCH/in" && exits 1 store cp "$ssd" in twin && warns "'twin': exists already" &&
+        exits 0 store mv "$ssd" twin other && exits 1 store mv "$ssd" other in && warns "exists already; --replace" &&
+        exits 0 store mv --replace "$ssd" other new && exits 0 store get "$ssd" new - && cmp "$SCRATCH/out" "$SCRATCH/in" &&
+        exits 0 store cp "$ssd" new a && exits 0 store rm "$ssd" a && exits 1 store rm "$ssd" a && warns "there is no such object" &&
+        exits 2 store mv "$ssd" new a/b && exits 2 store rm "$ssd" a/b && exits 1 store mv "$ssd" none x &&
+        exits 1 store mv "$ssd" new headrace.starts && warns "belongs to the appliance"
+}
+check "and copies, renames and removes them" changes
 by_name() { exits 0 store ls -c "$SCRATCH/x.conf" a --json && json 'len(r["objects"]) == 3'; }
 check "the ssd is found by its name in a configuration" by_name
 refusals() {
-    exits 1 store rm "$ssd" in && warns "'rm' is possible when it has ended" &&
+    exits 1 store unlock "$ssd" && warns "'unlock' is possible when it has ended" &&
         exits 2 store get --force "$ssd" in "$image" && warns "is the image of the store" &&
         exits 2 store put "$ssd" self "$image" && warns "is the image of the store" &&
         printf 'x' | "$HEADRACE" store put -q "$ssd" short - --size 2 2>"$SCRATCH/err"
@@ -83,6 +93,13 @@ while_running() {
         exits 0 store get "$ssd" new - && cmp "$SCRATCH/out" "$SCRATCH/other" && phase running
 }
 check "a pipeline runs meanwhile, without a schedule" while_running
+used() {
+    exits 1 store rm "$ssd" in && warns "busy: pipeline 'sum' reads object 'in' now" &&
+        exits 1 store mv "$ssd" in x && warns "busy: pipeline 'sum' reads object 'in' now" &&
+        exits 1 store mv --replace "$ssd" new in && warns "busy: pipeline 'sum' reads object 'in' now" &&
+        exits 0 store cp "$ssd" new twin && exits 0 store rm "$ssd" twin && phase running
+}
+check "an object that the pipeline reads stays" used
 # put_slowly: a put of 2 MiB whose client sends 1 MiB; it has begun when its object exists
 under_way_put() { "$HEADRACE" store ls "$ssd" | grep "incomplete.*slow" >/dev/null; }
 put_slowly() {
@@ -111,6 +128,14 @@ hangs_up() {
     until_true 60 absent
 }
 check "a client that is killed leaves nothing" hangs_up
+pending() {
+    put_slowly && exits 1 store rm "$ssd" slow && warns "another client makes object 'slow' now" &&
+        exits 0 store rm --pending "$ssd" && says ": 0 incomplete objects removed" || return 1
+    kill -KILL "$putter"
+    exec 9>&-
+    until_true 60 absent
+}
+check "rm --pending keeps what another client makes" pending
 stops() { put_slowly && ends && put_fails "the engine of the appliance ends" && absent; }
 check "a stop ends a put, and nothing is stored" stops
 killed() {

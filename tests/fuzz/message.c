@@ -35,10 +35,13 @@ static void expect_request(const struct hr_request *request, const uint8_t *data
 	if (!*request->pipeline == hr_request_has_pipeline(request->kind))
 		abort();
 	if (!*request->disk == hr_request_has_disk(request->kind) ||
-	    !*request->object == hr_request_has_object(request->kind))
+	    !*request->target == hr_request_has_target(request->kind))
+		abort();
+	if (!*request->object == hr_request_has_object(request->kind) && !request->pending)
 		abort();
 	if (!memchr(request->disk, 0, sizeof request->disk) ||
-	    !memchr(request->object, 0, sizeof request->object) || request->bytes > INT64_MAX)
+	    !memchr(request->object, 0, sizeof request->object) ||
+	    !memchr(request->target, 0, sizeof request->target) || request->bytes > INT64_MAX)
 		abort();
 	if (hr_request_format(request, again) != length || memcmp(again, data, (size_t)length) != 0)
 		abort();

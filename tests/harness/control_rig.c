@@ -144,6 +144,8 @@ void rig_send(int fd, enum hr_request_kind kind, const char *pipeline, bool wait
 		strcpy(request.disk, "name:a");
 	if (hr_request_has_object(kind))
 		strcpy(request.object, "x");
+	if (hr_request_has_target(kind))
+		strcpy(request.target, "y");
 	snprintf(request.pipeline, sizeof request.pipeline, "%s", pipeline);
 	length = hr_request_format(&request, data);
 	cr_assert_gt(length, 0);

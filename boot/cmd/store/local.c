@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/store/local_change.h"
 #include "boot/engine/exit.h"
 #include "cache/store/objmap_verify.h"
 #include "config/log.h"
@@ -190,4 +191,5 @@ void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *
 					    .finish = finish,
 					    .undo = undo,
 					    .verify = verify };
+	hr_store_local_change_open(access);
 }

@@ -6,6 +6,6 @@
 
 #include "boot/cmd/store/store.h"
 
-int hr_store_cmd_rm(struct hr_ssd *ssd, const struct hr_store_request *request);
+int hr_store_cmd_rm(struct hr_store_access *access, const struct hr_store_request *request);
 
 #endif

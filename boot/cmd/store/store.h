@@ -32,7 +32,8 @@ struct hr_store_request {
 	int args;
 };
 
-/* Callbacks of the check of a store: a finding; and the progress in bytes (false ends the check). */
+/* Callbacks of the check of a store, and of a copy: a finding (of a check only); and the progress in
+ * bytes (false ends it). */
 struct hr_store_listener {
 	void (*found)(void *arg, bool fault, const char *line);
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
@@ -66,6 +67,15 @@ struct hr_store_access {
 	int (*write)(void *to, uint8_t *data, size_t bytes);
 	int (*finish)(void *to, uint32_t crc, uint64_t set);
 	void (*undo)(void *to);
+	/* Remove the incomplete object of that name, and without `pending` the finished one too; or all
+	 * incomplete ones of at least that age, with their number and bytes. */
+	int (*remove)(void *to, const char *name, bool pending);
+	int (*remove_pending)(void *to, uint64_t older_ns, uint64_t *count, uint64_t *bytes);
+	/* Give a finished object another name; make a copy of it with another name, whose record is
+	 * *made; the listener's progress may be interrupted. */
+	int (*rename)(void *to, const char *name, const char *target, bool replace);
+	int (*copy)(void *to, const char *name, const char *target, bool replace,
+		    const struct hr_store_listener *listener, struct hr_store_object *made);
 	/* Check the store. *faults: number of faults found; *complete: it was checked to the end. */
 	int (*verify)(void *to, bool map_only, const struct hr_store_listener *listener,
 		      uint32_t *faults, bool *complete);

@@ -18,6 +18,8 @@ static int format(enum hr_request_kind kind, const char *pipeline, bool wait)
 		strcpy(request.disk, "image:801:7/1");
 	if (hr_request_has_object(kind))
 		strcpy(request.object, "weights");
+	if (hr_request_has_target(kind))
+		strcpy(request.target, "old.weights");
 	return hr_request_format(&request, data);
 }
 
@@ -49,6 +51,7 @@ Test(message, each_kind_of_request_is_parsed_as_it_was_written)
 		cr_expect_str_eq(got.pipeline, name);
 		cr_expect_str_eq(got.disk, hr_request_has_disk(kind) ? "image:801:7/1" : "");
 		cr_expect_str_eq(got.object, hr_request_has_object(kind) ? "weights" : "");
+		cr_expect_str_eq(got.target, hr_request_has_target(kind) ? "old.weights" : "");
 		cr_expect_neq(strcmp(hr_request_name(kind), "?"), 0);
 	}
 	cr_expect_str_eq(hr_request_name(HR_REQUEST_NONE), "?");
@@ -170,7 +173,27 @@ Test(message, a_put_has_its_length_and_its_flag)
 	cr_expect_eq(hr_request_format(&put, data), -EINVAL);
 }
 
-/* Bytes of the body: 8 of the length, 96 of the ssd, 64 of the object. */
+Test(message, a_removal_of_all_incomplete_objects_has_an_age_and_no_object)
+{
+	struct hr_request rm = { .kind = HR_REQUEST_STORE_RM,
+				 .disk = "name:a",
+				 .bytes = 7,
+				 .pending = true },
+			  got;
+	const int length = hr_request_format(&rm, data);
+
+	cr_expect_eq(hr_request_parse(&got, data, (size_t)length), length);
+	cr_expect(got.pending && got.bytes == 7 && !*got.object);
+	strcpy(rm.object, "x");
+	cr_expect_eq(hr_request_format(&rm, data), -EINVAL, "an object has no age");
+	rm.bytes = 0;
+	cr_expect_gt(hr_request_format(&rm, data), 0);
+	rm.pending = false;
+	rm.object[0] = '\0';
+	cr_expect_eq(hr_request_format(&rm, data), -EINVAL, "nothing to remove");
+}
+
+/* Bytes of the body: 8 of the length, 96 of the ssd, 64 of the object, 64 of the target. */
 Test(message, each_error_in_a_request_of_the_store_is_found)
 {
 	static const struct {
@@ -191,6 +214,12 @@ Test(message, each_error_in_a_request_of_the_store_is_found)
 		{ HR_REQUEST_STORE_GET, 120, 0, -EINVAL },	/* no object */
 		{ HR_REQUEST_STORE_GET, 120, 0x2f41, -EINVAL },
 		{ HR_REQUEST_STORE_GET, 182, 1, -EINVAL },
+		{ HR_REQUEST_STORE_MV, 8, 231, -EINVAL },
+		{ HR_REQUEST_STORE_MV, 8, 233, -EMSGSIZE },
+		{ HR_REQUEST_STORE_CP, 12, HR_MESSAGE_PENDING, -EOPNOTSUPP },
+		{ HR_REQUEST_STORE_CP, 184, 0, -EINVAL }, /* no target */
+		{ HR_REQUEST_STORE_CP, 184, 0x2f41, -EINVAL },
+		{ HR_REQUEST_STORE_MV, 246, 1, -EINVAL },
 		{ HR_REQUEST_STORE_MAP, 120, 0x4141,
 		  -EINVAL }, /* an object that it does not have */
 	};

@@ -242,6 +242,123 @@ Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
 	expect_object("in", in, IN_BYTES);
 }
 
+/* ---- rm, mv, cp */
+
+static const char *change(enum hr_request_kind kind, const char *object, const char *target,
+			  bool replace, uint32_t code)
+{
+	struct hr_request r = request(kind, object);
+
+	strcpy(r.target, target);
+	r.replace = replace;
+	got = 0;
+	return finish(pass(&r), kind, code);
+}
+
+Test(store_service, objects_are_copied_renamed_and_removed)
+{
+	expect(change(HR_REQUEST_STORE_CP, "in", "twin", false, 0),
+	       "\"target\": \"twin\", \"bytes\"");
+	cr_expect_eq(changes, 1u);
+	expect_object("twin", in, IN_BYTES);
+	cr_expect_eq(hr_store_find(store, "twin")->crc, hr_crc32c(0, in, IN_BYTES));
+	change(HR_REQUEST_STORE_MV, "twin", "other", false, 0);
+	expect_object("other", in, IN_BYTES);
+	cr_expect_null(hr_store_find(store, "twin"));
+	put("small", in, 77, false);
+	expect(change(HR_REQUEST_STORE_MV, "small", "other", false, 1), "--replace replaces it");
+	expect(change(HR_REQUEST_STORE_CP, "small", "other", false, 1), "--replace replaces it");
+	change(HR_REQUEST_STORE_CP, "small", "other", true, 0);
+	expect_object("other", in, 77);
+	change(HR_REQUEST_STORE_MV, "small", "other", true, 0);
+	expect_object("other", in, 77);
+	answer_to(HR_REQUEST_STORE_RM, "other", 0);
+	cr_expect_eq(store->count, 1u);
+	cr_expect_eq(changes, 6u);
+	expect(answer_to(HR_REQUEST_STORE_RM, "other", 1), "there is no such object");
+	expect(change(HR_REQUEST_STORE_MV, "other", "x", false, 1), "there is no such object");
+	expect(change(HR_REQUEST_STORE_CP, "other", "x", false, 1), "there is no such object");
+	for (uint32_t i = 0; i < HR_STORE_PINS; i++)
+		cr_expect_eq(store->pin[i].id, 0u, "pin %u is left", i);
+}
+
+Test(store_service, damaged_data_are_not_copied)
+{
+	hr_store_find(store, "in")->crc ^= 1;
+	expect(change(HR_REQUEST_STORE_CP, "in", "x", false, HR_ERROR_DEVICE), "nothing is copied");
+	expect_nothing_of("x");
+}
+
+Test(store_service, incomplete_objects_are_removed_unless_a_client_makes_them)
+{
+	struct hr_request r = request(HR_REQUEST_STORE_RM, "");
+	const int fd = begin_put("half", 10, false);
+	struct hr_store_object *left;
+
+	cr_assert_eq(hr_store_create(store, "left", 5000, 0, false, &left, NULL), 0);
+	r.pending = true;
+	got = 0;
+	expect(finish(pass(&r), r.kind, 0), "\"removed_objects\": 1, \"removed_bytes\": 8192");
+	cr_expect_null(hr_store_find_pending(store, "left"));
+	cr_expect_not_null(hr_store_find_pending(store, "half"));
+	expect(answer_to(HR_REQUEST_STORE_RM, "half", 1), "another client makes object 'half' now");
+	strcpy(r.object, "in");
+	got = 0;
+	expect(finish(pass(&r), r.kind, 1), "there is no such object");
+	close(fd);
+}
+
+Test(store_service, what_a_pipeline_uses_stays)
+{
+	struct hr_run *run = &app->run[0];
+	struct hr_config_pipeline *p = &app->config.pipeline[0];
+
+	put("out", in, 77, false);
+	put("free", in, 78, false);
+	run->source[0].id = hr_store_find(store, "in")->id;
+	p->has_sink = true;
+	strcpy(p->sink.object, "out");
+	run->sink_id = 99;
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "out" : "in";
+		const char *want = i ? "busy: pipeline 'sum' makes object 'out' now"
+				     : "busy: pipeline 'sum' reads object 'in' now";
+
+		expect(answer_to(HR_REQUEST_STORE_RM, name, 1), want);
+		expect(change(HR_REQUEST_STORE_MV, name, "x", false, 1), want);
+		expect(change(HR_REQUEST_STORE_MV, "free", name, true, 1), want);
+	}
+	expect(change(HR_REQUEST_STORE_CP, "free", "out", true, 1), "makes object 'out' now");
+	expect(change(HR_REQUEST_STORE_CP, "free", HR_STARTS_OBJECT, true, 1),
+	       "belongs to the appliance");
+	expect(answer_to(HR_REQUEST_STORE_RM, HR_STARTS_OBJECT, 1), "there is no such object");
+	change(HR_REQUEST_STORE_CP, "in", "twin", false, 0);
+	run->outcome = HR_RUN_DONE;
+	answer_to(HR_REQUEST_STORE_RM, "in", 0);
+	answer_to(HR_REQUEST_STORE_RM, "out", 0);
+	p->has_sink = false;
+	expect_object("twin", in, IN_BYTES);
+}
+
+/* The client hangs up after each step of a copy. */
+Test(store_service, a_copy_whose_client_hangs_up_leaves_nothing)
+{
+	struct hr_request r = request(HR_REQUEST_STORE_CP, "in");
+
+	strcpy(r.target, "x");
+	for (size_t items = 1; items <= 3; items++) {
+		int fd;
+
+		got = 0;
+		fd = pass(&r);
+		cr_assert(take(fd, items * (HR_MESSAGE_HEADER + sizeof(struct hr_message_done))));
+		close(fd);
+		while (hr_store_find_pending(store, "x"))
+			hr_store_service_step(service);
+		expect_nothing_of("x");
+	}
+}
+
 /* ---- rate */
 
 Test(store_service, while_a_pipeline_runs_the_service_works_as_long_as_it_has_credit)

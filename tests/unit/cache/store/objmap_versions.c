@@ -60,6 +60,31 @@ Test(versions, the_newest_has_the_name_and_older_ones_have_numbers)
 	}
 }
 
+Test(versions, a_name_is_changed_in_one_commit)
+{
+	const struct hr_store_object *object;
+	struct hr_store_object *half;
+	uint64_t a, b, generation;
+
+	cr_assert_eq(make("a", 1, &a), 0);
+	cr_assert_eq(make("b", 1, &b), 0);
+	cr_assert_eq(hr_store_create(&f.store, "c", 1, 0, false, &half, NULL), 0);
+	cr_expect_eq(hr_store_rename(&f.store, 99, "x", false, NULL), -ENOENT);
+	cr_expect_eq(hr_store_rename(&f.store, a, "b", false, NULL), -EEXIST);
+	cr_expect_eq(hr_store_rename(&f.store, a, "a", true, NULL), -EINVAL);
+	cr_expect_eq(hr_store_rename(&f.store, a, "x/y", false, NULL), -EINVAL);
+	cr_expect_eq(hr_store_rename(&f.store, half->id, "x", false, NULL), -EINVAL);
+	generation = f.store.generation;
+	cr_expect_eq(hr_store_rename(&f.store, b, "a", true, NULL), 0);
+	cr_expect_eq(f.store.generation, generation + 1);
+	cr_assert_eq(fake_store_reopen(&f), 0);
+	cr_expect_str_eq(list(), "a=2 c=3?");
+	cr_expect_eq(hr_store_rename(&f.store, b, "c", false, NULL), 0);
+	object = hr_store_find(&f.store, "c");
+	cr_expect(object && object->tag == 7 && object->crc == 5 && object->id == b);
+	cr_expect_str_eq(list(), "c=2 c=3?");
+}
+
 Test(versions, one_version_is_a_replacement)
 {
 	uint64_t id;
