@@ -220,7 +220,7 @@ op: $(op_name).op
 op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags)) -fPIC \
 	-DHR_OP_ALONE -fvisibility=hidden -shared $(1) \
 	$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,now,-z,relro -o $@.new \
-	-x c $< gpu/ops/args.c -lm && mv $@.new $@
+	-x c $< gpu/ops/args.c -lm && chmod go-w $@.new && mv $@.new $@
 
 # The image for the shape of an operator: its source has HR_ACCESS_OPERATOR, or HR_OPERATOR.
 op_image = $(if $(shell grep -ls HR_ACCESS_OPERATOR $(1)),$(fatbin_access),$(fatbin_user))

@@ -3,6 +3,7 @@
 # SCRATCH names the folder. It lies in memory where there is room, because a disk that other programs use can need more
 # than the 5 s that a flush of an image has; else it is FOLDER. After a failure FOLDER has what the command left.
 set -u
+umask 022 # headrace refuses operators and keys in folders that a group may write to
 
 folder=$1
 shift

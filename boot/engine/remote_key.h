@@ -10,9 +10,10 @@
 #include "gpu/remote/link.h"
 
 /*
- * Read the key. The file has exactly its bytes, and only its owner can access it. 0; -EACCES: other
- * users may access it; -EMSGSIZE: another length; -EINVAL: no regular file; -errno. An error fills *e.
- * The caller overwrites the key after its use.
+ * Read the key. The file has exactly its bytes, and only its owner, root or the user of this process,
+ * can access or replace it (config/trust.h). 0; -EACCES: others can; -EMSGSIZE: another length;
+ * -EINVAL, -EISDIR: no regular file; -errno. An error fills *e. The caller overwrites the key after
+ * its use.
  */
 int hr_remote_key_read(const char *file, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e);
 

@@ -7,14 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static int complain(const char *path, struct hr_error *e)
+#include "config/trust.h"
+
+/* The loader's text, with the path in place of the name under which it has opened the file. */
+static int complain(const char *path, const char *name, struct hr_error *e)
 {
 	const char *text = dlerror();
-	const size_t n = strlen(path);
+	const size_t n = strlen(name);
 
 	if (!text)
 		text = "no reason given";
-	if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
+	if (strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0)
 		text += n + 2;
 	return hr_fail(e, HR_ERROR_MISSING, -EINVAL, "--mpi: %s: %s", path, text);
 }
@@ -43,22 +46,38 @@ static int check_job(const struct hr_ranks *ranks, struct hr_error *e)
 		       ranks->size, HR_RANKS_MAX);
 }
 
+/* A file that is loaded stays open until the process ends: hr_trust_name(). */
+static int load(const char *path, const struct hr_ranks_plugin **plugin, struct hr_error *e)
+{
+	const int fd = hr_trust_open(path, HR_TRUST_CODE, e);
+	char name[HR_TRUST_NAME];
+	void *handle;
+	int err;
+
+	if (fd < 0) {
+		hr_error_context(e, "--mpi: %s", path);
+		return fd;
+	}
+	/* global: MPI libraries load parts of themselves that need their symbols */
+	handle = dlopen(hr_trust_name(fd, name), RTLD_NOW | RTLD_GLOBAL);
+	*plugin = handle ? dlsym(handle, HR_RANKS_SYMBOL) : NULL;
+	err = *plugin ? check(path, *plugin, e) : complain(path, name, e);
+	if (err && handle)
+		dlclose(handle);
+	if (err)
+		close(fd);
+	return err;
+}
+
 int hr_ranks_load_file(const char *path, struct hr_ranks *ranks, struct hr_error *e)
 {
 	const struct hr_ranks_plugin *plugin;
-	/* global: MPI libraries load parts of themselves that need their symbols */
-	void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	int err;
 
 	memset(ranks, 0, sizeof *ranks);
-	if (!handle)
-		return complain(path, e);
-	plugin = dlsym(handle, HR_RANKS_SYMBOL);
-	err = plugin ? check(path, plugin, e) : complain(path, e);
-	if (err) {
-		dlclose(handle);
+	err = load(path, &plugin, e);
+	if (err)
 		return err;
-	}
 	err = plugin->open(ranks);
 	ranks->why[sizeof ranks->why - 1] = '\0';
 	if (err)

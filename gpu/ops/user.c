@@ -3,14 +3,14 @@
 #include "gpu/ops/user_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/log.h"
+#include "config/trust.h"
 #include "cache/crc32c.h"
 #include "gpu/ops/operators.h"
 
@@ -159,119 +159,98 @@ int hr_op_user_check(const struct hr_operator *op, struct hr_error *e)
 	return hr_op_accesses(op) ? judge_access(op, e) : judge_stream(op, e);
 }
 
-static int read_whole(int fd, uint8_t *to, size_t bytes)
+/* Open the file, if only this user and root can change it, and copy it: checks and loader see the
+ * same bytes, whatever happens to the file. Returns the descriptor of the copy. */
+static int take_file(const char *path, struct stat *st, size_t *bytes, struct hr_error *e)
 {
-	size_t at = 0;
+	const char *slash = strrchr(path, '/');
+	const int fd = hr_trust_open(path, HR_TRUST_CODE, e);
+	char name[HR_NAME_MAX];
+	int copy;
 
-	while (at < bytes) {
-		const ssize_t n = read(fd, to + at, bytes - at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += (size_t)n;
-	}
-	return 0;
-}
-
-/* Read the file, which may be an operator. The caller frees *file. */
-static int take_file(int fd, struct stat *st, uint8_t **file, struct hr_error *e)
-{
-	int err;
-
-	if (fstat(fd, st) != 0) {
-		err = -errno;
-		return hr_fail(e, HR_ERROR_MISSING, err, "cannot be examined: %s", strerror(-err));
-	}
-	if (!S_ISREG(st->st_mode))
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "is not a file");
-	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return hr_fail(
-			e, HR_ERROR_USAGE, -EINVAL,
-			"belongs to user %u, so that user could change code that headrace "
-			"runs; expected a file of root or of user %u, as which headrace runs",
-			(unsigned)st->st_uid, (unsigned)geteuid());
-	if (st->st_mode & S_IWOTH)
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "may be written by every user (mode %03o), so every user could "
-			       "change code that headrace runs; chmod o-w it",
-			       st->st_mode & 0777);
-	if (st->st_size > (off_t)HR_OP_FILE_MAX)
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "has %lld bytes, expected at most %u",
-			       (long long)st->st_size, HR_OP_FILE_MAX);
-	*file = malloc((size_t)st->st_size + 1);
-	err = *file ? read_whole(fd, *file, (size_t)st->st_size) : -ENOMEM;
-	if (err) {
-		free(*file);
-		hr_fail(e, HR_ERROR_MISSING, err, "cannot be read: %s", strerror(-err));
-	}
-	return err;
-}
-
-static int check_file(const char *path, struct stat *st, uint32_t *checksum, struct hr_error *e)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	uint8_t *file = NULL;
-	int err;
-
-	if (fd < 0) {
-		err = -errno;
-		return hr_fail(e, HR_ERROR_MISSING, err, "cannot be opened: %s", strerror(-err));
-	}
-	err = take_file(fd, st, &file, e);
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
+	if (fstat(fd, st) != 0)
+		copy = hr_fail(e, HR_ERROR_MISSING, -errno, "cannot be examined: %s",
+			       strerror(errno));
+	else
+		copy = hr_trust_copy(fd, name, HR_OP_FILE_MAX, bytes, e);
 	close(fd);
-	if (err)
-		return err;
-	err = hr_op_file_check(file, (size_t)st->st_size, e);
-	*checksum = hr_crc32c(0, file, (size_t)st->st_size);
-	free(file);
+	return copy;
+}
+
+static int check_copy(int copy, size_t bytes, uint32_t *checksum, struct hr_error *e)
+{
+	static const uint8_t nothing[1];
+	const uint8_t *file = nothing;
+	int err;
+
+	if (bytes)
+		file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, copy, 0);
+	if (file == MAP_FAILED)
+		return hr_fail(e, HR_ERROR_MISSING, -errno, "cannot be mapped: %s",
+			       strerror(errno));
+	err = hr_op_file_check(file, bytes, e);
+	*checksum = hr_crc32c(0, file, bytes);
+	if (bytes)
+		munmap((void *)(uintptr_t)file, bytes);
 	return err;
 }
 
-static int load_new(const char *path, struct loaded *into, struct hr_error *e)
+static int load_new(int copy, const struct stat *st, uint32_t checksum, struct hr_error *e)
 {
+	struct loaded *into = &loaded[count];
 	void *handle;
-	int err = hr_op_user_open(path, &handle, &into->op, e);
+	int err;
 
+	if (count == HR_OPERATORS_MAX)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC,
+			       "exceeds the %u operators that a process can load",
+			       HR_OPERATORS_MAX);
+	err = hr_op_user_open(copy, &handle, &into->op, e);
 	if (err)
 		return err;
 	err = hr_op_user_check(into->op, e);
-	if (err)
+	if (err) {
 		hr_op_user_close(handle);
-	else
-		*into->op->block_memory = hr_host_block_memory;
-	return err;
+		return err;
+	}
+	*into->op->block_memory = hr_host_block_memory;
+	into->checksum = checksum;
+	into->device = st->st_dev;
+	into->inode = st->st_ino;
+	count++;
+	return 0;
+}
+
+static struct loaded *find_loaded(const struct stat *st)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (loaded[i].device == st->st_dev && loaded[i].inode == st->st_ino)
+			return &loaded[i];
+	return NULL;
 }
 
 int hr_op_user_load(const char *path, const struct hr_operator **op, struct hr_error *e)
 {
-	struct loaded *l = loaded;
 	struct stat st = { 0 };
 	uint32_t checksum = 0;
-	int err = check_file(path, &st, &checksum, e);
+	size_t bytes = 0;
+	const int copy = take_file(path, &st, &bytes, e);
+	const struct loaded *l = find_loaded(&st);
+	int err = copy < 0 ? copy : check_copy(copy, bytes, &checksum, e);
 
-	if (err)
-		return err;
-	while (l < &loaded[count] && (l->device != st.st_dev || l->inode != st.st_ino))
-		l++;
-	if (l == &loaded[HR_OPERATORS_MAX])
-		return hr_fail(e, HR_ERROR_MISSING, -ENOSPC,
-			       "exceeds the %u operators that a process can load",
-			       HR_OPERATORS_MAX);
-	if (l == &loaded[count]) {
-		err = load_new(path, l, e);
-		if (err)
-			return err;
-		l->device = st.st_dev;
-		l->inode = st.st_ino;
-		l->checksum = checksum;
-		count++;
-	} else if (l->checksum != checksum)
-		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
-			       "has changed since this process has loaded it");
-	*op = l->op;
-	return 0;
+	if (!err && l && l->checksum != checksum)
+		err = hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			      "has changed since this process has loaded it");
+	if (!err && !l)
+		err = load_new(copy, &st, checksum, e);
+	if (copy >= 0 && (err || l)) /* the loader needs the copy of a file that it has loaded */
+		close(copy);
+	if (!err)
+		*op = l ? l->op : loaded[count - 1].op;
+	return err;
 }
 
 const struct hr_operator *hr_op_user_get(uint32_t i)

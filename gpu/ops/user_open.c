@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "config/log.h"
+#include "config/trust.h"
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_open.h"
 
-/* Remove the path from the loader's text, because the caller's text has it. */
+/* Remove the name of the copy from the loader's text, because the caller's text has the path. */
 static int complain(const char *path, struct hr_error *e)
 {
 	const char *text = dlerror();
@@ -20,11 +21,12 @@ static int complain(const char *path, struct hr_error *e)
 	return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "cannot be loaded: %s", text);
 }
 
-int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op,
-		    struct hr_error *e)
+int hr_op_user_open(int fd, void **handle, const struct hr_operator **op, struct hr_error *e)
 {
+	char path[HR_TRUST_NAME];
 	int err = 0;
 
+	hr_trust_name(fd, path);
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)
 		return complain(path, e);

@@ -8,8 +8,7 @@
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_open.h"
 
-int hr_op_user_open(const char *path, void **handle, const struct hr_operator **op,
-		    struct hr_error *e)
+int hr_op_user_open(int fd, void **handle, const struct hr_operator **op, struct hr_error *e)
 {
 	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
 		       "cannot be loaded: this headrace is a static binary (make STATIC=1)");

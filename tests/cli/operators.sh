@@ -185,7 +185,27 @@ public() {
     file=public.op conf ''
     cp "$SCRATCH/histogram.op" "$SCRATCH/public.op"
     chmod 777 "$SCRATCH/public.op"
-    exits 2 check "$SCRATCH/x.conf" && warns "may be written by every user (mode 777)"
+    exits 2 check "$SCRATCH/x.conf" && warns "may be written by every user (mode 0777)" || return 1
+    chmod 664 "$SCRATCH/public.op"
+    exits 2 check "$SCRATCH/x.conf" && warns "may be written by its group (mode 0664)"
+}
+
+# A folder in which another user can replace the file; a sticky one, such as /tmp, protects it.
+public_folder() {
+    local code=0
+    mkdir -p "$SCRATCH/shared/own" && cp "$SCRATCH/histogram.op" "$SCRATCH/shared/own" || return 1
+    file=shared/own/histogram.op conf 'from = -4; to = 4.0; bins = 16;'
+    chmod 1777 "$SCRATCH/shared"
+    exits 0 run "$SCRATCH/x.conf" || return 1
+    chmod 777 "$SCRATCH/shared"
+    exits 2 run "$SCRATCH/x.conf" && warns "lies in $SCRATCH/shared, to which every user may write (mode 0777)" || code=1
+    chmod 755 "$SCRATCH/shared"
+    [ "$(id -u)" != 0 ] || {
+        chown 12345 "$SCRATCH/shared" && exits 2 run "$SCRATCH/x.conf" &&
+            warns "lies in $SCRATCH/shared, which belongs to user 12345" || code=1
+        chown 0 "$SCRATCH/shared"
+    }
+    return $code
 }
 
 wrong_name() {
@@ -286,6 +306,7 @@ check "a file of another type is refused as an operator" no_operator
 check "an operator for another version of the interface" other_version
 check "a truncated operator file" cut_off
 check "an operator file writable by other users" public
+check "an operator file in a folder in which others could replace it" public_folder
 check "a name that differs from the operator's own" wrong_name
 check "the name of a built-in operator" built_in_name
 check "an operator that produces data" makes_data

@@ -209,12 +209,12 @@ key_files_are_checked() {
     stop_all
     sends && takes && disks 300000 || return 1
     rm -f "$SCRATCH/key"
-    exits 2 run "$SCRATCH/send.conf" && warns "send.conf:5: pipeline 'send': remote 's' (127.0.0.1:$port): key file $SCRATCH/key: No such file" || return 1
+    exits 2 run "$SCRATCH/send.conf" && warns "send.conf:5: pipeline 'send': remote 's' (127.0.0.1:$port): key file $SCRATCH/key: cannot be opened: No such file" || return 1
     key key && chmod 640 "$SCRATCH/key" && unchanged "$SCRATCH/b.img" exits 2 run "$SCRATCH/take.conf" &&
-        warns "key file $SCRATCH/key: other users may access it" || return 1
+        warns "key file $SCRATCH/key: may be accessed by other users (mode 0640)" || return 1
     key key && truncate -s 31 "$SCRATCH/key" && exits 2 run "$SCRATCH/take.conf" && warns "exactly 32 bytes" || return 1
     key key && echo >>"$SCRATCH/key" && exits 2 run "$SCRATCH/take.conf" && warns "exactly 32 bytes" || return 1
-    rm -f "$SCRATCH/key" && mkdir "$SCRATCH/key" && exits 2 run "$SCRATCH/take.conf" && warns "is no regular file" &&
+    rm -f "$SCRATCH/key" && mkdir "$SCRATCH/key" && exits 2 run "$SCRATCH/take.conf" && warns "is a folder, expected a file" &&
         rmdir "$SCRATCH/key" && key key
 }
 

@@ -54,7 +54,7 @@ static void refused(int err, const char *why)
 	cr_expect_eq(hr_remote_key_read(file, key, test_error()), err, "%s", why);
 	snprintf(text, sizeof text, "key file %s: %s", file, why);
 	cr_expect_str_eq(test_error_text(), text);
-	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
+	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE, "%s", why);
 	for (size_t i = 0; i < sizeof key; i++)
 		cr_assert_eq(key[i], 0xee, "byte %zu", i);
 }
@@ -75,10 +75,36 @@ Test(remote_key, a_file_of_its_owner_with_exactly_the_bytes_is_the_key)
 
 Test(remote_key, each_access_of_others_is_refused)
 {
+	char why[96];
+
 	for (mode_t bit = 1; bit <= 040; bit *= 2) {
 		make(HR_LINK_KEY_BYTES, 0600 | bit);
-		refused(-EACCES, "other users may access it; expected mode 0400 or 0600");
+		snprintf(why, sizeof why,
+			 "may be accessed by other users (mode %04o); expected mode 0400 or 0600",
+			 (unsigned)(0600 | bit));
+		refused(-EACCES, why);
 	}
+}
+
+/* Only root can give files to another user. */
+Test(remote_key, a_file_or_folder_of_another_user_is_refused)
+{
+	char why[256];
+
+	if (geteuid() != 0)
+		cr_skip_test("only root can give a file to another user");
+	make(HR_LINK_KEY_BYTES, 0600);
+	cr_assert_eq(chown(file, 12345, 0), 0);
+	refused(-EACCES,
+		"belongs to user 12345, who could change it; expected a file of root or of "
+		"user 0, as which headrace runs");
+	cr_assert_eq(chown(file, 0, 0), 0);
+	cr_assert_eq(chown(folder, 12345, 0), 0);
+	snprintf(why, sizeof why,
+		 "lies in %s, which belongs to user 12345, so that user could replace it; expected "
+		 "a folder of root or of user 0, as which headrace runs",
+		 folder);
+	refused(-EACCES, why);
 }
 
 Test(remote_key, another_length_is_refused)
@@ -95,15 +121,15 @@ Test(remote_key, another_length_is_refused)
 Test(remote_key, what_is_no_regular_file_is_refused_and_not_waited_for)
 {
 	cr_assert_eq(mkfifo(file, 0600), 0);
-	refused(-EINVAL, "is no regular file");
+	refused(-EINVAL, "is a FIFO, expected a file");
 	remove(file);
 	cr_assert_eq(mkdir(file, 0700), 0);
-	refused(-EINVAL, "is no regular file");
+	refused(-EISDIR, "is a folder, expected a file");
 }
 
 Test(remote_key, a_file_that_cannot_be_opened_is_refused_with_the_reason)
 {
-	refused(-ENOENT, "No such file or directory");
+	refused(-ENOENT, "cannot be opened: No such file or directory");
 	cr_assert_eq(symlink(file, file), 0);
-	refused(-ELOOP, "Too many levels of symbolic links");
+	refused(-ELOOP, "cannot be opened: Too many levels of symbolic links");
 }

@@ -29,7 +29,8 @@ Test(plugin, files_that_cannot_be_used)
 		enum hr_error_kind kind;
 		const char *text;
 	} row[] = {
-		{ "absent.so", "", -EINVAL, HR_ERROR_MISSING, "cannot open shared object file" },
+		{ "absent.so", "", -ENOENT, HR_ERROR_MISSING,
+		  "absent.so: cannot be opened: No such" },
 		{ "no_plugin.so", "", -EINVAL, HR_ERROR_MISSING, "hr_ranks_plugin" },
 		{ "other_abi.so", "", -EINVAL, HR_ERROR_MISSING,
 		  "other_abi.so has version 99 of the interface, expected 2" },
