@@ -5,11 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "config/bytes.h"
+#include "config/lock.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "nvme/admin.h"
@@ -62,45 +61,34 @@ void hr_resv_self(struct hr_resv_host *self)
 	self->key = hash("headrace reservation key", text);
 }
 
-/* The kernel releases the name of the socket when the process ends for any reason. */
-static int lock_machine(const struct hr_nvme_blk *disk, int *lock)
+/* The lock is named after the namespace. */
+static void name_lock(const struct hr_nvme_blk *disk, char name[HR_LOCK_NAME])
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const struct hr_ns *ns = &disk->ns;
-	char *name = address.sun_path + 1;
-	size_t at =
-		(size_t)snprintf(name, sizeof(address.sun_path) - 1, "headrace-ns-%u-", ns->nsid);
 	static const uint8_t none[16];
+	const struct hr_ns *ns = &disk->ns;
 	const bool nguid = memcmp(ns->nguid, none, 16) != 0, uuid = memcmp(ns->uuid, none, 16) != 0;
 	const uint8_t *id = nguid ? ns->nguid : uuid ? ns->uuid : ns->eui64;
 	const unsigned bytes = nguid || uuid ? 16 : 8;
-	int err;
+	int at = snprintf(name, HR_LOCK_NAME, "ns-%u-", ns->nsid);
 
 	for (unsigned i = 0; i < bytes; i++)
-		at += (size_t)snprintf(name + at, sizeof(address.sun_path) - 1 - at, "%02x", id[i]);
+		at += snprintf(name + at, HR_LOCK_NAME - (unsigned)at, "%02x", id[i]);
 	if (bytes == 8 && !memcmp(id, none, 8)) /* the namespace has no identifier */
-		at += (size_t)snprintf(name + at, sizeof(address.sun_path) - 1 - at, "-%s",
-				       disk->ctrl->serial);
-	*lock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (*lock < 0)
-		return -errno;
-	if (bind(*lock, (struct sockaddr *)&address,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + at)) == 0)
-		return 0;
-	err = errno == EADDRINUSE ? -EBUSY : -errno;
-	close(*lock);
-	*lock = -1;
-	return err;
+		snprintf(name + at, HR_LOCK_NAME - (unsigned)at, "-%s", disk->ctrl->serial);
 }
 
-static int lock(const struct hr_nvme_blk *disk, int *fd, struct hr_error *e)
+/* Returns the descriptor of the lock. */
+static int lock(const struct hr_nvme_blk *disk, struct hr_error *e)
 {
-	const int err = lock_machine(disk, fd);
+	char name[HR_LOCK_NAME];
+	int fd;
 
-	if (err && err != -EBUSY)
-		hr_fail(e, HR_ERROR_MISSING, err, "%s: namespace %u: lock of this machine: %s",
-			disk->blk.name, disk->ns.nsid, strerror(-err));
-	return err;
+	name_lock(disk, name);
+	fd = hr_lock(name, e);
+	if (fd < 0 && fd != -EBUSY)
+		hr_error_context(e, "%s: namespace %u: lock of this machine", disk->blk.name,
+				 disk->ns.nsid);
+	return fd;
 }
 
 /* ---- commands */
@@ -358,18 +346,20 @@ static int take(struct hr_reservation *r, struct hr_nvme_blk *disk, const struct
 int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
 		 const struct hr_resv_host *self, struct hr_resv_holder *holder, struct hr_error *e)
 {
-	int err;
+	int err, fd;
 
 	memset(holder, 0, sizeof(*holder));
 	*r = (struct hr_reservation){ .lock = -1, .key = self->key, .type = type_of(&disk->ns) };
 	if (!hr_resv_supported(disk))
 		return 0;
-	err = lock(disk, &r->lock, e);
-	if (err)
-		return err;
+	fd = lock(disk, e);
+	if (fd < 0)
+		return fd;
 	err = take(r, disk, self, holder, e);
 	if (err)
-		close(r->lock);
+		close(fd);
+	else
+		r->lock = fd;
 	r->held = err == 0;
 	return err;
 }
@@ -435,9 +425,9 @@ int hr_resv_clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 	memset(holder, 0, sizeof(*holder));
 	if (!hr_resv_supported(disk))
 		return -ENOTSUP;
-	err = lock(disk, &fd, e);
-	if (err)
-		return err;
+	fd = lock(disk, e);
+	if (fd < 0)
+		return fd;
 	err = clear(disk, self, holder, e);
 	close(fd);
 	return err;

@@ -9,9 +9,9 @@
  *
  * Host Identifier and key are derived from the machine (/etc/machine-id; else the kernel's
  * boot_id). So a machine takes its own reservation back after a crash, through any controller. The
- * controller therefore sees the processes of one machine as one host; a machine-wide lock, an
- * abstract Unix socket named after the namespace, keeps them apart. The lock covers one network
- * namespace of the kernel.
+ * controller therefore sees the processes of one machine as one host; a lock named after the
+ * namespace keeps them apart (config/lock.h). It covers the processes of one user that have the same
+ * folder /run.
  *
  * The reservation does not persist through a loss of power (CPTPL 10b): no host writes to a disk
  * that has just been switched on, and a disk that moves to another machine is not locked.
@@ -43,7 +43,7 @@ struct hr_reservation {
 	bool held;
 	uint8_t type; /* RTYPE */
 	uint64_t key;
-	int lock; /* socket, valid when held */
+	int lock; /* descriptor, valid when held */
 };
 
 /* The identity of this machine. Never fails: without machine-id and boot_id the numbers are

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "config/lock.h"
 #include "config/log.h"
 #include "pci/access.h"
 #include "pci/undo.h"
@@ -123,36 +123,47 @@ bool hr_function_translated(const struct hr_function_state *state)
 
 /* ---- locking and opening */
 
-/*
- * Lock the file's inode. The lock excludes other processes that lock it, and ends with this
- * process.
- */
-int hr_function_lock(const char *bdf, int *fd, struct hr_error *e)
+/* Whoever may not write to the configuration space cannot drive the function. */
+static int check_access(const char *bdf, struct hr_error *e)
 {
 	char path[96];
-	int err;
+	int fd, err;
 
 	snprintf(path, sizeof path, "/" DEVICES "/%s/config", bdf);
-	*fd = open(path, O_RDWR | O_CLOEXEC);
-	if (*fd < 0) {
-		err = -errno;
-		if (err == -EACCES || err == -EPERM)
-			return hr_fail(e, HR_ERROR_MISSING, -EACCES,
-				       "%s: its configuration space is not writable: run as root",
-				       bdf);
-		return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", bdf, path, strerror(-err));
-	}
-	for (unsigned i = 0; flock(*fd, LOCK_EX | LOCK_NB) != 0; i++) {
-		if (i == LOCK_TRIES) {
-			close(*fd);
-			*fd = -1;
-			return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
-				       "%s: another process drives this function; end it first",
-				       bdf);
-		}
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return close(fd), 0;
+	err = -errno;
+	if (err == -EACCES || err == -EPERM)
+		return hr_fail(e, HR_ERROR_MISSING, -EACCES,
+			       "%s: its configuration space is not writable: run as root", bdf);
+	return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", bdf, path, strerror(-err));
+}
+
+/* A lock of the file in sysfs would not do: every user may read it, and so lock it. */
+int hr_function_lock(const char *bdf, int *fd, struct hr_error *e)
+{
+	char name[HR_LOCK_NAME];
+	int err = check_access(bdf, e);
+
+	*fd = -1;
+	if (err)
+		return err;
+	snprintf(name, sizeof name, "pci-%s", bdf);
+	*fd = hr_lock(name, e);
+	for (unsigned i = 0; *fd == -EBUSY && i < LOCK_TRIES; i++) {
 		hr_wait_ns(LOCK_PAUSE_NS);
+		*fd = hr_lock(name, e);
 	}
-	return 0;
+	if (*fd >= 0)
+		return 0;
+	err = *fd;
+	*fd = -1;
+	if (err == -EBUSY)
+		return hr_fail(e, HR_ERROR_MISSING, err,
+			       "%s: another process drives this function; end it first", bdf);
+	hr_error_context(e, "%s", bdf);
+	return err;
 }
 
 static int find(struct hr_function *f, struct hr_error *e)

@@ -3,8 +3,8 @@
  * in which libpciaccess and headrace read and write plain files.
  *
  * A test builds a tree and runs code inside it: in a child process, which sees the tree in place of
- * /sys/bus/pci/devices and /sys/kernel/iommu_groups. Data that the child wrote stay in the files
- * until fake_tree_remove().
+ * /sys/bus/pci/devices and /sys/kernel/iommu_groups, and an empty /run. Data that the child wrote
+ * stay in the files until fake_tree_remove().
  */
 #ifndef TESTS_FAKES_TREE_H
 #define TESTS_FAKES_TREE_H

@@ -11,13 +11,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "config/lock.h"
 #include "pci/undo.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
@@ -387,13 +387,14 @@ Test(bind, a_driver_that_changed_meanwhile_is_not_taken)
 
 static int take_locked(void *arg)
 {
-	const int lock = real_open(FUNCTION "config", O_RDWR, 0);
+	int lock;
 
 	fake_clock_start(0, NULL, NULL);
 	begin("nvme", "");
 	if (hr_bind(&binding, &state, "vfio-pci", test_error()) || !wrote(kernel->writes))
 		return 1;
-	if (flock(lock, LOCK_EX | LOCK_NB) != 0) /* held during the change only */
+	lock = hr_lock("pci-" SSD, test_error()); /* held during the change only */
+	if (lock < 0)
 		return 2;
 	hr_bind_undo(&binding);
 	if (!wrote("") || !is_forgotten() || hr_now_ns() != HR_NS_PER_S)
