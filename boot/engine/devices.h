@@ -14,7 +14,7 @@
 /*
  * Open the controller that a device string of the configuration names:
  *   soft:PATH|memory|null[,size=1G][,lba=512|4096][,mdts=8][,cache=16M][,threads=1][,cpus=2-5]
- *     [,populate=0|1][,namespaces=1][,faults=FILE]
+ *     [,populate=0|1][,namespaces=1][,faults=FILE], and more (nvme/soft/README.md)
  *   pci:BDF  vfio:BDF
  * Fills *t.
  * Returns 0; -EINVAL: malformed string; -ENOENT, -EACCES, -ENODEV: no such file or device; -EBUSY:

@@ -57,7 +57,8 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 	while (f->left) {
 		const uint64_t room = (HR_PAGE - (list & (HR_PAGE - 1))) / PRP_BYTES;
 		const uint64_t pages = (f->left + HR_PAGE - 1) / HR_PAGE;
-		const bool chained = pages > room;
+		const bool chained =
+			soft_has_quirk(f->soft, HR_SOFT_LIST_END) ? pages >= room : pages > room;
 		const uint64_t entries = chained ? room - 1 : pages;
 		const uint64_t *entry =
 			soft_dma(f->soft, f->hint, list, (entries + chained) * PRP_BYTES);

@@ -9,6 +9,9 @@
 
 #define MODEL "headrace %s controller"
 #define FIRMWARE "1.0"
+/* of controllers with quirks= */
+#define SAME_SERIAL "SAME0123456789"
+#define SAME_NQN "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-8000-8000-000000000001"
 
 /* ASCII fields are padded with blanks and have no terminator. */
 static void put_text(char *field, size_t bytes, const char *text)
@@ -48,6 +51,10 @@ static void put_nqn(const struct soft *soft, char *field, size_t bytes)
 	size_t n = (size_t)snprintf(field, bytes, "nqn.2014-08.org.nvmexpress:uuid:");
 	uint8_t uuid[16];
 
+	if (soft_has_quirk(soft, HR_SOFT_SAME_SERIAL)) {
+		snprintf(field, bytes, "%s", SAME_NQN);
+		return;
+	}
 	make_uuid(soft, 1, uuid);
 	for (unsigned i = 0; i < sizeof(uuid); i++)
 		n += (size_t)snprintf(field + n, bytes - n, "%s%02x",
@@ -61,7 +68,15 @@ static void put_serial(const struct soft *soft, char *field, size_t bytes)
 	char text[24];
 
 	snprintf(text, sizeof(text), SOFT_SERIAL, (unsigned long long)hash);
-	put_text(field, bytes, text);
+	put_text(field, bytes, soft_has_quirk(soft, HR_SOFT_SAME_SERIAL) ? SAME_SERIAL : text);
+}
+
+/* The identifier of a namespace when all controllers report the same one. */
+static void make_same(uint32_t nsid, uint8_t *id, size_t bytes)
+{
+	memset(id, 0, bytes);
+	id[0] = 0x01;
+	id[bytes - 1] = (uint8_t)nsid;
 }
 
 static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
@@ -74,11 +89,12 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	snprintf(model, sizeof(model), MODEL, soft->options.null ? "null" : "software");
 	put_text(id.mn, sizeof(id.mn), model);
 	put_text(id.fr, sizeof(id.fr), FIRMWARE);
-	/* VID and SSVID stay 0: there is no PCI function */
+	id.vid = id.ssvid = soft->options.vendor;
 	id.cmic = soft->options.shared ? NVME_CTRL_CMIC_MULTI_CTRL : 0;
 	id.mdts = (uint8_t)soft->options.mdts;
 	id.ver = soft->vs;
-	id.rtd3e = 5000000; /* us: a shutdown flushes the cache */
+	/* us: a shutdown flushes the cache */
+	id.rtd3e = soft_has_quirk(soft, HR_SOFT_NO_SHUTDOWN) ? 0 : 5000000;
 	id.cntrltype = NVME_CTRL_CNTRLTYPE_IO;
 	id.crdt1 = 1; /* 100 ms, 200 ms and 60 s */
 	id.crdt2 = 2;
@@ -120,6 +136,10 @@ static uint16_t identify_ns(struct soft *soft, const struct hr_sqe *sqe)
 					      NVME_NS_RESCAP_EARO | NVME_NS_RESCAP_WEAR |
 					      NVME_NS_RESCAP_EAAR | NVME_NS_RESCAP_IEK_13
 				    : 0;
+		if (soft_has_quirk(soft, HR_SOFT_SAME_EUI64))
+			make_same(sqe->nsid, id.eui64, sizeof(id.eui64));
+		if (soft_has_quirk(soft, HR_SOFT_SAME_NGUID))
+			make_same(sqe->nsid, id.nguid, sizeof(id.nguid));
 		id.nsattr = soft_is_protected(soft) ? NVME_NS_NSATTR_WRITE_PROTECTED : 0;
 	}
 	id.lbaf[0].ds = (uint8_t)soft->lba_shift;
@@ -137,21 +157,37 @@ static uint16_t identify_list(struct soft *soft, const struct hr_sqe *sqe)
 	return soft_copy_out(soft, sqe, list, sizeof(list));
 }
 
-/* Namespace identification descriptors: a UUID (type 3), and the command set when there are
- * several. */
+static void put_identifier(const struct soft *soft, uint32_t nsid, uint8_t *at)
+{
+	if (soft_has_quirk(soft, HR_SOFT_SAME_NGUID)) {
+		at[0] = NVME_NIDT_NGUID;
+		at[1] = NVME_NIDT_NGUID_LEN;
+		make_same(nsid, at + 4, NVME_NIDT_NGUID_LEN);
+	} else if (soft_has_quirk(soft, HR_SOFT_SAME_EUI64)) {
+		at[0] = NVME_NIDT_EUI64;
+		at[1] = NVME_NIDT_EUI64_LEN;
+		make_same(nsid, at + 4, NVME_NIDT_EUI64_LEN);
+	} else {
+		at[0] = NVME_NIDT_UUID;
+		at[1] = NVME_NIDT_UUID_LEN;
+		make_uuid(soft, nsid, at + 4);
+	}
+}
+
+/* Namespace identification descriptors: a UUID (type 3), or another identifier in its place, and
+ * the command set when there are several. */
 static uint16_t identify_descriptors(struct soft *soft, const struct hr_sqe *sqe)
 {
-	uint8_t page[HR_PAGE] = { 0 };
+	uint8_t page[HR_PAGE] = { 0 }, *csi;
 
 	if (!soft_has_namespace(soft, sqe->nsid))
 		return NVME_SC_INVALID_NS | SOFT_DNR;
-	page[0] = NVME_NIDT_UUID;
-	page[1] = 16;
-	make_uuid(soft, sqe->nsid, page + 4);
+	put_identifier(soft, sqe->nsid, page);
+	csi = page + 4 + page[1];
 	if (soft->options.zoned) {
-		page[20] = NVME_NIDT_CSI;
-		page[21] = NVME_NIDT_CSI_LEN;
-		page[24] = NVME_CSI_ZNS;
+		csi[0] = NVME_NIDT_CSI;
+		csi[1] = NVME_NIDT_CSI_LEN;
+		csi[4] = NVME_CSI_ZNS;
 	}
 	return soft_copy_out(soft, sqe, page, sizeof(page));
 }

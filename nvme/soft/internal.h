@@ -349,6 +349,9 @@ struct soft {
 	uint32_t vs, cc, csts;
 	uint32_t interrupt_mask; /* set by INTMS, cleared by INTMC */
 	bool vanished;		 /* registers read all ones */
+	uint64_t ready_ns;	 /* when CSTS.RDY becomes 1; 0: not awaited */
+	uint64_t blind_ns;	 /* until then registers read all ones; 0: they do not */
+	uint64_t busy_ns;	 /* CC.EN set before this fails */
 	uint32_t feature[256];
 	uint32_t under_kelvin; /* under temperature threshold */
 	bool retry_delays;     /* Host Behavior Support: ACRE */
@@ -383,6 +386,11 @@ enum soft_event {
 	EVENT_NAMESPACE,
 	SOFT_EVENTS
 };
+
+static inline bool soft_has_quirk(const struct soft *soft, enum hr_soft_quirk quirk)
+{
+	return soft->options.quirks & (uint32_t)quirk;
+}
 
 /* True when the namespace exists and is active. */
 static inline bool soft_has_namespace(const struct soft *soft, uint32_t nsid)

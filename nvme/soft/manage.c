@@ -4,8 +4,10 @@
  */
 #include "nvme/soft/internal.h"
 
-#define FLAG_PC 1u  /* CDW11: physically contiguous */
-#define FLAG_IEN 2u /* CDW11 of a CQ: interrupts enabled */
+#define FLAG_PC 1u			/* CDW11: physically contiguous */
+#define FLAG_IEN 2u			/* CDW11 of a CQ: interrupts enabled */
+#define QPRIO(cdw11) ((cdw11) >> 1 & 3) /* CDW11 of an SQ */
+#define QPRIO_MEDIUM 2u
 
 static uint16_t qid_of(const struct hr_sqe *sqe)
 {
@@ -81,6 +83,8 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	if (!soft->cq[cqid].ring)
 		return NVME_SC_CQ_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (soft_has_quirk(soft, HR_SOFT_MEDIUM_PRIORITY) && QPRIO(sqe->cdw11) != QPRIO_MEDIUM)
+		return NVME_SC_INVALID_FIELD | SOFT_DNR;
 	/* SQs that share a CQ are served by one poller, the CQ's owner. */
 	p = &soft->poller[soft->cq[cqid].poller];
 	soft_quiesce(soft, 1);

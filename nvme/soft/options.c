@@ -63,7 +63,53 @@ static int set_cpus(struct hr_soft_options *o, const char *text, struct hr_error
 	return 0;
 }
 
-static int set(struct hr_soft_options *o, const char *key, const char *text, struct hr_error *e)
+static const char *const quirk_name[] = {
+	"no-shutdown", "late-ready", "early-ready", "admin-64",	 "ones",     "medium-priority",
+	"same-eui64",  "same-nguid", "same-serial", "sqhd-back", "list-end",
+};
+#define QUIRKS (sizeof(quirk_name) / sizeof(*quirk_name)) /* bits of enum hr_soft_quirk */
+
+static int wrong_quirk(const char *name, struct hr_error *e)
+{
+	hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+		"soft: quirks=: '%s': expected some of these, with '+' between them:", name);
+	for (size_t i = 0; i < QUIRKS; i++)
+		hr_error_append(e, "%s%s", i ? ", " : " ", quirk_name[i]);
+	return -EINVAL;
+}
+
+/* Parse "NAME+NAME". */
+static int set_quirks(struct hr_soft_options *o, char *text, struct hr_error *e)
+{
+	const char *name;
+
+	while ((name = strsep(&text, "+"))) {
+		size_t i = 0;
+
+		while (i < QUIRKS && strcmp(name, quirk_name[i]) != 0)
+			i++;
+		if (i == QUIRKS)
+			return wrong_quirk(name, e);
+		o->quirks |= 1u << i;
+	}
+	return 0;
+}
+
+/* Parse "VENDOR:DEVICE", four hexadecimal digits each, as lspci -nn prints them. */
+static int set_id(struct hr_soft_options *o, const char *text, struct hr_error *e)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+
+	if (strlen(text) != 9 || strspn(text, digits) != 4 || text[4] != ':' ||
+	    strspn(text + 5, digits) != 4)
+		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
+			       "soft: id=%s: expected VENDOR:DEVICE, like 144d:a821", text);
+	o->vendor = (uint16_t)strtoul(text, NULL, 16);
+	o->device = (uint16_t)strtoul(text + 5, NULL, 16);
+	return 0;
+}
+
+static int set(struct hr_soft_options *o, const char *key, char *text, struct hr_error *e)
 {
 	uint64_t v = 0;
 	const bool size = strcmp(key, "size") == 0;
@@ -76,6 +122,10 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, str
 	}
 	if (strcmp(key, "cpus") == 0)
 		return set_cpus(o, text, e);
+	if (strcmp(key, "quirks") == 0)
+		return set_quirks(o, text, e);
+	if (strcmp(key, "id") == 0)
+		return set_id(o, text, e);
 	if (!number(text, INT64_MAX, &v))
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "soft: %s=%s: not a number (digits, then K, M, G or T)", key, text);
@@ -115,7 +165,8 @@ static int set(struct hr_soft_options *o, const char *key, const char *text, str
 			"soft: %s=%s: expected size=1.., lba=512|4096, mdts=0..15, dstrd=0..8, "
 			"cache=0..4G, threads=1..%u, cpus=FIRST-LAST, populate=0|1, readonly=0|1, "
 			"shared=0|1, namespaces=1..%u, zoned=0|1, reservations=0|1|2, "
-			"kelvin=1..65535, spare=0..100, used=0..255 or faults=FILE",
+			"kelvin=1..65535, spare=0..100, used=0..255, quirks=NAME+NAME, "
+			"id=VENDOR:DEVICE or faults=FILE",
 			key, text, HR_SOFT_THREADS_MAX, HR_SOFT_NAMESPACES_MAX);
 	return 0;
 }

@@ -149,6 +149,9 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 	uint16_t sqhd = (uint16_t)sq->head;
 	struct soft_completion later = *c;
 
+	if (soft_has_quirk(soft, HR_SOFT_SQHD_BACK) && sq->cq->tail % 2) /* before the last one */
+		sqhd = (uint16_t)((sq->head + sq->entries - 2) % sq->entries);
+
 	/* no completion is posted any more */
 	if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
 		return;
@@ -256,8 +259,9 @@ static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 
 bool soft_queues_poll(struct soft_poller *p)
 {
+	const bool fast = !p->soft->faults && !soft_has_quirk(p->soft, HR_SOFT_SQHD_BACK);
 	bool (*const serve)(struct soft_poller *, struct soft_sq *) =
-		p->soft->faults ? poll_queue : soft_serve_fast;
+		fast ? soft_serve_fast : poll_queue;
 	bool any = release_due(p);
 
 	for (uint32_t i = 0; i < p->queues; i++)

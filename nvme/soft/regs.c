@@ -2,9 +2,14 @@
  * The register page (PCIe Transport 3.1): register values for the host, and the reaction to a write
  * of CC. Poller 0 compares CC with its last value.
  */
+#include "config/clock.h"
 #include "nvme/soft/internal.h"
 
 #define CAP_TO 10u /* 5 s, in units of 500 ms */
+#define LATE_TO 1u
+#define LATE_NS (700 * HR_NS_PER_MS) /* above LATE_TO */
+#define BUSY_NS (2 * HR_NS_PER_S)
+#define BLIND_NS (300 * HR_NS_PER_MS)
 
 static void put32(struct soft *soft, uint32_t offset, uint32_t value)
 {
@@ -34,8 +39,10 @@ static void set_csts(struct soft *soft, uint32_t csts)
 
 void soft_regs_reset(struct soft *soft)
 {
+	const uint64_t to = soft_has_quirk(soft, HR_SOFT_LATE_READY) ? LATE_TO : CAP_TO;
+
 	soft->cap = (uint64_t)(HR_SOFT_ENTRIES - 1) << NVME_CAP_MQES_SHIFT |
-		    (uint64_t)1 << NVME_CAP_CQR_SHIFT | (uint64_t)CAP_TO << NVME_CAP_TO_SHIFT |
+		    (uint64_t)1 << NVME_CAP_CQR_SHIFT | to << NVME_CAP_TO_SHIFT |
 		    (uint64_t)soft->options.dstrd << NVME_CAP_DSTRD_SHIFT |
 		    (uint64_t)NVME_CAP_CSS_NVM << NVME_CAP_CSS_SHIFT;
 	if (soft->options.zoned)
@@ -52,14 +59,17 @@ void soft_fail(struct soft *soft)
 	__atomic_store_n(&soft->failing, true, __ATOMIC_RELEASE);
 }
 
-void soft_vanish(struct soft *soft)
+static void fill_ones(struct soft *soft, size_t bytes)
 {
-	const size_t bytes = soft->vanished ? SOFT_DOORBELLS : soft->bar_bytes;
-
-	/* repeated, because writes of the host stay in the page */
 	for (uint32_t i = 0; i < bytes; i += 4)
 		if (get32(soft, i) != UINT32_MAX)
 			put32(soft, i, UINT32_MAX);
+}
+
+void soft_vanish(struct soft *soft)
+{
+	/* repeated, because writes of the host stay in the page */
+	fill_ones(soft, soft->vanished ? SOFT_DOORBELLS : soft->bar_bytes);
 	soft->vanished = true;
 }
 
@@ -73,6 +83,8 @@ static bool set_admin_queue(struct soft *soft)
 	void *sq = soft_dma(soft, &hint, asq, (uint64_t)sq_entries * HR_SQE_BYTES);
 	void *cq = soft_dma(soft, &hint, acq, (uint64_t)cq_entries * HR_CQE_BYTES);
 
+	if (soft_has_quirk(soft, HR_SOFT_ADMIN_64) && (sq_entries % 64 || cq_entries % 64))
+		return false;
 	if (sq_entries < 2 || cq_entries < 2 || (asq | acq) & (HR_PAGE - 1) || !sq || !cq)
 		return false;
 	soft_start_cq(soft, 0, cq, cq_entries);
@@ -88,16 +100,25 @@ static bool settings_valid(const struct soft *soft, uint32_t cc)
 	       NVME_CC_IOSQES(cc) == HR_SQE_SHIFT && NVME_CC_IOCQES(cc) == HR_CQE_SHIFT;
 }
 
+static void become_ready(struct soft *soft)
+{
+	soft->ready_ns = 0;
+	soft->running = true;
+	set_csts(soft, 1u << NVME_CSTS_RDY_SHIFT);
+}
+
 static void enable(struct soft *soft, uint32_t cc)
 {
 	soft_queues_clear(soft);
 	soft_features_reset(soft);
-	if (!settings_valid(soft, cc) || !set_admin_queue(soft)) {
+	if (!settings_valid(soft, cc) || !set_admin_queue(soft) || hr_now_ns() < soft->busy_ns) {
 		set_csts(soft, 1u << NVME_CSTS_CFS_SHIFT);
 		return;
 	}
-	soft->running = true;
-	set_csts(soft, 1u << NVME_CSTS_RDY_SHIFT);
+	if (soft_has_quirk(soft, HR_SOFT_LATE_READY))
+		soft->ready_ns = hr_now_ns() + LATE_NS;
+	else
+		become_ready(soft);
 }
 
 /* INTMS sets bits of the mask and INTMC clears them; reads of both return the mask (PCIe
@@ -131,7 +152,14 @@ static void disable(struct soft *soft)
 	soft_queues_clear(soft);
 	unmask_interrupts(soft);
 	__atomic_store_n(&soft->failing, false, __ATOMIC_RELEASE);
-	set_csts(soft, 0);
+	soft->ready_ns = 0;
+	soft->csts = 0;
+	if (soft_has_quirk(soft, HR_SOFT_EARLY_READY))
+		soft->busy_ns = hr_now_ns() + BUSY_NS;
+	if (soft_has_quirk(soft, HR_SOFT_ONES))
+		soft->blind_ns = hr_now_ns() + BLIND_NS;
+	else
+		set_csts(soft, 0);
 }
 
 /* Base 3.6.1: make all cached data durable, then set SHST. */
@@ -144,7 +172,10 @@ static void shut_down(struct soft *soft)
 		set_csts(soft, rest | 1u << NVME_CSTS_CFS_SHIFT);
 		return;
 	}
-	set_csts(soft, rest | (uint32_t)NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT);
+	set_csts(soft,
+		 rest | (uint32_t)(soft_has_quirk(soft, HR_SOFT_NO_SHUTDOWN) ? NVME_CSTS_SHST_OCCUR
+									     : NVME_CSTS_SHST_CMPLT)
+				 << NVME_CSTS_SHST_SHIFT);
 }
 
 static void change(struct soft *soft, uint32_t from, uint32_t to)
@@ -169,11 +200,31 @@ static void restore(struct soft *soft)
 		put32(soft, NVME_REG_CSTS, soft->csts);
 }
 
+/* What the host has written meanwhile is lost. True: all registers read all ones. */
+static bool is_blind(struct soft *soft)
+{
+	if (!soft->blind_ns)
+		return false;
+	if (hr_now_ns() < soft->blind_ns) {
+		fill_ones(soft, SOFT_DOORBELLS);
+		return true;
+	}
+	soft->blind_ns = 0;
+	for (uint32_t i = 0; i < SOFT_DOORBELLS; i += 4)
+		if (i != NVME_REG_CSTS) /* the last one: restore() */
+			put32(soft, i, 0);
+	put32(soft, NVME_REG_CC, soft->cc);
+	return false;
+}
+
 bool soft_regs_poll(struct soft *soft)
 {
-	const uint32_t cc = get32(soft, NVME_REG_CC);
+	uint32_t cc;
 
+	if (is_blind(soft))
+		return false;
 	restore(soft);
+	cc = get32(soft, NVME_REG_CC);
 	mask_interrupts(soft);
 	if (__atomic_load_n(&soft->failing, __ATOMIC_ACQUIRE) && !NVME_CSTS_CFS(soft->csts)) {
 		soft_quiesce(soft, 1);
@@ -181,8 +232,14 @@ bool soft_regs_poll(struct soft *soft)
 		soft_resume(soft, 1);
 		set_csts(soft, soft->csts | 1u << NVME_CSTS_CFS_SHIFT);
 	}
-	if (cc == soft->cc)
+	if (cc == soft->cc) {
+		if (soft->ready_ns && hr_now_ns() >= soft->ready_ns) {
+			soft_quiesce(soft, 1);
+			become_ready(soft);
+			soft_resume(soft, 1);
+		}
 		return false;
+	}
 	soft_quiesce(soft, 1);
 	change(soft, soft->cc, cc);
 	soft_resume(soft, 1);

@@ -35,6 +35,21 @@ enum hr_soft_reservations {
 	HR_SOFT_RESERVED, /* at the first open another host holds the namespace */
 };
 
+/* Misbehaviours that some controllers are known for, as README.md describes them; a bit each. */
+enum hr_soft_quirk {
+	HR_SOFT_NO_SHUTDOWN = 1 << 0,
+	HR_SOFT_LATE_READY = 1 << 1,
+	HR_SOFT_EARLY_READY = 1 << 2,
+	HR_SOFT_ADMIN_64 = 1 << 3,
+	HR_SOFT_ONES = 1 << 4,
+	HR_SOFT_MEDIUM_PRIORITY = 1 << 5,
+	HR_SOFT_SAME_EUI64 = 1 << 6,
+	HR_SOFT_SAME_NGUID = 1 << 7,
+	HR_SOFT_SAME_SERIAL = 1 << 8,
+	HR_SOFT_SQHD_BACK = 1 << 9,
+	HR_SOFT_LIST_END = 1 << 10,
+};
+
 struct hr_soft_options {
 	char path[HR_DEVICE_MAX]; /* path of the image; "": memory or null */
 	bool null;		  /* no media: data is discarded */
@@ -57,6 +72,8 @@ struct hr_soft_options {
 	uint32_t reservations;	    /* support of the namespace: enum hr_soft_reservations */
 	uint32_t kelvin;	    /* temperature in the health log; 0: 300 */
 	uint32_t spare_gone, used;  /* in the health log, in percent */
+	uint32_t quirks;	    /* enum hr_soft_quirk */
+	uint16_t vendor, device;    /* as of a PCI function; 0: there is none */
 	char faults[HR_DEVICE_MAX]; /* fault script (nvme/soft/FAULTS.md), or "" */
 };
 

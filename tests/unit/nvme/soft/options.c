@@ -65,7 +65,8 @@ Test(soft_options, every_option_is_read)
 	struct hr_soft_options o;
 
 	cr_assert_eq(hr_soft_parse("memory,size=3G,lba=512,mdts=2,dstrd=1,cache=0,threads=4,"
-				   "cpus=2-6,populate=1,faults=a=b",
+				   "cpus=2-6,populate=1,faults=a=b,id=144d:A821,"
+				   "quirks=no-shutdown+list-end",
 				   &o, test_error()),
 		     0, "%s", test_error_text());
 	cr_expect_str_eq(o.path, "");
@@ -79,6 +80,25 @@ Test(soft_options, every_option_is_read)
 	cr_expect_eq(o.cpus, 5);
 	cr_expect(o.populate);
 	cr_expect_str_eq(o.faults, "a=b");
+	cr_expect_eq(o.vendor, 0x144d);
+	cr_expect_eq(o.device, 0xa821);
+	cr_expect_eq(o.quirks, (uint32_t)(HR_SOFT_NO_SHUTDOWN | HR_SOFT_LIST_END));
+}
+
+Test(soft_options, each_quirk_has_its_name)
+{
+	static const char *const name[] = { "no-shutdown", "late-ready", "early-ready",
+					    "admin-64",	   "ones",	 "medium-priority",
+					    "same-eui64",  "same-nguid", "same-serial",
+					    "sqhd-back",   "list-end" };
+	struct hr_soft_options o;
+	char text[64];
+
+	for (unsigned i = 0; i < sizeof(name) / sizeof(*name); i++) {
+		snprintf(text, sizeof(text), "x,quirks=%s", name[i]);
+		cr_assert_eq(hr_soft_parse(text, &o, test_error()), 0, "%s", test_error_text());
+		cr_expect_eq(o.quirks, 1u << i, "%s", name[i]);
+	}
 }
 
 Test(soft_options, shared_and_read_only_images_have_no_cache_of_their_own)
@@ -195,6 +215,13 @@ Test(soft_options, mistakes_are_refused_with_their_text)
 		{ "x,zoned=1,reservations=1", "zoned=1" },
 		{ "memory,size=1M,shared=1", "shared=1" },
 		{ "x,shared=1,cache=4096", "shared=1" },
+		{ "x,quirks=", "'': expected some of these, with '+' between them: no-shutdown" },
+		{ "x,quirks=ones+one", "'one'" },
+		{ "x,id=144d", "144d:a821" },
+		{ "x,id=144d:a82", "id=144d:a82" },
+		{ "x,id=144d:a8210", "id=144d:a8210" },
+		{ "x,id=144d,a821", "id=144d" },
+		{ "x,id=14 d:a821", "id=14 d:a821" },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
