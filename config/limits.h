@@ -49,7 +49,7 @@
 #define HR_CHUNK_MAX (2u << 20)	   /* bytes of one command at most: its PRP list fits one page */
 #define HR_QUEUE_ENTRIES_MIN 2u	   /* NVMe Base: the smallest queue */
 #define HR_QUEUE_ENTRIES_MAX 4096u /* 12 bits of a CID are the index, 4 bits are the generation */
-#define HR_ADMIN_ENTRIES 32u /* one synchronous command at a time, plus async event requests */
+#define HR_ADMIN_ENTRIES 64u	   /* fill a page: some controllers refuse other sizes */
 /* Default deadline of an admin command: some controllers need 10 to 30 s for one after power-up. */
 #define HR_ADMIN_TIMEOUT_NS (60ull * 1000 * 1000 * 1000)
 

@@ -30,6 +30,8 @@ struct csts_wait {
 	uint32_t shift, mask, want;
 	uint64_t timeout_ns;
 	enum csts_fatal fatal;
+	bool optional; /* late is no error */
+	bool blind;    /* registers that do not answer may answer again within timeout_ns */
 };
 
 static uint32_t field_of(uint32_t csts, const struct csts_wait *wait)
@@ -42,6 +44,12 @@ static int late(struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t cst
 {
 	if (NVME_CSTS_CFS(csts))
 		return hr_ctrl_fatal(ctrl, csts, e);
+	if (wait->optional) {
+		hr_info("%s: %s still %u after %llu ms (%s): not waited for any longer",
+			ctrl->transport->name, wait->field, field_of(csts, wait),
+			wait->timeout_ns / HR_NS_PER_MS, wait->limit);
+		return 0;
+	}
 	/* a line of its own, because it may follow from another error: the end of a bring-up */
 	return hr_error_add(e, HR_ERROR_DEVICE, -ETIMEDOUT, "%s: %s still %u after %llu ms (%s)",
 			    ctrl->transport->name, wait->field, field_of(csts, wait),
@@ -56,14 +64,14 @@ static int wait_csts(struct hr_ctrl *ctrl, const struct csts_wait *wait, struct 
 	for (;;) {
 		const bool last = hr_now_ns() - start >= wait->timeout_ns;
 		const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-		const int err = hr_ctrl_absent(ctrl, csts, e);
+		const bool absent = hr_ctrl_reads_absent(ctrl, csts);
 
-		if (err)
-			return err;
-		if (NVME_CSTS_CFS(csts) && wait->fatal == FATAL_FAILS)
+		if (absent && (last || !wait->blind))
+			return hr_ctrl_absent(ctrl, csts, e);
+		if (!absent && NVME_CSTS_CFS(csts) && wait->fatal == FATAL_FAILS)
 			return hr_ctrl_fatal(ctrl, csts, e);
-		if (field_of(csts, wait) == wait->want ||
-		    (NVME_CSTS_CFS(csts) && wait->fatal == FATAL_ENDS))
+		if (!absent && (field_of(csts, wait) == wait->want ||
+				(NVME_CSTS_CFS(csts) && wait->fatal == FATAL_ENDS)))
 			return 0;
 		if (last)
 			return late(ctrl, wait, csts, e);
@@ -80,7 +88,7 @@ static bool has_crto(uint64_t cap)
 static int wait_ready(struct hr_ctrl *ctrl, uint32_t want, enum csts_fatal fatal,
 		      struct hr_error *e)
 {
-	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS;
+	const uint64_t units = ctrl->ready_timeout_ns / TIMEOUT_UNIT_NS - 1;
 	char limit[32];
 	const struct csts_wait wait = {
 		.field = "CSTS.RDY",
@@ -90,6 +98,7 @@ static int wait_ready(struct hr_ctrl *ctrl, uint32_t want, enum csts_fatal fatal
 		.want = want,
 		.timeout_ns = ctrl->ready_timeout_ns,
 		.fatal = fatal,
+		.blind = !want, /* some controllers answer nothing for a while after CC.EN = 0 */
 	};
 
 	snprintf(limit, sizeof(limit), "%s %u", has_crto(ctrl->cap) ? "CRTO.CRWMT" : "CAP.TO",
@@ -107,7 +116,7 @@ static uint64_t ready_timeout(const struct hr_transport *t, uint64_t cap)
 
 		units = crwmt > units && crwmt != NVME_CRTO_CRWMT(HR_REG_GONE) ? crwmt : units;
 	}
-	return (units ? units : 1) * TIMEOUT_UNIT_NS;
+	return (units + 1) * TIMEOUT_UNIT_NS;
 }
 
 static int read_capabilities(struct hr_ctrl *ctrl, struct hr_error *e)
@@ -320,7 +329,10 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	return err;
 }
 
-/* 3.6.1: orderly shutdown. */
+/*
+ * 3.6.1: orderly shutdown. Virtual controllers are known that never complete it. Nothing is lost
+ * then, and the next step disables the controller, so the caller gets no error.
+ */
 static int shut_down(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	struct hr_transport *t = ctrl->transport;
@@ -332,6 +344,7 @@ static int shut_down(struct hr_ctrl *ctrl, struct hr_error *e)
 		.want = NVME_CSTS_SHST_CMPLT,
 		.timeout_ns = ctrl->shutdown_timeout_ns,
 		.fatal = FATAL_FAILS,
+		.optional = true,
 	};
 	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
 

@@ -3,7 +3,8 @@
  *
  * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown); NVMe over PCIe Transport 1.0, 3.1
  * (registers). Host side only; one thread at a time per controller. Every wait is bounded: register
- * waits by CAP.TO (or CRTO), shutdown by RTD3E, commands by admin_timeout_ns. An admin command
+ * waits by CAP.TO (or CRTO) and one more unit of 500 ms, because some controllers become ready just
+ * after it, shutdown by RTD3E, commands by admin_timeout_ns. An admin command
  * that times out ends the admin queue: every later admin command returns -ETIMEDOUT.
  *
  * Errors everywhere: 0; -ENOLINK: a register reads all ones, or VS reads 0: the device is gone;
@@ -32,7 +33,7 @@
 /* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
 #define HR_DOORBELLS 0x1000u
 
-#define HR_SHUTDOWN_TIMEOUT_MIN_NS (5ull * 1000 * 1000 * 1000)
+#define HR_SHUTDOWN_TIMEOUT_MIN_NS (1ull * 1000 * 1000 * 1000) /* 3.6.1: when RTD3E is 0 */
 #define HR_SHUTDOWN_TIMEOUT_MAX_NS (60ull * 1000 * 1000 * 1000)
 
 #define HR_NQN_BYTES 256u
@@ -60,7 +61,7 @@ struct hr_ctrl {
 	struct hr_health health;      /* of the controller; the words of its ssds join it */
 	uint32_t doorbell_step;	      /* bytes between doorbells: 4 << CAP.DSTRD */
 	uint32_t max_entries;	      /* CAP.MQES + 1, at most HR_QUEUE_ENTRIES_MAX */
-	uint64_t ready_timeout_ns;    /* CAP.TO, CRTO.CRWMT where the controller has it */
+	uint64_t ready_timeout_ns;    /* CAP.TO, CRTO.CRWMT where the controller has it, + 1 unit */
 	uint64_t shutdown_timeout_ns; /* RTD3E within HR_SHUTDOWN_TIMEOUT_MIN_NS..MAX_NS */
 	uint32_t max_transfer;	      /* maximum bytes of one command: MDTS, at most HR_CHUNK_MAX */
 	uint32_t namespaces;	      /* NN */
@@ -115,8 +116,12 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
 		 struct hr_error *e);
 
-/* Orderly shutdown (CC.SHN normal, CSTS.SHST complete), then disable. The health is
- * HR_HEALTH_STOPPED afterwards, or HR_HEALTH_STUCK when disabling fails. */
+/*
+ * Orderly shutdown (CC.SHN normal, CSTS.SHST complete), then disable. A controller that does not
+ * complete its shutdown within its limit is disabled all the same, which is no error: its caller has
+ * flushed what it wrote. The health is HR_HEALTH_STOPPED afterwards, or HR_HEALTH_STUCK when
+ * disabling fails.
+ */
 int hr_ctrl_close(struct hr_ctrl *ctrl, struct hr_error *e);
 
 /* Disable without shutdown. HR_HEALTH_STOPPED: no command is in flight; else HR_HEALTH_STUCK. */

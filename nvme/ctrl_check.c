@@ -13,12 +13,18 @@ int hr_ctrl_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e)
 }
 
 /* Buses and emulators return all ones or 0 for a read that no device answers. VS is never 0. */
+bool hr_ctrl_reads_absent(const struct hr_ctrl *ctrl, uint32_t csts)
+{
+	return csts == HR_REG_GONE ||
+	       (csts == 0 && hr_reg_read32(ctrl->transport, NVME_REG_VS) == 0);
+}
+
 int hr_ctrl_absent(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
 {
+	if (!hr_ctrl_reads_absent(ctrl, csts))
+		return 0;
 	if (csts == HR_REG_GONE)
 		return hr_ctrl_gone(ctrl, "CSTS", e);
-	if (csts != 0 || hr_reg_read32(ctrl->transport, NVME_REG_VS) != 0)
-		return 0;
 	return hr_health_fault(&ctrl->health, HR_FAULT_GONE, e, -ENOLINK,
 			       "CSTS and VS read 0: " GONE);
 }

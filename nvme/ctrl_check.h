@@ -14,7 +14,10 @@
 /* A register reads all ones: HR_FAULT_GONE; returns -ENOLINK. */
 int hr_ctrl_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e);
 
-/* 0, or HR_FAULT_GONE and -ENOLINK when no device answers: CSTS is all ones, or CSTS and VS are 0. */
+/* True when no device answers: CSTS is all ones, or CSTS and VS are 0. */
+bool hr_ctrl_reads_absent(const struct hr_ctrl *ctrl, uint32_t csts);
+
+/* 0, or HR_FAULT_GONE and -ENOLINK when no device answers. */
 int hr_ctrl_absent(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
 
 /* CSTS.CFS is set: HR_FAULT_FATAL; returns -EIO. */

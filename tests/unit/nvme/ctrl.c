@@ -1,4 +1,4 @@
-/* Controller bring-up, I/O queue pairs and shutdown against a fake controller and a fake clock. */
+/* Controller bring-up and I/O queue pairs against a fake controller and a fake clock. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -54,16 +54,18 @@ Test(ctrl, bring_up_ends_in_each_documented_way)
 		{ "on, shut down", 0x464001, 9, 1, 1, 0, 0, 0, 0, 1 },
 		{ "still coming up", 0x460001, 0, 3, 1, 0, 0, 0, 0, 1 },
 		{ "coming up slowly", 0x460001, 0, 5000, 1, 0, 0, 0, 9000, 11000 },
-		{ "never comes up", 0x460001, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
+		{ "never comes up", 0x460001, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 8000, 8002 },
 		{ "failed while coming up", 0x460001, 2, 1, 1, 0, 0, 0, 0, 1 },
-		{ "stays failed", 0x460001, 2, FAKE_NEVER, 1, 0, 0, -EIO, 7500, 7502 },
+		{ "stays failed", 0x460001, 2, FAKE_NEVER, 1, 0, 0, -EIO, 8000, 8002 },
 		{ "fails while coming up", 0x460001, 0, 100, 1, 7, 0, 0, 0, 200 },
 		{ "leaves while coming up", 0x460001, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
 		{ "failed before", 0x460001, 3, 1, 1, 0, 0, 0, 0, 1 },
 		{ "slow", 0, 0, 5000, 1, 0, 0, 0, 4500, 5500 },
-		{ "never ready", 0, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 7500, 7502 },
-		{ "never stops", 0x460001, 1, 1, FAKE_NEVER, 0, 0, -ETIMEDOUT, 7500, 7502 },
-		{ "fails while stopping", 0x460001, 3, 1, FAKE_NEVER, 0, 0, -EIO, 7500, 7502 },
+		{ "never ready", 0, 0, FAKE_NEVER, 1, 0, 0, -ETIMEDOUT, 8000, 8002 },
+		{ "never stops", 0x460001, 1, 1, FAKE_NEVER, 0, 0, -ETIMEDOUT, 8000, 8002 },
+		{ "fails while stopping", 0x460001, 3, 1, FAKE_NEVER, 0, 0, -EIO, 8000, 8002 },
+		/* registers may read all ones for a while after CC.EN = 0 */
+		{ "leaves while stopping", 0x460001, 1, 1, 100, 0, 7, -ENOLINK, 8000, 8002 },
 		{ "fails while starting", 0, 0, 100, 1, 7, 0, -EIO, 0, 1 },
 		{ "leaves while starting", 0, 0, 100, 1, 0, 7, -ENOLINK, 0, 1 },
 		{ "is not there", UINT32_MAX, UINT32_MAX, 1, 1, 0, 0, -ENOLINK, 0, 0 },
@@ -186,7 +188,7 @@ Test(ctrl, a_version_of_zero_is_a_device_that_is_gone)
 Test(ctrl, bring_up_writes_the_registers_of_the_specification)
 {
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_AQA), 0x001f001fu);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_AQA), 0x003f003fu);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ASQ), (uint32_t)FAKE_BUS);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ASQ + 4), (uint32_t)(FAKE_BUS >> 32));
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_ACQ), (uint32_t)FAKE_BUS + HR_PAGE);
@@ -255,7 +257,7 @@ Test(ctrl, crto_extends_the_ready_timeout)
 					 NVME_SET((uint64_t)NVME_CAP_CRWMS, CAP_CRMS));
 	fake_ctrl_set32(&fake, NVME_REG_CRTO, 20);
 	fake.ready_steps = FAKE_NEVER;
-	cr_expect_eq(open_ms(&err), 10000u);
+	cr_expect_eq(open_ms(&err), 10500u);
 	cr_expect_eq(err, -ETIMEDOUT);
 }
 
@@ -550,51 +552,4 @@ Test(ctrl, a_queue_whose_sq_stays_keeps_its_cq)
 	fake.status = 0x101;
 	cr_expect_eq(hr_ctrl_delete_qp(&fake.ctrl, 1, NULL), 0x101);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 00");
-}
-
-Test(ctrl, close_shuts_down_and_disables)
-{
-	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_assert_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
-	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 0xc001, 0u);
-	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
-}
-
-Test(ctrl, close_ends_in_each_documented_way)
-{
-	static const struct {
-		uint32_t rtd3e_us, shutdown_steps, fatal_after, gone_after;
-		int want;
-		uint64_t ms_min, ms_max;
-	} row[] = {
-		{ 0, 1, 0, 0, 0, 0, 1 },
-		{ 0, FAKE_NEVER, 0, 0, -ETIMEDOUT, 5000, 5003 },
-		{ 8000000, FAKE_NEVER, 0, 0, -ETIMEDOUT, 8000, 8003 },
-		{ UINT32_MAX, FAKE_NEVER, 0, 0, -ETIMEDOUT, 60000, 60003 },
-		{ 0, 100, 5, 0, -EIO, 0, 1 },
-		{ 0, 100, 0, 5, -ENOLINK, 0, 1 },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		uint64_t start, ms;
-		int err;
-
-		teardown();
-		setup();
-		fake.id_ctrl.rtd3e = row[i].rtd3e_us;
-		fake.shutdown_steps = row[i].shutdown_steps;
-		cr_assert_eq(fake_ctrl_open(&fake), 0);
-		if (row[i].fatal_after)
-			fake.fatal_at_step = fake.steps + row[i].fatal_after;
-		if (row[i].gone_after)
-			fake.gone_at_step = fake.steps + row[i].gone_after;
-		start = hr_now_ns();
-		err = hr_ctrl_close(&fake.ctrl, NULL);
-		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
-		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
-		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,
-			  (unsigned long long)ms);
-		if (err != -ENOLINK)
-			cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u, "row %zu", i);
-	}
 }

@@ -1,0 +1,73 @@
+/* The end of a controller, against a fake controller and a fake clock. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "config/clock.h"
+#include "config/log.h"
+#include "nvme/ctrl.h"
+#include "tests/fakes/ctrl.h"
+
+#define ROWS(table) (sizeof(table) / sizeof(*(table)))
+
+static struct fake_ctrl fake;
+
+static void setup(void)
+{
+	hr_log_set_level(HR_LOG_ERROR);
+	fake_ctrl_init(&fake);
+}
+
+static void teardown(void)
+{
+	fake_ctrl_fini(&fake);
+}
+
+TestSuite(ctrl_close, .init = setup, .fini = teardown, .timeout = 60);
+
+Test(ctrl_close, close_shuts_down_and_disables)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_assert_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 0xc001, 0u);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
+}
+
+Test(ctrl_close, close_ends_in_each_documented_way)
+{
+	static const struct {
+		uint32_t rtd3e_us, shutdown_steps, fatal_after, gone_after;
+		int want;
+		uint64_t ms_min, ms_max;
+	} row[] = {
+		{ 0, 1, 0, 0, 0, 0, 1 },
+		/* a shutdown that does not complete is no error */
+		{ 0, FAKE_NEVER, 0, 0, 0, 1000, 1003 },
+		{ 8000000, FAKE_NEVER, 0, 0, 0, 8000, 8003 },
+		{ UINT32_MAX, FAKE_NEVER, 0, 0, 0, 60000, 60003 },
+		{ 0, 100, 5, 0, -EIO, 0, 1 },
+		{ 0, 100, 0, 5, -ENOLINK, 0, 1 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		uint64_t start, ms;
+		int err;
+
+		teardown();
+		setup();
+		fake.id_ctrl.rtd3e = row[i].rtd3e_us;
+		fake.shutdown_steps = row[i].shutdown_steps;
+		cr_assert_eq(fake_ctrl_open(&fake), 0);
+		if (row[i].fatal_after)
+			fake.fatal_at_step = fake.steps + row[i].fatal_after;
+		if (row[i].gone_after)
+			fake.gone_at_step = fake.steps + row[i].gone_after;
+		start = hr_now_ns();
+		err = hr_ctrl_close(&fake.ctrl, NULL);
+		ms = (hr_now_ns() - start) / HR_NS_PER_MS;
+		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
+		cr_expect(ms >= row[i].ms_min && ms <= row[i].ms_max, "row %zu: %llu ms", i,
+			  (unsigned long long)ms);
+		if (err != -ENOLINK)
+			cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u, "row %zu", i);
+	}
+}
