@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,6 +12,7 @@
 #include "config/nearest.h"
 #include "config/units.h"
 #include "config/uses.h"
+#include "config/zone.h"
 
 #define OBJECT "object "
 
@@ -50,6 +52,23 @@ static bool parse_at(const char *text, struct hr_config_when *when)
 	return true;
 }
 
+static void read_at(struct hr_config_when *when, const char *at, const struct hr_group *group)
+{
+	const char *zone = getenv("TZ");
+
+	if (at[0] && !parse_at(at, when))
+		hr_group_mistake(group, "at",
+				 "is \"%s\", expected a local time like \"03:00\", or with "
+				 "a day like \"Sun 03:00\"",
+				 at);
+	if (zone && !hr_zone_is_known(zone))
+		hr_group_mistake(group, "at",
+				 "is a local time, and TZ in the environment is \"%.100s\", which "
+				 "is no time zone of this machine; expected a name of "
+				 "/usr/share/zoneinfo, or rules like CET-1CEST,M3.5.0,M10.5.0/3",
+				 zone);
+}
+
 static void read_on(struct hr_config_when *when, const char *on, const struct hr_group *group)
 {
 	if (strcmp(on, "request") == 0) {
@@ -86,11 +105,7 @@ static void read_value(struct hr_config_when *when, const struct hr_when_keys *k
 		when->every_ns = keys->every_ns;
 		check_every(keys->every_ns, group);
 	} else if (when->kind == HR_WHEN_AT) {
-		if (keys->at[0] && !parse_at(keys->at, when))
-			hr_group_mistake(group, "at",
-					 "is \"%s\", expected a local time like \"03:00\", or with "
-					 "a day like \"Sun 03:00\"",
-					 keys->at);
+		read_at(when, keys->at, group);
 	} else if (when->kind == HR_WHEN_AFTER) {
 		snprintf(when->text, sizeof when->text, "%s", keys->after);
 	} else if (when->kind == HR_WHEN_OBJECT) {

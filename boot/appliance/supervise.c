@@ -7,6 +7,7 @@
 #include "boot/appliance/act.h"
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/refuse.h"
 #include "config/clock.h"
 #include "boot/engine/exit.h"
@@ -323,6 +324,7 @@ static bool restart(struct hr_supervisor *s)
 {
 	const uint32_t restarts = s->app->config.boot.restarts;
 	uint64_t pause_ns;
+	char span[32];
 
 	if (s->child.unsafe)
 		return false;
@@ -332,7 +334,8 @@ static bool restart(struct hr_supervisor *s)
 	}
 	s->status.restarts++;
 	s->status.restarts_left = restarts - s->budget.used;
-	hr_warn("restart %u of %u in %.1f s", s->budget.used, restarts, (double)pause_ns / 1e9);
+	hr_warn("restart %u of %u in %s", s->budget.used, restarts,
+		hr_span_format(span, sizeof span, pause_ns));
 	set_phase(s, HR_PHASE_BACKOFF);
 	wait_until(hr_now_ns() + pause_ns);
 	return true;

@@ -393,6 +393,7 @@ static int bench(const struct hr_bench_request *request)
 	if (run.app->min_blocks < HR_ROLES)
 		run.app->min_blocks = HR_ROLES;
 	hr_signals_catch();
+	hr_signals_announce();
 	if (request->json) {
 		hr_report_begin(&report);
 		hr_json_string(&report, "configuration", run.app->config.file);

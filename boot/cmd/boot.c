@@ -111,6 +111,7 @@ static struct hr_appliance *load(const char *file, enum hr_boot_end *last_resort
 	if (app && app->config.log < HR_LOG_INFO)
 		hr_log_set_level(HR_LOG_INFO);
 	hr_signals_catch();
+	hr_signals_announce();
 	hr_signals_reload_on_hangup();
 	return app;
 }

@@ -4,12 +4,9 @@
 
 #include "boot/appliance/local_time.h"
 #include "boot/appliance/timetable_json.h"
+#include "boot/engine/progress.h"
 #include "boot/engine/starts.h"
 #include "config/clock.h"
-
-#define MINUTE_S 60u
-#define HOUR_S 3600u
-#define DAY_S 86400u
 
 /* The timetable at a boot now. */
 static void begin(struct hr_appliance *app, struct hr_timetable *t, const struct hr_moment *at)
@@ -34,22 +31,6 @@ static void begin(struct hr_appliance *app, struct hr_timetable *t, const struct
 	hr_timetable_look(t, at);
 }
 
-/* "3 d 4 h", "9 h 41 min", "12 s". */
-static const char *duration(uint64_t ns, char *text, size_t bytes)
-{
-	const unsigned long long s = ns / HR_NS_PER_S;
-
-	if (s >= DAY_S)
-		snprintf(text, bytes, "%llu d %llu h", s / DAY_S, s % DAY_S / HOUR_S);
-	else if (s >= HOUR_S)
-		snprintf(text, bytes, "%llu h %llu min", s / HOUR_S, s % HOUR_S / MINUTE_S);
-	else if (s >= MINUTE_S)
-		snprintf(text, bytes, "%llu min %llu s", s / MINUTE_S, s % MINUTE_S);
-	else
-		snprintf(text, bytes, "%llu s", s);
-	return text;
-}
-
 static const char *next(const struct hr_timetable *t, uint32_t i, const struct hr_moment *at,
 			char *text, size_t bytes)
 {
@@ -65,7 +46,7 @@ static const char *next(const struct hr_timetable *t, uint32_t i, const struct h
 		if (hr_wall_is_set(at))
 			hr_local_text(at->wall_ns + in_ns, when, sizeof when);
 		snprintf(text, bytes, "%s%sin %s", when, when[0] ? ", " : "",
-			 duration(in_ns, in, sizeof in));
+			 hr_span_format(in, sizeof in, in_ns));
 	}
 	return text;
 }

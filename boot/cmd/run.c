@@ -262,6 +262,7 @@ static int run_served(struct hr_appliance *app, const struct request *request,
 	int code, err;
 
 	hr_signals_catch();
+	hr_signals_announce();
 	hr_status_open(&status, app);
 	hr_control_open(control, &status, &actions);
 	status.phase = HR_PHASE_RUNNING;

@@ -11,6 +11,7 @@
 #include "boot/cmd/options.h"
 #include "boot/engine/counters.h"
 #include "boot/engine/progress.h"
+#include "config/clock.h"
 #include "config/log.h"
 
 static const char help[] =
@@ -69,6 +70,7 @@ static void put_progress(struct json_object *p, const struct hr_counters *c, cha
 static void print_starts(struct json_object *p)
 {
 	struct json_object *next;
+	char span[32];
 
 	printf("    %s: %llu starts, %llu failed, %llu skipped; last %s%s%s; ", text_of(p, "when"),
 	       (unsigned long long)number_of(p, "starts_count"),
@@ -78,7 +80,9 @@ static void print_starts(struct json_object *p)
 	       json_object_object_get_ex(p, "last_start_utc", &next) ? text_of(p, "last_start_utc")
 								     : "");
 	if (json_object_object_get_ex(p, "next_start_in_ms", &next))
-		printf("next in %.1f s\n", (double)number_of(p, "next_start_in_ms") / 1e3);
+		printf("next in %s\n",
+		       hr_span_format(span, sizeof span,
+				      number_of(p, "next_start_in_ms") * HR_NS_PER_MS));
 	else
 		printf("waits for: %s\n", text_of(p, "waits_for"));
 }
@@ -244,6 +248,7 @@ static void print_store(struct json_object *store)
 static int print_text(const char *text)
 {
 	struct json_object *o = json_tokener_parse(text), *failure;
+	char span[32];
 
 	if (!o || number_of(o, "schema") != HR_STATUS_SCHEMA) {
 		hr_error("the answer does not come from an appliance of this version");
@@ -256,9 +261,9 @@ static int print_text(const char *text)
 		json_object_put(o);
 		return HR_EXIT_FAILED;
 	}
-	printf("%s: %s, stage %s, up %.1f s, %llu restarts (pid %llu, %s)\n",
-	       text_of(o, "appliance"), text_of(o, "phase"), text_of(o, "stage"),
-	       (double)number_of(o, "uptime_ms") / 1e3,
+	printf("%s: %s, stage %s, up %s, %llu restarts (pid %llu, %s)\n", text_of(o, "appliance"),
+	       text_of(o, "phase"), text_of(o, "stage"),
+	       hr_span_format(span, sizeof span, number_of(o, "uptime_ms") * HR_NS_PER_MS),
 	       (unsigned long long)number_of(o, "restarts"),
 	       (unsigned long long)number_of(o, "pid"), text_of(o, "configuration"));
 	print_each(json_object_object_get(o, "ssds"), print_ssd);

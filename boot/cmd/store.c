@@ -545,6 +545,7 @@ static int cmd_store(int argc, char **argv)
 	if (code)
 		return code;
 	hr_signals_catch();
+	hr_signals_announce();
 	return run(verb, &request);
 }
 

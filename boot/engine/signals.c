@@ -2,8 +2,13 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
+
+#include "config/log.h"
 
 static volatile sig_atomic_t pending, hung_up;
+static bool
+	announces; /* a first SIGINT is to be announced, because a second one ends the process */
 
 static void remember(int signal_number)
 {
@@ -21,10 +26,16 @@ void hr_signals_catch(void)
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
+void hr_signals_announce(void)
+{
+	announces = getpid() != 1; /* a signal does not end the first process */
+}
+
 void hr_signals_hold(void)
 {
 	struct sigaction action = { .sa_handler = remember };
 
+	announces = false;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 }
@@ -62,5 +73,7 @@ int hr_signals_which(void)
 
 bool hr_signals_pending(void)
 {
+	if (pending == SIGINT && __atomic_exchange_n(&announces, false, __ATOMIC_RELAXED))
+		hr_warn("interrupted: ending cleanly; a second Ctrl-C ends at once");
 	return pending != 0;
 }

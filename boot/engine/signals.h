@@ -10,8 +10,13 @@
  * signal ends it. SIGPIPE is ignored: writing to a closed pipe fails. */
 void hr_signals_catch(void);
 
-/* The same for a process with a supervisor: every SIGINT and SIGTERM, from the supervisor or a
- * service manager, is a request to stop. The supervisor kills a process that does not stop. */
+/* From now on the first hr_signals_pending() after SIGINT warns that a second one ends the process at
+ * once: for commands that can take long to end cleanly. */
+void hr_signals_announce(void);
+
+/* As hr_signals_catch() for a process with a supervisor: every SIGINT and SIGTERM, from the
+ * supervisor or a service manager, is a request to stop. The supervisor kills a process that does
+ * not stop. */
 void hr_signals_hold(void);
 
 /* From now on SIGHUP is not a request to stop, but to read the configuration again. */
@@ -26,7 +31,7 @@ void hr_signals_stop(void);
 /* The recorded signal, or 0. */
 int hr_signals_which(void);
 
-/* True when a signal is recorded. */
+/* True when a signal is recorded. Any thread may call it. */
 bool hr_signals_pending(void);
 
 #endif

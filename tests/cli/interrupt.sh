@@ -50,6 +50,7 @@ interrupted() {
     wait "$pid" || code=$?
     [ "$code" = 1 ] || { echo "exit code $code"; return 1; }
     is_named_after_file || return 1
+    [ "$(grep -c 'a second Ctrl-C ends at once' "$SCRATCH/err")" = "$2" ] || { echo "announced"; return 1; }
     conf false 4K
     warns "tiles of object 'out' are durable" &&
         json 'r["exit_code"] == 1 and r["pipelines"][0]["outcome"] == "interrupted"' &&
@@ -156,14 +157,14 @@ signal.pause()' "$image" "$SCRATCH/locked" &
 }
 
 check "prepare an image" make_image
-check "Ctrl-C ends a run cleanly and reports the durable part" interrupted INT
+check "Ctrl-C ends a run cleanly and reports the durable part" interrupted INT 1
 check "the next run resumes after the durable part" resumes
 check "the copy of a resumed run is exact" same_data
 check "a third run finds the object complete" complete
 check "another run over the same object is refused" other_run
 check "another run over the same object works with replace = true" replaces
 check "the copy of the replacing run is exact" same_data
-check "SIGTERM ends a run cleanly and reports the durable part" eval "make_image && interrupted TERM"
+check "SIGTERM ends a run cleanly and reports the durable part" eval "make_image && interrupted TERM 0"
 check "progress is printed on a terminal" on_terminal
 check "the progress line follows the width of the terminal" resized
 check "--quiet prints no progress" quiet_terminal

@@ -49,6 +49,13 @@ mistake() { conf "$1" ''; exits 2 check "$SCRATCH/x.conf" && warns "$2"; }
 check "images are made" image
 check "two rules for one pipeline" mistake 'every = "1s"; at = "03:00";' \
     "x.conf:6: pipelines[0].at: cannot be used together with 'every'"
+zone() {
+    conf 'at = "03:00";' ''
+    TZ=$1 exits "$2" check "$SCRATCH/x.conf" && { [ "$2" = 0 ] || warns "$3"; }
+}
+check "a time zone that the machine does not know" zone Europe/Berln 2 \
+    "x.conf:6: pipelines[0].at: is a local time, and TZ in the environment is \"Europe/Berln\", which is no time zone"
+check "a time zone of rules" zone CET-1CEST,M3.5.0,M10.5.0/3 0
 check "a cycle of after" mistake 'after = "sum";' "no pipeline of a cycle would ever start"
 cycle() {
     conf '' 'on = "object in";' && sed -i 's/operator = "crc32c"; tile = "64K";/operator = "copy"; tile = "64K"; '"$1"' sink = { object = "in"; keep = 2; };/
@@ -159,4 +166,11 @@ foreign() {
         exits 0 store get "soft:$SCRATCH/a.img" headrace.starts - && cmp "$SCRATCH/in" "$SCRATCH/out"
 }
 check "an object of the user with the name of the starts stays, and one line tells it" foreign
+in_hours() {
+    image && conf 'every = "73800s";' 'on = "request";' &&
+        service "$(until_status 's["starts_count"] == 1 and s["last_outcome"] == "done"')" \
+            "sh=$HEADRACE status | grep -qE 'every .*; next in 20 h 2[89] min$'" \
+            "sh=$HEADRACE status | grep -qE '^box: .*, up [0-9].* m?s, '" "${stopped[@]}"
+}
+check "status tells the next start in hours and minutes" in_hours
 done_testing

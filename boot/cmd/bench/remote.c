@@ -517,6 +517,7 @@ int hr_bench_remote(const struct hr_bench_remote *request)
 	b->request = request;
 	set_up(b);
 	hr_signals_catch();
+	hr_signals_announce();
 	if (open_link(b) == 0)
 		run(b);
 	if (b->cpu_ns)
