@@ -5,6 +5,7 @@
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/ctrl.h"
+#include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
