@@ -102,6 +102,13 @@ static bool read_object(const struct hr_config *config, const struct hr_group *o
 				 op->name);
 		return false;
 	}
+	if (!object->writes && config_setting_get_member(group.setting, "checksum")) {
+		hr_group_mistake(&group, "checksum",
+				 "operator %s only reads this object; expected 'verify' of the "
+				 "pipeline, which compares it with its checksum",
+				 op->name);
+		return false;
+	}
 	if (object->replace && !object->bytes) {
 		hr_group_mistake(&group, "replace",
 				 "expected 'bytes' beside it: the length of the new object");

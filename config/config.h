@@ -32,9 +32,11 @@ enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
 /*
  * When a run compares sources with their checksums. AUTO: when it reads the whole source and the
  * source has a checksum. ON: always; a source without a checksum is a mistake, and an interrupted
- * run starts over. OFF: never.
+ * run starts over. OFF: never. BEFORE: each source that has a checksum is read and compared before the
+ * workers start. Objects of access operators are compared only before: with AUTO those that are not
+ * long, with BEFORE all that have a checksum, with ON all.
  */
-enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF };
+enum hr_verify_policy { HR_VERIFY_AUTO, HR_VERIFY_ON, HR_VERIFY_OFF, HR_VERIFY_BEFORE };
 
 /*
  * How `headrace run --mpi` divides a pipeline among the processes of the job (ranks). TILES: every
@@ -85,7 +87,7 @@ struct hr_config_object {
 	/* sinks, and new objects of access operators: an existing object is replaced when the run
 	 * has finished */
 	bool replace;
-	bool checksum; /* sinks: it gets one; default true */
+	bool checksum; /* sinks, and written objects of access operators: it gets one; default true */
 	/* sinks: whole versions that the ssd holds after a run: NAME, NAME.1, NAME.2 ...; 0: one.
 	 * With it `replace` is set. */
 	uint32_t keep;

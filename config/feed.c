@@ -90,9 +90,10 @@ void hr_config_feed_check(const struct hr_config_pipeline *pipeline, const struc
 	if (pipeline->slots && pipeline->feed.credits > pipeline->slots)
 		hr_group_mistake(&source, "credits", "is %u, expected at most the %u slots",
 				 pipeline->feed.credits, pipeline->slots);
-	if (pipeline->verify == HR_VERIFY_ON)
+	if (pipeline->verify == HR_VERIFY_ON || pipeline->verify == HR_VERIFY_BEFORE)
 		hr_group_mistake(group, "verify",
-				 "is \"on\", expected \"auto\" or \"off\": a %s has no checksum",
+				 "is \"%s\", expected \"auto\" or \"off\": a %s has no checksum",
+				 pipeline->verify == HR_VERIFY_ON ? "on" : "before",
 				 hr_config_receives(pipeline) ? "remote source" : "feed");
 	if (hr_group_member(group, "blocks", &blocks) &&
 	    config_setting_get_member(blocks.setting, "prefetch"))

@@ -35,6 +35,7 @@ static const struct hr_field access_fields[] = {
 	{ "bytes", HR_FIELD_SIZE, .offset = offsetof(struct written_object, object.bytes), .min = 1,
 	  .max = INT64_MAX },
 	{ "replace", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.replace) },
+	{ "checksum", HR_FIELD_BOOL, .offset = offsetof(struct written_object, object.checksum) },
 };
 
 #define TABLE(fields)                                     \
@@ -85,7 +86,7 @@ bool hr_config_object_read(const struct hr_config *config, const struct hr_group
 			   enum hr_object_keys keys, struct hr_config_object *object)
 {
 	struct written_object written = { .object.line = hr_group_line(group, "object"),
-					  .object.checksum = keys == HR_OBJECT_SINK };
+					  .object.checksum = keys != HR_OBJECT_SOURCE };
 	int ssd;
 
 	hr_group_read(group, table[keys].field, table[keys].count, &written);

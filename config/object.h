@@ -12,7 +12,7 @@
 enum hr_object_keys {
 	HR_OBJECT_SOURCE, /* none */
 	HR_OBJECT_SINK,	  /* replace, checksum, keep */
-	HR_OBJECT_ACCESS, /* bytes, replace */
+	HR_OBJECT_ACCESS, /* bytes, replace, checksum */
 };
 
 /*

@@ -22,7 +22,7 @@ struct written_pipeline {
 };
 
 static const char *const bounces[] = { "auto", "in-place", "copy", NULL };
-static const char *const verifies[] = { "auto", "on", "off", NULL };
+static const char *const verifies[] = { "auto", "on", "off", "before", NULL };
 static const char *const shards[] = { "none", "tiles", "objects", NULL };
 
 static const struct hr_field pipeline_fields[] = {
@@ -198,8 +198,8 @@ static bool read_fields(const struct hr_group *group, struct written_pipeline *w
 /* The keys that only pipelines with operators of the other shape have. */
 static bool check_keys(const struct hr_group *group, const struct hr_operator *op)
 {
-	static const char *const stream[] = { "source", "sink",	  "tile",   "slots",
-					      "blocks", "bounce", "verify", NULL };
+	static const char *const stream[] = { "source", "sink",	  "tile", "slots",
+					      "blocks", "bounce", NULL };
 	static const char *const access[] = {
 		"objects", "cache", "io", "compute", "threads", NULL
 	};
@@ -210,10 +210,11 @@ static bool check_keys(const struct hr_group *group, const struct hr_operator *o
 		if (config_setting_get_member(group->setting, *key))
 			hr_group_mistake(
 				group, *key, "operator %s %s", op->name,
-				accesses ? "accesses objects; expected objects, cache, io, compute "
-					   "or threads"
-					 : "reads tiles of sources; expected source, sink, tile, "
-					   "slots, blocks, bounce, verify or shard");
+				accesses
+					? "accesses objects; expected objects, cache, io, compute, "
+					  "threads or verify"
+					: "reads tiles of sources; expected source, sink, tile, "
+					  "slots, blocks, bounce, verify or shard");
 	return group->mistakes->count == before;
 }
 

@@ -1,7 +1,6 @@
 #include "boot/engine/checksums.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "config/clock.h"
 #include "config/uses.h"
@@ -12,66 +11,117 @@
 #include "config/tick.h"
 #include "nvme/status.h"
 
-#define READ_BYTES (4u << 20)
+static uint8_t piece[HR_CHECKSUM_PIECE] __attribute__((aligned(HR_PAGE)));
 
-static int no_checksum(struct hr_appliance *app, const struct hr_run *run, uint32_t s)
+static int no_checksum(struct hr_appliance *app, const struct hr_run *run,
+		       const struct hr_config_object *object)
 {
-	const struct hr_config_object *source = &run->config->source[s];
-
 	return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL,
 			    "%s:%u: object '%s' on ssd '%s' has no checksum, but pipeline '%s' has "
 			    "verify = \"on\"; expected an object that 'headrace store put', or a "
 			    "pipeline with sink.checksum, has written",
-			    app->config.file, source->line, source->object,
-			    app->config.ssd[source->ssd].name, run->config->name);
+			    app->config.file, object->line, object->object,
+			    app->config.ssd[object->ssd].name, run->config->name);
+}
+
+/* The earlier run number `from`, of an access operator, changes the object, and gives it a checksum. */
+static bool will_change(const struct hr_appliance *app, const struct hr_config_object *config,
+			int from)
+{
+	const struct hr_run *run = from < 0 ? NULL : &app->run[from];
+
+	return run && run->config->objects && run->outcome != HR_RUN_COMPLETE &&
+	       hr_run_made_checksum(run, config);
+}
+
+static bool will_have(const struct hr_appliance *app, const struct hr_config_object *config,
+		      int from, const struct hr_store_object *object)
+{
+	return object ? object->flags & HR_OBJECT_HAS_CRC || will_change(app, config, from)
+		      : hr_run_made_checksum(&app->run[from], config);
 }
 
 int hr_checksums_want(struct hr_appliance *app, struct hr_run *run, uint32_t s,
 		      const struct hr_store_object *object)
 {
 	struct hr_run_source *source = &run->source[s];
-	const bool has = object ? (object->flags & HR_OBJECT_HAS_CRC) != 0
-				: app->run[source->from].config->sink.checksum;
+	const bool has = will_have(app, &run->config->source[s], source->from, object);
 
-	source->verifiable = has && run->config->verify != HR_VERIFY_OFF;
-	return !has && run->config->verify == HR_VERIFY_ON ? no_checksum(app, run, s) : 0;
+	source->verify.wanted = has && run->config->verify != HR_VERIFY_OFF;
+	return !has && run->config->verify == HR_VERIFY_ON
+		       ? no_checksum(app, run, &run->config->source[s])
+		       : 0;
+}
+
+int hr_checksums_want_object(struct hr_appliance *app, struct hr_run *run, uint32_t k,
+			     const struct hr_store_object *object)
+{
+	struct hr_run_object *to = &run->object[k];
+	const struct hr_config_object *config = &run->config->object[k];
+	const bool has = will_have(app, config, to->from, object);
+	const enum hr_verify_policy policy = run->config->verify;
+
+	to->verify.check = policy == HR_VERIFY_OFF ? HR_SOURCE_VERIFY_OFF
+			   : !has		   ? HR_SOURCE_NO_CHECKSUM
+			   : policy == HR_VERIFY_AUTO && to->bytes > HR_VERIFY_AUTO_BYTES
+				   ? HR_SOURCE_LARGE
+				   : HR_SOURCE_UNREAD;
+	to->verify.wanted = to->verify.check == HR_SOURCE_UNREAD;
+	return !has && policy == HR_VERIFY_ON ? no_checksum(app, run, config) : 0;
 }
 
 static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool has)
 {
 	if (run->config->verify == HR_VERIFY_OFF)
 		return HR_SOURCE_VERIFY_OFF;
-	if (!has || !run->source[s].verifiable)
+	if (!has || !run->source[s].verify.wanted)
 		return HR_SOURCE_NO_CHECKSUM;
-	if (run->first_tile > hr_run_begin(run) && run->outcome != HR_RUN_COMPLETE)
+	if (run->config->verify != HR_VERIFY_BEFORE && run->first_tile > hr_run_begin(run) &&
+	    run->outcome != HR_RUN_COMPLETE)
 		return HR_SOURCE_RESUMED;
 	return HR_SOURCE_UNREAD;
+}
+
+/* Note checksum and extent of the object: another one may replace it before the run reads it. */
+static void note(struct hr_run_verify *verify, const struct hr_store_object *object)
+{
+	verify->expected = verify->found = 0;
+	verify->known = object && object->flags & HR_OBJECT_HAS_CRC;
+	verify->stored = verify->known ? object->crc : 0;
+	verify->offset = object ? object->offset : 0;
+	verify->capacity = object ? object->capacity : 0;
 }
 
 int hr_checksums_decide(struct hr_appliance *app, struct hr_run *run,
 			struct hr_store *const store[HR_SSDS_MAX])
 {
+	const struct hr_config_pipeline *p = run->config;
 	int err = 0;
 
-	for (uint32_t s = 0; s < hr_config_source_objects(run->config); s++) {
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_store_object *object =
-			hr_store_find_id(store[run->config->source[s].ssd], run->source[s].id);
+			hr_store_find_id(store[p->source[s].ssd], run->source[s].id);
 		/* The sink of a run that has not ended will have its checksum after that. */
-		const bool has = object && object->flags & (HR_OBJECT_HAS_CRC | HR_OBJECT_PENDING);
+		const bool has =
+			object && (object->flags & (HR_OBJECT_HAS_CRC | HR_OBJECT_PENDING) ||
+				   will_change(app, &p->source[s], run->source[s].from));
 
-		run->source[s].check = decide(run, s, has);
-		run->source[s].crc_expected = run->source[s].crc_found = 0;
-		run->source[s].crc_known = object && object->flags & HR_OBJECT_HAS_CRC;
-		run->source[s].crc_stored = run->source[s].crc_known ? object->crc : 0;
-		if (run->config->verify == HR_VERIFY_ON && object && !has && !err)
-			err = no_checksum(app, run, s);
+		run->source[s].verify.check = decide(run, s, has);
+		note(&run->source[s].verify, object);
+		if (p->verify == HR_VERIFY_ON && object && !has && !err)
+			err = no_checksum(app, run, &p->source[s]);
 	}
+	for (uint32_t k = 0; k < p->objects; k++)
+		if (run->object[k].used)
+			note(&run->object[k].verify,
+			     hr_store_find_id(store[p->object[k].ssd], run->object[k].id));
 	return err;
 }
 
 bool hr_run_sums(const struct hr_run *run, uint32_t s)
 {
-	return run->source[s].verifiable && !(s == 0 && run->config->op->records_checksum);
+	return run->source[s].verify.wanted && run->config->verify != HR_VERIFY_BEFORE &&
+	       !(s == 0 && run->config->op->records_checksum);
 }
 
 bool hr_run_verifies(const struct hr_run *run)
@@ -125,46 +175,62 @@ static const uint32_t *words_of(const struct hr_run *run, uint32_t s)
 							   : run->cpu.source[s].crc;
 }
 
-/* The sink of an earlier run of this process, incomplete until those of all parts are whole. */
-static struct hr_run *maker_of(struct hr_appliance *app, const struct hr_run *run, uint32_t s,
-			       const struct hr_store_object *object)
+/* The checksum that an earlier run of this process gives to an object, which is incomplete until those
+ * of all parts are whole. */
+static bool made_crc(struct hr_appliance *app, const struct hr_config_object *config, int from,
+		     uint32_t *crc)
 {
-	const int from = run->source[s].from;
+	struct hr_run *maker = from < 0 ? NULL : &app->run[from];
+	const struct hr_run_object *object;
 
-	if (!object || !(object->flags & HR_OBJECT_PENDING) || from < 0 ||
-	    !app->run[from].config->sink.checksum)
-		return NULL;
-	return &app->run[from];
+	if (!maker || !hr_run_made_checksum(maker, config))
+		return false;
+	object = hr_run_made_object(maker, config);
+	*crc = object ? object->crc : hr_checksums_sink(app, maker, hr_run_end(maker));
+	return !object || object->summed;
+}
+
+bool hr_checksums_expected(struct hr_appliance *app, const struct hr_config_object *config,
+			   uint64_t id, int from, const struct hr_run_verify *verify, uint32_t *crc)
+{
+	const struct hr_store_object *object = hr_store_find_id(&app->ssd[config->ssd].store, id);
+
+	if (object && object->flags & HR_OBJECT_PENDING)
+		return made_crc(app, config, from, crc);
+	/* an object that was replaced meanwhile has left its checksum here */
+	*crc = object ? object->crc : verify->stored;
+	return object ? (object->flags & HR_OBJECT_HAS_CRC) != 0 : verify->known;
+}
+
+int hr_checksums_compare(struct hr_appliance *app, const struct hr_run *run,
+			 const struct hr_config_object *config, struct hr_run_verify *verify,
+			 struct hr_error *e)
+{
+	verify->check = verify->found == verify->expected ? HR_SOURCE_VERIFIED : HR_SOURCE_WRONG;
+	if (verify->check == HR_SOURCE_VERIFIED)
+		return 0;
+	return hr_error_add(e, HR_ERROR_DEVICE, -EBADMSG,
+			    "pipeline '%s': object '%s' on ssd '%s' differs from the stored data: "
+			    "CRC-32C of the data is %08x, expected %08x",
+			    run->config->name, config->object, app->config.ssd[config->ssd].name,
+			    verify->found, verify->expected);
 }
 
 static void compare(struct hr_appliance *app, struct hr_run *run, uint32_t s, struct hr_error *e)
 {
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_config_object *config = &run->config->source[s];
-	const struct hr_store_object *object =
-		hr_store_find_id(&app->ssd[config->ssd].store, source->id);
 
-	struct hr_run *maker = maker_of(app, run, s, object);
-
-	/* an object that was replaced meanwhile has left its checksum here */
-	if (object ? !maker && !(object->flags & HR_OBJECT_HAS_CRC) : !source->crc_known) {
-		source->check = HR_SOURCE_NO_CHECKSUM;
+	if (!hr_checksums_expected(app, config, source->id, source->from, &source->verify,
+				   &source->verify.expected)) {
+		source->verify.expected = 0;
+		source->verify.check = HR_SOURCE_NO_CHECKSUM;
 		return;
 	}
-	source->crc_expected = maker	? hr_checksums_sink(app, maker, hr_run_end(maker))
-			       : object ? object->crc
-					: source->crc_stored;
-	source->crc_found = join(0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
-				 run->of_shards ? run->shard_end : run->tiles, source->bytes,
-				 source->tile_bytes);
-	source->check =
-		source->crc_found == source->crc_expected ? HR_SOURCE_VERIFIED : HR_SOURCE_WRONG;
-	if (source->check == HR_SOURCE_WRONG)
-		hr_error_add(e, HR_ERROR_DEVICE, -EBADMSG,
-			     "pipeline '%s': object '%s' on ssd '%s' differs from the stored data: "
-			     "CRC-32C of the data is %08x, expected %08x",
-			     run->config->name, config->object, app->config.ssd[config->ssd].name,
-			     source->crc_found, source->crc_expected);
+	source->verify.found = join(0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
+				    run->of_shards ? run->shard_end : run->tiles, source->bytes,
+				    source->tile_bytes);
+	hr_checksums_compare(app, run, config, &source->verify, e);
 }
 
 int hr_checksums_verify(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
@@ -172,44 +238,50 @@ int hr_checksums_verify(struct hr_appliance *app, struct hr_run *run, struct hr_
 	int err = 0;
 
 	for (uint32_t s = 0; s < run->config->sources; s++) {
-		if (run->source[s].check == HR_SOURCE_UNREAD)
+		if (run->source[s].verify.check == HR_SOURCE_UNREAD)
 			compare(app, run, s, e);
-		if (run->source[s].check == HR_SOURCE_WRONG)
+		if (run->source[s].verify.check == HR_SOURCE_WRONG)
 			err = -EBADMSG;
 	}
 	return err;
 }
 
+int hr_checksum_piece(struct hr_appliance *app, uint32_t d, uint64_t offset, uint64_t capacity,
+		      uint64_t bytes, uint64_t *at, uint32_t *crc, struct hr_error *e)
+{
+	struct hr_blk *blk = app->ssd[d].blk;
+	const uint64_t left = bytes - *at, held = capacity - *at;
+	const int err = blk->ops->read(blk, offset + *at, piece,
+				       held < sizeof piece ? (size_t)held : sizeof piece, e);
+
+	if (err)
+		return err;
+	*crc = hr_crc32c(*crc, piece, left < sizeof piece ? (size_t)left : sizeof piece);
+	*at += left < sizeof piece ? left : sizeof piece;
+	return 0;
+}
+
 int hr_checksum_read(struct hr_appliance *app, uint32_t d, const struct hr_store_object *object,
 		     uint64_t bytes, uint32_t *crc, struct hr_error *e)
 {
-	struct hr_blk *blk = app->ssd[d].blk;
-	uint8_t *buffer = aligned_alloc(HR_PAGE, READ_BYTES);
-	int err = buffer ? 0
-			 : hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
-				   "out of memory for a buffer of %u bytes", READ_BYTES);
+	uint64_t at = 0;
+	int err = 0;
 
 	*crc = 0;
-	for (uint64_t at = 0; !err && at < bytes; at += READ_BYTES) {
-		const uint64_t left = bytes - at, held = object->capacity - at;
-
+	while (!err && at < bytes) {
 		err = hr_signals_pending()
 			      ? -EINTR
-			      : blk->ops->read(blk, object->offset + at, buffer,
-					       held < READ_BYTES ? (size_t)held : READ_BYTES, e);
-		if (!err)
-			*crc = hr_crc32c(*crc, buffer,
-					 left < READ_BYTES ? (size_t)left : READ_BYTES);
+			      : hr_checksum_piece(app, d, object->offset, object->capacity, bytes,
+						  &at, crc, e);
 		hr_tick();
 	}
-	free(buffer);
 	return err;
 }
 
 const char *hr_source_check_name(enum hr_source_check check)
 {
-	static const char *const name[] = { "unread", "verified",    "wrong",
-					    "off",    "no checksum", "resumed" };
+	static const char *const name[] = { "unread",	   "verified", "wrong", "off",
+					    "no checksum", "resumed",  "large" };
 
 	return name[check];
 }
@@ -223,6 +295,8 @@ const char *hr_source_check_reason(const struct hr_run *run, enum hr_source_chec
 		return "it has no checksum";
 	case HR_SOURCE_RESUMED:
 		return "the run resumed an interrupted run and read only the rest";
+	case HR_SOURCE_LARGE:
+		return "it has more than 256 MiB, and verify is \"auto\"";
 	case HR_SOURCE_UNREAD:
 		return run->outcome == HR_RUN_COMPLETE ? "nothing was read"
 						       : "the run has not read all of it";

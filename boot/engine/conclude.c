@@ -217,11 +217,14 @@ static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
 
 /*
  * A source differs from the stored data, so the sink is wrong. Remove it, because a later run would
- * resume it.
+ * resume it. begun: workers have made a part of it.
  */
-static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
+static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err, bool begun)
 {
 	const struct hr_config_object *sink = &run->config->sink;
+	const char *what = begun || run->durable_tiles > hr_run_begin(run)
+				   ? "was made from damaged data"
+				   : "has no data yet";
 	struct hr_error e = { 0 };
 	int failed;
 
@@ -234,16 +237,15 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err)
 		failed = 0;
 	if (failed)
 		hr_error_add(&run->cause, HR_ERROR_DEVICE, failed,
-			     "pipeline '%s': the incomplete object '%s' on ssd '%s' was made from "
-			     "damaged data and cannot be removed: %s; remove it with 'headrace "
-			     "store rm --pending'",
-			     run->config->name, sink->object, app->config.ssd[sink->ssd].name,
+			     "pipeline '%s': the incomplete object '%s' on ssd '%s' %s and cannot "
+			     "be removed: %s; remove it with 'headrace store rm --pending'",
+			     run->config->name, sink->object, app->config.ssd[sink->ssd].name, what,
 			     e.text);
 	hr_error_log(&run->cause, HR_LOG_ERROR);
 	if (failed || !run->config->has_sink)
 		return err;
-	hr_warn("pipeline '%s': object '%s' on ssd '%s' was made from damaged data; it is removed",
-		run->config->name, sink->object, app->config.ssd[sink->ssd].name);
+	hr_warn("pipeline '%s': object '%s' on ssd '%s' %s; it is removed", run->config->name,
+		sink->object, app->config.ssd[sink->ssd].name, what);
 	run->sink_id = 0;
 	run->durable_tiles = 0;
 	remove_dependent(app, run);
@@ -281,7 +283,7 @@ int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run)
 int hr_run_drop_part(struct hr_appliance *app, struct hr_run *run, int err)
 {
 	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
-		conclude_wrong(app, run, err);
+		conclude_wrong(app, run, err, true);
 	return err;
 }
 
@@ -292,7 +294,7 @@ static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
 	int err = run->parts && !run->of_shards ? 0 : hr_checksums_verify(app, run, &run->cause);
 
 	if (err)
-		return conclude_wrong(app, run, err);
+		return conclude_wrong(app, run, err, true);
 	if (run->parts)
 		return conclude_part(app, run);
 	err = run->config->has_sink ? finish_sink(app, run)
@@ -314,9 +316,9 @@ static bool heeded_stop(const struct hr_run *run)
 	return stopped;
 }
 
-static bool is_whole(const struct hr_run *run, const struct hr_run_end *end)
+bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end)
 {
-	if (end->aborted || end->error || hr_failure_first(run))
+	if (end->unstarted || end->aborted || end->error || hr_failure_first(run))
 		return false;
 	if (run->gpu[0].access)
 		return !heeded_stop(run);
@@ -330,17 +332,21 @@ int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct h
 		hr_run_take_end(run);
 	run->through_tiles = hr_run_tiles_done(run);
 	run->read_bytes = hr_run_bytes_read(run);
-	run->ended_ns = hr_now_ns();
+	run->ended_ns = end->ended_ns ? end->ended_ns : hr_now_ns();
 	if (err)
 		return conclude_without_gpu(app, run, end->failed_gpu, err, failed);
 	/* every tile is written, so a later error of a queue pair does not matter */
-	if (is_whole(run, end)) {
+	if (hr_run_is_whole(run, end)) {
 		err = conclude_whole(app, run);
 		take_queues(app, run);
 		return err;
 	}
 	take_queues(app, run);
 	err = end->error;
+	if (err == -EBADMSG && end->unstarted) { /* hr_reading_step() */
+		hr_written_remove(app, run);
+		return conclude_wrong(app, run, err, false);
+	}
 	if (end->aborted)
 		return end_failed(app, run, err);
 	if (err || hr_failure_first(run))

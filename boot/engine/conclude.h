@@ -15,8 +15,13 @@ struct hr_run_end {
 	bool aborted; /* workers stopped waiting for commands: some may be in flight */
 	/* a signal, or the error, has requested that workers start no new work */
 	bool stopping;
+	bool unstarted;	     /* the workers were not launched, for the error or the signal */
+	uint64_t ended_ns;   /* when the workers had ended; 0: now */
 	uint32_t failed_gpu; /* whose backend has failed */
 };
+
+/* True when the workers, whose results the CPU sees, have done all work of the run. */
+bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end);
 
 /* Make the written tiles of the sink durable. The run has a sink, and is launched or has ended.
  * 0, or the error of the store. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config/clock.h"
+#include "config/log.h"
 #include "config/uses.h"
 #include "nvme/status.h"
 
@@ -201,4 +202,22 @@ int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
 			    name, object->object, unit, (unsigned long long)f->tile,
 			    (unsigned long long)f->lba, ssd->name, f->qid, f->cid,
 			    hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
+}
+
+void hr_failure_add_loss(const struct hr_appliance *app, struct hr_run *run, uint32_t d, int err,
+			 struct hr_error *e)
+{
+	struct hr_error *cause = &run->cause;
+	char text[96];
+
+	hr_fail(e, HR_ERROR_DEVICE, err, "%s: %s", app->ssd[d].transport.name,
+		hr_error_name(err, text, sizeof text));
+	hr_error_context(e, "pipeline '%s': ssd '%s' is lost", run->config->name,
+			 app->config.ssd[d].name);
+	if (err == -ENOLINK)
+		hr_error_append(e, "; check slot, power and 'dmesg', and start the run again when "
+				   "'headrace check' finds it");
+	if (cause->printed) /* that of a checkpoint */
+		hr_error("%s", e->text);
+	hr_error_add(cause, HR_ERROR_DEVICE, err, "%s", e->text);
 }

@@ -17,6 +17,11 @@ bool hr_failure_take(struct hr_run *run);
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 						 const struct hr_failure *failure);
 
+/* Add the loss of ssd d with the error err, which *e describes, to the cause of the run; it is logged
+ * when the cause has been. */
+void hr_failure_add_loss(const struct hr_appliance *app, struct hr_run *run, uint32_t d, int err,
+			 struct hr_error *e);
+
 /* Add run->failure to *e: object, tile, LBA, ssd, queue, command and status. Returns its error. */
 int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
 		       struct hr_error *e);

@@ -180,7 +180,7 @@ static bool fits(const struct hr_run *planned, const struct hr_run *run)
 
 	for (uint32_t s = 0; s < run->config->sources; s++)
 		same &= run->source[s].tile_bytes == planned->source[s].tile_bytes &&
-			run->source[s].verifiable == planned->source[s].verifiable;
+			run->source[s].verify.wanted == planned->source[s].verify.wanted;
 	for (uint32_t k = 0; k < run->config->objects; k++)
 		same &= run->object[k].used == planned->object[k].used &&
 			run->object[k].bytes == planned->object[k].bytes;

@@ -1,5 +1,7 @@
 #include "boot/engine/run.h"
 
+#include <string.h>
+
 #include "config/uses.h"
 
 bool hr_run_wired(const struct hr_run *run)
@@ -25,6 +27,30 @@ uint64_t hr_run_end(const struct hr_run *run)
 	if (run->of_shards)
 		return run->shard_end;
 	return run->parts ? part_begin(run, (uint64_t)run->part + 1) : run->tiles;
+}
+
+/* Index of the object among those of an access operator; their number: it has none of that name. */
+static uint32_t index_of(const struct hr_run *run, const struct hr_config_object *object)
+{
+	const struct hr_config_pipeline *p = run->config;
+	uint32_t i = 0;
+
+	while (i < p->objects && (p->object[i].ssd != object->ssd ||
+				  strcmp(p->object[i].object, object->object) != 0))
+		i++;
+	return i;
+}
+
+const struct hr_run_object *hr_run_made_object(const struct hr_run *run,
+					       const struct hr_config_object *object)
+{
+	return run->config->objects ? &run->object[index_of(run, object)] : NULL;
+}
+
+bool hr_run_made_checksum(const struct hr_run *run, const struct hr_config_object *object)
+{
+	return run->config->objects ? run->config->object[index_of(run, object)].checksum
+				    : run->config->sink.checksum;
 }
 
 uint32_t hr_run_gpus(const struct hr_run *run)

@@ -19,14 +19,28 @@
 
 #define HR_RUN_ROLES (HR_ROLE_ACCESS + 1) /* of both shapes */
 
-/* Result of comparing a source with its checksum, or the reason why it is not compared. */
+/* Result of comparing a source, or an object of an access operator, with its checksum; or the reason
+ * why it is not compared. */
 enum hr_source_check {
-	HR_SOURCE_UNREAD, /* to be compared after all of it has been read */
+	HR_SOURCE_UNREAD, /* to be compared after, or before, all of it has been read */
 	HR_SOURCE_VERIFIED,
 	HR_SOURCE_WRONG,
 	HR_SOURCE_VERIFY_OFF,
 	HR_SOURCE_NO_CHECKSUM,
 	HR_SOURCE_RESUMED, /* the resumed run does not read the tiles of an earlier run again */
+	HR_SOURCE_LARGE,   /* of an access operator: longer than HR_VERIFY_AUTO_BYTES */
+};
+
+/* The comparison of the data of an object with its checksum. */
+struct hr_run_verify {
+	/* it has or will have a checksum, and the pipeline wants the comparison */
+	bool wanted;
+	/* Set by `sinks`, then by the run. */
+	enum hr_source_check check;
+	bool known; /* `stored` is the checksum that the object had at bring-up */
+	uint32_t stored;
+	uint32_t expected, found;  /* set when it was compared */
+	uint64_t offset, capacity; /* extent of the object at bring-up; capacity 0: not known */
 };
 
 /* A source of a run. */
@@ -42,13 +56,7 @@ struct hr_run_source {
 	bool is_shard;
 	uint64_t at, held;
 	struct hr_store_shard shard;
-	/* it has or will have a checksum, and the pipeline wants the comparison */
-	bool verifiable;
-	/* Set by `sinks`, then by the run. */
-	enum hr_source_check check;
-	bool crc_known; /* crc_stored is the checksum that the object had then */
-	uint32_t crc_stored;
-	uint32_t crc_expected, crc_found; /* set when it was compared */
+	struct hr_run_verify verify;
 };
 
 /* Action of bring-up for the sink of a run, or for a new object of an access operator. */
@@ -73,6 +81,10 @@ struct hr_run_object {
 	uint32_t queue; /* index in hr_run.ssd */
 	bool made;	/* created by this bring-up, and not yet finished */
 	enum hr_sink_plan plan;
+	struct hr_run_verify verify; /* of an object that exists */
+	/* Of an object that the run writes: `crc` is the CRC-32C of its data after the run. */
+	bool summed;
+	uint32_t crc;
 };
 
 /* The tap of a run; a copy of the numbers of its role. */
@@ -215,6 +227,12 @@ int hr_run_descriptor(const struct hr_run *run, uint32_t member);
 
 /* Blocks of all roles on each gpu. */
 uint32_t hr_run_blocks(const struct hr_run *run);
+
+/* An object that the run creates or changes: among those of an access operator, or NULL for a sink; and
+ * whether the run gives it a checksum. */
+const struct hr_run_object *hr_run_made_object(const struct hr_run *run,
+					       const struct hr_config_object *object);
+bool hr_run_made_checksum(const struct hr_run *run, const struct hr_config_object *object);
 
 /* Index of the run that writes source i, or object i of an access operator; -1: none of this
  * configuration. */

@@ -18,10 +18,12 @@
 #include "config/uses.h"
 #include "boot/engine/park.h"
 #include "boot/engine/progress.h"
+#include "boot/engine/reading.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stuck.h"
 #include "boot/engine/warnings.h"
 #include "boot/engine/watch.h"
+#include "boot/engine/written.h"
 #include "config/tick.h"
 #include "gpu/launch.h"
 #include "nvme/events.h"
@@ -45,6 +47,7 @@ struct watch {
 	int failed;
 	bool launched;
 	struct hr_park park;
+	struct hr_reading reading; /* before the launch, or after its end */
 };
 
 /* By index of the pipeline. One appliance runs at a time, and a stack has no room for this. */
@@ -119,24 +122,6 @@ static void watch_heartbeats(struct watch *w)
 		give_up(w, role, index);
 }
 
-/* Add the loss of ssd d with the error err, which *e describes, to the cause of the run. */
-static void add_loss(struct watch *w, uint32_t d, int err, struct hr_error *e)
-{
-	struct hr_error *cause = &w->run->cause;
-	char text[96];
-
-	hr_fail(e, HR_ERROR_DEVICE, err, "%s: %s", w->app->ssd[d].transport.name,
-		hr_error_name(err, text, sizeof text));
-	hr_error_context(e, "pipeline '%s': ssd '%s' is lost", w->run->config->name,
-			 w->app->config.ssd[d].name);
-	if (err == -ENOLINK)
-		hr_error_append(e, "; check slot, power and 'dmesg', and start the run again when "
-				   "'headrace check' finds it");
-	if (cause->printed) /* that of a checkpoint */
-		hr_error("%s", e->text);
-	hr_error_add(cause, HR_ERROR_DEVICE, err, "%s", e->text);
-}
-
 static void watch_warnings(struct watch *w, uint32_t d)
 {
 	if (!w->end.stopping && !w->end.error)
@@ -169,7 +154,7 @@ static void watch_controllers(struct watch *w)
 			watch_warnings(w, d);
 			continue;
 		}
-		add_loss(w, d, err, &e);
+		hr_failure_add_loss(w->app, w->run, d, err, &e);
 		if (err == -ENXIO)
 			hr_health_fault(&ssd->health, HR_FAULT_NAMESPACE, NULL, err, NULL);
 		hr_health_set(&ssd->health, HR_STEP_GIVE_UP); /* workers leave commands in flight */
@@ -365,24 +350,90 @@ static bool stays_parked(struct watch *w)
 	return !w->failed;
 }
 
-/* The workers have ended: download the results, and conclude. */
+/* The workers have ended: their results come to the CPU. */
+static void take_results(struct watch *w)
+{
+	w->now_ns = hr_now_ns();
+	if (w->launched)
+		note_start(w);
+	if (w->launched || w->failed)
+		download(w);
+	w->run->settled = w->launched && !w->failed;
+	w->end.ended_ns = w->now_ns;
+}
+
+/* The results are there, or the run was not launched. */
 static void end_one(struct hr_runner *runner, uint32_t i)
 {
 	struct watch *w = &watches[i];
 	struct hr_run *run = w->run;
 	int err;
 
-	w->now_ns = hr_now_ns();
-	if (w->launched)
-		note_start(w);
-	download(w);
-	run->settled = !w->failed;
+	w->end.unstarted = !w->launched && !w->failed;
 	hr_progress_end(&w->progress);
 	err = hr_run_conclude(w->app, run, &w->end, w->failed, &w->failure);
 	hr_remote_end(w->app, run);
 	hr_tick_at_once();
 	runner->running &= ~(1u << i);
 	runner->ending |= err && (!w->app->keep_going || run->outcome == HR_RUN_INTERRUPTED);
+}
+
+/* The objects are verified: launch the workers. */
+static void start_workers(struct hr_runner *runner, uint32_t i)
+{
+	struct watch *w = &watches[i];
+	const int err = hr_written_begin(w->app, w->run, &w->run->cause);
+
+	if (err) {
+		w->end.error = err;
+		end_one(runner, i);
+		return;
+	}
+	w->now_ns = w->run->started_ns = hr_now_ns();
+	hr_watch_begin(&w->heartbeats, w->app, w->run, w->now_ns);
+	w->next_checkpoint_ns = w->now_ns + w->app->config.checkpoint_ns;
+	launch(w);
+	if (w->failed && has_ended(w)) {
+		take_results(w);
+		end_one(runner, i);
+	}
+}
+
+/* Read the next piece of an object. The run ends when the controller is lost; a signal leaves the
+ * reading after the end unfinished, because the work is done. */
+static void read_on(struct hr_runner *runner, uint32_t i)
+{
+	struct watch *w = &watches[i];
+	const bool before = !w->launched;
+	int err = 0;
+
+	w->now_ns = hr_now_ns();
+	watch_controllers(w);
+	w->end.stopping |= hr_signals_pending();
+	if (w->end.stopping || w->end.aborted)
+		w->reading.phase = HR_READING_NONE;
+	else
+		err = hr_reading_step(&w->reading, w->app, w->run, &w->run->cause);
+	if (err)
+		w->end.error = err;
+	if (w->reading.phase != HR_READING_NONE)
+		return;
+	if (before && !w->end.stopping && !w->end.error)
+		start_workers(runner, i);
+	else
+		end_one(runner, i);
+}
+
+/* The workers have ended. An access operator that has succeeded has its objects read. */
+static void workers_ended(struct hr_runner *runner, uint32_t i)
+{
+	struct watch *w = &watches[i];
+
+	take_results(w);
+	if (!w->failed && hr_run_is_whole(w->run, &w->end))
+		hr_reading_begin(&w->reading, HR_READING_AFTER, w->run);
+	if (w->reading.phase == HR_READING_NONE)
+		end_one(runner, i);
 }
 
 void hr_runner_start(struct hr_runner *runner, uint32_t i)
@@ -403,8 +454,6 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 	hr_error_clear(&run->cause);
 	/* publish which pipeline runs, in case it crashes this process */
 	hr_tick_at_once();
-	hr_watch_begin(&w->heartbeats, app, run, w->now_ns);
-	w->next_checkpoint_ns = w->now_ns + app->config.checkpoint_ns;
 	w->progress.page_bytes = run->config->objects ? run->config->cache.page_bytes : 0;
 	hr_progress_begin(&w->progress, runner->progress, run->config->name,
 			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, hr_run_end(run)),
@@ -412,30 +461,9 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 	runner->running |= 1u << i;
 	runner->started |= 1u << i;
 	hr_remote_begin(app, run);
-	launch(w);
-	if (w->failed && has_ended(w))
-		end_one(runner, i);
-}
-
-/* True when an ssd, a gpu, or a pipeline that this one depends on has failed since bring-up. The
- * pipelines of `unended` run, or are going to. */
-static bool is_blocked(const struct hr_appliance *app, const struct hr_run *run,
-		       hr_pipelines unended)
-{
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (hr_health_failed(&app->ssd[d].health) && hr_run_uses_ssd(run, d))
-			return true;
-	for (uint32_t s = 0; s < run->config->sources + run->config->objects; s++) {
-		const int from = hr_run_from(run, s);
-
-		if (from >= 0 && !(unended >> from & 1) && app->run[from].outcome != HR_RUN_DONE &&
-		    app->run[from].outcome != HR_RUN_COMPLETE)
-			return true;
-	}
-	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
-		if (app->gpu_failed[hr_config_gpu(run->config, p)])
-			return true;
-	return false;
+	hr_reading_begin(&w->reading, HR_READING_BEFORE, run);
+	if (w->reading.phase == HR_READING_NONE)
+		start_workers(runner, i);
 }
 
 static bool is_waiting(const struct hr_run *run)
@@ -449,7 +477,8 @@ static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipelines u
 	const struct hr_run *run = &runner->app->run[i];
 
 	return is_waiting(run) && !(runner->started >> i & 1) &&
-	       (runner->suspects || !run->suspect) && !is_blocked(runner->app, run, unended);
+	       (runner->suspects || !run->suspect) &&
+	       !hr_schedule_blocked(runner->app, run, unended);
 }
 
 /* True when pipeline i has to wait because a suspect runs alone: it may crash this process. */
@@ -500,11 +529,16 @@ void hr_runner_look(struct hr_runner *runner)
 
 		if (!(runner->running >> i & 1))
 			continue;
+		if (w->reading.phase != HR_READING_NONE) {
+			read_on(runner, i);
+			pause = 0;
+			continue;
+		}
 		if (has_ended(w)) {
 			pause = HR_PARK_LOOK_NS < pause ? HR_PARK_LOOK_NS : pause;
 			if (stays_parked(w))
 				continue;
-			end_one(runner, i);
+			workers_ended(runner, i);
 			pause = 0;
 			continue;
 		}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/refuse.h"
 #include "config/check.h"
 #include "config/uses.h"
 
@@ -211,4 +212,23 @@ int hr_schedule_check(struct hr_appliance *app)
 		if (app->gpu_up[g])
 			err = check_gpu(app, g, blocks);
 	return err;
+}
+
+bool hr_schedule_blocked(const struct hr_appliance *app, const struct hr_run *run,
+			 hr_pipelines unended)
+{
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		if (hr_health_failed(&app->ssd[d].health) && hr_run_uses_ssd(run, d))
+			return true;
+	for (uint32_t s = 0; s < run->config->sources + run->config->objects; s++) {
+		const int from = hr_run_from(run, s);
+
+		if (from >= 0 && !(unended >> from & 1) && app->run[from].outcome != HR_RUN_DONE &&
+		    app->run[from].outcome != HR_RUN_COMPLETE)
+			return true;
+	}
+	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
+		if (app->gpu_failed[hr_config_gpu(run->config, p)])
+			return true;
+	return false;
 }

@@ -26,6 +26,11 @@ bool hr_schedule_depend(const struct hr_config_pipeline *a, const struct hr_conf
 bool hr_schedule_reads(const struct hr_config_pipeline *reader,
 		       const struct hr_config_pipeline *writer);
 
+/* True when an ssd, a gpu, or a pipeline that this one depends on has failed since bring-up. The
+ * pipelines of `unended` run, or are going to. */
+bool hr_schedule_blocked(const struct hr_appliance *app, const struct hr_run *run,
+			 hr_pipelines unended);
+
 /* The selected pipelines before pipeline i that it waits for, directly or indirectly. */
 hr_pipelines hr_schedule_before(const struct hr_appliance *app, uint32_t i);
 

@@ -249,14 +249,14 @@ static int find_object(struct hr_appliance *app, uint32_t i, uint32_t k)
 	to->from = find_writer(app, i, wanted);
 	if (maker >= 0) {
 		hr_run_object_take_made(to, &app->run[maker], wanted);
-		return 0;
+		return hr_checksums_want_object(app, &app->run[i], k, NULL);
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(app, wanted);
 	to->id = object->id;
 	hr_run_object_take(to, object);
-	return 0;
+	return hr_checksums_want_object(app, &app->run[i], k, object);
 }
 
 /* Context of the report of a mistake in the length of an object. */
@@ -328,7 +328,7 @@ static void set_feed(struct hr_run *run)
 {
 	run->source[0] = (struct hr_run_source){ .bytes = run->config->feed.bytes,
 						 .from = -1,
-						 .check = HR_SOURCE_NO_CHECKSUM };
+						 .verify.check = HR_SOURCE_NO_CHECKSUM };
 }
 
 static int find_objects(struct hr_appliance *app, uint32_t i)

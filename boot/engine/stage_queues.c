@@ -50,7 +50,7 @@ static void wire_work(const struct hr_appliance *app, struct hr_run *run)
 		if (run->of_shards)
 			widen(&pipe->source[s].extent, run->source[s].at, run->source[s].bytes);
 		pipe->source[s].copied = run->copies && !app->path[c->gpu][c->source[s].ssd].direct;
-		run->layout.source[s].summed &= run->source[s].check == HR_SOURCE_UNREAD;
+		run->layout.source[s].summed &= run->source[s].verify.check == HR_SOURCE_UNREAD;
 	}
 	for (uint32_t q = 0; q < run->ssds; q++)
 		run->layout.read[q].bar = app->bar[c->gpu][run->ssd[q]];

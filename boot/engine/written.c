@@ -14,11 +14,6 @@
 
 #define ZERO_BYTES (4u << 20)
 
-static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
-{
-	return a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
-}
-
 int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object)
 {
 	for (uint32_t j = 0; j < i; j++)
@@ -28,26 +23,16 @@ int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_con
 	return -1;
 }
 
-/* Index of the object in a run of an access operator; the number of its objects: it has none. */
-static uint32_t index_of(const struct hr_run *run, const struct hr_config_object *object)
-{
-	uint32_t i = 0;
-
-	while (i < run->config->objects && !same(&run->config->object[i], object))
-		i++;
-	return i;
-}
-
 uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
 {
 	if (run->config->objects)
-		return run->object[index_of(run, object)].bytes;
+		return hr_run_made_object(run, object)->bytes;
 	return hr_run_is_divided(run) ? hr_run_sink_held(run) : run->sink_bytes;
 }
 
 uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
 {
-	return run->config->objects ? run->object[index_of(run, object)].id : run->sink_id;
+	return run->config->objects ? hr_run_made_object(run, object)->id : run->sink_id;
 }
 
 bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
@@ -56,7 +41,7 @@ bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *
 	if (!hr_run_is_divided(run))
 		return false;
 	if (run->config->objects)
-		*shard = run->object[index_of(run, object)].shard;
+		*shard = hr_run_made_object(run, object)->shard;
 	else
 		hr_run_sink_shard(run, shard);
 	return true;
@@ -151,22 +136,28 @@ static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct
 	return err;
 }
 
-/* The run changes the data that the checksum covers. */
-static int drop_checksum(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
-			 struct hr_store *store)
+/* The object map of the ssd of object i cannot be changed. */
+static int explain_map(const struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+		       const char *what, int err, struct hr_error *why, struct hr_error *e)
 {
 	const struct hr_config_object *object = &run->config->object[i];
-	struct hr_error e = { 0 };
 	char name[96];
-	const int err = hr_store_drop_crc(store, run->object[i].id, &e);
 
-	if (!err)
-		return 0;
-	hr_fail(&e, HR_ERROR_FAILED, err, "%s", hr_store_error_name(err, name, sizeof name));
-	return hr_error_add(&app->error, e.kind, err,
-			    "%s:%u: the checksum of object '%s' on ssd '%s' cannot be removed: %s",
-			    app->config.file, object->line, object->object,
-			    app->config.ssd[object->ssd].name, e.text);
+	hr_fail(why, HR_ERROR_DEVICE, err, "%s", hr_store_error_name(err, name, sizeof name));
+	return hr_fail(e, why->kind, err, "pipeline '%s': %s '%s' on ssd '%s' cannot be %s: %s",
+		       run->config->name, object->bytes ? "object" : "the checksum of object",
+		       object->object, app->config.ssd[object->ssd].name, what, why->text);
+}
+
+/* The run changes the data that the checksum covers. */
+static int drop_checksum(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+			 struct hr_error *e)
+{
+	struct hr_error why = { 0 };
+	const int err = hr_store_set_crc(&app->ssd[run->config->object[i].ssd].store,
+					 run->object[i].id, false, 0, &why);
+
+	return err ? explain_map(app, run, i, "removed", err, &why, e) : 0;
 }
 
 int hr_written_make(struct hr_appliance *app, struct hr_run *run,
@@ -191,9 +182,20 @@ int hr_written_make(struct hr_appliance *app, struct hr_run *run,
 
 		if (!run->object[i].used || !object->writes)
 			continue;
-		err = object->bytes ? make(app, run, i, store[object->ssd])
-				    : drop_checksum(app, run, i, store[object->ssd]);
+		if (object->bytes)
+			err = make(app, run, i, store[object->ssd]);
 	}
+	return err;
+}
+
+int hr_written_begin(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < run->config->objects; i++)
+		if (run->object[i].used && run->config->object[i].writes &&
+		    !run->config->object[i].bytes)
+			err = drop_checksum(app, run, i, e);
 	return err;
 }
 
@@ -259,28 +261,33 @@ int hr_written_zero(struct hr_appliance *app, struct hr_run *run)
 
 /* ---- the end of a run */
 
+static int finish(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct hr_error *e)
+{
+	struct hr_run_object *object = &run->object[i];
+	struct hr_store *store = &app->ssd[run->config->object[i].ssd].store;
+	struct hr_error why = { 0 };
+	int err = 0;
+
+	if (object->made)
+		err = hr_store_finish(store, object->id, object->summed, object->crc, &why);
+	else if (object->summed)
+		err = hr_store_set_crc(store, object->id, true, object->crc, &why);
+	if (err == -ENOENT && !object->made) /* an object of that name has replaced it */
+		err = 0;
+	if (err)
+		return explain_map(app, run, i, object->made ? "completed" : "stored", err, &why,
+				   e);
+	object->made = false;
+	return 0;
+}
+
 int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < run->config->objects; i++) {
-		const struct hr_config_object *object = &run->config->object[i];
-		struct hr_run_object *made = &run->object[i];
-		struct hr_error why = { 0 };
-		char name[96];
-
-		if (!made->made)
-			continue;
-		err = hr_store_finish(&app->ssd[object->ssd].store, made->id, false, 0, &why);
-		made->made = err != 0;
-		hr_fail(err ? &why : NULL, HR_ERROR_DEVICE, err, "%s",
-			hr_store_error_name(err, name, sizeof name));
-		if (err)
-			hr_fail(e, why.kind, err,
-				"pipeline '%s': object '%s' on ssd '%s' cannot be completed: %s",
-				run->config->name, object->object,
-				app->config.ssd[object->ssd].name, why.text);
-	}
+	for (uint32_t i = 0; !err && i < run->config->objects; i++)
+		if (run->object[i].made || run->object[i].summed)
+			err = finish(app, run, i, e);
 	return err;
 }
 

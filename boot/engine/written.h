@@ -32,10 +32,9 @@ int hr_written_create(struct hr_appliance *app, const struct hr_config_object *o
 		      const struct hr_store_shard *shard, uint64_t *id);
 
 /*
- * Make the new objects of an access operator, in the store of each ssd or in rehearsals of them, and
- * drop the checksums of the objects that it changes. The fingerprint of the run is set. Sets its
- * outcome when all of them exist and are complete. 0, or the error of the store, in app->error with
- * file and line.
+ * Make the new objects of an access operator, in the store of each ssd or in rehearsals of them. The
+ * fingerprint of the run is set. Sets its outcome when all of them exist and are complete. 0, or the
+ * error of the store, in app->error with file and line.
  */
 int hr_written_make(struct hr_appliance *app, struct hr_run *run,
 		    struct hr_store *const store[HR_SSDS_MAX]);
@@ -47,7 +46,12 @@ int hr_written_make(struct hr_appliance *app, struct hr_run *run,
  */
 int hr_written_zero(struct hr_appliance *app, struct hr_run *run);
 
-/* After a successful run: mark the new objects as complete. 0, or the error of the store. */
+/* Before the workers start: drop the checksums of the objects that they change. 0, or the error of the
+ * store. */
+int hr_written_begin(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+
+/* After a successful run: mark the new objects as complete, and store the checksums of all written
+ * objects that have one. 0, or the error of the store. */
 int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
 
 /* Remove the new objects of a run that has failed or was not launched; a warning names each object

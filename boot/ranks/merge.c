@@ -18,6 +18,12 @@ struct part {
 	uint64_t tiles_done, durable_tiles, read_bytes, duration_ns;
 	/* of shards, and of the sink: length, and checksum when it was verified, or is stored */
 	uint64_t held[HR_SOURCES_MAX], crc[HR_SOURCES_MAX], verified, sink_held, sink_crc;
+	/* Of the objects of an access operator: bits, and checksums before and after the run. */
+	uint64_t objects_verified, objects_summed;
+	struct {
+		uint64_t held;
+		uint32_t crc, written_crc;
+	} object[HR_OBJECTS_MAX];
 };
 
 /* What is merged for one pipeline. */
@@ -46,6 +52,19 @@ static bool has_succeeded(uint64_t outcome)
 	return outcome == HR_RUN_DONE || outcome == HR_RUN_COMPLETE;
 }
 
+static void describe_accessed(const struct hr_run *run, struct part *to)
+{
+	for (uint32_t k = 0; k < run->config->objects; k++) {
+		const struct hr_run_object *object = &run->object[k];
+
+		to->object[k].held = object->bytes;
+		to->object[k].crc = object->verify.found;
+		to->object[k].written_crc = object->crc;
+		to->objects_verified |= (uint64_t)(object->verify.check == HR_SOURCE_VERIFIED) << k;
+		to->objects_summed |= (uint64_t)object->summed << k;
+	}
+}
+
 static void describe_objects(const struct hr_appliance *app, struct hr_run *run, struct part *to)
 {
 	const struct hr_config_object *sink = &run->config->sink;
@@ -53,8 +72,8 @@ static void describe_objects(const struct hr_appliance *app, struct hr_run *run,
 
 	for (uint32_t s = 0; run->of_shards && s < run->config->sources; s++) {
 		to->held[s] = run->source[s].held;
-		to->crc[s] = run->source[s].crc_found;
-		to->verified |= (uint64_t)(run->source[s].check == HR_SOURCE_VERIFIED) << s;
+		to->crc[s] = run->source[s].verify.found;
+		to->verified |= (uint64_t)(run->source[s].verify.check == HR_SOURCE_VERIFIED) << s;
 	}
 	if (!run->config->has_sink || !has_succeeded(run->outcome))
 		return;
@@ -79,6 +98,7 @@ static void describe(const struct hr_appliance *app, struct hr_run *run, struct 
 	to->read_bytes = run->read_bytes;
 	to->duration_ns = run->ended_ns - run->started_ns;
 	describe_objects(app, run, to);
+	describe_accessed(run, to);
 	if (run->gpu[0].access) {
 		/* gpu 0 has the states of all gpus */
 		to->workers = (uint64_t)hr_run_gpus(run) * hr_access_computers(&run->gpu[0].cpu);
@@ -257,9 +277,9 @@ static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_erro
 			err = collect(m, words ? words + begin : NULL, sizeof *words, false,
 				      &merged->pipeline[i].words[s], e);
 		if (!err && missing && m->run->outcome == HR_RUN_DONE &&
-		    m->run->source[s].check == HR_SOURCE_UNREAD &&
+		    m->run->source[s].verify.check == HR_SOURCE_UNREAD &&
 		    !m->run->config->op->records_checksum)
-			m->run->source[s].check = HR_SOURCE_RESUMED;
+			m->run->source[s].verify.check = HR_SOURCE_RESUMED;
 	}
 	return err;
 }
@@ -323,7 +343,35 @@ static void join_checksums(const struct merge *m, uint32_t *sink)
 		for (uint32_t r = 0; r < m->job->ranks.size; r++)
 			crc = hr_crc32c_combine(crc, (uint32_t)parts[r].crc[s], parts[r].held[s]);
 		if (verified >> s & 1)
-			source->crc_found = source->crc_expected = crc;
+			source->verify.found = source->verify.expected = crc;
+	}
+}
+
+/* An object counts as verified when that of every rank is; the checksums of shards are joined. */
+static void join_accessed(const struct merge *m)
+{
+	const struct part *parts = (const struct part *)(const void *)m->parts.data;
+
+	for (uint32_t k = 0; k < m->run->config->objects; k++) {
+		struct hr_run_object *object = &m->run->object[k];
+		uint32_t crc = 0, written = 0;
+		bool summed = true, verified = true;
+
+		for (uint32_t r = 0; r < m->job->ranks.size; r++) {
+			verified &= parts[r].objects_verified >> k & 1;
+			summed &= parts[r].objects_summed >> k & 1;
+			crc = hr_crc32c_combine(crc, parts[r].object[k].crc,
+						parts[r].object[k].held);
+			written = hr_crc32c_combine(written, parts[r].object[k].written_crc,
+						    parts[r].object[k].held);
+		}
+		if (object->verify.check == HR_SOURCE_VERIFIED && !verified)
+			object->verify.check = HR_SOURCE_NO_CHECKSUM;
+		object->summed = summed;
+		if (!object->is_shard)
+			continue;
+		object->verify.found = object->verify.expected = crc;
+		object->crc = written;
 	}
 }
 
@@ -416,6 +464,8 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 		join_checksums(m, &m->run->sink_crc);
 		m->run->sink_merged = true;
 	}
+	if (parts && !code && !err)
+		join_accessed(m);
 	hr_collected_free(&m->parts);
 	hr_collected_free(&m->states);
 	return err;

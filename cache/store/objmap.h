@@ -231,9 +231,11 @@ int hr_store_finish_at(struct hr_store *store, uint64_t id, uint64_t bytes, bool
 const struct hr_store_object *hr_store_foreign_version(const struct hr_store *store,
 						       const char *name, uint32_t keep);
 
-/* The object has no checksum any more, because its data are going to change. Nothing is written
- * when it has none. -ENOENT. */
-int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e);
+/* Set the checksum of a finished object whose data have changed; without has_crc it has none any more,
+ * because they are going to change. Nothing is written when that is so already. -ENOENT; -EINVAL:
+ * PENDING. */
+int hr_store_set_crc(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+		     struct hr_error *e);
 
 /*
  * Give a finished object another name: in one commit, with the same id and data. With replace the

@@ -443,18 +443,23 @@ int hr_store_finish(struct hr_store *store, uint64_t id, bool has_crc, uint32_t 
 	return hr_store_finish_version(store, id, has_crc, crc, 1, e);
 }
 
-int hr_store_drop_crc(struct hr_store *store, uint64_t id, struct hr_error *e)
+int hr_store_set_crc(struct hr_store *store, uint64_t id, bool has_crc, uint32_t crc,
+		     struct hr_error *e)
 {
 	const struct hr_store_object *object = hr_store_find_id(store, id);
+	const uint32_t flag = has_crc ? HR_OBJECT_HAS_CRC : 0;
 	struct hr_store_object *changed;
 
 	if (!object)
 		return -ENOENT;
-	if (!(object->flags & HR_OBJECT_HAS_CRC))
+	if ((object->flags & HR_OBJECT_HAS_CRC) == flag && (!has_crc || object->crc == crc))
 		return 0;
+	if (object->flags & HR_OBJECT_PENDING)
+		return -EINVAL;
 	changed = &stage(store)[index_of(store, object)];
 	changed->flags &= ~(uint32_t)HR_OBJECT_HAS_CRC;
-	changed->crc = 0;
+	changed->flags |= flag;
+	changed->crc = has_crc ? crc : 0;
 	return hr_store_commit(store, store->count, store->next_id, e);
 }
 

@@ -62,7 +62,7 @@ bfs_media_error() {
     exits 0 store rm "$image" parents && exits 0 store rm "$image" levels || return 1
     bad=$((first + 9))
     echo "on read lba $bad count 1000000: status 0x281" >"$SCRATCH/bfs/faults"
-    sed -E "s|(device = \"soft:[^\"]*)\"|\1,faults=$SCRATCH/bfs/faults\"|" "$SCRATCH/bfs/cached.conf" >"$SCRATCH/bad.conf"
+    sed -E "s|(device = \"soft:[^\"]*)\"|\1,faults=$SCRATCH/bfs/faults\"|; s|operator = |verify = \"off\"; operator = |" "$SCRATCH/bfs/cached.conf" >"$SCRATCH/bad.conf"
     exits 4 run "$SCRATCH/bad.conf" &&
         warns "pipeline 'bfs': object 'edges', page 9, LBA $bad" && warns "Unrecovered Read Error" &&
         [ "$(grep -c "Unrecovered Read Error" "$SCRATCH/err")" = 1 ] &&

@@ -149,7 +149,7 @@ interrupted() {
 # The failure of one gpu ends the run on both; the message names the gpu.
 media_error() {
     echo "on read lba 256-16000 count 1000000: status 0x281" >"$SCRATCH/faults"
-    conf "$two" gather "$table" "$gather_args" 'cache = { frames = 448; };' '' ",faults=faults"
+    conf "$two" gather "$table" "$gather_args" 'cache = { frames = 448; }; verify = "off";' '' ",faults=faults"
     exits 4 run "$SCRATCH/x.conf" --json && grep -qE "pipeline 'p' on gpu 'g[01]': object 'table', page" "$SCRATCH/err" &&
         warns "Unrecovered Read Error" && json 'r["pipelines"][0]["outcome"] == "failed"'
 }

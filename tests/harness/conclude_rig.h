@@ -65,7 +65,7 @@ static inline void begin(void)
 	pipeline->sink = (struct hr_config_object){ .object = "out", .ssd = 1, .line = 7 };
 	run->source[0].bytes = run->sink_bytes = TILES * UNIT;
 	run->source[0].tile_bytes = run->sink_tile_bytes = UNIT;
-	run->source[0].check = run->source[1].check = HR_SOURCE_NO_CHECKSUM;
+	run->source[0].verify.check = run->source[1].verify.check = HR_SOURCE_NO_CHECKSUM;
 	run->source[0].from = run->source[1].from = -1;
 	run->tiles = run->cpu.tiles = TILES;
 	run->fingerprint = 0xf1;

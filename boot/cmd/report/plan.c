@@ -1,6 +1,7 @@
 #include "boot/cmd/report/paths.h"
 #include "boot/cmd/report/plan.h"
 #include "boot/cmd/report/remote.h"
+#include "boot/cmd/report/verify.h"
 
 #include "boot/engine/access_shards.h"
 #include "boot/engine/paths.h"
@@ -91,14 +92,20 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 		fprintf(out, " of %u threads, %u workers drive queues", run->threads,
 			hr_run_workers(run, HR_ROLE_IO));
 	fprintf(out, "%s\n", hr_run_gpus(run) > 1 ? ", on each gpu" : "");
-	for (uint32_t i = 0; i < p->objects; i++)
-		if (run->object[i].used)
-			fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s\n", "",
-				p->object[i].writes ? "writes" : "reads ",
-				app->config.ssd[p->object[i].ssd].name, p->object[i].object,
-				p->op->object[i].name,
-				(unsigned long long)hr_run_object_all(&run->object[i]),
-				hr_sink_plan_text(run->object[i].plan));
+	for (uint32_t i = 0; i < p->objects; i++) {
+		if (!run->object[i].used)
+			continue;
+		fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s", "",
+			p->object[i].writes ? "writes" : "reads ",
+			app->config.ssd[p->object[i].ssd].name, p->object[i].object,
+			p->op->object[i].name,
+			(unsigned long long)hr_run_object_all(&run->object[i]),
+			hr_sink_plan_text(run->object[i].plan));
+		if (!p->object[i].bytes)
+			hr_report_verify_plan(run, &run->object[i].verify, out);
+		fprintf(out, "%s\n",
+			p->object[i].writes && p->object[i].checksum ? "; gets a checksum" : "");
+	}
 	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(app, run),
 		run->gpu[0].layout.stages ? ", copied to frames" : "");
 	hr_report_paths(app, run, "               ", out);
@@ -152,11 +159,13 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			"", p->feed.name, (unsigned long long)run->source[0].bytes,
 			run->source[0].tile_bytes, hr_run_feed_credits(run),
 			run->copies ? "; copied before use" : "");
-	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
-		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile%s\n", "",
+	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
+		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile", "",
 			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
-			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes,
-			run->source[s].verifiable ? "; compared with its checksum" : "");
+			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes);
+		hr_report_verify_plan(run, &run->source[s].verify, out);
+		fprintf(out, "\n");
+	}
 	if (p->has_sink)
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
 			app->config.ssd[p->sink.ssd].name, p->sink.object,
@@ -308,6 +317,12 @@ void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run 
 		hr_json_u64(out, "size_bytes", hr_run_object_all(&run->object[i]));
 		hr_json_bool(out, "written", p->object[i].writes);
 		hr_json_bool(out, "new", p->object[i].bytes != 0);
+		if (p->object[i].writes)
+			hr_json_bool(out, "checksum", p->object[i].checksum);
+		if (!p->object[i].bytes)
+			hr_report_verify_json(run, &run->object[i].verify, out);
+		if (run->object[i].summed)
+			hr_report_crc_json(out, "written_crc32c", run->object[i].crc);
 		hr_json_close(out);
 	}
 	hr_json_close(out);
@@ -426,7 +441,7 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
 		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
-			    run->source[s].tile_bytes, run->source[s].verifiable);
+			    run->source[s].tile_bytes, run->source[s].verify.wanted);
 	hr_json_close(out);
 	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		feed_json(run, out);

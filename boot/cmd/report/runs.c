@@ -2,6 +2,7 @@
 #include "boot/cmd/report/plan.h"
 #include "boot/cmd/report/remote.h"
 #include "boot/cmd/report/runs.h"
+#include "boot/cmd/report/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,14 +130,8 @@ static void print_sources(const struct hr_appliance *app, const struct hr_run *r
 
 		fprintf(out, "    %s:%s, ", app->config.ssd[p->source[s].ssd].name,
 			p->source[s].object);
-		if (source->check == HR_SOURCE_VERIFIED)
-			fprintf(out, "verified, CRC-32C %08x\n", source->crc_found);
-		else if (source->check == HR_SOURCE_WRONG)
-			fprintf(out, "WRONG: CRC-32C %08x, expected %08x\n", source->crc_found,
-				source->crc_expected);
-		else
-			fprintf(out, "not verified: %s\n",
-				hr_source_check_reason(run, source->check));
+		hr_report_verify(run, &source->verify, out);
+		fprintf(out, "\n");
 	}
 }
 
@@ -184,21 +179,40 @@ static void tap_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_close(out);
 }
 
+/* What is known of the data of an object before the run, and after it. */
+static void print_object(const struct hr_run *run, uint32_t i, FILE *out)
+{
+	const struct hr_config_object *config = &run->config->object[i];
+	const struct hr_run_object *object = &run->object[i];
+
+	fprintf(out, "%s",
+		!config->writes ? "read, "
+		: config->bytes ? "written, new"
+				: "written, ");
+	if (!config->bytes)
+		hr_report_verify(run, &object->verify, out);
+	if (config->writes && run->outcome == HR_RUN_DONE && !object->summed)
+		fprintf(out, "%s without checksum", config->bytes ? "," : "; now");
+	else if (config->writes && object->summed)
+		fprintf(out, "%s CRC-32C %08x", config->bytes ? "," : "; now", object->crc);
+	fprintf(out, "\n");
+}
+
 /* One line for each object, and one for the page cache. */
 static void print_access(const struct hr_appliance *app, const struct hr_run *run,
 			 const struct hr_cache_counters *c, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 
-	for (uint32_t i = 0; i < p->objects; i++)
-		if (run->object[i].used)
-			fprintf(out, "    %s:%s as %s, %llu bytes, %s\n",
-				app->config.ssd[p->object[i].ssd].name, p->object[i].object,
-				p->op->object[i].name,
-				(unsigned long long)hr_run_object_all(&run->object[i]),
-				!p->object[i].writes ? "read"
-				: p->object[i].bytes ? "written, new"
-						     : "written");
+	for (uint32_t i = 0; i < p->objects; i++) {
+		if (!run->object[i].used)
+			continue;
+		fprintf(out, "    %s:%s as %s, %llu bytes, ",
+			app->config.ssd[p->object[i].ssd].name, p->object[i].object,
+			p->op->object[i].name,
+			(unsigned long long)hr_run_object_all(&run->object[i]));
+		print_object(run, i, out);
+	}
 	fprintf(out,
 		"    pages: %llu accesses, %.2f%% hits, %llu read by %llu commands, %llu evicted, "
 		"%llu written by %llu commands\n",
@@ -273,14 +287,6 @@ void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out)
 			print_refused(&app->run[i], out);
 }
 
-static void crc_json(struct hr_json *out, const char *name, uint32_t crc)
-{
-	char text[9];
-
-	snprintf(text, sizeof text, "%08x", crc);
-	hr_json_string(out, name, text);
-}
-
 static void sources_json(const struct hr_appliance *app, const struct hr_run *run,
 			 struct hr_json *out)
 {
@@ -289,57 +295,55 @@ static void sources_json(const struct hr_appliance *app, const struct hr_run *ru
 	hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_run_source *source = &run->source[s];
-		const char *reason = hr_source_check_reason(run, source->check);
 
 		hr_json_object(out, NULL);
 		hr_json_string(out, "ssd", app->config.ssd[p->source[s].ssd].name);
 		hr_json_string(out, "object", p->source[s].object);
 		hr_json_u64(out, "size_bytes", source->bytes);
-		hr_json_bool(out, "verified", source->check == HR_SOURCE_VERIFIED);
-		hr_json_string(out, "check", hr_source_check_name(source->check));
-		if (reason) {
-			hr_json_string(out, "reason", reason);
-		} else {
-			crc_json(out, "crc32c", source->crc_found);
-			crc_json(out, "crc32c_expected", source->crc_expected);
-		}
+		hr_report_verify_json(run, &source->verify, out);
 		hr_json_close(out);
 	}
 	hr_json_close(out);
 }
 
-/* Index of the first source whose checksum does not match; -1: none. */
-static int wrong_source(const struct hr_run *run)
+/* The first source, or object of an access operator, whose checksum does not match; NULL: none. */
+static const struct hr_run_verify *find_wrong(const struct hr_run *run,
+					      const struct hr_config_object **object)
 {
-	for (uint32_t s = 0; s < run->config->sources; s++)
-		if (run->source[s].check == HR_SOURCE_WRONG)
-			return (int)s;
-	return -1;
+	const struct hr_config_pipeline *p = run->config;
+
+	for (uint32_t i = 0; i < p->sources + p->objects; i++) {
+		const struct hr_run_verify *verify =
+			p->objects ? &run->object[i].verify : &run->source[i].verify;
+
+		*object = p->objects ? &p->object[i] : &p->source[i];
+		if (verify->check == HR_SOURCE_WRONG)
+			return verify;
+	}
+	return NULL;
 }
 
 static void failure_json(const struct hr_appliance *app, const struct hr_run *run,
 			 struct hr_json *out)
 {
 	const struct hr_failure *f = &run->failure;
-	const struct hr_config_object *object = hr_failure_object(run, f);
-	const int wrong = wrong_source(run);
+	const struct hr_config_object *object;
+	const struct hr_run_verify *wrong = find_wrong(run, &object);
 	char name[96];
 
 	hr_json_string(out, "status",
-		       wrong >= 0 ? "checksum mismatch"
-				  : hr_error_name(run->error, name, sizeof name));
+		       wrong ? "checksum mismatch" : hr_error_name(run->error, name, sizeof name));
 	hr_json_i64(out, "error", run->error);
 	if (run->cause.kind)
 		hr_json_string(out, "message", run->cause.text);
-	if (wrong >= 0)
-		object = &run->config->source[wrong];
-	else if (!f->error)
+	if (!wrong && !f->error)
 		return;
+	object = wrong ? object : hr_failure_object(run, f);
 	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
-	if (wrong >= 0) {
-		crc_json(out, "crc32c", run->source[wrong].crc_found);
-		crc_json(out, "crc32c_expected", run->source[wrong].crc_expected);
+	if (wrong) {
+		hr_report_crc_json(out, "crc32c", wrong->found);
+		hr_report_crc_json(out, "crc32c_expected", wrong->expected);
 		return;
 	}
 	if (f->role == HR_ROLE_ACCESS)
@@ -369,7 +373,7 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_u64(out, "size_bytes", run->sink_bytes);
 	hr_counters_json(out, hr_pipeline_counters, c, HR_IN_SINK);
 	if (object && object->flags & HR_OBJECT_HAS_CRC)
-		crc_json(out, "crc32c", run->sink_merged ? run->sink_crc : object->crc);
+		hr_report_crc_json(out, "crc32c", run->sink_merged ? run->sink_crc : object->crc);
 	hr_json_close(out);
 }
 

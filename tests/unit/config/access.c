@@ -230,10 +230,14 @@ static const struct {
 	  "new object\n" },
 	{ PIPE("objects = { " EDGES "levels = { ssd = \"b\"; object = \"l\"; bytes = 0; }; };"),
 	  "f:5: pipelines[0].objects.levels.bytes: is 0, expected 1 to 9223372036854775807\n" },
-	{ PIPE("objects = { " EDGES
-	       "levels = { ssd = \"b\"; object = \"l\"; checksum = true; }; };"),
-	  "f:5: pipelines[0].objects.levels.checksum: unknown key; expected one of: ssd, object, "
-	  "bytes, replace\n" },
+	{ PIPE("objects = { " EDGES "levels = { ssd = \"b\"; object = \"l\"; keep = 2; }; };"),
+	  "f:5: pipelines[0].objects.levels.keep: unknown key; expected one of: ssd, object, "
+	  "bytes, replace, checksum\n" },
+	{ PIPE("objects = { edges = { ssd = \"a\"; object = \"e\"; checksum = false; }; };"),
+	  "f:5: pipelines[0].objects.edges.checksum: operator walk only reads this object; expected "
+	  "'verify' of the pipeline, which compares it with its checksum\n"
+	  "f:5: pipelines[0].objects: object 'levels' of operator walk is missing: the level of each "
+	  "vertex; expected for example: levels = { ssd = \"ssd0\"; object = \"data\"; };\n" },
 	{ PIPE("objects = { " EDGES "\nlevels = { ssd = \"a\"; object = \"e\"; }; };"),
 	  "f:6: pipelines[0].objects: 'e' is already object 'edges' of the operator on line 5, and "
 	  "the operator writes one of them; expected another\n" },
@@ -267,22 +271,20 @@ static const struct {
 	  "f:5: pipelines[0].shard: operator spread has no tiles, expected \"objects\"\n" },
 	{ WITH("slots = 4;"),
 	  "f:6: pipelines[0].slots: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n" },
+	  "compute, threads or verify\n" },
 	{ WITH("source = { ssd = \"a\"; object = \"e\"; };"),
 	  "f:6: pipelines[0].source: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n" },
+	  "compute, threads or verify\n" },
 	{ WITH("sink = { ssd = \"a\"; object = \"e\"; }; tile = \"1M\"; blocks = { };\n"
-	       "bounce = \"copy\"; verify = \"on\";"),
+	       "bounce = \"copy\";"),
 	  "f:6: pipelines[0].sink: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n"
+	  "compute, threads or verify\n"
 	  "f:6: pipelines[0].tile: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n"
+	  "compute, threads or verify\n"
 	  "f:6: pipelines[0].blocks: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n"
+	  "compute, threads or verify\n"
 	  "f:7: pipelines[0].bounce: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n"
-	  "f:7: pipelines[0].verify: operator walk accesses objects; expected objects, cache, io, "
-	  "compute or threads\n" },
+	  "compute, threads or verify\n" },
 	{ HEAD "pipelines = ( { name = \"p\"; operator = \"crc32c\"; source = { ssd = \"a\"; "
 	       "object = \"in\"; };\nio = 1;\ncache = { }; } );\n",
 	  "f:5: pipelines[0].io: operator crc32c reads tiles of sources; expected source, sink, "

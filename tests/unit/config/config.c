@@ -267,7 +267,8 @@ static const struct {
 	  "f:6: pipelines[0].bounce: is \"direct\", expected \"auto\" or \"in-place\" or "
 	  "\"copy\"\n" },
 	{ PIPE("operator = \"crc32c\"; verify = true;"),
-	  "f:6: pipelines[0].verify: is a boolean, expected \"auto\" or \"on\" or \"off\"\n" },
+	  "f:6: pipelines[0].verify: is a boolean, expected \"auto\" or \"on\" or \"off\" or "
+	  "\"before\"\n" },
 	{ PIPE("operator = \"crc32c\"; shard = \"rows\";"),
 	  "f:6: pipelines[0].shard: is \"rows\", expected \"none\" or \"tiles\" or \"objects\"\n" },
 	{ PIPE("sink = { tap = \"t\"; }; operator = \"copy\"; shard = \"tiles\";"),
@@ -276,7 +277,8 @@ static const struct {
 	       "operator = \"crc32c\"; shard = \"tiles\"; } );\n",
 	  "f:6: pipelines[0].shard: is not possible with a feed, expected objects as sources\n" },
 	{ PIPE("operator = \"crc32c\"; verify = \"no\";"),
-	  "f:6: pipelines[0].verify: is \"no\", expected \"auto\" or \"on\" or \"off\"\n" },
+	  "f:6: pipelines[0].verify: is \"no\", expected \"auto\" or \"on\" or \"off\" or "
+	  "\"before\"\n" },
 	{ PIPE("operator = \"crc32c\"; blocks = { writeback = 1; };"),
 	  "f:6: pipelines[0].blocks.writeback: is 1, expected 0: there is no sink\n" },
 	{ PIPE("operator = \"copy\"; " SINK "blocks = { writeback = 0; };"),

@@ -183,7 +183,7 @@ Test(checksums, sinks_of_odd_sizes_have_checksums)
 		make_image(size[i], true);
 		configure("", "", "");
 		cr_assert_eq(run_all(), 0, "%zu", i);
-		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
+		cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
 		hr_appliance_down(app);
 		expect_crc("out", hr_crc32c(0, data, size[i]));
 	}
@@ -200,7 +200,7 @@ Test(checksums, a_resumed_run_joins_the_checksum_of_the_first)
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].first_tile, 10u);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_RESUMED);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_RESUMED);
 	hr_appliance_down(app);
 	/* The prefix was not read: its checksum is the one recorded for the first run. */
 	expect_crc("out", hr_crc32c_combine(0x12345678, rest, bytes - durable));
@@ -278,8 +278,8 @@ Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 		configure("", "", "");
 		cr_assert_eq(run_all(), -EBADMSG);
 		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-		cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
-		cr_expect_eq(app->run[0].source[0].crc_expected,
+		cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_WRONG);
+		cr_expect_eq(app->run[0].source[0].verify.expected,
 			     hr_crc32c(0, data, 3 * UNIT + 12345));
 		cr_expect_eq(app->run[0].cause.kind, HR_ERROR_DEVICE);
 		cr_expect(app->run[0].cause.printed);
@@ -316,15 +316,15 @@ Test(checksums, a_source_that_was_replaced_has_the_checksum_of_bring_up)
 {
 	make_image(UNIT + 5, true);
 	cr_expect_eq(run_without_source(""), 0);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(app->run[0].source[0].crc_expected, hr_crc32c(0, data, UNIT + 5));
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[0].source[0].verify.expected, hr_crc32c(0, data, UNIT + 5));
 	make_image(UNIT + 5, false);
 	cr_expect_eq(run_without_source(""), 0);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
 	make_image(UNIT + 5, true);
 	rot("in", 70000);
 	cr_expect_eq(run_without_source(""), -EBADMSG);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_WRONG);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_WRONG);
 }
 
 Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
@@ -347,7 +347,7 @@ Test(checksums, a_corrupt_source_is_accepted_with_verify_off)
 	rot("in", 4711);
 	configure("verify = \"off\";", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFY_OFF);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFY_OFF);
 	hr_appliance_down(app);
 	look("out");
 	expect_crc("out", hr_crc32c(0, read_back, UNIT)); /* of the written data */
@@ -358,7 +358,7 @@ Test(checksums, a_source_without_a_checksum_is_reported_and_refused_with_verify_
 	make_image(UNIT, false);
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_NO_CHECKSUM);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
 	hr_appliance_down(app);
 	make_image(UNIT, false);
 	configure("verify = \"on\";", "", "");
@@ -373,7 +373,7 @@ Test(checksums, a_run_that_must_verify_starts_over)
 	configure("verify = \"on\";", "", "");
 	cr_assert_eq(run_all(), 0);
 	cr_expect_eq(app->run[0].first_tile, 0u);
-	cr_expect_eq(app->run[0].source[0].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
 	expect_crc("out", hr_crc32c(0, data, 3 * UNIT));
 }
@@ -404,7 +404,7 @@ Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 	make_image(2 * UNIT + 77, true);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
 	expect_crc("out2", hr_crc32c(0, data, 2 * UNIT + 77));
 	/* The same when the earlier pipeline has nothing to do. */
@@ -419,7 +419,7 @@ Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), -EBADMSG);
 	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
-	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_WRONG);
+	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_WRONG);
 	hr_appliance_down(app);
 }
 
@@ -452,13 +452,14 @@ Test(checksums, each_of_several_sources_is_verified)
 	configure("", "", COLUMNS);
 	cr_assert_eq(run_all(), 0);
 	for (uint32_t s = 0; s < 4; s++)
-		cr_expect_eq(app->run[1].source[s].check, HR_SOURCE_VERIFIED, "source %u", s);
+		cr_expect_eq(app->run[1].source[s].verify.check, HR_SOURCE_VERIFIED, "source %u",
+			     s);
 	hr_appliance_down(app);
 	rot("wide", 2 * UNIT - 1);
 	configure("", "replace = true;", COLUMNS);
 	cr_assert_eq(run_all(), -EBADMSG);
-	cr_expect_eq(app->run[1].source[2].check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(app->run[1].source[3].check, HR_SOURCE_WRONG);
+	cr_expect_eq(app->run[1].source[2].verify.check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[1].source[3].verify.check, HR_SOURCE_WRONG);
 	hr_appliance_down(app);
 }
 
@@ -474,11 +475,11 @@ Test(checksums, the_checksum_operator_computes_the_checksum_only_once)
 	cr_assert_eq(run_all(), 0);
 	cr_expect_lt(app->run[1].layout.checksums, 0);
 	cr_expect_null(app->run[1].pipe->source[0].crc);
-	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
 	hr_appliance_down(app);
 	rot("in", UNIT + 4);
 	configure("verify = \"off\";", "replace = true;", SUM);
 	cr_assert_eq(run_all(), -EBADMSG);
-	cr_expect_eq(app->run[1].source[0].check, HR_SOURCE_WRONG);
+	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_WRONG);
 	hr_appliance_down(app);
 }

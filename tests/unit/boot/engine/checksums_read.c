@@ -13,7 +13,7 @@
 
 TestSuite(checksums_read, .timeout = 60);
 
-#define PIECE (4u << 20) /* read at once */
+#define PIECE HR_CHECKSUM_PIECE
 #define BYTES (PIECE + 8192u)
 
 static uint8_t data[BYTES];

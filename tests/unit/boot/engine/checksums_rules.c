@@ -69,7 +69,7 @@ static void begin(void)
 		run->source[s] = (struct hr_run_source){
 			.id = s + 1, .from = -1, .bytes = BYTES, .tile_bytes = TILE
 		};
-		run->source[s].verifiable = true;
+		run->source[s].verify.wanted = true;
 		for (uint32_t i = 0; i < BYTES; i++)
 			data[s][i] = (uint8_t)((i + 7 * s) * 2654435761u >> 11);
 		for (uint32_t t = 0; t < TILES; t++)
@@ -97,7 +97,7 @@ Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .f
 {
 	static const struct {
 		enum hr_verify_policy verify;
-		bool has, verifiable;
+		bool has, wanted;
 	} row[] = {
 		{ HR_VERIFY_AUTO, true, true },	 { HR_VERIFY_ON, true, true },
 		{ HR_VERIFY_OFF, true, false },	 { HR_VERIFY_AUTO, false, false },
@@ -111,13 +111,13 @@ Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .f
 			begin();
 			config->verify = row[i].verify;
 			run->source[1].from = MAKER;
-			run->source[1].verifiable = !row[i].verifiable;
+			run->source[1].verify.wanted = !row[i].wanted;
 			/* what counts is the sink that will be made, or the object that exists */
 			app->config.pipeline[MAKER].sink.checksum = made ? row[i].has : !row[i].has;
 			object[1].flags = row[i].has ? HR_OBJECT_HAS_CRC : HR_OBJECT_PENDING;
 			cr_expect_eq(hr_checksums_want(app, run, 1, made ? NULL : &object[1]), want,
 				     "%zu", i);
-			cr_expect_eq(run->source[1].verifiable, row[i].verifiable, "%zu", i);
+			cr_expect_eq(run->source[1].verify.wanted, row[i].wanted, "%zu", i);
 			cr_expect_str_eq(app->error.text, want ? NO_CHECKSUM("1") : "");
 		}
 }
@@ -128,7 +128,7 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 	static const struct {
 		enum hr_verify_policy verify;
 		int flags; /* -1: there is no object */
-		bool verifiable;
+		bool wanted;
 		uint64_t first_tile, part;
 		enum hr_outcome outcome;
 		enum hr_source_check check;
@@ -157,18 +157,18 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 		config->verify = row[i].verify;
 		exists[0] = row[i].flags >= 0;
 		object[0].flags = (uint32_t)row[i].flags;
-		source->verifiable = row[i].verifiable;
-		source->crc_expected = source->crc_found = source->crc_stored = 9;
+		source->verify.wanted = row[i].wanted;
+		source->verify.expected = source->verify.found = source->verify.stored = 9;
 		run->first_tile = row[i].first_tile;
 		run->parts = row[i].part ? 2 : 0; /* of two tiles */
 		run->part = (uint32_t)row[i].part;
 		run->outcome = row[i].outcome;
 		cr_expect_eq(hr_checksums_decide(app, run, store), row[i].err, "%zu", i);
-		cr_expect_eq(source->check, row[i].check, "%zu", i);
-		cr_expect_eq(source->crc_known, known, "%zu", i);
-		cr_expect_eq(source->crc_stored, known ? object[0].crc : 0, "%zu", i);
-		cr_expect_eq(source->crc_expected + source->crc_found, 0u, "%zu", i);
-		cr_expect_eq(run->source[1].crc_stored, object[1].crc, "also after an error");
+		cr_expect_eq(source->verify.check, row[i].check, "%zu", i);
+		cr_expect_eq(source->verify.known, known, "%zu", i);
+		cr_expect_eq(source->verify.stored, known ? object[0].crc : 0, "%zu", i);
+		cr_expect_eq(source->verify.expected + source->verify.found, 0u, "%zu", i);
+		cr_expect_eq(run->source[1].verify.stored, object[1].crc, "also after an error");
 		cr_expect_str_eq(app->error.text, row[i].err ? NO_CHECKSUM("0") : "");
 	}
 	begin();
@@ -178,9 +178,9 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 	cr_expect_str_eq(app->error.text, NO_CHECKSUM("0"), "one of them");
 	begin();
 	strcpy(config->feed.name, "f"); /* its source has no object */
-	run->source[0].check = HR_SOURCE_RESUMED;
+	run->source[0].verify.check = HR_SOURCE_RESUMED;
 	cr_expect_eq(hr_checksums_decide(app, run, store), 0);
-	cr_expect_eq(run->source[0].check, HR_SOURCE_RESUMED);
+	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_RESUMED);
 }
 
 Test(checksums_rules, blocks_compute_what_no_operator_computes, .fini = end)
@@ -189,9 +189,9 @@ Test(checksums_rules, blocks_compute_what_no_operator_computes, .fini = end)
 	cr_expect(hr_run_sums(run, 0) && hr_run_sums(run, 1) && hr_run_verifies(run));
 	op.records_checksum = true; /* of source 0 */
 	cr_expect(!hr_run_sums(run, 0) && hr_run_sums(run, 1) && hr_run_verifies(run));
-	run->source[1].verifiable = false;
+	run->source[1].verify.wanted = false;
 	cr_expect(!hr_run_sums(run, 1) && !hr_run_verifies(run) && !hr_run_checksums(run));
-	run->source[2].verifiable = true;
+	run->source[2].verify.wanted = true;
 	cr_expect_not(hr_run_verifies(run), "it is no source");
 	config->has_sink = true;
 	cr_expect_not(hr_run_checksums(run));
@@ -199,7 +199,7 @@ Test(checksums_rules, blocks_compute_what_no_operator_computes, .fini = end)
 	cr_expect(hr_run_checksums(run));
 	config->has_sink = false;
 	cr_expect_not(hr_run_checksums(run));
-	run->source[1].verifiable = true;
+	run->source[1].verify.wanted = true;
 	cr_expect(hr_run_checksums(run));
 }
 
@@ -244,22 +244,22 @@ static void expect(enum hr_source_check check, uint32_t expected)
 	const bool wrong = check == HR_SOURCE_WRONG;
 	char says[256] = "";
 
-	run->source[0].check = HR_SOURCE_VERIFY_OFF;
+	run->source[0].verify.check = HR_SOURCE_VERIFY_OFF;
 	cr_expect_eq(hr_checksums_verify(app, run, test_error()), wrong ? -EBADMSG : 0);
-	cr_expect_eq(run->source[1].check, check);
-	cr_expect_eq(run->source[1].crc_expected, expected);
+	cr_expect_eq(run->source[1].verify.check, check);
+	cr_expect_eq(run->source[1].verify.expected, expected);
 	if (wrong)
-		snprintf(says, sizeof says, DIFFERS, run->source[1].crc_found, expected);
+		snprintf(says, sizeof says, DIFFERS, run->source[1].verify.found, expected);
 	cr_expect_str_eq(test_error_text(), says);
 	cr_expect_eq(test_error_kind(), wrong ? HR_ERROR_DEVICE : HR_ERROR_NONE);
-	cr_expect_eq(run->source[0].check, HR_SOURCE_VERIFY_OFF);
+	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_VERIFY_OFF);
 }
 
 Test(checksums_rules, an_object_is_compared_with_what_is_known_of_it, .fini = end)
 {
 	begin();
 	expect(HR_SOURCE_VERIFIED, object[1].crc);
-	cr_expect_eq(run->source[1].crc_found, sum(1, 0, TILES));
+	cr_expect_eq(run->source[1].verify.found, sum(1, 0, TILES));
 	begin();
 	object[1].crc++;
 	expect(HR_SOURCE_WRONG, object[1].crc);
@@ -270,10 +270,10 @@ Test(checksums_rules, an_object_is_compared_with_what_is_known_of_it, .fini = en
 	expect(HR_SOURCE_NO_CHECKSUM, 0);
 	begin();
 	exists[1] = false; /* it was replaced meanwhile */
-	run->source[1].crc_stored = sum(1, 0, TILES);
+	run->source[1].verify.stored = sum(1, 0, TILES);
 	expect(HR_SOURCE_NO_CHECKSUM, 0);
-	run->source[1].check = HR_SOURCE_UNREAD;
-	run->source[1].crc_known = true;
+	run->source[1].verify.check = HR_SOURCE_UNREAD;
+	run->source[1].verify.known = true;
 	expect(HR_SOURCE_VERIFIED, sum(1, 0, TILES));
 }
 
@@ -308,8 +308,8 @@ Test(checksums_rules, the_tiles_of_shards_and_of_records_are_compared, .fini = e
 	run->cpu.op_records = (uint8_t *)word[1]; /* of source 0 only */
 	object[0].crc = sum(1, 0, TILES);
 	cr_expect_eq(hr_checksums_verify(app, run, test_error()), 0);
-	cr_expect_eq(run->source[0].check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(run->source[1].check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(run->source[1].verify.check, HR_SOURCE_VERIFIED);
 	begin();
 	run->tiles = 0; /* an empty object, whose words do not exist */
 	run->cpu.source[1].crc = NULL;

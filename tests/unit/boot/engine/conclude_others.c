@@ -164,7 +164,7 @@ static void be_damaged(void)
 {
 	static uint32_t words_of_tiles[TILES];
 
-	run->source[0].check = HR_SOURCE_UNREAD;
+	run->source[0].verify.check = HR_SOURCE_UNREAD;
 	run->cpu.source[0].crc = words_of_tiles;
 	hr_store_find(&app->ssd[0].store, "x")->flags |= HR_OBJECT_HAS_CRC;
 	hr_store_find(&app->ssd[0].store, "x")->crc = 0x1234;
@@ -346,7 +346,7 @@ Test(conclude_others, a_part_verifies_only_shards)
 	run->source[0].bytes = 2 * TILES * UNIT;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
 	expect_end(HR_RUN_DONE, 0, 4);
-	cr_expect_eq(run->source[0].check, HR_SOURCE_UNREAD);
+	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_UNREAD);
 	run->of_shards = true;
 	run->shard_end = 4;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);

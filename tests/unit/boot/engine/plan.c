@@ -286,7 +286,7 @@ static void change_source_tile(struct hr_run *run)
 
 static void change_verifiable(struct hr_run *run)
 {
-	run->source[0].verifiable = !run->source[0].verifiable;
+	run->source[0].verify.wanted = !run->source[0].verify.wanted;
 }
 
 static void change_sink_tile(struct hr_run *run)

@@ -76,7 +76,7 @@ int hr_objects_up(struct hr_appliance *of)
 	run->sink_tile_bytes = 800 + i;
 	for (uint32_t s = 0; s < 2; s++) {
 		run->source[s].tile_bytes = 100 + s;
-		run->source[s].verifiable = s == 1;
+		run->source[s].verify.wanted = s == 1;
 		run->source[s].id = 50 + tiles[i];
 		run->object[s].used = s == 0;
 		run->object[s].bytes = 200 + s;
@@ -306,7 +306,7 @@ static void other_tile(struct hr_run *run)
 
 static void other_check(struct hr_run *run)
 {
-	run->source[1].verifiable = false;
+	run->source[1].verify.wanted = false;
 }
 
 static void other_use(struct hr_run *run)

@@ -214,7 +214,7 @@ Test(shape, tiles_with_a_checksum_are_copied)
 	cr_expect(!run->copies && !run->stages);
 	cr_expect_eq(run->shared_bytes, 0);
 	cr_expect_eq(hr_run_copy_bytes(run), 0);
-	run->source[0].verifiable = true;
+	run->source[0].verify.wanted = true;
 	pipeline->bounce = HR_BOUNCE_IN_PLACE;
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect(run->copies && !run->stages);
@@ -236,7 +236,7 @@ Test(shape, tiles_with_a_checksum_are_copied)
 /* Its records are the checksums. They are not computed again, so tiles are read in place. */
 Test(shape, the_checksum_operator_needs_no_copy)
 {
-	run->source[0].verifiable = true;
+	run->source[0].verify.wanted = true;
 	cr_assert_eq(hr_shape_run(app, run), 0);
 	cr_expect_not(run->copies);
 	cr_expect_eq(run->shared_bytes, 0);

@@ -268,7 +268,7 @@ Test(stage_objects, checksums_of_sources_are_wanted)
 	hr_error_clear(&app->error);
 	hr_store_find(&app->ssd[0].store, "x")->flags |= HR_OBJECT_HAS_CRC;
 	cr_expect_eq(hr_objects_up(app), 0);
-	cr_expect(run->source[0].verifiable);
+	cr_expect(run->source[0].verify.wanted);
 	app->run[1].selected = true;
 	set_sink(0, 0, "mid");
 	add_source(1, 0, "mid");
@@ -312,7 +312,7 @@ Test(stage_objects, a_feed_is_a_source_of_its_configured_length)
 	cr_assert_eq(hr_objects_up(app), 0, "%s", app->error.text);
 	cr_expect_eq(run->source[0].id, 0);
 	cr_expect_eq(run->source[0].from, -1);
-	cr_expect_eq(run->source[0].check, HR_SOURCE_NO_CHECKSUM);
+	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
 	cr_expect_eq(run->tiles, 5);
 	cr_expect_eq(run->ssds, 0);
 }

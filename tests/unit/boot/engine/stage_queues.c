@@ -227,7 +227,7 @@ static struct hr_run *set_stream(void)
 	run->ssd[0] = 2;
 	for (uint32_t s = 0; s < 2; s++)
 		run->layout.source[s].summed = true;
-	run->source[1].check = HR_SOURCE_RESUMED;
+	run->source[1].verify.check = HR_SOURCE_RESUMED;
 	return run;
 }
 

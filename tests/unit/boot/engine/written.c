@@ -162,17 +162,23 @@ Test(written, a_changed_object_loses_its_checksum)
 	cr_assert_eq(hr_store_create(store[0], "old", UNIT, 0, false, &object, NULL), 0);
 	cr_assert_eq(hr_store_finish(store[0], object->id, true, 0x1234, NULL), 0);
 	run->object[1].id = hr_store_find(store[0], "old")->id;
-	cr_expect_eq(hr_written_make(app, run, store), 0);
+	cr_expect_eq(hr_written_begin(app, run, test_error()), 0);
 	cr_expect(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC);
 	pipeline->object[1].writes = true;
 	run->object[1].used = false;
-	cr_expect_eq(hr_written_make(app, run, store), 0);
+	cr_expect_eq(hr_written_begin(app, run, test_error()), 0);
 	cr_expect(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC, "left out");
 	run->object[1].used = true;
 	cr_expect_eq(hr_written_make(app, run, store), 0);
+	cr_expect(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC, "not yet verified");
+	cr_expect_eq(hr_written_begin(app, run, test_error()), 0);
 	cr_expect_not(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC);
 	cr_expect_eq(run->object[1].plan, HR_SINK_NONE);
 	cr_expect_not(run->object[1].made);
+	run->object[1].summed = true;
+	run->object[1].crc = 0x1234;
+	cr_expect_eq(hr_written_finish(app, run, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(hr_store_find(store[0], "old")->crc, 0x1234, "of its new data");
 }
 
 /* A complete new object does not complete a run that also changes another object. */
@@ -229,11 +235,11 @@ Test(written, a_checksum_that_stays_is_an_error)
 	pipeline->object[0].writes = false;
 	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
 	f.disk.fail_status = 0x281;
-	cr_expect_eq(hr_written_make(app, run, store), 0x281);
-	cr_expect(strstr(app->error.text, "f:6: the checksum of object 'old' on ssd 'a' cannot be "
-					  "removed: ") == app->error.text,
-		  "%s", app->error.text);
-	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
+	cr_expect_eq(hr_written_begin(app, run, test_error()), 0x281);
+	cr_expect(strstr(test_error_text(), "the checksum of object 'old' on ssd 'a' cannot be "
+					    "removed: "),
+		  "%s", test_error_text());
+	cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
 }
 
 /* Two new objects, and an entry behind them that is none. */

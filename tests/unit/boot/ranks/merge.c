@@ -120,9 +120,9 @@ static void compare(uint32_t size)
 	cr_expect_eq(of->read_bytes, whole->read_bytes);
 	cr_expect_eq(of->through_tiles, whole->through_tiles);
 	for (uint32_t s = 0; s < whole->config->sources; s++) {
-		cr_expect_eq(whole->source[s].check, HR_SOURCE_VERIFIED);
-		cr_expect_eq(of->source[s].check, HR_SOURCE_VERIFIED);
-		cr_expect_eq(of->source[s].crc_found, whole->source[s].crc_found);
+		cr_expect_eq(whole->source[s].verify.check, HR_SOURCE_VERIFIED);
+		cr_expect_eq(of->source[s].verify.check, HR_SOURCE_VERIFIED);
+		cr_expect_eq(of->source[s].verify.found, whole->source[s].verify.found);
 	}
 }
 
@@ -240,7 +240,7 @@ Test(merge, a_damaged_source_is_found_in_the_tiles_of_all_ranks)
 	cr_expect_eq(result[0], -EBADMSG);
 	cr_expect(strstr(error[0].text, "object 'in' on ssd 'a' differs from the stored data"));
 	cr_expect_eq(app[0]->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app[0]->run[0].source[0].check, HR_SOURCE_WRONG);
+	cr_expect_eq(app[0]->run[0].source[0].verify.check, HR_SOURCE_WRONG);
 	for (uint32_t r = 0; r < 3; r++)
 		cr_expect_eq(error[r].kind, HR_ERROR_DEVICE);
 	cr_expect(error[1].printed && error[2].printed && !error[0].printed);

@@ -102,7 +102,7 @@ static void make_part(uint32_t r, const struct hr_operator *op)
 	for (uint32_t s = 0; s < 2; s++) {
 		run->cpu.source[s].crc = words[r][s];
 		run->layout.source[s].summed = true;
-		run->source[s].check = HR_SOURCE_VERIFY_OFF;
+		run->source[s].verify.check = HR_SOURCE_VERIFY_OFF;
 	}
 	for (uint32_t w = 0; w < 3; w++)
 		states[r][w] = 10 * r + w + 1;
@@ -238,9 +238,9 @@ Test(merge_parts, checksums_that_one_rank_lacks)
 	for (int way = 0; way < 3; way++) {
 		begin_parts(&collects);
 		for (uint32_t r = 0; r < RANKS; r++)
-			app[r]->run[0].source[1].check = HR_SOURCE_UNREAD;
+			app[r]->run[0].source[1].verify.check = HR_SOURCE_UNREAD;
 		if (way == 1)
-			app[0]->run[0].source[1].check = HR_SOURCE_NO_CHECKSUM;
+			app[0]->run[0].source[1].verify.check = HR_SOURCE_NO_CHECKSUM;
 		app[2]->run[0].layout.source[1].summed = way == 2;
 		app[2]->run[0].layout.source[0].summed = way != 2;
 		merge_all();
@@ -248,10 +248,10 @@ Test(merge_parts, checksums_that_one_rank_lacks)
 		cr_expect_eq(app[0]->run[0].cpu.source[0].crc == words[0][0], way == 2);
 		cr_expect_eq(app[0]->run[0].cpu.source[1].crc == words[0][1], way != 2);
 		for (uint32_t r = 0; way < 2 && r < RANKS; r++) {
-			cr_expect_eq(app[r]->run[0].source[1].check,
+			cr_expect_eq(app[r]->run[0].source[1].verify.check,
 				     way == 1 && r == 0 ? HR_SOURCE_NO_CHECKSUM : HR_SOURCE_RESUMED,
 				     "%d %u", way, r);
-			cr_expect_eq(app[r]->run[0].source[0].check, HR_SOURCE_VERIFY_OFF);
+			cr_expect_eq(app[r]->run[0].source[0].verify.check, HR_SOURCE_VERIFY_OFF);
 		}
 		end_parts();
 	}
@@ -456,8 +456,8 @@ static void make_shard(uint32_t r)
 
 		memset(data, (int)s + 1, sizeof data);
 		run->source[s].held = cut[r + 1] - cut[r];
-		run->source[s].crc_found = hr_crc32c(0, data + cut[r], cut[r + 1] - cut[r]);
-		run->source[s].check = HR_SOURCE_VERIFIED;
+		run->source[s].verify.found = hr_crc32c(0, data + cut[r], cut[r + 1] - cut[r]);
+		run->source[s].verify.check = HR_SOURCE_VERIFIED;
 	}
 	app[r]->ssd[1].store.object[2].flags = HR_OBJECT_HAS_CRC;
 	app[r]->ssd[1].store.object[2].crc = 0x1000 + r;
@@ -475,8 +475,9 @@ Test(merge_parts, checksums_of_shards_are_joined)
 		for (uint32_t r = 0; r < RANKS; r++)
 			make_shard(r);
 		run = &app[0]->run[0];
-		run->source[0].crc_expected = run->source[1].crc_expected = 5;
-		app[1]->run[0].source[1].check = wrong ? HR_SOURCE_NO_CHECKSUM : HR_SOURCE_VERIFIED;
+		run->source[0].verify.expected = run->source[1].verify.expected = 5;
+		app[1]->run[0].source[1].verify.check =
+			wrong ? HR_SOURCE_NO_CHECKSUM : HR_SOURCE_VERIFIED;
 		merge_all();
 		for (uint32_t r = 0; r < RANKS; r++)
 			cr_expect_eq(result[r], 0, "%s", error[r].text);
@@ -485,8 +486,9 @@ Test(merge_parts, checksums_of_shards_are_joined)
 
 			memset(data, (int)s + 1, sizeof data);
 			want = hr_crc32c(0, data, sizeof data);
-			cr_expect_eq(run->source[s].crc_expected, wrong && s ? 5u : want, "%u", s);
-			cr_expect(wrong || run->source[s].crc_found == want);
+			cr_expect_eq(run->source[s].verify.expected, wrong && s ? 5u : want, "%u",
+				     s);
+			cr_expect(wrong || run->source[s].verify.found == want);
 		}
 		sink = hr_crc32c_combine(0x1000, 0x1001, 200);
 		sink = hr_crc32c_combine(sink, 0x1002, 250);

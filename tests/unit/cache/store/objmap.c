@@ -231,7 +231,7 @@ Test(objmap, a_checksum_is_dropped_durably)
 	fake_store_put(&f, "other", 4096);
 	cr_assert_eq(hr_store_create(&f.store, "sum", 5000, 7, false, &object, NULL), 0);
 	cr_assert_eq(hr_store_finish(&f.store, 2, true, 0x1234, NULL), 0);
-	cr_assert_eq(hr_store_drop_crc(&f.store, 2, NULL), 0);
+	cr_assert_eq(hr_store_set_crc(&f.store, 2, false, 0, NULL), 0);
 	cr_assert_eq(fake_store_reopen(&f), 0);
 	object = hr_store_find(&f.store, "sum");
 	cr_assert_not_null(object);
@@ -240,8 +240,8 @@ Test(objmap, a_checksum_is_dropped_durably)
 	cr_expect_eq(object->bytes, 5000u);
 	cr_expect_eq(object->tag, 7u);
 	generation = f.store.generation;
-	cr_expect_eq(hr_store_drop_crc(&f.store, 2, NULL), 0, "it has none");
-	cr_expect_eq(hr_store_drop_crc(&f.store, 3, NULL), -ENOENT);
+	cr_expect_eq(hr_store_set_crc(&f.store, 2, false, 0, NULL), 0, "it has none");
+	cr_expect_eq(hr_store_set_crc(&f.store, 3, false, 0, NULL), -ENOENT);
 	cr_expect_eq(f.store.generation, generation, "nothing was committed");
 }
 
