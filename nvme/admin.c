@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "config/clock.h"
+#include "config/log.h"
+#include "config/tick.h"
 #include "nvme/ctrl.h"
 #include "nvme/events.h"
 #include "nvme/ctrl_check.h"
+#include "nvme/retry.h"
 #include "nvme/status.h"
 #include "nvme/wait.h"
 
@@ -49,13 +52,14 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done,
 		if (hr_qp_expire(qp, hr_now_ns(), done))
 			return lost(ctrl, opcode, done->cid, e);
 		hr_wait_step(&spins);
+		hr_tick();
 	}
 }
 
-int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e)
+static int send_once(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, struct hr_done *done,
+		     struct hr_error *e)
 {
-	struct hr_done done = { 0 };
-	int err = hr_qp_push(&ctrl->admin, true, sqe, HR_ADMIN_WAITED_FOR);
+	const int err = hr_qp_push(&ctrl->admin, true, sqe, HR_ADMIN_WAITED_FOR);
 	char text[80];
 
 	if (err < 0) /* its end was reported */
@@ -64,7 +68,58 @@ int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_
 				     ctrl->health.name, hr_opcode_name(sqe->opcode, true),
 				     hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
 	hr_qp_ring(&ctrl->admin);
-	err = wait_done(ctrl, sqe->opcode, &done, e);
+	return wait_done(ctrl, sqe->opcode, done, e);
+}
+
+/* Wait before the next attempt. 0, or the error of a controller that fails meanwhile. */
+static int wait_until(struct hr_ctrl *ctrl, uint64_t until_ns, struct hr_error *e)
+{
+	uint32_t sleeps = 0;
+	int err = 0;
+
+	while (!err && hr_now_ns() < until_ns) {
+		hr_wait_sleep(sleeps++);
+		hr_tick();
+		err = hr_ctrl_check(ctrl, e);
+	}
+	return err ? give_up(ctrl, err) : 0;
+}
+
+static void tell_wait(const struct hr_ctrl *ctrl, uint8_t opcode, int status, uint32_t tries)
+{
+	char text[80];
+
+	if (tries == HR_RETRY_TOLD)
+		hr_warn("%s: admin %s: %s (%03x); it is sent again for at most %llu ms",
+			ctrl->health.name, hr_opcode_name(opcode, true),
+			hr_error_name(status, text, sizeof(text)), (unsigned)status,
+			ctrl->admin.timeout_ns / HR_NS_PER_MS);
+}
+
+/* End of the pause before repetition `tries` of a command that has failed; 0: it is not sent again. */
+static uint64_t again_ns(const struct hr_ctrl *ctrl, const struct hr_done *done, uint32_t tries,
+			 uint64_t *first_ns)
+{
+	const uint64_t now_ns = hr_now_ns();
+	const uint64_t until_ns = now_ns + hr_qp_retry_pause(&ctrl->admin, done->crd, tries);
+
+	if (done->dnr || !hr_status_is_not_ready(done->status))
+		return 0;
+	*first_ns = tries ? *first_ns : now_ns;
+	return until_ns - *first_ns <= ctrl->admin.timeout_ns ? until_ns : 0;
+}
+
+int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e)
+{
+	struct hr_done done = { 0 };
+	uint64_t first_ns = 0, until_ns;
+	int err = send_once(ctrl, sqe, &done, e);
+
+	for (uint32_t n = 0; err > 0 && (until_ns = again_ns(ctrl, &done, n, &first_ns)); n++) {
+		tell_wait(ctrl, sqe->opcode, err, n);
+		err = wait_until(ctrl, until_ns, e);
+		err = err ? err : send_once(ctrl, sqe, &done, e);
+	}
 	if (err == 0 && dw0)
 		*dw0 = done.dw0;
 	return err;

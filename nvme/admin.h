@@ -11,7 +11,9 @@
  * caller's; ctrl->admin_data is a page for data. dw0 may be NULL; it is set only on success.
  * Returns 0, the NVMe status, or -errno. A status does not fill e, because only the caller knows
  * whether it is an error: hr_admin_fail(). A timeout and an error that ends the queue are faults
- * (nvme/health.h).
+ * (nvme/health.h). A command that a controller refuses because it is not ready
+ * (hr_status_is_not_ready()) is sent again with pauses, until the deadline of its first attempt has
+ * passed.
  */
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e);
 

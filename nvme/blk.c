@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/clock.h"
+#include "config/log.h"
 #include "config/tick.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/ioqueues.h"
@@ -104,9 +105,22 @@ static void fail(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, u
 	job->err = job->err ? job->err : status;
 }
 
-/* Wait before the next attempt of buffer i, or note its time in a transfer that waits for nothing.
- * False: no attempts or no time left. */
-static bool try_again(struct hr_nvme_blk *disk, const struct hr_blk_job *job, uint32_t i,
+/* Tell once why the transfer takes long. */
+static void tell_wait(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, uint16_t status)
+{
+	char what[80], name[80];
+
+	if (job->told || disk->buffer[i].tries < HR_RETRY_TOLD)
+		return;
+	job->told = true;
+	hr_warn("%s: %s: %s (%03x); it is sent again for at most %llu ms", disk->blk.name,
+		describe(disk, job, i, what, sizeof(what)),
+		hr_error_name(status, name, sizeof(name)), status,
+		disk->qp.timeout_ns / HR_NS_PER_MS);
+}
+
+/* Note the time of the next attempt of buffer i. False: no attempts or no time left. */
+static bool try_again(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i,
 		      const struct hr_done *done)
 {
 	const uint32_t most = job->opcode == nvme_cmd_flush
@@ -115,7 +129,7 @@ static bool try_again(struct hr_nvme_blk *disk, const struct hr_blk_job *job, ui
 	const uint32_t tries = disk->buffer[i].tries;
 	const uint64_t now = hr_now_ns(), pause = hr_qp_retry_pause(&disk->qp, done->crd, tries);
 
-	if (tries >= most)
+	if (tries >= most || (job->command && !hr_status_is_not_ready(done->status)))
 		return false;
 	if (!tries)
 		disk->buffer[i].failed_ns = now;
@@ -123,8 +137,8 @@ static bool try_again(struct hr_nvme_blk *disk, const struct hr_blk_job *job, ui
 		return false;
 	disk->buffer[i].tries++;
 	disk->buffer[i].again_ns = now + pause;
-	if (!job->begun)
-		hr_wait_ns(pause);
+	job->later |= 1u << i;
+	tell_wait(disk, job, i, done->status);
 	return true;
 }
 
@@ -132,13 +146,8 @@ static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struc
 {
 	const uint32_t i = done->token;
 
-	if (done->status && !job->err && !job->command && try_again(disk, job, i, done)) {
-		if (job->begun)
-			job->later |= 1u << i;
-		else
-			push(disk, job, i);
+	if (done->status && !job->err && try_again(disk, job, i, done))
 		return;
-	}
 	if (done->status)
 		fail(disk, job, i, done->status);
 	else if (job->to)
@@ -216,6 +225,24 @@ static bool is_over(const struct hr_blk_job *job)
 	return !job->in_flight && (job->err || job->next == job->bytes);
 }
 
+/* Wait for the next completion, or for the next attempt when no command is at the controller. */
+static void wait_step(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+{
+	const uint64_t now = hr_now_ns();
+	uint64_t pause = HR_WAIT_MAX_NS;
+
+	if ((uint32_t)__builtin_popcount(job->later) < job->in_flight) {
+		hr_wait_step(&job->spins);
+		return;
+	}
+	for (uint32_t left = job->later; left; left &= left - 1) {
+		const uint64_t again = disk->buffer[lowest(left)].again_ns;
+
+		pause = again < now + pause ? (again > now ? again - now : 0) : pause;
+	}
+	hr_wait_ns(pause);
+}
+
 static void wait_for_end(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	do {
@@ -223,7 +250,7 @@ static void wait_for_end(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 		submit(disk, job);
 		if (!job->in_flight || collect(disk, job))
 			continue;
-		hr_wait_step(&job->spins);
+		wait_step(disk, job);
 		if (job->spins % CHECK_SPINS == 0)
 			look(disk, job);
 	} while (!is_over(job));
@@ -392,7 +419,6 @@ int hr_nvme_blk_begin(struct hr_nvme_blk *disk, bool write, uint64_t offset, voi
 		return err;
 	disk->begun = (struct hr_blk_job){
 		.opcode = write ? nvme_cmd_write : nvme_cmd_read,
-		.begun = true,
 		.active = true,
 		.lba = offset >> disk->ns.lba_shift,
 		.from = write ? data : NULL,

@@ -51,7 +51,7 @@ int hr_blk_check(const struct hr_blk *blk, const char *what, uint64_t offset, si
  * the others may or may not have been executed. A command that fails with a transient status or a
  * media error is sent again, up to hr_status_retries() times. Before each repetition the driver
  * waits as long as the controller asks, or a time that doubles. Repetitions end when the deadline
- * of the first attempt has passed.
+ * of the first attempt has passed: nothing else ends those of a disk that is not ready.
  *
  * A lost completion, a broken queue, and the loss of the device pass through the health of the ssd
  * (nvme/health.h). When the health allows no commands, the controller may still write to the
@@ -68,7 +68,7 @@ struct hr_blk_job {
 	const struct hr_sqe *command; /* NULL: read, write, flush */
 	bool fua;
 	bool quiet;  /* a status does not fill e; the caller does */
-	bool begun;  /* by hr_nvme_blk_begin(): it waits for nothing */
+	bool told;   /* the log says why it takes long */
 	bool active; /* begun, and its result has not been returned */
 	uint64_t lba;
 	const uint8_t *from; /* write */
@@ -126,7 +126,8 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 #define HR_BLK_COMMAND_MAX HR_PAGE
 
 /*
- * Send one I/O command other than read, write and flush, once, without repetitions. The caller sets
+ * Send one I/O command other than read, write and flush. Only a disk that is not ready makes the
+ * driver send it again. The caller sets
  * the opcode and CDW10 to CDW15. data, if not NULL, is a buffer of `bytes` (1..HR_BLK_COMMAND_MAX):
  * the command's input (to_host false) or its result.
  * Errors as the disk's other calls. A status does not fill e. -EINVAL, an error of the caller, has

@@ -69,14 +69,39 @@ HR_BOTH bool hr_status_is_media(uint16_t status)
 	       (status & 0xff) != (NVME_SC_UNWRITTEN_BLOCK & 0xff);
 }
 
-/* Maximum repetitions of a command: after a temporary status, and after a failure of the medium. */
+/*
+ * True for the temporary statuses of a controller or namespace that is not ready, or that executes a
+ * long operation: that may take seconds to minutes, after a power-up or during a sanitize, so only
+ * the deadline of the command ends its repetitions. CPU and GPU.
+ */
+HR_BOTH bool hr_status_is_not_ready(uint16_t status)
+{
+	switch (status) {
+	case NVME_SC_SANITIZE_IN_PROGRESS:
+	case NVME_SC_CMD_INTERRUPTED:
+	case NVME_SC_ADMIN_CMD_MEDIA_NOT_READY:
+	case NVME_SC_NS_NOT_READY:
+	case NVME_SC_FORMAT_IN_PROGRESS:
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_SELF_TEST_IN_PROGRESS):
+	case HR_STATUS_OF(NVME_SCT_PATH, NVME_SC_ANA_TRANSITION):
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Maximum repetitions of a command: after a temporary status, after a failure of the medium, and
+ * while the controller is not ready (its deadline ends them). */
 #define HR_RETRIES 8u
 #define HR_MEDIA_RETRIES 3u
+#define HR_NOT_READY_RETRIES UINT32_MAX
 
 HR_BOTH uint32_t hr_status_retries(uint16_t status, bool dnr)
 {
 	if (dnr)
 		return 0;
+	if (hr_status_is_not_ready(status))
+		return HR_NOT_READY_RETRIES;
 	if (hr_status_is_transient(status))
 		return HR_RETRIES;
 	return hr_status_is_media(status) ? HR_MEDIA_RETRIES : 0;

@@ -43,7 +43,7 @@ struct hr_io_command {
 	uint8_t way[32]; /* of each page in its set */
 	uint8_t opcode;	 /* nvme_cmd_read, nvme_cmd_write */
 	uint8_t state;	 /* enum hr_io_state */
-	uint8_t tries;	 /* repetitions */
+	uint8_t tries;	 /* repetitions, at most 255 */
 	uint8_t single;	 /* after an error: pages are sent one by one, to find the bad page */
 	uint8_t at;	 /* index of the next page to send */
 	uint8_t sweep;	 /* of a write: hr_io_worker.sweep at its begin */

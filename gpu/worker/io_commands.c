@@ -412,7 +412,7 @@ HR_WORKER bool io_park(struct hr_io_worker *w, const struct hr_nvme_qp *qp, uint
 		return false;
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
-		c->tries = (uint8_t)(tried + 1);
+		c->tries = (uint8_t)(tried < UINT8_MAX ? tried + 1 : tried);
 		c->first_ns = first;
 		c->until = until;
 		c->state = HR_IO_PARKED;

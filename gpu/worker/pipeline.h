@@ -61,6 +61,8 @@ enum hr_slot_held {
 	HR_HELD_FOR_GOOD, /* and the run stops: compute discards the slot's next tile */
 };
 
+#define HR_PARKED_MAX 8u /* the commands of a usual tile */
+
 struct hr_slot {
 	uint32_t state __attribute__((aligned(8))); /* enum hr_slot_state: acquire / release */
 	/* by compute, with a tap, in one 8-byte store with COMPUTED: low bits of the time at which all
@@ -76,11 +78,11 @@ struct hr_slot {
 	uint32_t posted;
 	uint32_t read_tries, write_tries; /* repeated commands of the tile, by each role */
 	/* Commands that wait to be sent again: of prefetch while the slot is FREE, later of
-	 * write-back. */
-	uint32_t parked;		   /* number of them */
-	uint32_t parked_token[HR_RETRIES]; /* their tokens */
-	uint64_t parked_until_ns;	   /* end of the pause, on the worker's clock */
-	uint64_t failed_first_ns;	   /* time of the first failure of a command of the tile */
+	 * write-back. With more than HR_PARKED_MAX all commands of the tile are sent again. */
+	uint32_t parked;		      /* number of them */
+	uint32_t parked_token[HR_PARKED_MAX]; /* their tokens */
+	uint64_t parked_until_ns;	      /* end of the pause, on the worker's clock */
+	uint64_t failed_first_ns; /* time of the first failure of a command of the tile */
 	/* used by writeback only: a tile was not written, so no later tile counts */
 	uint32_t spoiled;
 	uint64_t lost; /* the first such tile, when spoiled */

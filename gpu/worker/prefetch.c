@@ -76,7 +76,6 @@ HR_WORKER bool prefetch_post(struct hr_role_worker *w, uint32_t s)
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		slot->tile = tile;
-		slot->read_tries = first ? slot->read_tries : 0;
 		slot->posted = source;
 		slot->reading += commands;
 		prefetch_fill_if_whole(w, slot); /* there was nothing to read */
@@ -123,6 +122,13 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 			hr_role_unpark(w, slot, parked);
 			if (hr_lane() == 0)
 				slot->reading -= parked;
+			hr_lanes_sync();
+			continue;
+		}
+		if (hr_role_parked_whole(slot, now, slot->reading)) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0)
+				slot->reading = slot->posted = 0;
 			hr_lanes_sync();
 			continue;
 		}
@@ -249,6 +255,7 @@ HR_WORKER void prefetch_take(struct hr_pipe *pipe, struct hr_slot *slot)
 	tile = hr_shfl_u64(tile, 0) + hr_lanes_before(mask);
 	if (hr_in_mask(mask) && tile < pipe->tiles) {
 		slot->next_read = tile;
+		slot->read_tries = 0;
 		slot->holds = 1;
 	}
 	hr_lanes_sync();

@@ -249,7 +249,9 @@ HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint
 	if (hr_lane() == 0) {
 		*tries = tried + 1;
 		slot->failed_first_ns = first;
-		slot->parked_token[slot->parked++] = done->token;
+		if (slot->parked < HR_PARKED_MAX)
+			slot->parked_token[slot->parked] = done->token;
+		slot->parked++;
 		if (slot->parked == 1 || until > slot->parked_until_ns)
 			slot->parked_until_ns = until;
 	}
@@ -258,15 +260,24 @@ HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint
 	return true;
 }
 
-/* *token: the last parked command of the slot, when its pause has ended. Collective. */
+/* *token: the last parked command of the slot, when its pause has ended, unless the whole tile is sent
+ * again. Collective. */
 HR_WORKER bool hr_role_parked(const struct hr_slot *slot, uint64_t now, uint32_t *token)
 {
 	const uint32_t parked = slot->parked;
 
-	if (!parked || slot->parked_until_ns > now)
+	if (!parked || parked > HR_PARKED_MAX || slot->parked_until_ns > now)
 		return false;
 	*token = slot->parked_token[parked - 1];
 	return true;
+}
+
+/* True when all commands of the tile are to be sent again, now: more are parked than their list can
+ * hold, none of its `outstanding` commands is at the controller, and the pause has ended. */
+HR_WORKER bool hr_role_parked_whole(const struct hr_slot *slot, uint64_t now, uint32_t outstanding)
+{
+	return slot->parked > HR_PARKED_MAX && slot->parked == outstanding &&
+	       slot->parked_until_ns <= now;
 }
 
 /* Remove `count` parked commands, which were sent or will not be. Collective. */

@@ -28,6 +28,7 @@ HR_WORKER void writeback_written(struct hr_role_worker *w, struct hr_slot *slot)
 {
 	uint64_t *written = &w->pipe->written[slot - w->pipe->slot];
 
+	slot->write_tries = 0;
 	hr_release_sys_u64(written, slot->tile + 1);
 	hr_role_count(w, slot->out_bytes);
 	hr_release_u32(&slot->state, HR_SLOT_FREE);
@@ -50,7 +51,6 @@ HR_WORKER bool writeback_post(struct hr_role_worker *w, struct hr_nvme_qp *qp, u
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		slot->writing = (uint32_t)posted;
-		slot->write_tries = 0;
 		if (!posted) /* there was nothing to write */
 			writeback_written(w, slot);
 	}
@@ -92,6 +92,13 @@ HR_WORKER void writeback_resend(struct hr_role_worker *w)
 				slot->writing -= parked;
 				writeback_lost(slot);
 			}
+			hr_lanes_sync();
+			continue;
+		}
+		if (hr_role_parked_whole(slot, now, slot->writing)) {
+			hr_role_unpark(w, slot, parked);
+			if (hr_lane() == 0)
+				slot->writing = 0;
 			hr_lanes_sync();
 			continue;
 		}

@@ -61,4 +61,72 @@ late_identify() {
 }
 check "admin_timeout_ms is the deadline of admin commands" late_identify
 
+# ---- statuses of a controller that is not ready
+
+# ready_later FAULT...: the run waits for the controller, and its result is right
+ready_later() {
+    faults "$@"
+    conf
+    exits 0 run "$SCRATCH/x.conf" && says "$crc"
+}
+faults ""
+conf
+check "run without faults" exits 0 run "$SCRATCH/x.conf"
+crc=$(grep -oE 'crc32c +0x[0-9a-f]{8}|0x[0-9a-f]{8}' "$SCRATCH/out" | head -n 1)
+
+check "Identify Namespace is repeated until the namespace is ready" \
+    ready_later "on admin opcode 0x06 nth 3 count 2: status 0x82"
+check "Identify Controller is repeated until the medium is ready" \
+    ready_later "on admin opcode 0x06 count 12: status 0x24"
+check "Create I/O CQ is repeated until a format has ended" \
+    ready_later "on admin opcode 0x05 nth 2 count 9: status 0x84"
+# more repetitions than those of other temporary statuses
+check "reads are repeated until a sanitize has ended" \
+    ready_later "on read nth 20 count 60: status 0x1d"
+
+never_ready() {
+    faults "on admin opcode 0x06: status 0x82" "on admin opcode 0x06 count 9999: status 0x82"
+    conf 'admin_timeout_ms = 1500;'
+    exits 4 run "$SCRATCH/x.conf" && warns "Namespace Not Ready" &&
+        warns "it is sent again for at most 1500 ms"
+}
+check "the deadline ends the repetitions of admin commands" never_ready
+
+do_not_retry() {
+    faults "on admin opcode 0x06 count 2: status 0x82 dnr"
+    conf
+    exits 4 run "$SCRATCH/x.conf" && warns "Namespace Not Ready (082)"
+}
+check "an admin command with Do Not Retry is not repeated" do_not_retry
+
+endless() {
+    faults "on read nth 20 count 999999: status 0x1d"
+    conf 'timeout_ms = 1500;'
+    exits 4 run "$SCRATCH/x.conf" && warns "Sanitize In Progress" && warns "object 'in'"
+}
+check "the deadline ends the repetitions of reads" endless
+
+# Each tile has more commands than a slot can list: 32 of 8 KiB.
+whole_tiles() {
+    faults "on read nth 100 count 90: status 0x82" "on write nth 70 count 90: status 0x84" \
+        "on flush nth 3 count 10: status 0x82"
+    cat >"$SCRATCH/t.conf" <<CONF
+appliance = { checkpoint = "20ms"; };
+ssds = ( { name = "a"; device = "soft:$image,mdts=1,faults=$SCRATCH/faults"; timeout_ms = 60000; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; source = { object = "in"; }; operator = "copy";
+  sink = { object = "out"; replace = true; }; tile = "256K"; slots = 4; } );
+CONF
+    exits 0 run "$SCRATCH/t.conf" && exits 0 store get --force "soft:$image" out "$SCRATCH/copy" &&
+        cmp "$SCRATCH/in" "$SCRATCH/copy"
+}
+check "tiles of many commands are repeated as a whole" whole_tiles
+
+put_later() {
+    faults "on write nth 3 count 40: status 0x84" "on flush count 20: status 0x82"
+    exits 0 store put --replace "soft:$image,faults=$SCRATCH/faults" later "$SCRATCH/in" &&
+        exits 0 store get --force "soft:$image" later "$SCRATCH/copy" && cmp "$SCRATCH/in" "$SCRATCH/copy"
+}
+check "store put waits until the disk is ready" put_later
+
 done_testing

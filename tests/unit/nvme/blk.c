@@ -250,7 +250,8 @@ Test(blk, a_status_is_repeated_or_passed_up_by_its_class)
 		uint32_t commands;
 	} row[] = {
 		{ 0x082, false, 2, 0, 3 },	 /* namespace not ready, then ready */
-		{ 0x082, false, 100, 0x082, 9 }, /* repeated HR_RETRIES times */
+		{ 0x082, false, 10, 0, 11 },	 /* ready later */
+		{ 0x006, false, 100, 0x006, 9 }, /* repeated HR_RETRIES times */
 		{ 0x082, true, 100, 0x082, 1 },	 /* do not retry */
 		{ 0x281, false, 1, 0, 2 },	 /* unrecovered read error, once */
 		{ 0x281, false, 9, 0x281, 4 },	 /* unrecovered read error, always */

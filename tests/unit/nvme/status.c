@@ -85,6 +85,9 @@ Test(status, repetitions_follow_the_class)
 
 	for (uint16_t status = 0, at = 0; status < 0x800; status++) {
 		const bool again = at < ROWS(transient) && transient[at] == status;
+		const bool not_ready = status == 0x01d || status == 0x021 || status == 0x024 ||
+				       status == 0x082 || status == 0x084 || status == 0x11d ||
+				       status == 0x303;
 		const bool media =
 			status >> 8 == 2 && status != 0x285 && status != 0x286 && status != 0x287;
 		const enum hr_status_class class =
@@ -102,12 +105,17 @@ Test(status, repetitions_follow_the_class)
 		cr_expect_eq(hr_status_classify(status, true), again ? HR_STATUS_NO_RETRY : class,
 			     "%03x", status);
 		cr_expect_eq(hr_status_retries(status, false),
-			     again   ? 8u
-			     : media ? 3u
-				     : 0,
+			     not_ready ? UINT32_MAX
+			     : again   ? 8u
+			     : media   ? 3u
+				       : 0,
 			     "%03x", status);
-		cr_expect_eq(hr_status_flush_retries(status, false), again ? 8u : 0, "%03x",
-			     status);
+		cr_expect_eq(hr_status_flush_retries(status, false),
+			     not_ready ? UINT32_MAX
+			     : again   ? 8u
+				       : 0,
+			     "%03x", status);
+		cr_expect_eq(hr_status_is_not_ready(status), not_ready, "%03x", status);
 		cr_expect_eq(hr_status_retries(status, true), 0u, "%03x", status);
 		cr_expect_eq(hr_status_flush_retries(status, true), 0u, "%03x", status);
 	}

@@ -10,6 +10,7 @@
 #include "tests/harness/io_rig.h"
 
 #define NS_NOT_READY 0x82u /* temporary */
+#define INTERNAL 0x06u	   /* the same, with a maximum number of tries */
 #define MEDIA 0x281u
 #define DNR 0x4000u
 #define OTHERS 100u
@@ -382,8 +383,9 @@ Test(io_writeback, a_flush_that_cannot_succeed_ends_the_run)
 	} row[] = {
 		{ 0, MEDIA, false, true, HR_NS_PER_S, MEDIA },
 		{ 0, NS_NOT_READY, true, true, HR_NS_PER_S, NS_NOT_READY },
-		{ 7, NS_NOT_READY, false, false, HR_NS_PER_S, 0 },
-		{ 8, NS_NOT_READY, false, true, HR_NS_PER_S, NS_NOT_READY },
+		{ 7, INTERNAL, false, false, HR_NS_PER_S, 0 },
+		{ 8, INTERNAL, false, true, HR_NS_PER_S, INTERNAL },
+		{ 99, NS_NOT_READY, false, false, HR_NS_PER_S, 0 },
 		{ 0, HR_STATUS_LOST, false, true, HR_NS_PER_S, -ETIMEDOUT },
 		{ 0, NS_NOT_READY, false, false, HR_RETRY_PAUSE_NS, 0 },
 		{ 0, NS_NOT_READY, false, true, HR_RETRY_PAUSE_NS - 1, NS_NOT_READY },

@@ -231,7 +231,7 @@ Test(pipeline_writes, a_write_that_is_refused_ends_the_run)
 		{ "a mistake", "status 0x002", 1000, 0x02, 1, false },
 		{ "medium, again and again", "status 0x280", 1000, 0x280, 1 + HR_MEDIA_RETRIES,
 		  false },
-		{ "transient, again and again", "status 0x021", 1000, 0x21, 1 + HR_RETRIES, false },
+		{ "transient, again and again", "status 0x006", 1000, 0x06, 1 + HR_RETRIES, false },
 		{ "a pause beyond the deadline", HELD, 1, 0x21, 1, false },
 	};
 

@@ -18,7 +18,7 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 	calls_note("writeback %u of %u slots\n", block, pipe->slots);
 }
 
-#define RETRY 0x82 /* Namespace Not Ready */
+#define RETRY 0x06 /* Internal Error */
 #define MEDIA 0x281
 
 static struct hr_slot *const mine = &rig.slot[3];
@@ -81,11 +81,10 @@ Test(prefetch, the_last_tile_is_shorter_and_a_tile_behind_it_has_no_bytes)
 
 Test(prefetch, sources_without_room_are_read_later)
 {
-	mine->read_tries = 3;
 	results(-EAGAIN, 1);
 	cr_expect(!prefetch_post(&rig.w, 3));
 	expect_reads(read_of(0, 6 * 8192, 8192, -EAGAIN), "");
-	cr_expect(mine->posted == 0 && mine->reading == 0 && mine->read_tries == 0);
+	cr_expect(mine->posted == 0 && mine->reading == 0);
 	results(2, -EAGAIN);
 	cr_expect(prefetch_post(&rig.w, 3));
 	cr_expect(mine->posted == 1 && mine->reading == 2 && !rig.w.failed);
@@ -175,6 +174,26 @@ Test(prefetch, parked_commands_are_sent_after_their_pause)
 	rig.slot[3].parked = 1; /* no command of this worker */
 	prefetch_resend(&rig.w, false);
 	EXPECT_LOG("");
+}
+
+Test(prefetch, a_tile_with_many_parked_commands_is_read_again)
+{
+	mine->parked = rig.w.parked = HR_PARKED_MAX + 2;
+	mine->parked_until_ns = RIG_NOW;
+	mine->holds = 1;
+	mine->posted = 2;
+	mine->reading = HR_PARKED_MAX + 3; /* one is at the controller */
+	prefetch_resend(&rig.w, false);
+	cr_expect(mine->parked == HR_PARKED_MAX + 2 && mine->reading == HR_PARKED_MAX + 3);
+	mine->reading--;
+	mine->read_tries = 30;
+	prefetch_resend(&rig.w, false);
+	EXPECT_LOG("");
+	cr_expect(mine->parked == 0 && rig.w.parked == 0 && mine->reading == 0);
+	results(2, 1);
+	cr_expect(prefetch_visit(&rig.w, 3, false));
+	expect_reads(read_of(0, 6 * 8192, 8192, 2), read_of(1, 6 * 4096, 4096, 1));
+	cr_expect(mine->reading == 3 && mine->read_tries == 30, "the deadline stays");
 }
 
 Test(prefetch, after_a_stop_or_a_failure_parked_commands_are_dropped)

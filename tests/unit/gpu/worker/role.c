@@ -193,7 +193,8 @@ Test(role, a_completion_is_copied_whole)
 }
 
 /* A status that is repeated, and the pause of its first repetition. */
-#define AGAIN 0x082u
+#define AGAIN 0x006u
+#define NOT_READY 0x082u
 
 Test(role, a_failed_command_is_parked_until_its_pause_ends)
 {
@@ -226,6 +227,28 @@ Test(role, a_failed_command_is_parked_until_its_pause_ends)
 	hr_role_unpark(&w, &slot[1], 1);
 	cr_expect_not(hr_role_parked(&slot[1], UINT64_MAX, &token));
 	cr_expect_eq(w.parked, 0u);
+}
+
+/* The list of a slot has a limit: beyond it the whole tile is sent again, when nothing of it is at the
+ * controller. */
+Test(role, a_tile_with_many_failed_commands_is_parked_as_a_whole)
+{
+	uint32_t tries = 0, token = 0;
+	uint64_t until;
+
+	qp.timeout_ns = UINT64_MAX;
+	for (uint32_t i = 0; i <= HR_PARKED_MAX; i++) {
+		const struct hr_done done = { .token = 70 + i, .status = NOT_READY };
+
+		cr_expect_not(hr_role_parked_whole(&slot[1], UINT64_MAX, i), "%u", i);
+		cr_assert(hr_role_park(&w, &slot[1], &tries, &qp, &done), "%u", i);
+	}
+	until = slot[1].parked_until_ns;
+	cr_expect_not(hr_role_parked(&slot[1], UINT64_MAX, &token));
+	cr_expect_not(hr_role_parked_whole(&slot[1], until, HR_PARKED_MAX + 2));
+	cr_expect_not(hr_role_parked_whole(&slot[1], until - 1, HR_PARKED_MAX + 1));
+	cr_expect(hr_role_parked_whole(&slot[1], until, HR_PARKED_MAX + 1));
+	cr_expect_eq(w.parked, HR_PARKED_MAX + 1);
 }
 
 /* Not: a final status, with DNR, after all tries, by a worker that has failed, beyond the deadline. */

@@ -19,7 +19,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 	calls_note("prefetch %u of %u slots\n", block, pipe->slots);
 }
 
-#define RETRY 0x82 /* Namespace Not Ready */
+#define RETRY 0x06 /* Internal Error */
 #define MEDIA 0x280
 
 static struct hr_slot *const mine = &rig.slot[3];
@@ -43,11 +43,10 @@ TestSuite(writeback, .init = begin, .fini = rig_end, .timeout = 60);
 
 Test(writeback, the_output_of_a_tile_is_written_where_it_belongs)
 {
-	mine->write_tries = 4;
 	results(3, 0);
 	cr_expect(writeback_post(&rig.w, queue, 3));
 	EXPECT_LOG(WRITE_3(3));
-	cr_expect(mine->writing == 3 && mine->write_tries == 0);
+	cr_expect(mine->writing == 3);
 	cr_expect(mine->state == HR_SLOT_COMPUTED && rig.written[3] == 0);
 	/* nothing to write */
 	rig.slot[1].out_bytes = 0;
@@ -111,6 +110,24 @@ Test(writeback, parked_commands_are_sent_after_their_pause)
 	mine->parked = 1; /* no command of this worker */
 	writeback_resend(&rig.w);
 	EXPECT_LOG("");
+}
+
+Test(writeback, a_tile_with_many_parked_commands_is_written_again)
+{
+	mine->parked = rig.w.parked = HR_PARKED_MAX + 2;
+	mine->parked_until_ns = RIG_NOW;
+	mine->writing = HR_PARKED_MAX + 3; /* one is at the controller */
+	writeback_resend(&rig.w);
+	cr_expect(mine->parked == HR_PARKED_MAX + 2 && mine->writing == HR_PARKED_MAX + 3);
+	mine->writing--;
+	mine->write_tries = 30;
+	writeback_resend(&rig.w);
+	EXPECT_LOG("");
+	cr_expect(mine->parked == 0 && rig.w.parked == 0 && mine->writing == 0);
+	results(3, 0);
+	cr_expect(writeback_visit(&rig.w, queue, 3));
+	EXPECT_LOG(WRITE_3(3));
+	cr_expect(mine->writing == 3 && mine->write_tries == 30, "the deadline stays");
 }
 
 Test(writeback, after_a_failure_parked_commands_are_dropped_and_their_tiles_are_lost)
