@@ -111,31 +111,33 @@ static int reload(void *to, struct hr_error *e)
 	return refuse(to, hr_ask_reload(to), e);
 }
 
-/* Turn "a, b" into one line for each part. */
-static void split(char *text)
+/* Add each line of the reason. */
+static void add_lines(struct hr_error *e, int code, const char *lines)
 {
-	for (char *from = text; *from; from++) {
-		const bool between = from[0] == ',' && from[1] == ' ';
+	while (*lines) {
+		const size_t length = strcspn(lines, "\n");
 
-		*text++ = between ? '\n' : *from;
-		from += between;
+		hr_error_add(e, HR_ERROR_USAGE, code, "%.*s", (int)length, lines);
+		lines += length + (lines[length] == '\n');
 	}
-	*text = '\0';
 }
 
-static bool reloaded(void *to, int *result, struct hr_error *e, char *text, size_t bytes)
+static bool reloaded(void *to, bool wait, int *result, struct hr_error *e,
+		     struct hr_reload_reply *reply)
 {
 	const struct hr_supervisor *s = to;
+	struct hr_error why;
 
-	if (!hr_ask_reloaded(s, result, text, bytes))
+	if (!hr_ask_reloaded(s, wait, result, &why, reply))
 		return false;
-	split(text);
-	if (*result)
-		hr_fail(e, HR_ERROR_USAGE, *result,
-			"%s: not read, nothing has changed: %s; the messages of the appliance have "
-			"the reason",
+	if (*result == -ECANCELED) {
+		*e = why;
+	} else if (*result) {
+		hr_fail(e, HR_ERROR_USAGE, *result, "%s: nothing has changed: %s",
 			s->app->config.file,
-			*result == -EINVAL ? "it has mistakes" : strerror(-*result));
+			*result == -EINVAL ? "it has mistakes" : "it cannot be read");
+		add_lines(e, *result, why.kind ? why.text : strerror(-*result));
+	}
 	return true;
 }
 

@@ -20,6 +20,14 @@
 #include "boot/appliance/message.h"
 #include "config/error.h"
 
+/* What a reload changes. Lists have a line for each entry. */
+struct hr_reload_reply {
+	bool waits;	    /* `changes` are in force when the pipelines of `running` have ended */
+	char restart[128];  /* settings that differ, and need a restart */
+	char changes[4096]; /* settings that the next engine takes */
+	char running[HR_PIPELINES_MAX * HR_NAME_MAX]; /* names of pipelines */
+};
+
 struct hr_actions {
 	void *to; /* first argument of each function */
 
@@ -49,11 +57,13 @@ struct hr_actions {
 
 	/*
 	 * Begin to read the configuration again, as SIGHUP does. -EBUSY: a reload is under way.
-	 * reloaded() is true when it has ended: *result as above. With result 0, text (of `bytes`
-	 * bytes) lists the settings that differ and that need a restart, or is "".
+	 * reloaded() is true when it has been checked, or with `wait` when it is in force: *result
+	 * as above. With result 0, *reply has what it changes. With -EINVAL, the lines of *e after
+	 * the first one are the mistakes.
 	 */
 	int (*reload)(void *to, struct hr_error *e);
-	bool (*reloaded)(void *to, int *result, struct hr_error *e, char *text, size_t bytes);
+	bool (*reloaded)(void *to, bool wait, int *result, struct hr_error *e,
+			 struct hr_reload_reply *reply);
 
 	/*
 	 * Pass a client whose request concerns an ssd on to the engine, which replies. When this

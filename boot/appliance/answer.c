@@ -8,14 +8,12 @@
 #include "config/json.h"
 #include "config/nearest.h"
 
-#define LISTED_MAX 4096u /* bytes of the settings that need a restart */
-
 /* The members of a reply besides its request. */
 struct verdict {
 	const char *result;
 	uint32_t code;
-	const char *message; /* or NULL */
-	const char *listed;  /* lines, or NULL */
+	const char *message;		      /* or NULL */
+	const struct hr_reload_reply *reload; /* or NULL */
 };
 
 /* ---- the document */
@@ -35,6 +33,29 @@ static void put_lines(struct hr_json *j, const char *key, const char *lines)
 	hr_json_close(j);
 }
 
+/* Of a reload, the lines after the first one are mistakes. */
+static void put_message(struct hr_json *j, const struct hr_control_client *client, const char *text)
+{
+	char line[HR_LOG_LINE_MAX];
+	const size_t length = strcspn(text, "\n");
+
+	if (client->request.kind != HR_REQUEST_RELOAD) {
+		hr_json_string(j, "message", text);
+		return;
+	}
+	snprintf(line, sizeof line, "%.*s", (int)length, text);
+	hr_json_string(j, "message", line);
+	if (text[length])
+		put_lines(j, "mistakes", text + length + 1);
+}
+
+static void put_reload(struct hr_json *j, const struct hr_reload_reply *reload)
+{
+	put_lines(j, "changes", reload->changes);
+	put_lines(j, "waits_for", reload->running);
+	put_lines(j, "needs_restart", reload->restart);
+}
+
 static uint32_t format(const struct hr_control *c, const struct hr_control_client *client,
 		       const struct verdict *v, char *text, size_t bytes)
 {
@@ -51,9 +72,9 @@ static uint32_t format(const struct hr_control *c, const struct hr_control_clien
 	hr_json_string(&j, "result", v->result);
 	hr_json_u64(&j, "code", v->code);
 	if (v->message)
-		hr_json_string(&j, "message", v->message);
-	if (v->listed)
-		put_lines(&j, "needs_restart", v->listed);
+		put_message(&j, client, v->message);
+	if (v->reload)
+		put_reload(&j, v->reload);
 	return hr_json_done(&j) == 0 ? (uint32_t)j.length : 0;
 }
 
@@ -234,29 +255,41 @@ enum hr_answer hr_answer_begin(struct hr_control *c, struct hr_control_client *c
 											: "done"));
 }
 
-static bool end_reload(struct hr_control *c, struct hr_control_client *client, int result,
-		       const char *listed)
+static bool end_reload(struct hr_control *c, struct hr_control_client *client)
 {
-	const struct verdict v = { "done", HR_EXIT_DONE, NULL, listed };
+	struct hr_reload_reply reload = { 0 };
+	int result = 0;
 
-	return result ? settle(c, client, result) : answer(c, client, &v);
+	if (!c->actions->reloaded(c->actions->to, client->request.wait, &result, &c->e, &reload))
+		return false;
+	if (result)
+		return settle(c, client, result);
+	return answer(c, client,
+		      &(struct verdict){ reload.waits ? "accepted" : "done", HR_EXIT_DONE, NULL,
+					 &reload });
+}
+
+/* The pipelines of the configuration may be other ones than those when the client asked. */
+static bool end_trigger(struct hr_control *c, struct hr_control_client *client)
+{
+	const struct hr_actions *actions = c->actions;
+	int result = 0;
+
+	if (find_pipeline(c, client) != 0)
+		return fail(c, client);
+	return actions->ended(actions->to, client->pipeline, client->start, &result, &c->e) &&
+	       settle(c, client, result);
 }
 
 bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool last)
 {
-	const struct hr_actions *actions = c->actions;
-	char listed[LISTED_MAX] = "";
-	int result = 0;
-
 	hr_error_clear(&c->e);
 	if (client->request.kind == HR_REQUEST_STOP)
 		return last && succeed(c, client, "done");
-	if (client->request.kind == HR_REQUEST_TRIGGER &&
-	    actions->ended(actions->to, client->pipeline, client->start, &result, &c->e))
-		return settle(c, client, result);
-	if (client->request.kind == HR_REQUEST_RELOAD &&
-	    actions->reloaded(actions->to, &result, &c->e, listed, sizeof listed))
-		return end_reload(c, client, result, listed);
+	if (client->request.kind == HR_REQUEST_TRIGGER && end_trigger(c, client))
+		return true;
+	if (client->request.kind == HR_REQUEST_RELOAD && end_reload(c, client))
+		return true;
 	if (!last)
 		return false;
 	hr_fail(&c->e, HR_ERROR_FAILED, -ESHUTDOWN, "the appliance ends before that");

@@ -72,11 +72,29 @@ int hr_ask_reload(struct hr_supervisor *s)
 	return err ? err : hr_reload_begin(&s->repeat);
 }
 
-bool hr_ask_reloaded(const struct hr_supervisor *s, int *result, char *text, size_t bytes)
+static void list_running(const struct hr_supervisor *s, char *text, size_t bytes)
 {
-	if (!hr_reload_is_over(&s->repeat))
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < s->app->config.pipelines && at < bytes; i++)
+		if (s->repeat.running >> i & 1)
+			at += (size_t)snprintf(text + at, bytes - at, "%s%s", at ? "\n" : "",
+					       s->app->config.pipeline[i].name);
+}
+
+bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,
+		     struct hr_reload_reply *reply)
+{
+	const struct hr_repeat *r = &s->repeat;
+
+	if (!hr_reload_is_over(r, wait))
 		return false;
-	*result = s->repeat.reload_result;
-	snprintf(text, bytes, "%s", s->repeat.reload_text);
+	*result = r->reload_result;
+	*e = r->reload_error;
+	reply->waits = r->next || r->former;
+	snprintf(reply->restart, sizeof reply->restart, "%s", r->differences.restart);
+	snprintf(reply->changes, sizeof reply->changes, "%s", r->differences.engine);
+	list_running(s, reply->running, reply->waits ? sizeof reply->running : 1);
 	return true;
 }

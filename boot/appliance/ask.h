@@ -42,20 +42,21 @@ int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline);
 int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
 
 /*
- * Begin to read the file of the configuration again. every, at, after, on, forever and missed of
- * its pipelines take effect; a message names the other settings that differ, and these keep their
- * values until headrace is started again. 0; -EALREADY: a process reads the file; -ENOTSUP: as
- * above, or the configuration does not come from a file that can be read again; -EBUSY as above;
- * -ENOMEM, -EAGAIN.
+ * Begin to read the file of the configuration again. Its schedule takes effect at once, other
+ * differences with the next engine, when no pipeline runs (boot/appliance/reload.h); a message names
+ * the settings that keep their values until headrace is started again. 0; -EALREADY: a process
+ * reads the file; -ENOTSUP: as above, or the configuration does not come from a file that can be
+ * read again; -EBUSY as above; -ENOMEM, -EAGAIN.
  */
 int hr_ask_reload(struct hr_supervisor *s);
 
 /*
- * The result of the newest hr_ask_reload(). False: a process still reads the file. True with
- * *result 0: the schedule of the file is in use, and text names the settings that were not taken
- * over ("": there are none); -EINVAL: the file has mistakes, which are logged, and nothing has
- * changed; or as hr_read_apart().
+ * The result of the newest hr_ask_reload(). False: a process still reads the file, or with `wait`
+ * its configuration is not in force yet. True with *result 0, and *reply; -EINVAL: the file has
+ * mistakes, which are logged and in *e, and nothing has changed; -ECANCELED: no engine came up with
+ * it; or as hr_read_apart().
  */
-bool hr_ask_reloaded(const struct hr_supervisor *s, int *result, char *text, size_t bytes);
+bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,
+		     struct hr_reload_reply *reply);
 
 #endif

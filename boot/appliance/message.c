@@ -37,7 +37,7 @@ static const struct {
 	[HR_REQUEST_PAUSE] = { "pause", .pipeline = true },
 	[HR_REQUEST_RESUME] = { "resume", .pipeline = true },
 	[HR_REQUEST_STOP] = { "stop", .flags = HR_MESSAGE_WAIT },
-	[HR_REQUEST_RELOAD] = { .name = "reload" },
+	[HR_REQUEST_RELOAD] = { "reload", .flags = HR_MESSAGE_WAIT },
 	[HR_REQUEST_STORE_MAP] = { "store-map", .disk = true, .reads = true },
 	[HR_REQUEST_STORE_GET] = { "store-get", .disk = true, .object = true, .reads = true },
 	[HR_REQUEST_STORE_VERIFY] = { "store-verify", .disk = true, .reads = true,

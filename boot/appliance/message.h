@@ -42,7 +42,7 @@
 #define HR_MESSAGE_REQUEST_MAX 512u /* bytes of a request with its header */
 #define HR_MESSAGE_REPLY_MAX (HR_MESSAGE_HEADER + (128u << 10)) /* bytes of a reply */
 #define HR_MESSAGE_REPLY 0x8000u				/* added to the kind of a request */
-#define HR_MESSAGE_WAIT 1u	/* flag: reply when the start, or the appliance, has ended */
+#define HR_MESSAGE_WAIT 1u /* flag: reply when the start, the reload or the appliance has ended */
 #define HR_MESSAGE_REPLACE 2u	/* flag of store-put, -mv, -cp: replace an object of that name */
 #define HR_MESSAGE_MAP_ONLY 4u	/* flag of store-verify: do not read the data */
 #define HR_MESSAGE_PENDING 8u	/* flag of store-rm: only incomplete objects */
@@ -96,7 +96,7 @@ struct hr_message_item {
 
 struct hr_request {
 	enum hr_request_kind kind;
-	bool wait;		    /* HR_REQUEST_TRIGGER and HR_REQUEST_STOP only */
+	bool wait;		    /* of a trigger, a stop and a reload only */
 	char pipeline[HR_NAME_MAX]; /* of the kinds that have one, else "" */
 	/* Of the kinds of the store, else zero. */
 	char disk

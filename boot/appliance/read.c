@@ -16,19 +16,19 @@
 
 struct hr_reader_page {
 	struct hr_config config;
+	struct hr_error e;
 	int result;
 	bool returned;
 };
 
 /* Ends with _exit(), so that exit handlers of an operator do not run. */
 static void __attribute__((noreturn))
-be_reader(struct hr_reader_page *page, int (*read)(struct hr_config *config, void *to), void *to,
-	  pid_t supervisor)
+be_reader(struct hr_reader_page *page, hr_read_config *read, void *to, pid_t supervisor)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != supervisor) /* the supervisor died before prctl() */
 		_exit(1);
-	page->result = read(&page->config, to);
+	page->result = read(&page->config, to, &page->e);
 	page->returned = true;
 	fflush(NULL);
 	_exit(0);
@@ -41,29 +41,32 @@ static void end_it(pid_t pid, int *status)
 }
 
 /* The process has ended, or its time limit has passed (over). */
-static int result_of(const struct hr_reader *reader, bool over, int status)
+static int result_of(const struct hr_reader *reader, bool over, int status, struct hr_error *e)
 {
-	if (over) {
-		hr_error("the configuration is not read after %llu ms; the process that reads it, "
-			 "and loads its user operators, is killed",
-			 (unsigned long long)(reader->limit_ns / HR_NS_PER_MS));
-		return -ETIMEDOUT;
-	}
-	if (reader->page->returned)
+	const char *const what =
+		"the process that reads the configuration, and loads its user operators,";
+	int err = -EOWNERDEAD;
+
+	if (!over && reader->page->returned) {
+		*e = reader->page->e;
 		return reader->page->result;
-	if (WIFSIGNALED(status))
-		hr_error("the process that reads the configuration, and loads its user operators, "
-			 "ended by signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	}
+	hr_error_clear(e);
+	if (over)
+		err = hr_fail(e, HR_ERROR_USAGE, -ETIMEDOUT,
+			      "the configuration is not read after %llu ms; %s is killed",
+			      (unsigned long long)(reader->limit_ns / HR_NS_PER_MS), what);
+	else if (WIFSIGNALED(status))
+		hr_fail(e, HR_ERROR_USAGE, err, "%s ended by signal %d (%s)", what,
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		hr_error("the process that reads the configuration, and loads its user operators, "
-			 "exited with code %d in the middle of its work",
-			 WEXITSTATUS(status));
-	return -EOWNERDEAD;
+		hr_fail(e, HR_ERROR_USAGE, err, "%s exited with code %d in the middle of its work",
+			what, WEXITSTATUS(status));
+	hr_error_log(e, HR_LOG_ERROR);
+	return err;
 }
 
-int hr_reader_begin(struct hr_reader *reader, int (*read)(struct hr_config *config, void *to),
-		    void *to, uint64_t limit_ns)
+int hr_reader_begin(struct hr_reader *reader, hr_read_config *read, void *to, uint64_t limit_ns)
 {
 	const pid_t self = getpid();
 	struct hr_reader_page *page =
@@ -84,7 +87,8 @@ int hr_reader_begin(struct hr_reader *reader, int (*read)(struct hr_config *conf
 	return 0;
 }
 
-bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result)
+bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result,
+		   struct hr_error *e)
 {
 	const bool over = hr_now_ns() - reader->since_ns >= reader->limit_ns;
 	int status = 0;
@@ -94,7 +98,7 @@ bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *resu
 		return false;
 	if (ended != reader->pid)
 		end_it(reader->pid, &status);
-	*result = result_of(reader, ended == 0, status);
+	*result = result_of(reader, ended == 0, status, e);
 	*config = reader->page->config;
 	hr_config_operators_forget(config);
 	munmap(reader->page, sizeof *reader->page);
@@ -113,10 +117,10 @@ void hr_reader_stop(struct hr_reader *reader)
 	*reader = (struct hr_reader){ 0 };
 }
 
-int hr_read_apart(struct hr_config *config, int (*read)(struct hr_config *config, void *to),
-		  void *to, uint64_t limit_ns)
+int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns)
 {
 	struct hr_reader reader;
+	struct hr_error e;
 	int err = hr_reader_begin(&reader, read, to, limit_ns);
 
 	if (err) {
@@ -124,7 +128,7 @@ int hr_read_apart(struct hr_config *config, int (*read)(struct hr_config *config
 			 strerror(-err));
 		return err;
 	}
-	while (!hr_reader_end(&reader, config, &err))
+	while (!hr_reader_end(&reader, config, &err, &e))
 		hr_wait_ns(LOOK_NS);
 	return err;
 }

@@ -13,19 +13,22 @@
 
 #include "config/clock.h"
 #include "config/config.h"
+#include "config/error.h"
 
 /* Time limit of the process. A configuration may come through a pipe from a slow writer. */
 #define HR_READ_NS (60 * HR_NS_PER_S)
 
+/* Reads a configuration, and prints its error. */
+typedef int hr_read_config(struct hr_config *config, void *to, struct hr_error *e);
+
 /*
- * Call read(config, to) in a separate process, and wait for its end, at most `limit_ns`. Pointers
+ * Call read(config, to, e) in a separate process, and wait for its end, at most `limit_ns`. Pointers
  * in the result point to memory of the caller (a file's name, tables of functions).
  * Returns the result of read(); -EOWNERDEAD: the process ended in another way; -ETIMEDOUT: it was
  * killed; -ENOMEM, -EAGAIN: no memory or process for it. The last four are logged. After an error
  * only boot.last_resort of *config is valid, as after hr_config_read().
  */
-int hr_read_apart(struct hr_config *config, int (*read)(struct hr_config *config, void *to),
-		  void *to, uint64_t limit_ns);
+int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns);
 
 /* The same without waiting. */
 struct hr_reader {
@@ -35,12 +38,12 @@ struct hr_reader {
 };
 
 /* Start the process. 0; -ENOMEM, -EAGAIN: nothing is logged. */
-int hr_reader_begin(struct hr_reader *reader, int (*read)(struct hr_config *config, void *to),
-		    void *to, uint64_t limit_ns);
+int hr_reader_begin(struct hr_reader *reader, hr_read_config *read, void *to, uint64_t limit_ns);
 
 /* True: the process has ended, or was killed after its limit; *config and *result as of
- * hr_read_apart(). False: the process still reads. */
-bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result);
+ * hr_read_apart(), and the error, which is printed. False: the process still reads. */
+bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result,
+		   struct hr_error *e);
 
 /* Kill the process, if one runs. */
 void hr_reader_stop(struct hr_reader *reader);

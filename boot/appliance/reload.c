@@ -7,115 +7,7 @@
 
 #include "config/log.h"
 
-/* ---- differences */
-
-static void forget_object(struct hr_config_object *object)
-{
-	object->line = 0;
-}
-
-static void forget_pipeline(struct hr_config_pipeline *p)
-{
-	memset(&p->when, 0, sizeof p->when);
-	p->line = p->tile_line = 0;
-	forget_object(&p->sink);
-	for (uint32_t s = 0; s < HR_SOURCES_MAX; s++)
-		forget_object(&p->source[s]);
-	for (uint32_t k = 0; k < HR_OBJECTS_MAX; k++)
-		forget_object(&p->object[k]);
-}
-
-/* Zero the schedule, lines of the file, and pointers. */
-static void forget(struct hr_config *config)
-{
-	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
-		forget_pipeline(&config->pipeline[i]);
-	for (uint32_t d = 0; d < HR_SSDS_MAX; d++) {
-		config->ssd[d].line = 0;
-		for (uint32_t k = 0; k < HR_PREPARED_MAX; k++)
-			config->ssd[d].prepared[k].line = 0;
-	}
-	for (uint32_t g = 0; g < HR_GPUS_MAX; g++)
-		config->gpu[g].line = 0;
-	for (uint32_t o = 0; o < HR_OPERATORS_MAX; o++) {
-		config->op[o].line = 0;
-		config->op[o].op = NULL;
-	}
-	for (uint32_t m = 0; m < HR_MODULES_MAX; m++)
-		config->boot.module[m].line = 0;
-	config->file = NULL;
-	config->names = NULL;
-}
-
-static void add(char *text, size_t bytes, bool differs, const char *name)
-{
-	const size_t at = strlen(text);
-
-	if (differs)
-		snprintf(text + at, bytes - at, "%s%s", at ? ", " : "", name);
-}
-
-/* Reading a configuration zeroes all of it first, so padding is equal too. */
-static bool differ(const void *a, const void *b, size_t bytes)
-{
-	return memcmp(a, b, bytes) != 0;
-}
-
-#define DIFFERS(member) differ(&(a)->member, &(b)->member, sizeof(a)->member)
-
-static void compare(const struct hr_config *a, const struct hr_config *b, char *text, size_t bytes)
-{
-	text[0] = '\0';
-	add(text, bytes,
-	    DIFFERS(name) || DIFFERS(log) || DIFFERS(checkpoint_ns) || DIFFERS(parallel),
-	    "appliance");
-	add(text, bytes, DIFFERS(ssds) || DIFFERS(ssd), "ssds");
-	add(text, bytes, DIFFERS(gpus) || DIFFERS(gpu), "gpus");
-	add(text, bytes,
-	    DIFFERS(memory_host) || DIFFERS(memory_gpu) || DIFFERS(path) || DIFFERS(queues),
-	    "memory");
-	add(text, bytes, DIFFERS(boot), "boot");
-	add(text, bytes, DIFFERS(control), "control");
-	add(text, bytes, DIFFERS(health), "health");
-	add(text, bytes, DIFFERS(ops) || DIFFERS(op), "operators");
-	add(text, bytes, DIFFERS(pipelines), "the number of pipelines");
-	for (uint32_t i = 0; i < a->pipelines && i < b->pipelines; i++) {
-		char name[HR_NAME_MAX + 16];
-
-		snprintf(name, sizeof name, "pipeline '%s'", a->pipeline[i].name);
-		add(text, bytes, DIFFERS(pipeline[i]), name);
-	}
-}
-
-const char *hr_reload_differences(const struct hr_config *old, const struct hr_config *fresh,
-				  char *text, size_t bytes)
-{
-	struct hr_config *copy = malloc(2 * sizeof *copy);
-
-	if (!copy) {
-		snprintf(text, bytes, "out of memory to compare");
-		return text;
-	}
-	copy[0] = *old;
-	copy[1] = *fresh;
-	forget(&copy[0]);
-	forget(&copy[1]);
-	compare(&copy[0], &copy[1], text, bytes);
-	free(copy);
-	return text;
-}
-
-/* ---- taking over */
-
-/* The pipelines are the same ones, in the same order. */
-static bool same_pipelines(const struct hr_config *a, const struct hr_config *b)
-{
-	bool same = a->pipelines == b->pipelines;
-
-	for (uint32_t i = 0; same && i < a->pipelines; i++)
-		same = strcmp(a->pipeline[i].name, b->pipeline[i].name) == 0;
-	return same;
-}
+/* ---- a configuration that has been read */
 
 /* The engine looks for the objects of its own copy of the configuration. */
 static bool other_objects(const struct hr_config *a, const struct hr_config *b)
@@ -132,27 +24,80 @@ static bool other_objects(const struct hr_config *a, const struct hr_config *b)
 	return other;
 }
 
-static void take_over(struct hr_repeat *r, const struct hr_moment *at)
+/* The lines as one line of a message. */
+static const char *joined(const char *lines, char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	for (; *lines && at + 3 < bytes; lines++) {
+		text[at++] = *lines == '\n' ? ',' : *lines;
+		if (*lines == '\n')
+			text[at++] = ' ';
+	}
+	text[at] = '\0';
+	return text;
+}
+
+/* The present configuration stays, with the schedule of the new one. */
+static void take_schedule(struct hr_repeat *r, const struct hr_moment *at)
 {
 	struct hr_config *config = &r->app->config;
 
-	hr_reload_differences(config, r->fresh, r->reload_text, sizeof r->reload_text);
-	if (r->reload_text[0])
-		hr_warn("%s: read again; these differ, and stay as they are until headrace is "
-			"started again: %s",
-			config->file, r->reload_text);
-	if (!same_pipelines(config, r->fresh) || !hr_config_repeats(r->fresh)) {
-		hr_warn("%s: the schedule is not taken over: %s", config->file,
-			hr_config_repeats(r->fresh) ? "the pipelines are not the same ones"
-						    : "no pipeline repeats any more");
-		r->reload_result = -EINVAL;
-		return;
-	}
 	r->renew |= other_objects(config, r->fresh);
 	for (uint32_t i = 0; i < config->pipelines; i++)
 		config->pipeline[i].when = r->fresh->pipeline[i].when;
 	hr_timetable_reload(&r->timetable, config, at);
 	hr_info("%s: read again; its schedule is in force", config->file);
+}
+
+static void plan_switch(struct hr_repeat *r)
+{
+	char text[HR_LOG_LINE_MAX / 2];
+
+	r->next = r->fresh;
+	r->fresh = NULL;
+	r->renew = true;
+	hr_info("%s: read again; a new engine takes it over%s: %s", r->app->config.file,
+		r->running ? " when the pipelines that run have ended" : "",
+		joined(r->differences.engine, text, sizeof text));
+}
+
+static int check(struct hr_repeat *r)
+{
+	const char *file = r->app->config.file;
+	struct hr_error *e = &r->reload_error;
+
+	if (!hr_config_repeats(r->fresh))
+		return hr_fail(
+			e, HR_ERROR_USAGE, -EINVAL,
+			"%s: no pipeline repeats (every, at, after, on, forever); expected one "
+			"that does: stop the appliance for a configuration without",
+			file);
+	if (hr_differences(&r->app->config, r->fresh, &r->differences) != 0)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory to compare it",
+			       file);
+	return 0;
+}
+
+static void take_over(struct hr_repeat *r, const struct hr_moment *at)
+{
+	char text[sizeof r->differences.restart + 16];
+
+	r->reload_result = check(r);
+	hr_error_log(&r->reload_error, HR_LOG_ERROR);
+	if (r->reload_result)
+		return;
+	if (*r->differences.restart)
+		hr_warn("%s: read again; these differ, and stay as they are until headrace is "
+			"started again: %s",
+			r->app->config.file, joined(r->differences.restart, text, sizeof text));
+	hr_differences_keep(&r->app->config, r->fresh);
+	free(r->next);
+	r->next = NULL;
+	if (*r->differences.engine)
+		plan_switch(r);
+	else
+		take_schedule(r, at);
 }
 
 int hr_reload_begin(struct hr_repeat *r)
@@ -164,26 +109,114 @@ int hr_reload_begin(struct hr_repeat *r)
 	r->fresh = r->fresh ? r->fresh : malloc(sizeof *r->fresh);
 	if (!r->fresh)
 		return -ENOMEM;
-	r->reload_text[0] = '\0';
+	memset(&r->differences, 0, sizeof r->differences);
+	hr_error_clear(&r->reload_error);
 	return hr_reader_begin(&r->reader, r->read, r->read_to, HR_READ_NS);
 }
 
 void hr_reload_look(struct hr_repeat *r, const struct hr_moment *at)
 {
-	if (!r->reader.pid || !hr_reader_end(&r->reader, r->fresh, &r->reload_result))
+	if (!r->reader.pid ||
+	    !hr_reader_end(&r->reader, r->fresh, &r->reload_result, &r->reload_error))
 		return;
 	if (r->reload_result == 0)
 		take_over(r, at);
 }
 
-bool hr_reload_is_over(const struct hr_repeat *r)
+bool hr_reload_is_over(const struct hr_repeat *r, bool in_force)
 {
-	return r->reader.pid == 0;
+	return r->reader.pid == 0 && !(in_force && (r->next || r->former));
+}
+
+/* ---- the next engine */
+
+/* Ends of starts go with their pipelines. */
+static void move_results(struct hr_repeat *r, const struct hr_config *fresh)
+{
+	int before[HR_PIPELINES_MAX][HR_REPEAT_RESULTS];
+
+	memcpy(before, r->result, sizeof before);
+	memset(r->result, 0, sizeof r->result);
+	for (uint32_t i = 0; i < fresh->pipelines; i++) {
+		const uint32_t was = hr_pipeline_index(&r->app->config, fresh->pipeline[i].name);
+
+		if (was < HR_PIPELINES_MAX)
+			memcpy(r->result[i], before[was], sizeof before[was]);
+	}
+}
+
+static void put_in_force(struct hr_repeat *r, const struct hr_config *config,
+			 const struct hr_moment *at)
+{
+	move_results(r, config);
+	r->app->config = *config;
+	hr_timetable_reload(&r->timetable, &r->app->config, at);
+	memset(r->number, 0, sizeof r->number);
+	memset(r->child->record, 0, sizeof *r->child->record);
+	r->held = r->refused = 0;
+	r->renew = false;
+}
+
+bool hr_reload_switch(struct hr_repeat *r, const struct hr_moment *at)
+{
+	struct hr_config *next = r->next;
+
+	if (!next)
+		return false;
+	r->next = NULL;
+	if (!r->former) {
+		r->former = malloc(sizeof *r->former);
+		if (r->former)
+			*r->former = r->app->config;
+	}
+	if (r->former)
+		put_in_force(r, next, at);
+	else
+		r->reload_result =
+			hr_fail(&r->reload_error, HR_ERROR_MISSING, -ENOMEM,
+				"%s: out of memory for the new configuration", r->app->config.file);
+	hr_error_log(&r->reload_error, HR_LOG_ERROR);
+	free(next);
+	return r->former != NULL;
+}
+
+void hr_reload_settle(struct hr_repeat *r)
+{
+	if (!r->former)
+		return;
+	hr_info("%s: the new configuration is in force", r->app->config.file);
+	free(r->former);
+	r->former = NULL;
+}
+
+bool hr_reload_revert(struct hr_repeat *r, const struct hr_error *cause, const struct hr_moment *at)
+{
+	struct hr_config *former = r->former;
+
+	if (former && r->child->record->ready) {
+		hr_reload_settle(r);
+		return false;
+	}
+	if (!former)
+		return false;
+	hr_error_clear(&r->reload_error);
+	r->reload_result = hr_fail(
+		&r->reload_error, cause->kind ? cause->kind : HR_ERROR_FAILED, -ECANCELED,
+		"%s: no engine comes up with the new configuration, and the earlier one is in "
+		"force again: %s",
+		r->app->config.file, cause->kind ? cause->text : "the engine has died");
+	hr_error_log(&r->reload_error, HR_LOG_ERROR);
+	r->former = NULL;
+	put_in_force(r, former, at);
+	free(former);
+	return true;
 }
 
 void hr_reload_close(struct hr_repeat *r)
 {
 	hr_reader_stop(&r->reader);
 	free(r->fresh);
-	r->fresh = NULL;
+	free(r->next);
+	free(r->former);
+	r->fresh = r->next = r->former = NULL;
 }

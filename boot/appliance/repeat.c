@@ -126,6 +126,7 @@ static void greet(struct hr_repeat *r, const struct hr_moment *at)
 	const struct hr_record *record = r->child->record;
 
 	r->greeted = true;
+	hr_reload_settle(r);
 	if (!r->begun)
 		hr_timetable_begin(&r->timetable, &r->app->config,
 				   record->starts.sequence ? &record->starts : NULL, at);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "boot/appliance/child.h"
+#include "boot/appliance/differences.h"
 #include "boot/appliance/read.h"
 #include "boot/appliance/timetable.h"
 
@@ -39,13 +40,17 @@ struct hr_repeat {
 	hr_timetable_set running; /* pipelines that were dispatched, and have not ended */
 	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
 	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
-	/* Another reading of the configuration, for hr_ask_reload(). */
-	int (*read)(struct hr_config *config, void *to); /* NULL: the file cannot be read again */
+	/* Another reading of the configuration (boot/appliance/reload.h). */
+	hr_read_config *read; /* NULL: the file cannot be read again */
 	void *read_to;
 	struct hr_reader reader;
-	struct hr_config *fresh; /* the result; allocated for the first reading */
+	struct hr_config *fresh; /* the result; allocated for a reading */
 	int reload_result;
-	char reload_text[512];
+	struct hr_error reload_error;
+	struct hr_differences differences;
+	struct hr_config *next; /* in force with the next engine; NULL: the present one stays */
+	/* In force before the present one, with which no engine has come up; NULL: one has. */
+	struct hr_config *former;
 };
 
 /*

@@ -8,6 +8,7 @@
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "boot/engine/progress.h"
+#include "boot/appliance/reload.h"
 #include "boot/engine/refuse.h"
 #include "config/clock.h"
 #include "boot/engine/exit.h"
@@ -341,19 +342,55 @@ static bool restart(struct hr_supervisor *s)
 	return true;
 }
 
+/* ---- another configuration */
+
+static void change_sockets(struct hr_supervisor *s)
+{
+	struct hr_error e = { 0 };
+
+	if (hr_tap_sockets_change(&s->sockets, &s->app->config, &e) != 0)
+		hr_error_log(&e, HR_LOG_ERROR);
+	memset(s->absent_ns, 0, sizeof s->absent_ns);
+}
+
+/* Between two engines. */
+static void take_configuration(struct hr_supervisor *s)
+{
+	const struct hr_moment at = hr_moment_now();
+
+	if (hr_reload_switch(&s->repeat, &at))
+		change_sockets(s);
+}
+
+/* True: no engine has come up with the new configuration, and the earlier one is in force again. */
+static bool revert_configuration(struct hr_supervisor *s)
+{
+	const struct hr_moment at = hr_moment_now();
+
+	if (s->child.unsafe || !hr_reload_revert(&s->repeat, &s->cause, &at))
+		return false;
+	change_sockets(s);
+	return true;
+}
+
 int hr_supervise(struct hr_supervisor *s)
 {
 	int err;
 
 	s->status.restarts_left = s->app->config.boot.restarts;
 	for (;;) {
+		take_configuration(s);
 		err = wait_for_ssds(s);
+		if (err && revert_configuration(s))
+			continue;
 		if (err)
 			return HR_EXIT_USAGE;
 		if (!hr_signals_pending())
 			err = attempt(s);
 		if (hr_signals_pending())
 			return code_of_stop(s, err);
+		if (revert_configuration(s))
+			continue;
 		if (s->repeat.renew) { /* the supervisor has asked the engine to end */
 			s->repeat.renew = false;
 			continue;

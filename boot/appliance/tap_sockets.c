@@ -19,11 +19,18 @@ static int open_one(struct hr_tap_sockets *s, uint32_t i, const struct hr_config
 	struct hr_config_control users;
 
 	hr_tap_users(&p->tap, &users);
+	s->group[i] = p->tap.group;
+	memcpy(s->name[i], p->tap.name, sizeof s->name[i]);
 	s->fd[i] = hr_socket_listen_tap(&s->at[i], p->tap.name, &users, e);
 	if (s->fd[i] >= 0)
 		return 0;
 	hr_error_context(e, "pipeline '%s': tap '%s'", p->name, p->tap.name);
 	return s->fd[i];
+}
+
+static bool has_socket(const struct hr_config_pipeline *p)
+{
+	return hr_config_has_tap(p) && !hr_config_sends(p);
 }
 
 int hr_tap_sockets_open(struct hr_tap_sockets *s, const struct hr_config *config, const bool *only,
@@ -34,8 +41,7 @@ int hr_tap_sockets_open(struct hr_tap_sockets *s, const struct hr_config *config
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		s->fd[i] = -1;
 	for (uint32_t i = 0; !err && i < config->pipelines; i++)
-		if (hr_config_has_tap(&config->pipeline[i]) &&
-		    !hr_config_sends(&config->pipeline[i]) && (!only || only[i]))
+		if (has_socket(&config->pipeline[i]) && (!only || only[i]))
 			err = open_one(s, i, &config->pipeline[i], e);
 	if (err)
 		hr_tap_sockets_close(s);
@@ -55,4 +61,41 @@ void hr_tap_sockets_close(struct hr_tap_sockets *s)
 {
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		hr_tap_socket_close(s, i);
+}
+
+/* Take the socket of the same tap, for the same users. */
+static void keep(struct hr_tap_sockets *to, struct hr_tap_sockets *from,
+		 const struct hr_config_pipeline *p, uint32_t i)
+{
+	for (uint32_t j = 0; has_socket(p) && j < HR_PIPELINES_MAX; j++) {
+		if (from->fd[j] < 0 || from->group[j] != p->tap.group ||
+		    strcmp(from->name[j], p->tap.name) != 0)
+			continue;
+		to->fd[i] = from->fd[j];
+		to->at[i] = from->at[j];
+		to->group[i] = from->group[j];
+		memcpy(to->name[i], from->name[j], sizeof to->name[i]);
+		from->fd[j] = -1;
+		return;
+	}
+}
+
+int hr_tap_sockets_change(struct hr_tap_sockets *s, const struct hr_config *config,
+			  struct hr_error *e)
+{
+	struct hr_tap_sockets before = *s;
+	int err = 0;
+
+	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
+		s->fd[i] = -1;
+	for (uint32_t i = 0; i < config->pipelines; i++)
+		keep(s, &before, &config->pipeline[i], i);
+	hr_tap_sockets_close(&before);
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		const struct hr_config_pipeline *p = &config->pipeline[i];
+		const int failed = s->fd[i] < 0 && has_socket(p) ? open_one(s, i, p, e) : 0;
+
+		err = err ? err : failed;
+	}
+	return err;
 }

@@ -19,6 +19,8 @@
 struct hr_tap_sockets {
 	int fd[HR_PIPELINES_MAX]; /* -1: the pipeline has no tap */
 	struct sockaddr_un at[HR_PIPELINES_MAX];
+	char name[HR_PIPELINES_MAX][HR_NAME_MAX]; /* of the tap */
+	uint32_t group[HR_PIPELINES_MAX];	  /* of its users */
 };
 
 /* The users that may attach to a tap. */
@@ -31,6 +33,14 @@ void hr_tap_users(const struct hr_config_tap *tap, struct hr_config_control *use
  */
 int hr_tap_sockets_open(struct hr_tap_sockets *sockets, const struct hr_config *config,
 			const bool *only, struct hr_error *e);
+
+/*
+ * For another configuration: a tap that is in it, too, keeps its socket, with the connections that wait
+ * there; the others are closed, or opened. 0, or an error of hr_tap_sockets_open() for a tap, which
+ * has no socket then.
+ */
+int hr_tap_sockets_change(struct hr_tap_sockets *sockets, const struct hr_config *config,
+			  struct hr_error *e);
 
 /* Close and remove one of them, so that no consumer waits for it; or all. Those that are closed are
  * left out. */

@@ -309,15 +309,38 @@ static void reload_one(const struct entry *e)
 		make_due(e);
 }
 
+/* Set start i to that of the same name. False: there is none, and it has the name only. */
+static bool take_known(struct hr_timetable *t, uint32_t i, const struct hr_timetable *before)
+{
+	const char *name = t->config->pipeline[i].name;
+
+	for (uint32_t j = 0; j < HR_PIPELINES_MAX; j++) {
+		if (strcmp(before->starts.start[j].name, name) != 0)
+			continue;
+		t->starts.start[i] = before->starts.start[j];
+		t->timed[i] = before->timed[j];
+		return true;
+	}
+	memcpy(t->starts.start[i].name, name, HR_NAME_MAX);
+	return false;
+}
+
 void hr_timetable_reload(struct hr_timetable *t, const struct hr_config *config,
 			 const struct hr_moment *at)
 {
+	const struct hr_timetable before = *t;
+
 	t->config = config;
 	t->changed = true;
+	memset(t->starts.start, 0, sizeof t->starts.start);
+	memset(t->timed, 0, sizeof t->timed);
 	for (uint32_t i = 0; i < config->pipelines; i++) {
+		const bool known = take_known(t, i, &before);
 		const struct entry e = entry(t, i, at);
 
-		if (e.start->rule != rule_of(e.when))
+		if (!known)
+			begin_one(&e);
+		else if (e.start->rule != rule_of(e.when))
 			reload_one(&e);
 		else
 			e.timed->drop = e.timed->drop && e.when->skip;

@@ -105,8 +105,9 @@ void hr_timetable_begin(struct hr_timetable *t, const struct hr_config *config,
 			const struct hr_starts *starts, const struct hr_moment *at);
 
 /*
- * A new configuration with the same pipelines: the keys of all pipelines are read anew. Starts that
- * are due, running or paused stay so.
+ * A new configuration: the keys of all pipelines are read anew. Pipelines are found by name: starts of
+ * theirs that are due, running or paused stay so; one of another name begins as at boot. t->config
+ * may be `config`, with other contents.
  */
 void hr_timetable_reload(struct hr_timetable *t, const struct hr_config *config,
 			 const struct hr_moment *at);

@@ -253,14 +253,29 @@ static const char *text_of(struct json_object *o, const char *key)
 	return text ? text : "?";
 }
 
+/* An array of texts; one that is not there has no entry. */
+static size_t count_of(struct json_object *o, const char *key)
+{
+	struct json_object *array = json_object_object_get(o, key);
+
+	return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+static const char *entry_of(struct json_object *o, const char *key, size_t i)
+{
+	return json_object_get_string(json_object_array_get_idx(json_object_object_get(o, key), i));
+}
+
 static int say_refusal(const char *text, int code)
 {
 	struct json_object *o = json_tokener_parse(text);
 
-	if (o && code)
-		hr_error("appliance '%s': %s", text_of(o, "appliance"), text_of(o, "message"));
-	else if (!o)
+	if (!o)
 		code = explain(-EPROTO, "", 0);
+	else if (code)
+		hr_error("appliance '%s': %s", text_of(o, "appliance"), text_of(o, "message"));
+	for (size_t i = 0; o && code && i < count_of(o, "mistakes"); i++)
+		hr_error("%s", entry_of(o, "mistakes", i));
 	json_object_put(o);
 	return code;
 }
@@ -286,13 +301,10 @@ int hr_client_request(const struct hr_request *request, const char *appliance, c
 
 /* ---- a whole command */
 
-static void print_lines(struct json_object *lines)
+static void print_lines(struct json_object *o, const char *key, const char *what)
 {
-	for (size_t i = 0;
-	     json_object_is_type(lines, json_type_array) && i < json_object_array_length(lines);
-	     i++)
-		printf("  needs a restart: %s\n",
-		       json_object_get_string(json_object_array_get_idx(lines, i)));
+	for (size_t i = 0; i < count_of(o, key); i++)
+		printf("  %s: %s\n", what, entry_of(o, key, i));
 }
 
 static void print_text(struct json_object *o)
@@ -305,8 +317,9 @@ static void print_text(struct json_object *o)
 	if (json_object_object_get_ex(o, "start", &part))
 		printf(", start %s", json_object_get_string(part));
 	printf(": %s\n", text_of(o, "result"));
-	if (json_object_object_get_ex(o, "needs_restart", &part))
-		print_lines(part);
+	print_lines(o, "changes", "changes");
+	print_lines(o, "waits_for", "waits for the end of pipeline");
+	print_lines(o, "needs_restart", "needs a restart");
 }
 
 static void print(const char *text, bool json)
@@ -322,7 +335,7 @@ static void print(const char *text, bool json)
 
 static bool can_wait(enum hr_request_kind kind)
 {
-	return kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP;
+	return kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP || kind == HR_REQUEST_RELOAD;
 }
 
 static int send_command(struct hr_request *request, const char *pipeline, const char *appliance,

@@ -1,6 +1,7 @@
 #include "boot/engine/names.h"
 #include "boot/cmd/load.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "boot/appliance/read.h"
@@ -24,23 +25,40 @@ static void set_names(void)
 	names.rank = this_rank;
 }
 
-static int read_config(struct hr_config *config, const char *file)
+static int read_config(struct hr_config *config, const char *file, struct hr_error *e)
 {
-	struct hr_error e = { 0 };
 	int err;
 
 	if (file)
-		err = hr_config_read(config, &names, file, &e);
+		err = hr_config_read(config, &names, file, e);
 	else
 		err = hr_config_parse(config, &names, HR_CONFIG_DEFAULT_NAME, hr_config_default,
-				      hr_config_default_bytes, &e);
-	hr_error_report(&e, err);
+				      hr_config_default_bytes, e);
+	hr_error_report(e, err);
 	return err;
 }
 
-int hr_load_read(struct hr_config *config, void *file)
+static int read_it(struct hr_config *config, void *file, struct hr_error *e)
 {
-	return read_config(config, file);
+	return read_config(config, file, e);
+}
+
+int hr_load_read(struct hr_config *config, void *file, struct hr_error *e)
+{
+	int err = read_config(config, file, e);
+	struct hr_appliance *app;
+
+	if (err)
+		return err;
+	app = calloc(1, sizeof *app);
+	if (!app)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for the appliance");
+	app->config = *config;
+	err = hr_appliance_init(app, NULL);
+	if (err)
+		*e = app->error;
+	free(app);
+	return err;
 }
 
 /* apart: read the configuration in a separate process */
@@ -49,6 +67,7 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 {
 	struct hr_appliance *app = calloc(1, sizeof *app);
 	char *const named = (char *)(uintptr_t)file;
+	struct hr_error e = { 0 };
 	int err;
 
 	*last_resort = HR_BOOT_POWEROFF;
@@ -61,8 +80,8 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 	}
 	/* A missing or wrong file is a mistake of the user. */
 	*code = HR_EXIT_USAGE;
-	err = apart ? hr_read_apart(&app->config, hr_load_read, named, HR_READ_NS)
-		    : read_config(&app->config, file);
+	err = apart ? hr_read_apart(&app->config, read_it, named, HR_READ_NS)
+		    : read_config(&app->config, file, &e);
 	*last_resort = app->config.boot.last_resort;
 	if (err == 0) {
 		hr_log_set_level(app->config.log);

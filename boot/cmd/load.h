@@ -24,8 +24,9 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
  */
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
 
-/* Read a configuration into *config, in this process; file: const char *, NULL: the built-in one.
- * Errors are logged. Returns as hr_config_read(). */
-int hr_load_read(struct hr_config *config, void *file);
+/* Read a configuration into *config, in this process, and check that an appliance can be made of it;
+ * file: const char *, NULL: the built-in one. Errors are logged. Returns as hr_config_read() and
+ * hr_appliance_init(). */
+int hr_load_read(struct hr_config *config, void *file, struct hr_error *e);
 
 #endif

@@ -188,7 +188,7 @@ reloads() {
     exits 0 reload --json && json 'r["needs_restart"] == ["boot"]' && exits 0 reload &&
         says "  needs a restart: boot" || return 1
     echo 'ssds = (' >"$SCRATCH/x.conf"
-    exits 2 reload && warns "x.conf: not read, nothing has changed: it has mistakes" || return 1
+    exits 2 reload && warns "x.conf: nothing has changed: it has mistakes" || return 1
     exits 0 status --json && json 'r["pipelines"][0]["name"] == "sum"' && stop_it
 }
 check "a reload takes the schedule over, and lists the rest" reloads

@@ -73,9 +73,14 @@ static int reload(void *to, struct hr_error *e)
 	return refuse(e);
 }
 
-static bool reloaded(void *to, int *result, struct hr_error *e, char *text, size_t bytes)
+static bool reloaded(void *to, bool wait, int *result, struct hr_error *e,
+		     struct hr_reload_reply *reply)
 {
-	snprintf(text, bytes, "%s", rig_life.listed ? rig_life.listed : "");
+	snprintf(reply->restart, sizeof reply->restart, "%s",
+		 rig_life.listed ? rig_life.listed : "");
+	snprintf(reply->changes, sizeof reply->changes, "%s", rig_life.waits ? "ssds\ngpus" : "");
+	snprintf(reply->running, sizeof reply->running, "%s", rig_life.waits ? "sum" : "");
+	reply->waits = rig_life.waits;
 	return ended(to, 0, 0, result, e);
 }
 

@@ -19,6 +19,7 @@ struct control_rig_life {
 	bool ended;	    /* of a start, or a reload */
 	int result;	    /* of its end */
 	const char *listed; /* settings that need a restart */
+	bool waits;	    /* other settings wait for the end of pipeline `sum` */
 };
 
 extern char rig_folder[64]; /* of the socket */

@@ -190,7 +190,7 @@ Test(act, a_pause_lasts_until_resumed)
 	cr_expect(start->flags & HR_START_PAUSED);
 }
 
-static int read_nothing(struct hr_config *config, void *to)
+static int read_nothing(struct hr_config *config, void *to, struct hr_error *e)
 {
 	return 0;
 }
@@ -213,37 +213,44 @@ Test(act, the_result_of_a_reload)
 {
 	static const struct {
 		int result;
-		const char *text, *want, *error;
+		const char *why, *want;
 	} row[] = {
-		{ 0, "", "", "" },
-		{ 0, "memory, pipeline 'a,b', boot", "memory\npipeline 'a,b'\nboot", "" },
-		{ 0, ", ,,  x, ", "\n,\n x\n", "" },
-		{ -EINVAL, "boot", "boot",
-		  "f: not read, nothing has changed: it has mistakes; the messages of the "
-		  "appliance have the reason" },
-		{ -ENOENT, "", "",
-		  "f: not read, nothing has changed: No such file or directory; the messages of "
-		  "the appliance have the reason" },
+		{ 0, "", "" },
+		{ -EINVAL, "f:2: a\nf:3: b",
+		  "f: nothing has changed: it has mistakes\nf:2: a\nf:3: b" },
+		{ -ENOENT, "f: no such file",
+		  "f: nothing has changed: it cannot be read\nf: no such file" },
+		{ -ECANCELED, "f: no engine comes up", "f: no engine comes up" },
 	};
-	char text[64] = "before";
+	static struct hr_reload_reply reply;
+	struct hr_config next;
 	int result = 5;
 
 	s->repeat.reader.pid = NO_PROCESS;
-	cr_expect_not(act.reloaded(act.to, &result, test_error(), text, sizeof text));
+	cr_expect_not(act.reloaded(act.to, false, &result, test_error(), &reply));
 	cr_expect_eq(result, 5);
-	cr_expect_str_eq(text, "before");
 	s->repeat.reader.pid = 0;
+	strcpy(s->repeat.differences.engine, "ssds");
+	strcpy(s->repeat.differences.restart, "boot");
 	for (size_t i = 0; i < ROWS(row); i++) {
 		s->repeat.reload_result = row[i].result;
-		strcpy(s->repeat.reload_text, row[i].text);
-		cr_expect(act.reloaded(act.to, &result, test_error(), text, sizeof text));
+		s->repeat.reload_error.kind = row[i].result ? HR_ERROR_USAGE : HR_ERROR_NONE;
+		strcpy(s->repeat.reload_error.text, row[i].why);
+		cr_expect(act.reloaded(act.to, true, &result, test_error(), &reply));
 		cr_expect_eq(result, row[i].result);
-		cr_expect_str_eq(text, row[i].want, "row %zu: %s", i, text);
-		cr_expect_str_eq(test_error_text(), row[i].error, "%s", test_error_text());
+		cr_expect_str_eq(reply.changes, "ssds");
+		cr_expect_str_eq(reply.restart, "boot");
+		cr_expect_str_eq(test_error_text(), row[i].want, "%s", test_error_text());
 		cr_expect_eq(test_error_kind(), row[i].result ? HR_ERROR_USAGE : HR_ERROR_NONE);
 	}
-	cr_expect(act.reloaded(act.to, &result, test_error(), text, 1));
-	cr_expect_str_empty(text);
+	s->repeat.next = &next;
+	s->repeat.running = 1;
+	s->repeat.reload_result = 0;
+	cr_expect_not(act.reloaded(act.to, true, &result, test_error(), &reply));
+	cr_expect(act.reloaded(act.to, false, &result, test_error(), &reply));
+	cr_expect(reply.waits);
+	cr_expect_str_eq(reply.running, s->app->config.pipeline[0].name);
+	s->repeat.next = NULL;
 }
 
 Test(act, sighup_reads_the_configuration_again)

@@ -490,21 +490,33 @@ Test(control_steps, replies_at_the_end)
 		const char *listed;
 		uint32_t code;
 		const char *want;
+		bool waits;
 	} row[] = {
 		{ HR_REQUEST_TRIGGER, 0, NULL, 0,
 		  REPLY("\"trigger\", \"pipeline\": \"second\", \"start\": 1, \"result\": \"done\", "
-			"\"code\": 0") },
+			"\"code\": 0"),
+		  false },
 		{ HR_REQUEST_TRIGGER, 0x281, NULL, 4,
 		  REPLY("\"trigger\", \"pipeline\": \"second\", \"start\": 2, \"result\": "
-			"\"failed\", \"code\": 4, \"message\": \"tile 3: read failed\"") },
+			"\"failed\", \"code\": 4, \"message\": \"tile 3: read failed\""),
+		  false },
 		{ HR_REQUEST_RELOAD, 0, NULL, 0,
-		  REPLY("\"reload\", \"result\": \"done\", \"code\": 0, \"needs_restart\": []") },
+		  REPLY("\"reload\", \"result\": \"done\", \"code\": 0, \"changes\": [], "
+			"\"waits_for\": [], \"needs_restart\": []"),
+		  false },
 		{ HR_REQUEST_RELOAD, 0, "ssds\nboot, gpus\n", 0,
-		  REPLY("\"reload\", \"result\": \"done\", \"code\": 0, \"needs_restart\": "
-			"[\"ssds\", \"boot, gpus\"]") },
+		  REPLY("\"reload\", \"result\": \"done\", \"code\": 0, \"changes\": [], "
+			"\"waits_for\": [], \"needs_restart\": [\"ssds\", \"boot, gpus\"]"),
+		  false },
+		{ HR_REQUEST_RELOAD, 0, NULL, 0,
+		  REPLY("\"reload\", \"result\": \"accepted\", \"code\": 0, \"changes\": "
+			"[\"ssds\", \"gpus\"], \"waits_for\": [\"sum\"], \"needs_restart\": "
+			"[]"),
+		  true },
 		{ HR_REQUEST_RELOAD, -EINVAL, "ssds", 4,
 		  REPLY("\"reload\", \"result\": \"failed\", \"code\": 4, \"message\": \"tile 3: "
-			"read failed\"") },
+			"read failed\""),
+		  false },
 	};
 
 	strcpy(rig_app->config.pipeline[0].name, "first");
@@ -517,6 +529,7 @@ Test(control_steps, replies_at_the_end)
 		rig_life.ended = false;
 		rig_life.result = row[i].result;
 		rig_life.listed = row[i].listed;
+		rig_life.waits = row[i].waits;
 		fd = rig_client(row[i].kind, trigger ? "second" : "", trigger);
 		rig_tick();
 		rig_tick();

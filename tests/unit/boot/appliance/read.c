@@ -29,7 +29,7 @@ static void end(void)
 }
 
 /* Two pipelines: the first has a user operator, the second a built-in operator. */
-static int fill(struct hr_config *to, void *result)
+static int fill(struct hr_config *to, void *result, struct hr_error *e)
 {
 	if (getpid() == here)
 		return 77;
@@ -41,25 +41,27 @@ static int fill(struct hr_config *to, void *result)
 	to->pipeline[1].op = hr_op_get(HR_OP_copy);
 	to->boot.last_resort = HR_BOOT_REBOOT;
 	strcpy(to->name, "box");
-	return *(const int *)result;
+	return *(const int *)result
+		       ? hr_fail(e, HR_ERROR_USAGE, *(const int *)result, "no such box")
+		       : 0;
 }
 
-static int crash(struct hr_config *to, void *result)
+static int crash(struct hr_config *to, void *result, struct hr_error *e)
 {
-	fill(to, result);
+	fill(to, result, e);
 	raise(SIGKILL);
 	return 0;
 }
 
-static int leave(struct hr_config *to, void *result)
+static int leave(struct hr_config *to, void *result, struct hr_error *e)
 {
-	fill(to, result);
+	fill(to, result, e);
 	_exit(5);
 }
 
-static int hang(struct hr_config *to, void *result)
+static int hang(struct hr_config *to, void *result, struct hr_error *e)
 {
-	fill(to, result);
+	fill(to, result, e);
 	for (;;)
 		pause();
 	return 0;
@@ -84,6 +86,23 @@ Test(read, an_error_is_passed_up_with_the_last_resort, .init = begin, .fini = en
 	cr_assert_eq(hr_read_apart(config, fill, &error, HR_READ_NS), -ENOENT);
 	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
 	cr_expect_eq(fake_log_count(), 0u);
+}
+
+Test(read, the_error_comes_to_the_caller, .init = begin, .fini = end)
+{
+	struct hr_reader reader;
+	struct hr_error e = { 0 };
+	int result = -ENOENT;
+
+	cr_assert_eq(hr_reader_begin(&reader, fill, &result, HR_READ_NS), 0);
+	while (!hr_reader_end(&reader, config, &result, &e))
+		usleep(100);
+	cr_expect_eq(result, -ENOENT);
+	cr_expect_str_eq(e.text, "no such box");
+	cr_assert_eq(hr_reader_begin(&reader, crash, &result, HR_READ_NS), 0);
+	while (!hr_reader_end(&reader, config, &result, &e))
+		usleep(100);
+	cr_expect(e.printed && strstr(e.text, "ended by signal 9"), "%s", e.text);
 }
 
 Test(read, a_crash_ends_only_the_reading_process, .init = begin, .fini = end)

@@ -21,114 +21,198 @@ TestSuite(reload_schedule, .timeout = 120);
 	"\"y\"; }; " b " } );\n"
 #define SAME(a, b) TWO("", "b", a, b)
 
-#define ONE                                                                                      \
-	"ssds = ( { name = \"s\"; device = \"soft:memory,size=16M\"; },\n"                       \
-	"         { name = \"t\"; device = \"soft:memory,size=16M\"; } );\n"                     \
-	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"                                   \
-	"pipelines = ( { name = \"a\"; operator = \"crc32c\"; source = { ssd = \"s\"; object = " \
-	"\"x\"; }; every = \"10s\"; } );\n"
-
 static const char *next; /* the file, when it is read again */
 
-static int read_next(struct hr_config *config, void *to)
+static int read_next(struct hr_config *config, void *to, struct hr_error *e)
 {
 	cr_assert_null(to);
-	return next ? hr_config_parse(config, &hr_names, "f", next, strlen(next), NULL) : -EINVAL;
+	return next ? hr_config_parse(config, &hr_names, "f", next, strlen(next), e)
+		    : hr_fail(e, HR_ERROR_USAGE, -EINVAL, "f:1: wrong");
 }
 
 static void reload(void)
 {
 	const struct hr_moment at = { hr_now_ns(), 0 };
 
-	strcpy(r->reload_text, "before");
+	strcpy(r->differences.engine, "before");
 	r->reload_result = 77;
-	cr_expect(hr_reload_is_over(r));
+	cr_expect(hr_reload_is_over(r, false));
 	cr_assert_eq(hr_reload_begin(r), 0);
-	cr_expect_str_eq(r->reload_text, "");
-	cr_expect_not(hr_reload_is_over(r));
+	cr_expect_str_eq(r->differences.engine, "");
+	cr_expect_not(hr_reload_is_over(r, false));
 	cr_expect_eq(hr_reload_begin(r), -EALREADY);
-	while (!hr_reload_is_over(r)) {
+	while (!hr_reload_is_over(r, false)) {
 		hr_reload_look(r, &at);
 		poll(NULL, 0, 1);
 	}
 }
 
-Test(reload_schedule, what_is_taken_over)
+static bool has_same_when(const struct hr_config *a, const struct hr_config *b)
+{
+	bool same = a->pipelines == b->pipelines;
+
+	for (uint32_t p = 0; same && p < a->pipelines; p++)
+		same = memcmp(&a->pipeline[p].when, &b->pipeline[p].when,
+			      sizeof a->pipeline[p].when) == 0;
+	return same;
+}
+
+/* Only the schedule differs, or the file has mistakes. */
+Test(reload_schedule, a_schedule_is_in_force_at_once)
 {
 	static const struct {
 		const char *before, *after;
 		int result;
 		bool renew;
-		const char *text;    /* of settings that differ */
-		const char *refused; /* NULL: the schedule is in force */
 	} row[] = {
-		{ SAME(EVERY("10s"), EVERY("20s")), SAME(EVERY("30s"), EVERY("40s")), 0, false, "",
-		  NULL },
-		{ SAME(EVERY("10s"), ""), SAME("", EVERY("40s")), 0, false, "", NULL },
-		{ SAME(EVERY("10s"), ""),
-		  TWO("memory = { host = \"8M\"; };", "b", EVERY("30s"), ""), 0, false, "memory",
-		  NULL },
-		{ SAME(EVERY("10s"), ""), TWO("", "c", EVERY("30s"), ""), -EINVAL, false,
-		  "pipeline 'b'", "the pipelines are not the same ones" },
-		{ SAME(EVERY("10s"), ""), SAME("", ""), -EINVAL, false, "",
-		  "no pipeline repeats any more" },
-		{ SAME(EVERY("10s"), ""), ONE, -EINVAL, false, "the number of pipelines",
-		  "the pipelines are not the same ones" },
-		{ SAME(EVERY("10s"), EVERY("10s")), NULL, -EINVAL, false, "", NULL },
+		{ SAME(EVERY("10s"), EVERY("20s")), SAME(EVERY("30s"), EVERY("40s")), 0, false },
+		{ SAME(EVERY("10s"), ""), SAME("", EVERY("40s")), 0, false },
+		{ SAME(EVERY("10s"), ""), SAME("", ""), -EINVAL, false },
+		{ SAME(EVERY("10s"), EVERY("10s")), NULL, -EINVAL, false },
 		/* the engine looks for objects */
-		{ SAME(EVERY("10s"), OBJECT("y")), SAME(EVERY("20s"), OBJECT("y")), 0, false, "",
-		  NULL },
-		{ SAME(EVERY("10s"), EVERY("10s")), SAME(EVERY("10s"), OBJECT("y")), 0, true, "",
-		  NULL },
-		{ SAME(EVERY("10s"), OBJECT("y")), SAME(OBJECT("x"), OBJECT("y")), 0, true, "",
-		  NULL },
-		{ SAME(OBJECT("x"), OBJECT("y")), SAME(OBJECT("x"), EVERY("10s")), 0, false, "",
-		  NULL },
+		{ SAME(EVERY("10s"), OBJECT("y")), SAME(EVERY("20s"), OBJECT("y")), 0, false },
+		{ SAME(EVERY("10s"), EVERY("10s")), SAME(EVERY("10s"), OBJECT("y")), 0, true },
+		{ SAME(EVERY("10s"), OBJECT("y")), SAME(OBJECT("x"), OBJECT("y")), 0, true },
+		{ SAME(OBJECT("x"), OBJECT("y")), SAME(OBJECT("x"), EVERY("10s")), 0, false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_config_when was, *is;
-		const bool in_force = row[i].result == 0;
-		unsigned warnings;
+		static struct hr_config before, wanted;
 
 		begin(row[i].before);
 		r->read = read_next;
 		ready();
 		look();
-		was = app->config.pipeline[1].when;
-		is = &app->config.pipeline[1].when;
+		before = app->config;
 		next = row[i].after;
-		warnings = fake_log_count_of(HR_LOG_WARN);
+		if (next)
+			read_next(&wanted, NULL, NULL);
 		reload();
 		cr_expect_eq(r->reload_result, row[i].result, "row %zu: %d", i, r->reload_result);
 		cr_expect_eq(r->renew, row[i].renew, "row %zu", i);
-		cr_expect_str_eq(r->reload_text, row[i].text, "row %zu", i);
-		cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - warnings,
-			     (unsigned)(*row[i].text != 0) + (row[i].refused != NULL),
-			     "row %zu: %s", i, fake_log_last_of(HR_LOG_WARN));
-		if (row[i].refused) {
-			char want[256];
-
-			snprintf(want, sizeof want, "f: the schedule is not taken over: %s",
-				 row[i].refused);
-			cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN), want);
-		} else if (in_force && *row[i].text) {
-			cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
-					 "f: read again; these differ, and stay as they are until "
-					 "headrace is started again: memory");
-		}
-		if (in_force) {
+		cr_expect_str_eq(r->differences.engine, "", "row %zu", i);
+		cr_expect_null(r->next);
+		cr_expect_not(hr_reload_switch(r, &(struct hr_moment){ 0 }));
+		cr_expect(has_same_when(&app->config, row[i].result ? &before : &wanted), "row %zu",
+			  i);
+		if (row[i].result)
+			cr_expect_str_eq(r->reload_error.text,
+					 next ? "f: no pipeline repeats (every, at, after, on, "
+						"forever); expected one that does: stop the "
+						"appliance for a configuration without"
+					      : "f:1: wrong");
+		else
 			cr_expect_str_eq(fake_log_last(),
 					 "f: read again; its schedule is in force");
-			for (uint32_t p = 0; p < 2; p++)
-				cr_expect_eq(memcmp(&app->config.pipeline[p].when,
-						    &r->fresh->pipeline[p].when, sizeof *is),
-					     0, "row %zu", i);
-		} else {
-			cr_expect_eq(memcmp(&was, is, sizeof was), 0, "row %zu", i);
-		}
 		end();
 	}
+}
+
+/* ---- the next engine */
+
+#define LIMIT "memory = { host = \"8M\"; };"
+#define BOOT "boot = { restarts = 7; };"
+
+/* Another pipeline, in front of one that stays. */
+static const char other[] =
+	"ssds = ( { name = \"s\"; device = \"soft:memory,size=16M\"; },\n"
+	"         { name = \"t\"; device = \"soft:memory,size=16M\"; } );\n"
+	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n" BOOT "pipelines = (\n"
+	"{ name = \"c\"; operator = \"crc32c\"; source = { ssd = \"s\"; object = \"x\"; }; "
+	"on = \"request\"; },\n"
+	"{ name = \"a\"; operator = \"crc32c\"; source = { ssd = \"s\"; object = \"x\"; }; "
+	"every = \"10s\"; } );\n";
+
+Test(reload_schedule, the_next_engine_has_the_new_pipelines)
+{
+	const struct hr_moment later = { BEGIN + 60 * S, 0 };
+
+	begin(SAME(EVERY("10s"), EVERY("10s")));
+	r->read = read_next;
+	ready();
+	cr_expect_eq(look(), BIT(A) | BIT(B));
+	run(A);
+	run(B);
+	next = other;
+	reload();
+	cr_expect_eq(r->reload_result, 0);
+	cr_expect_str_eq(r->differences.engine, "pipeline 'b' is removed\npipeline 'c' is new");
+	cr_expect_str_eq(r->differences.restart, "boot");
+	cr_expect(r->renew && r->next && !hr_reload_is_over(r, true));
+	over(A, HR_RUN_FAILED, -ENOENT);
+	over(B, HR_RUN_DONE, 0);
+	fake_clock_advance(30 * S);
+	cr_expect_eq(look(), 0u, "no start begins");
+	hr_repeat_end(r);
+	cr_expect(hr_reload_switch(r, &later));
+	cr_expect(!r->renew && !r->next && r->former && !hr_reload_is_over(r, true));
+	cr_expect_eq(app->config.boot.restarts, r->former->boot.restarts);
+	cr_expect_str_eq(app->config.pipeline[0].name, "c");
+	cr_expect_str_eq(start_of(0)->name, "c");
+	cr_expect_eq(start_of(0)->starts, 0u);
+	cr_expect_str_eq(start_of(1)->name, "a");
+	cr_expect_eq(start_of(1)->starts, 1u);
+	cr_expect_eq(r->result[1][1], -ENOENT);
+	cr_expect_eq(r->result[0][1], 0);
+	ready();
+	fake_clock_advance(2 * S);
+	cr_expect_eq(look(), BIT(1), "a is due, and c waits for a request");
+	cr_expect_null(r->former);
+	cr_expect(hr_reload_is_over(r, true));
+	cr_expect_not(hr_reload_revert(r, &(struct hr_error){ 0 }, &later));
+	end();
+}
+
+Test(reload_schedule, the_earlier_configuration_is_in_force_when_no_engine_comes_up)
+{
+	struct hr_moment at = { BEGIN, 0 };
+	struct hr_error cause = { 0 };
+
+	hr_fail(&cause, HR_ERROR_MISSING, -ENODEV, "no gpu");
+	begin(SAME(EVERY("10s"), EVERY("10s")));
+	r->read = read_next;
+	ready();
+	look();
+	for (uint32_t i = 0; i < 2; i++) {
+		run(i);
+		over(i, HR_RUN_DONE, 0);
+	}
+	look();
+	cr_expect_not(hr_reload_revert(r, &cause, &at), "nothing was changed");
+	next = other;
+	reload();
+	cr_assert(hr_reload_switch(r, &at));
+	next = TWO(LIMIT, "b", EVERY("10s"), EVERY("10s")); /* before an engine has come up */
+	reload();
+	cr_expect_str_eq(r->differences.engine,
+			 "memory\npipeline 'c' is removed\npipeline 'b' is new");
+	cr_assert(hr_reload_switch(r, &at));
+	cr_expect(hr_reload_revert(r, &cause, &at));
+	cr_expect_eq(r->reload_result, -ECANCELED);
+	cr_expect_eq(r->reload_error.kind, HR_ERROR_MISSING);
+	cr_expect_not_null(strstr(r->reload_error.text, "in force again: no gpu"));
+	cr_expect_eq(app->config.memory_host, 0u);
+	cr_expect_str_eq(app->config.pipeline[B].name, "b");
+	cr_expect_eq(start_of(A)->starts, 1u);
+	cr_expect(hr_reload_is_over(r, true));
+	end();
+}
+
+Test(reload_schedule, the_same_file_again_takes_a_change_back)
+{
+	begin(SAME(EVERY("10s"), EVERY("10s")));
+	r->read = read_next;
+	ready();
+	look();
+	run(A);
+	next = other;
+	reload();
+	cr_expect_not_null(r->next);
+	next = SAME(EVERY("10s"), EVERY("10s"));
+	reload();
+	cr_expect_null(r->next);
+	cr_expect_not(hr_reload_switch(r, &(struct hr_moment){ 0 }));
+	end();
 }
 
 /* The timetable has the new times at once; another engine that was needed is still needed. */
@@ -161,7 +245,7 @@ Test(reload_schedule, a_reader_that_still_reads_at_the_end_is_stopped)
 	next = SAME(EVERY("20s"), "");
 	cr_assert_eq(hr_reload_begin(r), 0);
 	hr_reload_close(r);
-	cr_expect(hr_reload_is_over(r));
+	cr_expect(hr_reload_is_over(r, true));
 	cr_expect_null(r->fresh);
 	cr_expect_eq(app->config.pipeline[0].when.every_ns, 10 * S);
 	end();

@@ -89,6 +89,32 @@ Test(tap_sockets, only_those_that_are_wanted_are_open)
 	hr_tap_sockets_close(&s);
 }
 
+/* Pipelines 0 and 2 have taps t0 and t2. */
+Test(tap_sockets, another_configuration_keeps_the_sockets_of_its_taps)
+{
+	static struct hr_config fresh;
+	int fd[2];
+
+	cr_assert_eq(hr_tap_sockets_open(&s, config, NULL, test_error()), 0);
+	fd[0] = s.fd[0];
+	fd[1] = s.fd[2];
+	fresh = *config;
+	fresh.pipeline[0] = config->pipeline[1];
+	fresh.pipeline[1] = config->pipeline[0];
+	strcpy(fresh.pipeline[2].tap.name, "new");
+	cr_assert_eq(hr_tap_sockets_change(&s, &fresh, test_error()), 0);
+	expect_sockets(2 | 4);
+	cr_expect_eq(s.fd[1], fd[0]);
+	cr_expect_not_null(strstr(s.at[2].sun_path, "new"));
+	strcpy(fresh.pipeline[2].tap.name, "t0"); /* twice, for other users */
+	fresh.pipeline[2].tap.group = 9;
+	cr_expect_eq(hr_tap_sockets_change(&s, &fresh, test_error()), -EADDRINUSE);
+	expect_sockets(2);
+	fresh.pipelines = 0;
+	cr_assert_eq(hr_tap_sockets_change(&s, &fresh, test_error()), 0);
+	expect_sockets(0);
+}
+
 /* Two taps of one name. */
 Test(tap_sockets, a_failure_leaves_none_open)
 {

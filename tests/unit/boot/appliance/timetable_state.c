@@ -148,6 +148,32 @@ Test(timetable_state, a_reload_changes_the_keys_and_keeps_the_rest)
 	cr_expect_eq(wait_s(2), 3598u);
 }
 
+Test(timetable_state, a_reload_finds_pipelines_by_their_names)
+{
+	static struct hr_config other;
+
+	every(HOUR, false);
+	add(HR_WHEN_REQUEST);
+	begin();
+	run(S, 0);
+	hr_timetable_request(&t, 1, &at);
+	other = config;
+	other.pipelines = 3;
+	other.pipeline[0] = config.pipeline[1];
+	other.pipeline[1] = config.pipeline[0];
+	strcpy(other.pipeline[1].name, "new");
+	other.pipeline[2] = config.pipeline[0];
+	hr_timetable_reload(&t, &other, &at);
+	cr_expect_eq(due(), 3u, "the request stays, and the new one begins as at boot");
+	cr_expect_eq(t.starts.start[0].starts, 0u);
+	cr_expect_eq(t.starts.start[1].starts, 0u);
+	cr_expect_eq(t.starts.start[2].starts, 1u);
+	cr_expect_eq(wait_s(2), 3599u);
+	other.pipelines = 1;
+	hr_timetable_reload(&t, &other, &at);
+	cr_expect_str_empty(t.starts.start[2].name, "it is removed");
+}
+
 Test(timetable_state, other_keys_after_a_restart_forget_what_was_planned)
 {
 	every(HOUR, false);
