@@ -18,7 +18,7 @@
 #define HR_SERIAL_MAX 64u    /* serial number of a disk; NVMe has 20 characters, the kernel more */
 #define HR_SSDS_MAX 16u	     /* a host has PCIe lanes for about that many x4 SSDs */
 #define HR_GPUS_MAX 8u	     /* GPUs of one NVSwitch domain in common servers */
-#define HR_PIPELINES_MAX 16u /* each holds its blocks while it runs */
+#define HR_PIPELINES_MAX 16u /* their starts share one page, which is one durable write */
 #define HR_MODULES_MAX 32u   /* modules named by a configuration; their dependencies come on top */
 #define HR_OPERATORS_BUILT_IN_MAX 32u
 #define HR_OPERATORS_MAX 16u /* user operators: one for each pipeline */
