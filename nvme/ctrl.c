@@ -173,10 +173,10 @@ static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-	int err;
+	int err = cc == HR_REG_GONE ? hr_ctrl_gone(ctrl, "CC", e) : hr_ctrl_absent(ctrl, csts, e);
 
-	if (cc == HR_REG_GONE || csts == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, cc == HR_REG_GONE ? "CC" : "CSTS", e);
+	if (err)
+		return err;
 	/* 3.1.3.5: clearing CC.EN before CSTS.RDY has become 1 is undefined. A controller that
 	 * has failed is the exception: it needs the reset. */
 	if (NVME_CC_EN(cc) && !NVME_CSTS_RDY(csts) && !NVME_CSTS_CFS(csts)) {
@@ -187,10 +187,20 @@ static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
 	return reset(ctrl, e);
 }
 
-/* A device that is gone moves no data either. */
+/*
+ * Bus mastering goes off before any memory is freed. Registers that read all ones do not tell a
+ * function that is gone from one that is being reset or whose memory decoding is off: that one has
+ * not been disabled, so its memory is kept.
+ */
 static int note_end(struct hr_ctrl *ctrl, int err)
 {
-	hr_health_set(&ctrl->health, err && err != -ENOLINK ? HR_STEP_STUCK : HR_STEP_STOPPED);
+	const bool gone = ctrl->transport->ops->silence(ctrl->transport) == -ENODEV;
+
+	if (err == -ENOLINK && !gone)
+		hr_warn("%s: its registers do not answer, but its configuration space does: the "
+			"function is not gone, and it was not disabled",
+			ctrl->transport->name);
+	hr_health_set(&ctrl->health, err && !gone ? HR_STEP_STUCK : HR_STEP_STOPPED);
 	return err;
 }
 

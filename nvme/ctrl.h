@@ -124,7 +124,11 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
  */
 int hr_ctrl_close(struct hr_ctrl *ctrl, struct hr_error *e);
 
-/* Disable without shutdown. HR_HEALTH_STOPPED: no command is in flight; else HR_HEALTH_STUCK. */
+/*
+ * Disable without shutdown, and turn bus mastering off. HR_HEALTH_STOPPED: the controller is disabled,
+ * or the function is gone (its configuration space does not answer), so it accesses no memory; else
+ * HR_HEALTH_STUCK.
+ */
 int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e);
 
 #endif

@@ -23,6 +23,13 @@ struct hr_transport_ops {
 	int (*map)(struct hr_transport *t, const struct hr_region *region, struct hr_error *e);
 	/* Close the window. No command in flight may use it. */
 	void (*unmap)(struct hr_transport *t, const struct hr_region *region);
+	/*
+	 * From now on the controller must not access memory. Through the configuration space, which
+	 * may answer when the registers do not: bus mastering goes off. 0; -ENODEV: the
+	 * configuration space does not answer either, so the function is gone; -EIO: bus mastering
+	 * stays on.
+	 */
+	int (*silence)(struct hr_transport *t);
 	/* As hr_transport_rest(). NULL: the controller is a device, which needs no CPU time. */
 	void (*rest)(struct hr_transport *t, bool resting);
 	/* Release all resources of open(), after the driver has shut the controller down. */

@@ -55,6 +55,13 @@ static void release(struct pci *pci)
 	free(pci);
 }
 
+static int pci_silence(struct hr_transport *t)
+{
+	struct pci *pci = t->impl;
+
+	return hr_function_stop_dma(&pci->function);
+}
+
 /* A controller that is still enabled may write to memory that another process owns by now. */
 static void pci_close(struct hr_transport *t)
 {
@@ -73,6 +80,7 @@ static void pci_close(struct hr_transport *t)
 static const struct hr_transport_ops pci_ops = {
 	.map = pci_map,
 	.unmap = pci_unmap,
+	.silence = pci_silence,
 	.close = pci_close,
 };
 

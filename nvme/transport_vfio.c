@@ -29,6 +29,13 @@ static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
 	hr_vfio_unmap(region);
 }
 
+static int vfio_silence(struct hr_transport *t)
+{
+	struct vfio *vfio = t->impl;
+
+	return hr_vfio_device_stop_dma(&vfio->device);
+}
+
 static void release(struct vfio *vfio)
 {
 	hr_vfio_device_unmap(&vfio->bar);
@@ -46,6 +53,7 @@ static void vfio_close(struct hr_transport *t)
 static const struct hr_transport_ops vfio_ops = {
 	.map = vfio_map,
 	.unmap = vfio_unmap,
+	.silence = vfio_silence,
 	.close = vfio_close,
 };
 

@@ -334,6 +334,21 @@ int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, struct hr_err
 		       command);
 }
 
+int hr_vfio_device_stop_dma(struct hr_vfio_device *d)
+{
+	const off_t at = (off_t)d->config + HR_CFG_COMMAND;
+	uint16_t command;
+
+	if (hr_vfio_call_pread(d->fd, &command, 2, at) != 2 || command == UINT16_MAX)
+		return -ENODEV;
+	command &= (uint16_t)~HR_COMMAND_BME;
+	hr_vfio_call_pwrite(d->fd, &command, 2, at);
+	/* The answer to this read comes behind all that the function has written before. */
+	if (hr_vfio_call_pread(d->fd, &command, 2, at) != 2 || command == UINT16_MAX)
+		return -ENODEV;
+	return command & HR_COMMAND_BME ? -EIO : 0;
+}
+
 int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map *map,
 		       struct hr_error *e)
 {

@@ -40,6 +40,10 @@ void hr_vfio_device_close(struct hr_vfio_device *d);
 /* Set bits of the command register. 0, or -EIO. */
 int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, struct hr_error *e);
 
+/* Clear bus mastering. 0; -ENODEV: the configuration space does not answer: the function is gone; -EIO:
+ * the bit stays set. */
+int hr_vfio_device_stop_dma(struct hr_vfio_device *d);
+
 /* Map memory BAR `bar`; map->bus stays 0. 0; -ENXIO: no such BAR; -EIO: it cannot be mapped. */
 int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map *map,
 		       struct hr_error *e);

@@ -299,13 +299,19 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 	return 0;
 }
 
-void hr_function_stop_dma(struct hr_function *f)
+int hr_function_stop_dma(struct hr_function *f)
 {
 	uint16_t now;
 
 	f->command &= (uint16_t)~HR_COMMAND_BME;
-	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) == 0)
-		pci_device_cfg_write_u16(f->dev, now & (uint16_t)~HR_COMMAND_BME, HR_CFG_COMMAND);
+	f->changed = true;
+	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX)
+		return -ENODEV;
+	pci_device_cfg_write_u16(f->dev, now & (uint16_t)~HR_COMMAND_BME, HR_CFG_COMMAND);
+	/* The answer to this read comes behind all that the function has written before. */
+	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX)
+		return -ENODEV;
+	return now & HR_COMMAND_BME ? -EIO : 0;
 }
 
 void hr_function_close(struct hr_function *f)

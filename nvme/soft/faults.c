@@ -174,16 +174,17 @@ static void read_action(struct reader *r)
 		[FAULT_SQHD] = "bad-sqhd",   [FAULT_CFS] = "cfs",
 		[FAULT_REMOVE] = "remove",   [FAULT_CUT] = "powercut",
 		[FAULT_WARN] = "warn",	     [FAULT_PROTECT] = "protect",
+		[FAULT_DEAF] = "deaf",
 	};
 	char *word = next_word(r);
 	unsigned kind = FAULT_STATUS;
 
-	while (word && kind <= FAULT_PROTECT && strcmp(word, name[kind]) != 0)
+	while (word && kind < FAULT_KINDS && strcmp(word, name[kind]) != 0)
 		kind++;
-	if (!word || kind > FAULT_PROTECT) {
+	if (!word || kind == FAULT_KINDS) {
 		wrong(r, word,
 		      "expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, "
-		      "remove, powercut, warn or protect");
+		      "remove, powercut, warn, protect or deaf");
 		return;
 	}
 	r->fault->kind = (enum soft_fault_kind)kind;

@@ -191,6 +191,8 @@ enum soft_fault_kind {
 	FAULT_CUT,
 	FAULT_WARN,
 	FAULT_PROTECT,
+	FAULT_DEAF,
+	FAULT_KINDS,
 };
 
 enum {
@@ -326,7 +328,8 @@ struct soft {
 		/* EN and RDY set, not shut down: pollers process queues. Written under their
 		 * locks. */
 		aligned(SOFT_LINE)));
-	uint32_t dead;	 /* power is cut, or the device is removed; atomic */
+	uint32_t dead;	 /* power is cut, or the device is removed or deaf; atomic */
+	uint32_t deaf;	 /* of these: only the registers do not answer; atomic */
 	uint32_t ending; /* threads must end; atomic */
 	/* threads that have populated their part of the memory; atomic */
 	uint32_t populated;

@@ -130,6 +130,10 @@ static bool fault_before(struct soft_poller *p, const struct soft_fault *fault)
 	case FAULT_PROTECT:
 		soft_protect(soft);
 		return false;
+	case FAULT_DEAF:
+		__atomic_store_n(&soft->deaf, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&soft->dead, 1, __ATOMIC_RELEASE);
+		return true;
 	case FAULT_REMOVE:
 		__atomic_store_n(&soft->dead, 1, __ATOMIC_RELEASE);
 		return true;

@@ -117,9 +117,23 @@ static void rest(struct hr_transport *t, bool resting)
 	soft_rest(t->impl, resting);
 }
 
+/* The configuration space of a device that is gone does not answer; that of a deaf one does. */
+static int silence(struct hr_transport *t)
+{
+	struct soft *soft = t->impl;
+
+	if (__atomic_load_n(&soft->dead, __ATOMIC_ACQUIRE))
+		return __atomic_load_n(&soft->deaf, __ATOMIC_ACQUIRE) ? 0 : -ENODEV;
+	soft_quiesce(soft, 0);
+	soft->running = false;
+	soft_resume(soft, 0);
+	return 0;
+}
+
 static const struct hr_transport_ops soft_ops = {
 	.map = soft_map,
 	.unmap = soft_unmap,
+	.silence = silence,
 	.rest = rest,
 	.close = soft_close,
 };

@@ -92,7 +92,14 @@ goes_on() {
 gone() {
     fails "on write lba $out: remove" "pipeline 'p': ssd 'a' is lost: soft:" \
         "reads all ones: the device is gone, or its function is being reset; check slot, power and 'dmesg'" &&
-        [ "$(grep -c "is lost" "$SCRATCH/err")" = 1 ] && ! grep -q "error: soft:" "$SCRATCH/err"
+        [ "$(grep -c "is lost" "$SCRATCH/err")" = 1 ] && ! grep -q "error: soft:" "$SCRATCH/err" &&
+        ! grep -q "stay allocated" "$SCRATCH/err"
+}
+
+# deaf: the registers do not answer, but the configuration space does, so the function is not gone
+deaf() {
+    fails "on write lba $out: deaf" "pipeline 'p': ssd 'a' is lost: soft:" \
+        "its registers do not answer, but its configuration space does" "bytes of memory stay allocated"
 }
 
 post_fails() {
@@ -149,6 +156,8 @@ check "a fatal controller is reported" fails "on read lba $in: cfs" "pipeline 'p
 check "after a fatal controller the next run resumes" goes_on
 check "a device that is gone is reported with its name and a remedy" gone
 check "after the loss of a device the next run resumes" goes_on
+check "the memory of a function that does not answer, but is not gone, stays allocated" deaf
+check "after a function that does not answer the next run resumes" goes_on
 check "a power cut is reported" fails "on write lba $out: powercut torn seed 3" "pipeline 'p'"
 check "after a power cut the next run resumes" goes_on
 check "the self-test shows the failed step" post_fails

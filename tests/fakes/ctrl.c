@@ -1,5 +1,6 @@
 #include "tests/fakes/ctrl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +277,18 @@ static void step(void *context)
 	}
 }
 
+static int silence(struct hr_transport *t)
+{
+	struct fake_ctrl *fake = t->impl;
+	const uint32_t vs = fake_ctrl_get32(fake, NVME_REG_VS);
+	const uint32_t cc = fake_ctrl_get32(fake, NVME_REG_CC);
+
+	fake->silenced++;
+	return (vs == 0 || vs == UINT32_MAX || cc == UINT32_MAX) && !fake->deaf ? -ENODEV : 0;
+}
+
+static const struct hr_transport_ops fake_ops = { .silence = silence };
+
 void fake_ctrl_init(struct fake_ctrl *fake)
 {
 	memset(fake, 0, sizeof(*fake));
@@ -285,6 +298,8 @@ void fake_ctrl_init(struct fake_ctrl *fake)
 	memset(fake->bar, 0, BAR_BYTES);
 	memset(fake->memory, 0, FAKE_PAGES * (size_t)HR_PAGE);
 	snprintf(fake->transport.name, sizeof(fake->transport.name), "fake");
+	fake->transport.ops = &fake_ops;
+	fake->transport.impl = fake;
 	fake->transport.bar = fake->bar;
 	fake->transport.bar_bytes = BAR_BYTES;
 	fake->region = (struct hr_region){

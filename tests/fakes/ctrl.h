@@ -52,6 +52,7 @@ struct fake_ctrl {
 	uint32_t fatal_at_step;				  /* CSTS.CFS at that step; 0: never */
 	uint32_t gone_at_step;				  /* all ones from that step; 0: never */
 	bool gone_reads_zero;	 /* gone registers read 0, like emulators */
+	bool deaf;		 /* the configuration space answers when the registers are gone */
 	uint32_t queues_granted; /* Number of Queues, raw dw0 */
 	uint8_t opcode;		 /* opcode of the faulty command */
 	uint8_t cns;		 /* faulty page of Identify; 0: all */
@@ -65,6 +66,7 @@ struct fake_ctrl {
 
 	/* Actions of the driver. */
 	uint32_t undefined_resets; /* CC.EN was cleared before CSTS.RDY or CSTS.CFS followed */
+	uint32_t silenced;	   /* times that bus mastering was turned off */
 	uint32_t steps, commands, seen_count;
 	struct hr_sqe seen[64];
 	struct fake_io io_queue;

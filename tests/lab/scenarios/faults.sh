@@ -113,6 +113,22 @@ check "the loss of bus mastering ends the run" ends 4 60 # the message has the t
 check "the loss of bus mastering is reported as controller fatal status" grep -q "$nv0: controller fatal status" /tmp/err
 intact "bus mastering lost"
 
+# A function that does not decode memory reads like one that is gone, and may still master the bus.
+masters_bus() {
+    [ $((0x$(setpci -s "$nv0" COMMAND) & 4)) != 0 ]
+}
+start
+settle
+since=$(now_ms)
+setpci -s "$nv0" COMMAND=0:2
+check "memory decoding is off, bus mastering is on" masters_bus
+kill -CONT $pid
+check "the loss of memory decoding ends the run" ends 4 60
+check "a function whose configuration space answers is not gone" grep -q "$nv0: its registers do not answer" /tmp/err
+check "its memory stays allocated" grep -q "$nv0: .* stay allocated" /tmp/err
+check "and it does not master the bus any more" eval '! masters_bus'
+intact "memory decoding lost"
+
 start
 settle
 since=$(now_ms)

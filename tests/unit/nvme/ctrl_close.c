@@ -31,6 +31,39 @@ Test(ctrl_close, close_shuts_down_and_disables)
 	cr_assert_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 0xc001, 0u);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
+	cr_expect_eq(fake.silenced, 1u);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_STOPPED);
+}
+
+/* Registers of a function that is being reset read like those of one that is gone. */
+Test(ctrl_close, a_function_whose_configuration_space_answers_is_not_gone)
+{
+	for (unsigned deaf = 0; deaf < 2; deaf++) {
+		for (unsigned zero = 0; zero < 2; zero++) {
+			teardown();
+			setup();
+			fake.deaf = deaf;
+			fake.gone_reads_zero = zero;
+			cr_assert_eq(fake_ctrl_open(&fake), 0);
+			fake.gone_at_step = fake.steps + 1;
+			hr_wait_ns(HR_NS_PER_MS);
+			cr_expect_eq(hr_ctrl_disable(&fake.ctrl, NULL), -ENOLINK);
+			cr_expect_eq(fake.silenced, 1u);
+			cr_expect_eq(fake.ctrl.health.state,
+				     deaf ? HR_HEALTH_STUCK : HR_HEALTH_STOPPED, "%u %u", deaf,
+				     zero);
+		}
+	}
+}
+
+/* Also when CC.EN cannot be cleared. */
+Test(ctrl_close, a_controller_that_does_not_stop_loses_the_bus)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	fake.stop_steps = FAKE_NEVER;
+	cr_expect_eq(hr_ctrl_close(&fake.ctrl, NULL), -ETIMEDOUT);
+	cr_expect_eq(fake.silenced, 1u);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_STUCK);
 }
 
 Test(ctrl_close, close_ends_in_each_documented_way)

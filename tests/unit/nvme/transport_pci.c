@@ -261,6 +261,33 @@ Test(transport_pci, a_removed_controller_is_not_called_enabled)
 	fake_tree_remove(&tree);
 }
 
+/* What the function answers, and the result. */
+static int silence(void *arg)
+{
+	uint16_t gone = UINT16_MAX;
+
+	set32(NVME_REG_CC, 0);
+	if (hr_transport_open(&t, "pci:" SSD, test_error()))
+		return 1;
+	if (t.ops->silence(&t) || fake_tree_command(&tree, SSD) != (HR_COMMAND_MSE | 0x400))
+		return 2;
+	fake_tree_write(&tree, SSD, "config", 4, &gone, sizeof gone);
+	if (t.ops->silence(&t) != -ENODEV)
+		return 3;
+	t.ops->close(&t);
+	return fake_tree_command(&tree, SSD) & HR_COMMAND_BME ? 4 : 0;
+}
+
+Test(transport_pci, a_silenced_controller_does_not_master_the_bus_again)
+{
+	int result;
+
+	make_enabled();
+	result = fake_tree_run(&tree, silence, NULL);
+	fake_tree_expect(&tree, result, "step %d", result);
+	fake_tree_remove(&tree);
+}
+
 static int map_regions(void *arg)
 {
 	struct hr_bus granule = { 0x100000 };

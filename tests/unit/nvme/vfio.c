@@ -167,9 +167,14 @@ Test(vfio, command_register_and_bar)
 	fake->command = 0x100;
 	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_BME, test_error()), 0);
 	cr_expect_eq(fake->command, 0x104);
+	cr_expect_eq(hr_vfio_device_stop_dma(&d), 0);
+	cr_expect_eq(fake->command, 0x100);
+	fake->command = 0x104;
 	fake->command_is_stuck = true;
+	cr_expect_eq(hr_vfio_device_stop_dma(&d), -EIO);
 	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
 	fake->command = UINT16_MAX;
+	cr_expect_eq(hr_vfio_device_stop_dma(&d), -ENODEV);
 	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
 	cr_expect_eq(hr_vfio_device_map(&d, 0, &map, test_error()), 0);
 	cr_expect_eq(map.cpu, fake->bar);

@@ -137,7 +137,7 @@ static int live(void *arg)
 #define UNDONE "add config@4=0001 add enable@0=30 keep "
 #define MASTER UNDONE "read write 0506 read [0 0 ok]\n"
 #define AGAIN "read write 0506 read [0 0 ok]\n"
-#define STOPPED "1 0506 read write 0502 [0 0 ok]\n"
+#define STOPPED "1 0506 read write 0502 read [0 0 ok]\n"
 #define DROPPED "release drop 0 drop 1 "
 #define CLOSED "write 0100 " DROPPED "cleanup 0 0100 "
 #define GONE \
@@ -152,7 +152,7 @@ static const struct life_row lives[] = {
 	{ .virtual = true,
 	  .want = FOUND "[0 0 ok]\n" SSD " 1 read write 0100 read [0 0 ok]\n" UNDONE
 			"read write 0504 read [0 0 ok]\nread write 0504 read [0 0 ok]\n"
-			"1 0504 read write 0500 [0 0 ok]\n"
+			"1 0504 read write 0500 read [0 0 ok]\n"
 			"write 0100 release drop 1 drop 0 cleanup 0 0100 " },
 	{ "init", 1, 2, .want = "init [-19 3 " SSD ": this machine has no accessible PCI bus]\n" },
 	{ "find", 1, 1, .want = "init find 0:3:0.0 " GONE },
@@ -163,16 +163,16 @@ static const struct life_row lives[] = {
 	{ "add", 1, -ENOSPC,
 	  .want = OPENED MEMORY "add config@4=0001 release drop -28 drop -1 " NO_UNDO
 				"add config@4=0001 add enable@0=30 keep " AGAIN
-				"1 0506 read write 0502 [0 0 ok]\n" CLOSED },
+				"1 0506 read write 0502 read [0 0 ok]\n" CLOSED },
 	{ "add", 2, -ENOSPC,
 	  .want = OPENED MEMORY
 	  "add config@4=0001 add enable@0=30 release drop 0 drop -28 " NO_UNDO
 	  "add config@4=0001 add enable@0=30 keep " AGAIN
-	  "1 0506 read write 0502 [0 0 ok]\nwrite 0100 release drop 1 drop 2 cleanup "
+	  "1 0506 read write 0502 read [0 0 ok]\nwrite 0100 release drop 1 drop 2 cleanup "
 	  "0 0100 " },
 	{ "keep", 1, -ENOSPC,
 	  .want = OPENED MEMORY UNDONE DROPPED NO_UNDO UNDONE AGAIN
-	  "1 0506 read write 0502 [0 0 ok]\nwrite 0100 release drop 2 drop 3 cleanup "
+	  "1 0506 read write 0502 read [0 0 ok]\nwrite 0100 release drop 2 drop 3 cleanup "
 	  "0 0100 " },
 	/* The register: at the opening, then twice for each call. */
 	{ "read", 2, 5,
@@ -196,13 +196,13 @@ static const struct life_row lives[] = {
 	{ .stuck = 0x400,
 	  .want = OPENED MEMORY UNDONE
 	  "read write 0506 read [0 0 ok]\nread write 0506 read [0 0 ok]\n"
-	  "1 0106 read write 0102 [0 0 ok]\n" CLOSED },
+	  "1 0106 read write 0102 read [0 0 ok]\n" CLOSED },
 	{ .stuck = 0x004,
 	  .want = OPENED MEMORY UNDONE "read write 0506 read [-5 4 " SSD
 				       ": the command register reads 0502 after 0506 "
 				       "was written]\nread write 0506 read [-5 4 " SSD
 				       ": the command register reads 0502 after 0506 was written]\n"
-				       "1 0502 read write 0502 [0 0 ok]\n" CLOSED },
+				       "1 0502 read write 0502 read [0 0 ok]\n" CLOSED },
 };
 
 static struct fake_tree tree;

@@ -137,7 +137,7 @@ Test(fault_rules, each_mistake_has_its_word_and_text)
 #define TIME "expected a time like 5ms (us, ms, s; at most 3600)"
 #define ACTION                                                                                 \
 	"expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, remove, " \
-	"powercut, warn or protect"
+	"powercut, warn, protect or deaf"
 #define END "unexpected word at the end of the rule"
 	static const struct {
 		const char *rule, *word, *problem;
