@@ -86,7 +86,8 @@ static const struct hr_transport_ops pci_ops = {
 
 /*
  * The previous driver may have left the controller enabled, with queues in memory that is now free.
- * Disable it before it may master the bus. CAP.TO is in units of 500 ms.
+ * Disable it before it may master the bus. CAP.TO is in units of 500 ms. Registers may read all ones
+ * for a while.
  */
 static int settle(struct hr_transport *t, struct hr_error *e)
 {
@@ -99,18 +100,18 @@ static int settle(struct hr_transport *t, struct hr_error *e)
 		return 0;
 	hr_reg_write32(t, NVME_REG_CC, cc & ~(1u << NVME_CC_EN_SHIFT));
 	while (NVME_CSTS_RDY(csts = hr_reg_read32(t, NVME_REG_CSTS))) {
-		if (csts == UINT32_MAX)
-			return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
-				       "%s: CSTS reads ffffffff: the device is gone", t->name);
 		if (hr_now_ns() - began >= limit_ms * HR_NS_PER_MS)
-			return hr_fail(
-				e, HR_ERROR_DEVICE, -EIO,
-				"%s: was enabled, and CSTS.RDY is still 1 %llu ms after CC.EN was "
-				"cleared",
-				t->name, (unsigned long long)limit_ms);
+			break;
 		hr_wait_ns(HR_NS_PER_MS);
 	}
-	return 0;
+	if (csts == UINT32_MAX)
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+			       "%s: CSTS reads ffffffff: the device is gone", t->name);
+	if (!NVME_CSTS_RDY(csts))
+		return 0;
+	return hr_fail(e, HR_ERROR_DEVICE, -EIO,
+		       "%s: was enabled, and CSTS.RDY is still 1 %llu ms after CC.EN was cleared",
+		       t->name, (unsigned long long)limit_ms);
 }
 
 static int take(struct hr_transport *t, struct pci *pci, struct hr_function_state *state,

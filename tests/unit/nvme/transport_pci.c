@@ -23,6 +23,7 @@
 #define BAR_BYTES 0x4000u
 #define STUCK 1u   /* the controller does not become idle */
 #define REMOVED 2u /* the controller is removed during the wait */
+#define BLIND 3u   /* its registers read all ones for some time, then it is idle */
 
 TestSuite(transport_pci, .timeout = 60);
 
@@ -175,7 +176,7 @@ static void step(void *context)
 {
 	const uint32_t how = *(uint32_t *)context;
 
-	if (how == REMOVED)
+	if (how == REMOVED || (how == BLIND && get32(NVME_REG_CSTS) != UINT32_MAX))
 		set32(NVME_REG_CSTS, UINT32_MAX);
 	else if (how != STUCK && get32(NVME_REG_CC) == 0)
 		set32(NVME_REG_CSTS, 0);
@@ -199,7 +200,8 @@ static int open_enabled(void *arg)
 					      "CSTS.RDY is still 1 2500 ms after")
 			       ? 0
 			       : 1;
-	if (err || get32(NVME_REG_CC) != 0 || hr_now_ns() != began_ns + HR_NS_PER_MS)
+	if (err || get32(NVME_REG_CC) != 0 ||
+	    hr_now_ns() != began_ns + (how == BLIND ? 2 : 1) * HR_NS_PER_MS)
 		return 2;
 	t.ops->close(&t);
 	/* disabled, so nothing but the command of before comes back */
@@ -208,7 +210,7 @@ static int open_enabled(void *arg)
 
 Test(transport_pci, an_enabled_controller_is_stopped_before_it_masters_the_bus)
 {
-	for (uint32_t how = 0; how <= REMOVED; how++) {
+	for (uint32_t how = 0; how <= BLIND; how++) {
 		int result;
 
 		make_enabled();
