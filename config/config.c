@@ -15,6 +15,7 @@
 #include "config/feed.h"
 #include "config/group.h"
 #include "config/health.h"
+#include "config/open.h"
 #include "config/operators.h"
 #include "config/pipeline.h"
 #include "config/remote.h"
@@ -442,31 +443,30 @@ static bool is_regular(int fd)
 }
 
 /*
- * Read the text of a file; the caller frees it. Reading stops at the size limit, so that an endless
- * device or pipe ends, too. Reading a pipe waits for its writer.
+ * Read the text of a file, which the caller frees. Reading stops at the size limit, so that an
+ * endless pipe ends, too. Reading a pipe waits for its writer.
  */
-static int load(const char *file, char **text, size_t *bytes, bool *regular)
+static int load(const char *file, char **text, size_t *bytes, bool *regular, struct hr_error *e)
 {
 	const bool standard = strcmp(file, "-") == 0;
-	int fd = standard ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
-	int err = 0;
+	const char *why;
+	int fd = STDIN_FILENO, err;
 
+	if (!standard)
+		fd = hr_open(file, O_RDONLY, HR_OPEN_FILE | HR_OPEN_PIPE, &why);
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-		err = -EISDIR;
+		return hr_fail(e, HR_ERROR_USAGE, fd, "%s: %s", file, why);
 	*regular = !standard && is_regular(fd);
-	*text = err ? NULL : malloc(HR_CONFIG_BYTES_MAX + 1);
-	if (!err)
-		err = *text ? read_all(fd, *text, HR_CONFIG_BYTES_MAX + 1, bytes) : -ENOMEM;
-	if (err) {
-		free(*text);
-		*text = NULL;
-	}
+	*text = malloc(HR_CONFIG_BYTES_MAX + 1);
+	err = *text ? read_all(fd, *text, HR_CONFIG_BYTES_MAX + 1, bytes) : -ENOMEM;
 	if (!standard)
 		close(fd);
-	return err;
+	if (!err)
+		return 0;
+	free(*text);
+	*text = NULL;
+	return hr_fail(e, HR_ERROR_USAGE, err, "%s: %s", standard ? "standard input" : file,
+		       strerror(-err));
 }
 
 int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
@@ -476,14 +476,14 @@ int hr_config_read(struct hr_config *config, const struct hr_config_names *names
 	char *text = NULL;
 	bool regular = true;
 	size_t bytes = 0;
-	int err = load(file, &text, &bytes, &regular);
+	int err = load(file, &text, &bytes, &regular, e);
 
 	set_defaults(config, name, regular ? folder_of(file) : 0);
 	config->names = names;
 	if (!regular)
 		snprintf(config->name, sizeof config->name, "headrace");
 	if (err)
-		return hr_fail(e, HR_ERROR_USAGE, err, "%s: %s", name, strerror(-err));
+		return err;
 	if (bytes > HR_CONFIG_BYTES_MAX)
 		err = hr_fail(e, HR_ERROR_USAGE, -EFBIG,
 			      "%s: longer than the %u bytes of a configuration", name,

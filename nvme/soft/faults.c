@@ -1,13 +1,16 @@
 /* Fault scripts, in the format of FAULTS.md. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "config/open.h"
 #include "nvme/soft/internal.h"
 
 #define LINE_MAX_BYTES 512u
@@ -247,18 +250,31 @@ static int read_line(struct soft *soft, const char *line, const char *file, unsi
 	return 0;
 }
 
+static int open_script(const char *file, FILE **in, struct hr_error *e)
+{
+	const char *why;
+	const int fd = hr_open(file, O_RDONLY, HR_OPEN_FILE, &why);
+
+	if (fd < 0)
+		return hr_fail(e,
+			       fd == -EISDIR || fd == -EINVAL ? HR_ERROR_USAGE : HR_ERROR_MISSING,
+			       fd, "fault script %s: %s", file, why);
+	*in = fdopen(fd, "r");
+	if (*in)
+		return 0;
+	close(fd);
+	return hr_fail(e, HR_ERROR_FAILED, -ENOMEM, "fault script %s: out of memory", file);
+}
+
 int soft_faults_read(struct soft *soft, const char *file, struct hr_error *e)
 {
 	char line[LINE_MAX_BYTES];
 	unsigned number = 0;
-	int err = 0;
-	FILE *in = fopen(file, "re");
+	FILE *in = NULL;
+	int err = open_script(file, &in, e);
 
-	if (!in) {
-		err = -errno;
-		return hr_fail(e, HR_ERROR_MISSING, err, "fault script %s: %s", file,
-			       strerror(-err));
-	}
+	if (err)
+		return err;
 	while (!err && fgets(line, sizeof(line), in)) {
 		number++;
 		if (strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n')

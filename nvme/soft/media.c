@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "config/log.h"
+#include "config/open.h"
 #include "nvme/soft/internal.h"
 
 static int say(struct hr_error *e, enum hr_error_kind kind, int err, const char *path,
@@ -32,10 +33,6 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, stru
 
 	if (fstat(m->fd, &st) != 0)
 		return say_errno(e, HR_ERROR_FAILED, path, "stat");
-	if (S_ISDIR(st.st_mode))
-		return say(e, HR_ERROR_USAGE, -EINVAL, path, "is a folder, expected an image file");
-	if (!S_ISREG(st.st_mode))
-		return say(e, HR_ERROR_USAGE, -EINVAL, path, "not a regular file");
 	m->bytes = (uint64_t)st.st_size;
 	if (options->bytes == 0 || m->bytes == options->bytes)
 		return 0;
@@ -56,20 +53,21 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 {
 	const bool rw = !options->read_only;
 	const bool make = rw && options->bytes && !options->existing;
-	const int flags = (rw ? O_RDWR | (make ? O_CREAT : 0) : O_RDONLY) | O_CLOEXEC;
+	const int flags = rw ? O_RDWR | (make ? O_CREAT : 0) : O_RDONLY;
+	const char *why;
 
-	m->fd = open(options->path, flags, 0666);
-	if (m->fd < 0 && errno == EISDIR)
-		return say(e, HR_ERROR_USAGE, -EINVAL, options->path,
-			   "is a folder, expected an image file");
+	m->fd = hr_open(options->path, flags, HR_OPEN_FILE, &why);
+	if (m->fd == -EISDIR || m->fd == -EINVAL)
+		return say(e, HR_ERROR_USAGE, m->fd, options->path, why);
 	if (m->fd < 0)
-		return say_errno(e, HR_ERROR_MISSING, options->path,
-				 errno == ENOENT && options->existing
-					 ? "cannot open ('headrace store format' with size= makes "
-					   "one)"
-				 : errno == ENOENT && !make ? "cannot open (size= makes one)"
-				 : rw			    ? "cannot open for reading and writing"
-							    : "cannot open for reading");
+		return hr_fail(
+			e, HR_ERROR_MISSING, m->fd, "soft:%s: %s: %s", options->path,
+			m->fd == -ENOENT && options->existing
+				? "cannot open ('headrace store format' with size= makes one)"
+			: m->fd == -ENOENT && !make ? "cannot open (size= makes one)"
+			: rw			    ? "cannot open for reading and writing"
+						    : "cannot open for reading",
+			why);
 	m->path = options->path;
 	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
 		return say(e, HR_ERROR_MISSING, -EBUSY, options->path,

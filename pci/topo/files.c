@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "config/bytes.h"
+#include "config/open.h"
 
 /* ---- a directory */
 
@@ -29,14 +30,14 @@ static long folder_read(const struct hr_files *files, const char *path, void *to
 	char full[PATH_MAX];
 	size_t have = 0;
 	ssize_t n = 1;
+	const char *why;
 	int fd;
 
 	if (full_path(files, path, full))
 		return -ENAMETOOLONG;
-	/* Do not block on a pipe inside a capture. */
-	fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = hr_open(full, O_RDONLY, HR_OPEN_FILE, &why);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	while (have < capacity && n > 0) {
 		n = read(fd, (char *)to + have, capacity - have);
 		if (n > 0)

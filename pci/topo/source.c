@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/open.h"
 #include "pci/topo/files.h"
 #include "pci/topo/lspci.h"
 #include "pci/topo/paste.h"
@@ -187,12 +188,16 @@ int hr_source_open(struct hr_model *m, const char *path)
 {
 	bool standard_input = strcmp(path, "-") == 0;
 	struct hr_files files;
+	const char *why = NULL;
 	struct stat st;
-	int fd, err;
+	int fd = STDIN_FILENO, err;
 
-	fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (!standard_input)
+		fd = hr_open(path, O_RDONLY, HR_OPEN_FILE | HR_OPEN_FOLDER | HR_OPEN_PIPE, &why);
+	if (fd == -EINVAL || fd == -ETIMEDOUT)
+		hr_fail(&m->error, HR_ERROR_USAGE, fd, "%s", why);
 	if (fd < 0)
-		return finish(m, path, -errno);
+		return finish(m, path, fd);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		err = hr_files_tree(&files, m, path);
 		if (!err)

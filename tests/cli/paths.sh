@@ -104,6 +104,60 @@ readers() {
 }
 check "several readers share an image, a writer is refused" readers
 
+# ---- FIFOs and devices in place of files
+
+# at_once CODE TEXT ARGUMENTS...: headrace ends within seconds, with that text
+at_once() {
+    local said code
+    said=$(timeout -k 1 60 "$HEADRACE" "${@:3}" 2>&1)
+    code=$?
+    [ "$code" -eq "$1" ] && grep -qF -e "$2" <<<"$said" && return 0
+    echo "${*:3}: exit code $code: $said"
+    return 1
+}
+mkfifo silent
+no_image() {
+    local file=$1 kind=$2 verb
+    for verb in ls df verify; do
+        at_once 2 "$file: is a $kind, expected a file" store $verb "soft:$file" || return 1
+    done
+    at_once 2 "$file: is a $kind, expected a file" store format "soft:$file,size=64M" || return 1
+    write "soft:$file" odd.conf
+    at_once 2 "is a $kind, expected a file" check odd.conf && at_once 2 "is a $kind, expected a file" run odd.conf
+}
+check "an image that is a FIFO is refused at once" no_image silent FIFO
+check "an image that is a device is refused at once" no_image /dev/tty device
+no_script() {
+    write "soft:conf/s.img,faults=$1" odd.conf
+    at_once 2 "is a $2, expected a file" check odd.conf &&
+        at_once 2 "is a $2, expected a file" store ls "soft:conf/s.img,faults=$1"
+}
+check "a fault script that is a FIFO is refused at once" no_script silent FIFO
+check "a fault script that is a device is refused at once" no_script /dev/zero device
+no_operator() {
+    { echo 'operators = ( { name = "x"; file = "silent"; } );' && cat pipe.conf; } >odd.conf
+    at_once 2 "operators[0].file: './silent' is a FIFO, expected a file" check odd.conf
+}
+check "an operator file that is a FIFO is refused at once" no_operator
+check "a configuration that is a device is refused" at_once 2 "/dev/tty: is a device, expected a file" check /dev/tty
+check "a configuration from a FIFO without a writer is not waited for" \
+    at_once 2 "silent: is a FIFO that no process has opened" check silent
+capture() {
+    at_once 65 "silent: is a FIFO that no process has opened" topo --from silent &&
+        at_once 65 "/dev/tty: is a device, expected a file" topo --from /dev/tty
+}
+check "a capture that is a FIFO without a writer, or a device" capture
+unknown_length() {
+    at_once 2 "silent: its length is unknown" store put soft:conf/s.img x silent &&
+        at_once 2 "/dev/zero: its length is unknown" store put soft:conf/s.img x /dev/zero
+}
+check "put needs the length of a FIFO or device, and does not open it before" unknown_length
+rm silent
+own_image() {
+    (umask 022 && "$HEADRACE" store format soft:own.img,size=16M >/dev/null) && [ "$(stat -c %a own.img)" = 600 ]
+}
+check "a new image belongs to its owner alone" own_image
+
 # ---- suggestions
 
 check "a subcommand of store in place of a command" ends 2 "did you mean 'store verify'?" "$HEADRACE" verify

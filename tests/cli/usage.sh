@@ -109,7 +109,7 @@ done
 check "all mistakes of a file are reported in one pass, with lines" all_mistakes
 check "a missing file" exits 2 check "$SCRATCH/none.conf"
 check "a folder in place of a file" exits 2 check "$SCRATCH"
-check "an endless file" exits 2 check /dev/zero
+check "a device in place of a file" exits 2 check /dev/zero
 check "control characters do not reach the terminal" hostile_name
 check "a missing object" no_object
 check "a partition that does not fit, with the sum" too_small

@@ -15,6 +15,7 @@
 #include "boot/cmd/report/usage.h"
 #include "boot/engine/exit.h"
 #include "config/log.h"
+#include "config/open.h"
 #include "boot/engine/progress.h"
 #include "boot/engine/signals.h"
 #include "boot/cmd/store/copy.h"
@@ -132,16 +133,29 @@ static void print_result(const struct copy *copy, const char *object)
 
 /* ---- put */
 
+static int unknown_length(const struct copy *copy)
+{
+	return hr_usage_error("store put", "%s: its length is unknown; give it with --size",
+			      copy->file);
+}
+
 static int open_source(struct copy *copy, const struct hr_store_request *request)
 {
+	/* with a length, the file may also be a device, or a FIFO whose writer comes later */
+	const unsigned types = request->has_size ? HR_OPEN_ANY : HR_OPEN_FILE;
+	const char *why;
 	struct stat st;
 
-	copy->fd = strcmp(copy->file, "-") == 0 ? STDIN_FILENO
-						: open(copy->file, O_RDONLY | O_CLOEXEC);
-	if (copy->fd == STDIN_FILENO)
+	copy->fd = STDIN_FILENO;
+	if (strcmp(copy->file, "-") != 0)
+		copy->fd = hr_open(copy->file, O_RDONLY, types, &why);
+	else
 		copy->file = "standard input";
+	if (copy->fd == -EINVAL)
+		return unknown_length(copy);
+	errno = copy->fd < 0 ? -copy->fd : 0;
 	if (copy->fd < 0 || fstat(copy->fd, &st) != 0)
-		return file_error(copy, "cannot open");
+		return file_error(copy, errno == EISDIR ? "cannot store" : "cannot open");
 	if (S_ISDIR(st.st_mode)) {
 		errno = EISDIR;
 		return file_error(copy, "cannot store");
@@ -155,8 +169,7 @@ static int open_source(struct copy *copy, const struct hr_store_request *request
 		return HR_EXIT_USAGE;
 	}
 	if (!request->has_size && !S_ISREG(st.st_mode))
-		return hr_usage_error("store put", "%s: its length is unknown; give it with --size",
-				      copy->file);
+		return unknown_length(copy);
 	copy->bytes = request->has_size ? request->size : (uint64_t)st.st_size;
 	if (S_ISREG(st.st_mode))
 		(void)posix_fadvise(copy->fd, 0, 0, POSIX_FADV_SEQUENTIAL);

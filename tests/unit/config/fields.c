@@ -536,7 +536,7 @@ Test(fields, files)
 	close(fd);
 	unlink(path);
 	cr_expect_eq(hr_config_read(&config, &hr_names, "/", test_error()), -EISDIR);
-	cr_expect_str_eq(test_error_text(), "/: Is a directory");
+	cr_expect_str_eq(test_error_text(), "/: is a folder, expected a file");
 	cr_expect_eq(hr_config_read(&config, &hr_names, path, test_error()), -ENOENT);
 	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
 	cr_expect_eq(hr_config_parse(&config, &hr_names, "x", data, sizeof data, test_error()),

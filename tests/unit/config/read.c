@@ -137,7 +137,9 @@ Test(config_read, errors_keep_no_memory_and_no_descriptor)
 		if (row[i].want != -EINVAL) {
 			char want[128];
 
-			snprintf(want, sizeof want, "%s: %s", row[i].file, strerror(-row[i].want));
+			snprintf(want, sizeof want, "%s: %s", row[i].file,
+				 row[i].want == -EISDIR ? "is a folder, expected a file"
+							: strerror(-row[i].want));
 			cr_expect_str_eq(test_error_text(), want);
 		}
 		cr_expect_eq(heap_kept_by(read_it), 0u, "%s", row[i].file);

@@ -246,8 +246,11 @@ Test(fault_rules, a_script_that_cannot_be_read_is_an_error)
 	cr_expect_eq(soft_faults_read(soft, script, test_error()), -ENOENT);
 	cr_expect_str_eq(test_error_text(), want);
 	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
-	cr_expect_eq(soft_faults_read(soft, "/tmp", test_error()), -EIO);
-	cr_expect_str_eq(test_error_text(), "fault script /tmp: cannot read");
+	cr_expect_eq(soft_faults_read(soft, "/tmp", test_error()), -EISDIR);
+	cr_expect_str_eq(test_error_text(), "fault script /tmp: is a folder, expected a file");
+	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
+	cr_expect_eq(soft_faults_read(soft, "/proc/self/mem", test_error()), -EIO);
+	cr_expect_str_eq(test_error_text(), "fault script /proc/self/mem: cannot read");
 	cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 }
 

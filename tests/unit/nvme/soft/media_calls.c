@@ -207,8 +207,9 @@ Test(media_calls, an_image_is_opened_as_the_options_say)
 			snprintf(says, sizeof says, "soft:%s: %s", path, row[i].says);
 		cr_expect_str_eq(test_error_text(), says, "row %zu: %s", i, test_error_text());
 		cr_expect_eq(test_error_kind(), row[i].kind, "row %zu", i);
-		cr_expect_eq(kernel.flags, row[i].flags | O_CLOEXEC, "row %zu", i);
-		cr_expect_eq(kernel.mode, row[i].flags & O_CREAT ? 0666 : 0, "row %zu", i);
+		cr_expect_eq(kernel.flags, row[i].flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			     "row %zu", i);
+		cr_expect_eq(kernel.mode, row[i].flags & O_CREAT ? 0600 : 0, "row %zu", i);
 		cr_expect_eq(kernel.lock, row[i].lock ? row[i].lock | LOCK_NB : 0, "row %zu", i);
 		if (!row[i].want) {
 			cr_expect_eq(media.bytes, row[i].got, "row %zu", i);
@@ -229,8 +230,6 @@ Test(media_calls, each_call_that_fails_is_named)
 		enum hr_error_kind kind;
 		const char *says;
 	} row[] = {
-		{ EISDIR, 0, 0, false, false, -EINVAL, HR_ERROR_USAGE,
-		  "is a folder, expected an image file" },
 		{ EACCES, 0, 0, false, false, -EACCES, HR_ERROR_MISSING,
 		  "cannot open for reading and writing: Permission denied" },
 		{ EACCES, 0, 0, true, false, -EACCES, HR_ERROR_MISSING,
@@ -239,7 +238,8 @@ Test(media_calls, each_call_that_fails_is_named)
 		  "cannot open for reading and writing: No such file or directory" },
 		{ 0, ENOSPC, 0, false, false, -ENOSPC, HR_ERROR_FAILED,
 		  "cannot set the size: No space left on device" },
-		{ 0, 0, EIO, false, false, -EIO, HR_ERROR_FAILED, "stat: Input/output error" },
+		{ 0, 0, EIO, false, false, -EIO, HR_ERROR_MISSING,
+		  "cannot open for reading and writing: Input/output error" },
 		{ 0, 0, 0, false, true, -EBUSY, HR_ERROR_MISSING, "in use by another controller" },
 	};
 
@@ -281,11 +281,13 @@ Test(media_calls, what_is_no_file_is_refused)
 
 	memcpy(options.path, folder, sizeof folder);
 	options.read_only = true; /* a folder can be opened for reading */
-	cr_expect_eq(soft_media_open(&media, &options, test_error()), -EINVAL);
-	cr_expect(strstr(test_error_text(), ": is a folder, expected an image file"));
+	cr_expect_eq(soft_media_open(&media, &options, test_error()), -EISDIR);
+	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
+	cr_expect(strstr(test_error_text(), ": is a folder, expected a file"));
 	snprintf(options.path, sizeof options.path, "/dev/null");
 	cr_expect_eq(soft_media_open(&media, &options, test_error()), -EINVAL);
-	cr_expect_str_eq(test_error_text(), "soft:/dev/null: not a regular file");
+	cr_expect_str_eq(test_error_text(), "soft:/dev/null: is a device, expected a file");
+	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
 	/* memory: the same checks of its size */
 	options = (struct hr_soft_options){ .block_bytes = 4096, .namespaces = 3, .bytes = 8192 };
 	cr_expect_eq(soft_media_open(&media, &options, test_error()), -EINVAL);

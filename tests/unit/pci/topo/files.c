@@ -370,7 +370,7 @@ Test(topo_files, a_folder_gives_files_links_and_names)
 	cr_expect_eq(memcmp(got, "0123456789------", 16), 0);
 	cr_expect_eq(files.read(&files, "d/empty", got, sizeof got), 0);
 	cr_expect_eq(files.read(&files, "d/none", got, sizeof got), -ENOENT);
-	cr_expect_eq(files.read(&files, "d", got, sizeof got), -EIO, "a folder is no file");
+	cr_expect_eq(files.read(&files, "d", got, sizeof got), -EISDIR, "a folder is no file");
 	cr_expect_eq(files.link(&files, "d/link", got, sizeof got), 0);
 	cr_expect_str_eq(got, "to");
 	cr_expect_eq(files.link(&files, "d/link", got, 2), 0);
@@ -428,7 +428,7 @@ Test(topo_files, a_part_of_sys_stands_for_the_tree)
 		cr_expect_eq(files.read(&files, "sys/bus/pci/devices/x", got, 8), 1, "%s", part[i]);
 		cr_expect_eq(files.read(&files, "proc", got, 8), 1, "%s", part[i]);
 		cr_expect_eq(files.read(&files, "sysfs", got, 8), 5, "no part of sys: %s", part[i]);
-		cr_expect_eq(files.read(&files, "sys", got, 8), -EIO, "a folder: %s", part[i]);
+		cr_expect_eq(files.read(&files, "sys", got, 8), -EISDIR, "a folder: %s", part[i]);
 	}
 	/* A folder that holds one tree, or none. */
 	hr_model_reset(&model);
