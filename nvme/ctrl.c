@@ -194,7 +194,7 @@ static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
  */
 static int note_end(struct hr_ctrl *ctrl, int err)
 {
-	const bool gone = ctrl->transport->ops->silence(ctrl->transport) == -ENODEV;
+	const bool gone = ctrl->transport->ops->silence(ctrl->transport, err != 0) == -ENODEV;
 
 	if (err == -ENOLINK && !gone)
 		hr_warn("%s: its registers do not answer, but its configuration space does: the "

@@ -25,11 +25,12 @@ struct hr_transport_ops {
 	void (*unmap)(struct hr_transport *t, const struct hr_region *region);
 	/*
 	 * From now on the controller must not access memory. Through the configuration space, which
-	 * may answer when the registers do not: bus mastering goes off. 0; -ENODEV: the
+	 * may answer when the registers do not: bus mastering goes off; for_good: also close() does
+	 * not restore it, because the controller may still run. 0; -ENODEV: the
 	 * configuration space does not answer either, so the function is gone; -EIO: bus mastering
 	 * stays on.
 	 */
-	int (*silence)(struct hr_transport *t);
+	int (*silence)(struct hr_transport *t, bool for_good);
 	/* As hr_transport_rest(). NULL: the controller is a device, which needs no CPU time. */
 	void (*rest)(struct hr_transport *t, bool resting);
 	/* Release all resources of open(), after the driver has shut the controller down. */

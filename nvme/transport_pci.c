@@ -55,11 +55,11 @@ static void release(struct pci *pci)
 	free(pci);
 }
 
-static int pci_silence(struct hr_transport *t)
+static int pci_silence(struct hr_transport *t, bool for_good)
 {
 	struct pci *pci = t->impl;
 
-	return hr_function_stop_dma(&pci->function);
+	return hr_function_stop_dma(&pci->function, for_good);
 }
 
 /* A controller that is still enabled may write to memory that another process owns by now. */
@@ -71,7 +71,7 @@ static void pci_close(struct hr_transport *t)
 	if (NVME_CC_EN(cc) && cc != UINT32_MAX) {
 		hr_warn("%s: the controller is still enabled; turning off its bus mastering",
 			t->name);
-		hr_function_stop_dma(&pci->function);
+		hr_function_stop_dma(&pci->function, true);
 	}
 	release(pci);
 	memset(t, 0, sizeof(*t));

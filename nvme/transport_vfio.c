@@ -29,7 +29,8 @@ static void vfio_unmap(struct hr_transport *t, const struct hr_region *region)
 	hr_vfio_unmap(region);
 }
 
-static int vfio_silence(struct hr_transport *t)
+/* The kernel resets the function when it is closed. */
+static int vfio_silence(struct hr_transport *t, bool for_good)
 {
 	struct vfio *vfio = t->impl;
 

@@ -299,11 +299,12 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 	return 0;
 }
 
-int hr_function_stop_dma(struct hr_function *f)
+int hr_function_stop_dma(struct hr_function *f, bool for_good)
 {
 	uint16_t now;
 
-	f->command &= (uint16_t)~HR_COMMAND_BME;
+	if (for_good)
+		f->command &= (uint16_t)~HR_COMMAND_BME;
 	f->changed = true;
 	if (pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) || now == UINT16_MAX)
 		return -ENODEV;

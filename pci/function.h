@@ -84,10 +84,10 @@ void hr_function_close(struct hr_function *f);
 int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e);
 
 /*
- * Clear bus mastering; hr_function_close() does not set it again. 0; -ENODEV: the configuration space
- * does not answer: the function is gone; -EIO: the bit stays set.
+ * Clear bus mastering; for_good: hr_function_close() does not set it again. 0; -ENODEV: the
+ * configuration space does not answer: the function is gone; -EIO: the bit stays set.
  */
-int hr_function_stop_dma(struct hr_function *f);
+int hr_function_stop_dma(struct hr_function *f, bool for_good);
 
 /*
  * The memory BAR through which peers reach the device's memory: the largest one, prefetchable BARs

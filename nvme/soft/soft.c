@@ -118,7 +118,7 @@ static void rest(struct hr_transport *t, bool resting)
 }
 
 /* The configuration space of a device that is gone does not answer; that of a deaf one does. */
-static int silence(struct hr_transport *t)
+static int silence(struct hr_transport *t, bool for_good)
 {
 	struct soft *soft = t->impl;
 

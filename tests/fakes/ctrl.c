@@ -277,7 +277,7 @@ static void step(void *context)
 	}
 }
 
-static int silence(struct hr_transport *t)
+static int silence(struct hr_transport *t, bool for_good)
 {
 	struct fake_ctrl *fake = t->impl;
 	const uint32_t vs = fake_ctrl_get32(fake, NVME_REG_VS);

@@ -154,7 +154,7 @@ Test(transport_vfio, a_controller_is_taken_and_given_back_in_this_order)
 	fails_at = call_number + 1;
 	cr_expect_eq(t.ops->map(&t, &region, test_error()), -EXDEV);
 	cr_expect_str_eq(test_error_text(), "no window");
-	cr_expect_eq(t.ops->silence(&t), 0);
+	cr_expect_eq(t.ops->silence(&t, true), 0);
 	cr_expect_str_eq(calls, "window; no window; window; silence; ");
 	calls[0] = '\0';
 	t.ops->close(&t);

@@ -160,7 +160,7 @@ static int silence(void *arg)
 {
 	if (hr_function_open(&f, PORT, test_error()))
 		return 1;
-	if (hr_function_stop_dma(&f) || fake_tree_command(&tree, PORT) != 3)
+	if (hr_function_stop_dma(&f, true) || fake_tree_command(&tree, PORT) != 3)
 		return 2;
 	hr_function_enable(&f, HR_COMMAND_MSE, test_error());
 	hr_function_close(&f);

@@ -122,7 +122,7 @@ static int live(void *arg)
 		err = hr_function_enable(&f, HR_COMMAND_BME, test_error());
 		told(err);
 		fake_pci_say("%c %04x ", enabled(), fake_pci_command());
-		hr_function_stop_dma(&f);
+		hr_function_stop_dma(&f, true);
 		told(0);
 		hr_function_close(&f);
 		fake_pci_say("%c %04x ", enabled(), fake_pci_command());
