@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/report/json.h"
 #include "boot/appliance/init.h"
 #include "boot/engine/start.h"
 #include "config/nearest.h"
@@ -76,14 +77,11 @@ static int unknown(const char *name)
 		known[count] = command[count]->name;
 	near = find_subcommand(name);
 	if (near) {
-		fprintf(stderr,
-			"headrace: error: '%s' is not a headrace command; did you mean 'store "
-			"%s'?\n",
-			name, near);
+		hr_error("'%s' is not a headrace command; did you mean 'store %s'?", name, near);
 	} else {
 		near = hr_nearest(name, known, count);
-		fprintf(stderr, "headrace: error: '%s' is not a headrace command%s%s%s\n", name,
-			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		hr_error("'%s' is not a headrace command%s%s%s", name,
+			 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	fputs("Try 'headrace --help'.\n", stderr);
 	return HR_EXIT_USAGE;
@@ -121,8 +119,11 @@ static bool waits_for_console(int argc, char **argv)
 	return hr_init_is() && argc > 1 && strcmp(argv[1], "boot") == 0;
 }
 
-static int finish(int code)
+/* json: the command line asks for it. */
+static int finish(int code, bool json)
 {
+	if (json && code)
+		hr_report_failed(code);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		fputs("headrace: error: standard output: cannot write\n", stderr);
 		return code == HR_EXIT_DONE ? HR_EXIT_FAILED : code;
@@ -133,6 +134,7 @@ static int finish(int code)
 int main(int argc, char **argv)
 {
 	const struct hr_command *found;
+	bool json;
 
 	hr_start_mark();
 	signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would lose the status of children */
@@ -149,25 +151,26 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
 		print_help(stdout);
-		return finish(HR_EXIT_DONE);
+		return finish(HR_EXIT_DONE, false);
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("headrace " HR_VERSION);
-		return finish(HR_EXIT_DONE);
+		return finish(HR_EXIT_DONE, false);
 	}
 	if (strcmp(argv[1], "help") == 0) {
 		found = find(argv[2]);
 		if (!found)
 			return unknown(argv[2]);
 		fputs(found->help, stdout);
-		return finish(HR_EXIT_DONE);
+		return finish(HR_EXIT_DONE, false);
 	}
 	found = find(argv[1]);
+	json = hr_report_wants_json(argc - 1, argv + 1);
 	if (!found)
-		return unknown(argv[1]);
+		return finish(unknown(argv[1]), json);
 	if (!found->own_help && wants_help(argc - 1, argv + 1)) {
 		fputs(found->help, stdout);
-		return finish(HR_EXIT_DONE);
+		return finish(HR_EXIT_DONE, false);
 	}
-	return finish(found->fn(argc - 1, argv + 1));
+	return finish(found->fn(argc - 1, argv + 1), json);
 }

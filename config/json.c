@@ -299,3 +299,9 @@ void hr_json_null(struct hr_json *j, const char *key)
 	begin(j, key);
 	put_words(j, "null");
 }
+
+void hr_json_schema(struct hr_json *j, const char *name, uint32_t version)
+{
+	hr_json_string(j, "schema", name);
+	hr_json_u64(j, "version", version);
+}

@@ -49,6 +49,10 @@ void hr_json_to_text(struct hr_json *j, enum hr_json_form form, char *text, size
  */
 int hr_json_done(struct hr_json *j);
 
+/* The first members of a document: `schema`, such as "headrace.run", and `version`, which changes when
+ * a member is removed or changes its meaning. */
+void hr_json_schema(struct hr_json *j, const char *name, uint32_t version);
+
 /* Open an object or array; close the one opened last. */
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);

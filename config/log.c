@@ -9,7 +9,9 @@
 
 static enum hr_log_level shown = HR_LOG_WARN;
 static unsigned long long stamp_ns; /* 0: lines carry no times */
-static char rank_text[24];	    /* "": messages carry no rank */
+static char *kept;		    /* errors; NULL: they are not kept */
+static size_t kept_bytes, kept_used;
+static char rank_text[24]; /* "": messages carry no rank */
 
 void hr_log_set_level(enum hr_log_level level)
 {
@@ -24,6 +26,23 @@ void hr_log_set_stamp(unsigned long long start_ns)
 void hr_log_set_rank(unsigned rank)
 {
 	snprintf(rank_text, sizeof rank_text, "rank %u: ", rank);
+}
+
+void hr_log_keep_errors(char *text, size_t bytes)
+{
+	kept = text;
+	kept_bytes = bytes;
+}
+
+/* Append a line of `length` bytes, with its newline. */
+static void keep(const char *line, size_t length)
+{
+	const size_t at = __atomic_fetch_add(&kept_used, length, __ATOMIC_RELAXED);
+
+	if (at + length < kept_bytes)
+		memcpy(kept + at, line, length);
+	else /* nothing follows a line that is left out */
+		__atomic_fetch_add(&kept_used, kept_bytes, __ATOMIC_RELAXED);
 }
 
 static int put_stamp(char *line, size_t bytes)
@@ -57,6 +76,8 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 		memcpy(line + head + body - 3, "...", 3);
 	}
 	line[head + body] = '\n';
+	if (level == HR_LOG_ERROR && kept)
+		keep(line + head, (size_t)body + 1);
 	/*
 	 * One write per line, so that lines of several threads never mix. A failed write is
 	 * ignored.

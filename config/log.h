@@ -9,6 +9,8 @@
 #ifndef CONFIG_LOG_H
 #define CONFIG_LOG_H
 
+#include <stddef.h>
+
 #define HR_LOG_LINE_MAX 1024
 
 enum hr_log_level { HR_LOG_ERROR, HR_LOG_WARN, HR_LOG_INFO, HR_LOG_DEBUG };
@@ -27,6 +29,13 @@ void hr_log_set_stamp(unsigned long long start_ns);
  * processes on one terminal can be told apart. Call while the process has one thread.
  */
 void hr_log_set_rank(unsigned rank);
+
+/*
+ * From now on the text of each error is also kept in `text`, which is empty and stays in use: one line
+ * each, without "headrace: error: ". Errors for which there is no room are left out. Call while the
+ * process has one thread.
+ */
+void hr_log_keep_errors(char *text, size_t bytes);
 
 /*
  * Log a printf-like message; a newline is added. Errors begin with "headrace: error: ", warnings

@@ -62,7 +62,7 @@ static uint32_t format(const struct hr_control *c, const struct hr_control_clien
 	struct hr_json j;
 
 	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
-	hr_json_u64(&j, "schema", HR_CONTROL_SCHEMA);
+	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->status->app->config.name);
 	hr_json_string(&j, "request", hr_request_name(client->request.kind));
 	if (hr_request_has_pipeline(client->request.kind))

@@ -4,8 +4,8 @@
  *
  * The reply to `status` is the status document. The others are
  *
- *   {"schema": 1, "appliance": "box", "request": "trigger", "pipeline": "sum", "start": 3,
- *    "result": "done", "code": 0}
+ *   {"schema": "headrace.answer", "version": 1, "appliance": "box", "request": "trigger",
+ *    "pipeline": "sum", "start": 3, "result": "done", "code": 0}
  *
  * result: "done"; "accepted": the request is carried out later; "failed". code: the exit code of
  * the command. message: the reason of a failure. needs_restart: after a reload, an array of the

@@ -33,7 +33,6 @@
 #define HR_CONTROL_FDS (HR_CONTROL_CLIENTS + 2u)
 #define HR_CONTROL_REQUEST_NS (2 * HR_NS_PER_S) /* from the connection to a whole request */
 #define HR_CONTROL_REPLY_NS (10 * HR_NS_PER_S)	/* from a reply to its last byte */
-#define HR_CONTROL_SCHEMA 1			/* "schema" of a reply that is not a status */
 
 enum hr_control_state {
 	HR_CONTROL_FREE,

@@ -38,6 +38,7 @@
 #include "config/limits.h"
 
 #define HR_MESSAGE_VERSION 1u
+#define HR_CONTROL_SCHEMA 1u	    /* "version" of the document of a reply that is not a status */
 #define HR_MESSAGE_HEADER 16u	    /* bytes of a header */
 #define HR_MESSAGE_REQUEST_MAX 512u /* bytes of a request with its header */
 #define HR_MESSAGE_REPLY_MAX (HR_MESSAGE_HEADER + (128u << 10)) /* bytes of a reply */

@@ -219,7 +219,7 @@ static void put_store(struct hr_json *j, const struct hr_config *config,
 static void begin(struct hr_json *j, const struct hr_status *status, char *text, size_t bytes)
 {
 	hr_json_to_text(j, HR_JSON_LINE, text, bytes);
-	hr_json_u64(j, "schema", HR_STATUS_SCHEMA);
+	hr_json_schema(j, "headrace.status", HR_STATUS_SCHEMA);
 	hr_json_string(j, "appliance", status->app->config.name);
 	hr_json_u64(j, "pid", (uint64_t)getpid());
 }

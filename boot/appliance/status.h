@@ -17,7 +17,7 @@
 /* Bytes of a document; every pipeline with every ssd fits. */
 #define HR_STATUS_MAX (HR_MESSAGE_REPLY_MAX - HR_MESSAGE_HEADER)
 #define HR_STATUS_MIN 1024u /* bytes of the document that replaces one without enough room */
-/* "schema": changes when a field is removed or changes its meaning. */
+/* "version" of the document: changes when a field is removed or changes its meaning. */
 #define HR_STATUS_SCHEMA 1
 
 struct hr_store_service;

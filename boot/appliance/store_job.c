@@ -82,7 +82,7 @@ void hr_store_job_reply(const struct hr_store_service *c, struct hr_store_job *d
 	struct hr_json j;
 
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)head + HR_MESSAGE_HEADER, REPLY_MAX);
-	hr_json_u64(&j, "schema", 1);
+	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->app->config.name);
 	hr_json_string(&j, "request", hr_request_name(d->request.kind));
 	if (d->ssd < HR_SSDS_MAX)

@@ -86,7 +86,7 @@ static void refuse(const struct hr_store_service *c, const struct hr_request *re
 	struct hr_json j;
 
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)message + HR_MESSAGE_HEADER, REFUSAL_MAX);
-	hr_json_u64(&j, "schema", 1);
+	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->app->config.name);
 	hr_json_string(&j, "request", hr_request_name(request->kind));
 	hr_json_string(&j, "result", "failed");

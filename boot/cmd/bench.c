@@ -395,7 +395,7 @@ static int bench(const struct hr_bench_request *request)
 	hr_signals_catch();
 	hr_signals_announce();
 	if (request->json) {
-		hr_report_begin(&report);
+		hr_report_begin(&report, "bench");
 		hr_json_string(&report, "configuration", run.app->config.file);
 		run.report = &report;
 	}

@@ -108,7 +108,7 @@ static int print_operators_json(const struct hr_config *config)
 {
 	struct hr_json report;
 
-	hr_report_begin(&report);
+	hr_report_begin(&report, "operators");
 	hr_json_array(&report, "operators");
 	for (uint32_t id = 0; id < HR_OP_COUNT; id++)
 		operator_json(&report, hr_op_get(id), NULL);
@@ -169,7 +169,7 @@ static int check(const char *file, bool json)
 	if (!err && json) {
 		struct hr_json report;
 
-		hr_report_begin(&report);
+		hr_report_begin(&report, "check");
 		hr_report_plan_json(app, &report);
 		hr_report_starts_json(app, &report);
 		code = hr_report_end(&report, code, HR_EXIT_FAILED);

@@ -13,6 +13,7 @@
 
 #include "boot/appliance/socket.h"
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/report/json.h"
 #include "boot/cmd/options.h"
 #include "boot/engine/signals.h"
 #include "config/log.h"
@@ -326,10 +327,12 @@ static void print(const char *text, bool json)
 {
 	struct json_object *o = json_tokener_parse(text);
 
-	if (json)
+	if (json) {
 		fputs(text, stdout);
-	else
+		hr_report_begun();
+	} else {
 		print_text(o);
+	}
 	json_object_put(o);
 }
 

@@ -61,7 +61,7 @@ static int post(const char *file, bool json)
 	hr_signals_catch();
 	hr_signals_announce();
 	if (json) {
-		hr_report_begin(&report);
+		hr_report_begin(&report, "post");
 		hr_json_string(&report, "configuration", state.app->config.file);
 		hr_json_array(&report, "steps");
 		state.steps = &report;

@@ -71,7 +71,7 @@ static int report(const struct hr_appliance *app, const struct request *request,
 		hr_report_runs(app, HR_REPORT_ALL, stdout);
 		return code;
 	}
-	hr_report_begin(&out);
+	hr_report_begin(&out, "run");
 	hr_report_runs_json(app, &out);
 	if (request->mpi)
 		hr_json_u64(&out, "ranks", job.ranks.size);
@@ -325,6 +325,8 @@ static int run_ranks(struct request *request)
 	rank = (struct hr_config_rank){ job.ranks.rank, job.ranks.local_rank };
 	job.ranks.idle = idle;
 	request->map &= !rank.rank;
+	if (rank.rank)
+		hr_report_begun(); /* rank 0 prints the only document */
 	hr_log_set_rank(rank.rank);
 	hr_load_set_rank(&rank);
 	app = load_ranks(request, &code);

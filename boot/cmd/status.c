@@ -8,6 +8,7 @@
 #include "boot/appliance/status.h"
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
+#include "boot/cmd/report/json.h"
 #include "boot/cmd/options.h"
 #include "boot/engine/counters.h"
 #include "boot/engine/progress.h"
@@ -250,7 +251,8 @@ static int print_text(const char *text)
 	struct json_object *o = json_tokener_parse(text), *failure;
 	char span[32];
 
-	if (!o || number_of(o, "schema") != HR_STATUS_SCHEMA) {
+	if (!o || strcmp(text_of(o, "schema"), "headrace.status") != 0 ||
+	    number_of(o, "version") != HR_STATUS_SCHEMA) {
 		hr_error("the answer does not come from an appliance of this version");
 		json_object_put(o);
 		return HR_EXIT_FAILED;
@@ -279,10 +281,12 @@ static int status(const char *wanted, bool json)
 	const struct hr_request request = { .kind = HR_REQUEST_STATUS };
 	const int code = hr_client_request(&request, wanted, text, sizeof text);
 
-	if (*text && json)
+	if (*text && json) {
 		fputs(text, stdout);
-	else if (*text && code == HR_EXIT_DONE)
+		hr_report_begun();
+	} else if (*text && code == HR_EXIT_DONE) {
 		return print_text(text);
+	}
 	return code;
 }
 

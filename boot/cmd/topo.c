@@ -33,6 +33,7 @@
 #include "pci/live.h"
 #include "pci/nvml.h"
 #include "pci/topo/source.h"
+#include "config/log.h"
 
 #define REQUIREMENTS_MAX 16u
 
@@ -245,12 +246,8 @@ static int check_views(const struct request *r)
 		return bad("--watch prints text or json, not", r->format);
 	if (r->html && !r->watch && strcmp(r->format, "table") != 0)
 		return bad("--html is a page, not", r->format);
-	if (r->rules && strcmp(r->format, "table") != 0)
-		return bad("--rules is shown as text, not as", r->format);
-	if (r->explain[0] && strcmp(r->format, "json") == 0)
-		return bad("--json has the findings of all pairs in pairs[].findings[]; not "
-			   "together with",
-			   "--explain");
+	if (r->rules && strcmp(r->format, "table") != 0 && strcmp(r->format, "json") != 0)
+		return bad("--rules is shown as text or json, not as", r->format);
 	return 0;
 }
 
@@ -343,9 +340,8 @@ static void warn_denied(const struct hr_topo *t)
 	for (uint32_t i = 0; i < t->model.count; i++)
 		denied += t->model.fn[i].denied;
 	if (denied)
-		fprintf(stderr,
-			"headrace: warning: capabilities of %u of %u functions not readable "
-			"(access denied): run as root\n",
+		hr_warn("capabilities of %u of %u functions not readable (access denied): run as "
+			"root",
 			denied, t->model.count);
 }
 
@@ -376,8 +372,7 @@ static int write_capture(const struct hr_topo *t, const struct request *r)
 		return HR_TOPO_NO_ACCESS;
 	err = hr_capture_write(&t->model, target.fd);
 	if (err) {
-		fprintf(stderr, "headrace: error: %s: cannot write the capture: %s\n", target.name,
-			strerror(-err));
+		hr_error("%s: cannot write the capture: %s", target.name, strerror(-err));
 		hr_target_discard(&target);
 	}
 	return err || hr_target_commit(&target) != 0 ? HR_TOPO_NO_ACCESS : 0;
@@ -413,10 +408,11 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 		hr_topo_tree(t, gpu, ssd);
 	else if (strcmp(r->format, "dot") == 0)
 		hr_topo_dot(t, gpu, ssd);
-	else
+	else if (strcmp(r->format, "json") != 0)
 		hr_topo_explain(t, gpu, ssd);
 	hr_pair_evaluate(&t->topology, gpu, ssd, &p);
-	return (int)hr_topo_exit_of(&p);
+	return strcmp(r->format, "json") == 0 ? hr_topo_json_explain(t, &p)
+					      : (int)hr_topo_exit_of(&p);
 }
 
 static int show(struct hr_topo *t, const struct request *r)
@@ -534,7 +530,7 @@ static int evaluate(struct hr_topo *t, const struct request *r)
 	t->as_ssd = r->ssd;
 	t->as_ssds = r->ssds;
 	if (hr_topo_evaluate(t, &t->topology, &t->model)) {
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 		return HR_TOPO_NO_ACCESS;
 	}
 	err = check_endpoints(t, r->gpu, r->gpus);
@@ -571,11 +567,13 @@ static int run(int argc, char **argv)
 		return code;
 	choose_look(&t, &r);
 	if (r.rules) {
+		if (strcmp(r.format, "json") == 0)
+			return hr_topo_json_rules(&t);
 		hr_topo_rules(t.out);
 		return 0;
 	}
 	if (hr_model_init(&t.model)) {
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 		return HR_TOPO_NO_ACCESS;
 	}
 	code = evaluate(&t, &r);

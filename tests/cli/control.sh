@@ -71,7 +71,7 @@ check "commands at the same time are all answered" flood
 quiet() { ! grep -iE 'warn|error' "$SCRATCH/boot.err"; }
 check "refused and dropped requests cause no warning of the appliance" quiet
 stop_json() {
-    exits 0 stop --json && json 'r == {"schema": 1, "appliance": "box", "request": "stop",
+    exits 0 stop --json && json 'r == {"schema": "headrace.answer", "version": 1, "appliance": "box", "request": "stop",
         "result": "accepted", "code": 0}'
 }
 check "a stop is accepted" stop_json

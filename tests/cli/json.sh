@@ -66,43 +66,83 @@ both() {
 }
 
 want=1
-both "appliance configuration ssds parallel gpus pipelines partitions" check c.conf
-both "operators" check --operators
-both "appliance configuration first_tile_ms resident_max_bytes gpus pipelines exit_code" run c.conf
-both "appliance configuration first_tile_ms resident_max_bytes gpus pipelines partitions exit_code" \
+both "schema version appliance configuration ssds parallel gpus pipelines partitions" check c.conf
+both "schema version operators" check --operators
+both "schema version appliance configuration first_tile_ms resident_max_bytes gpus pipelines exit_code" run c.conf
+both "schema version appliance configuration first_tile_ms resident_max_bytes gpus pipelines partitions exit_code" \
     run c.conf --map
-both "configuration steps passed failed skipped exit_code" post c.conf
-both "configuration ssds exit_code" bench c.conf --seconds 0.01 --only read:random:4096
-both "ssd objects" store ls soft:disk.img
-both "ssd total_bytes used_bytes pending_bytes pending_objects free_bytes largest_gap_bytes objects \
+both "schema version configuration steps passed failed skipped exit_code" post c.conf
+both "schema version configuration ssds exit_code" bench c.conf --seconds 0.01 --only read:random:4096
+both "schema version ssd objects" store ls soft:disk.img
+both "schema version ssd total_bytes used_bytes pending_bytes pending_objects free_bytes largest_gap_bytes objects \
 objects_max" store df soft:disk.img
-both "findings ssd faults complete" store verify soft:disk.img
+both "schema version findings ssd faults complete" store verify soft:disk.img
 
 want=66
 box=(topo --from box "${gpus[@]}")
-both "schema view machine answer headlines rows columns functions pairs exit_code" "${box[@]}"
-both "schema view machine to_gpu from_gpu exit_code" "${box[@]}" --bandwidth
-both "schema view machine assignment gb_per_s upper_bound exit_code" "${box[@]}" --plan
-both "schema view machine functions predicted_groups groups_by_registers mismatches \
+both "schema version view machine answer headlines rows columns functions pairs exit_code" "${box[@]}"
+both "schema version view machine to_gpu from_gpu exit_code" "${box[@]}" --bandwidth
+both "schema version view machine assignment gb_per_s upper_bound exit_code" "${box[@]}" --plan
+both "schema version view machine functions predicted_groups groups_by_registers mismatches \
 below_one_switch exit_code" "${box[@]}" --groups
-both "schema view machine gpus nvmes exit_code" "${box[@]}" --software
-both "schema view machine ports pairs_redirected pairs_unread pairs_redirected_at_boot boot_ports \
+both "schema version view machine gpus nvmes exit_code" "${box[@]}" --software
+both "schema version view machine ports pairs_redirected pairs_unread pairs_redirected_at_boot boot_ports \
 setpci undo exit_code" "${box[@]}" --fix
-both "schema view machine boot changes pairs_judged predicted_groups_before predicted_groups_after \
+both "schema version view machine boot changes pairs_judged predicted_groups_before predicted_groups_after \
 pairs exit_code" "${box[@]}" --what-if iommu=on
-both "schema view machine facts verdicts differences exit_code" "${box[@]}" --baseline before
-both "schema view machine peers pairs exit_code" "${box[@]}" --peers gpu,nvme,nic
+both "schema version view machine facts verdicts differences exit_code" "${box[@]}" --baseline before
+both "schema version view machine peers pairs exit_code" "${box[@]}" --peers gpu,nvme,nic
 
-# After an invalid command line stdout is empty.
-nothing() {
-    "$HEADRACE" "$@" --json >said 2>err && return 1
-    if [ ! -s err ] || [ -s said ]; then
-        cat said err
-        return 1
-    fi
+both "schema version view machine gpu nvme verdict rule kernel_verdict kernel_distance distance flows modifiers \
+findings decided_by why path hops facts_missing ruled_out exit_code" "${box[@]}" --explain GPU0 NVME0
+both "schema version view rules exit_code" topo --rules
+
+# fails CODE MESSAGE FILE LINE ARGUMENTS...: the only output is one object with the error, which is also on stderr
+fails() {
+    local want=$1 message=$2 file=$3 line=$4 got=0
+    shift 4
+    "$HEADRACE" "$@" >said 2>err || got=$?
+    [ "$got" = "$want" ] || { echo "exit $got, expected $want"; return 1; }
+    grep -qF "headrace: error: $message" err || { cat err; return 1; }
+    WANT=$want MESSAGE=$message FILE=$file LINE=$line python3 - <<'PY' || { cat said; return 1; }
+import json, os
+r = json.load(open("said"))
+assert (r["schema"], r["version"], r["exit_code"]) == ("headrace.error", 1, int(os.environ["WANT"]))
+assert r["message"].startswith(os.environ["MESSAGE"]) and r["errors"][0]["message"] == r["message"]
+assert r.get("file", "") == os.environ["FILE"] and str(r.get("line", "")) == os.environ["LINE"]
+PY
 }
-check "an impossible change prints no document" nothing "${box[@]}" --what-if move:1=2
-check "a missing capture prints no document" nothing "${box[@]}" --baseline none
+
+silent_failure() {
+    ! "$HEADRACE" "$@" >said 2>err && [ ! -s said ]
+}
+
+{
+    printf 'ssds = ( { name = "s"; device = "soft:disk.img"; } );\ngpus = ( { name = "g"; device = "host:2"; } );\n'
+    printf 'pipelines = ( { name = "p"; operator = "crc33c"; source = { object = "in"; }; } );\n'
+} >wrong.conf
+sed 's/crc33c/crc32c/; s/"in"/"im"/' wrong.conf >missing.conf
+for command in run check bench post; do
+    check "$command --json, a mistake in the file" fails 2 "wrong.conf:3: pipelines[0].operator" wrong.conf 3 \
+        "$command" --json wrong.conf
+done
+check "run --json, an object that does not exist" fails 2 "missing.conf:3: there is no object 'im'" missing.conf 3 \
+    run --json missing.conf
+check "check --json, an object that does not exist" fails 2 "missing.conf:3: there is no object 'im'" missing.conf 3 \
+    check missing.conf --json
+check "run --json, no file" fails 2 "none.conf: " '' '' run none.conf --json
+for command in ls df verify; do
+    check "store $command --json, no image" fails 3 "soft:none.img: cannot open" '' '' store "$command" soft:none.img --json
+done
+for command in status stop reload "trigger p" "pause p" "resume p"; do
+    # shellcheck disable=SC2086  # words
+    check "$command --json, no appliance" fails 3 "" '' '' $command --json
+done
+check "an unknown option beside --json" fails 2 "run: unknown option '--jsn'" '' '' run --json --jsn
+check "an unknown command beside --json" fails 2 "'rum' is not a headrace command" '' '' rum --json
+check "topo --json, an impossible change" fails 64 "--what-if move:1=2: there is no function '1'" '' '' "${box[@]}" --what-if move:1=2 --json
+check "topo --json, a missing capture" fails 65 "none: No such file" '' '' "${box[@]}" --baseline none --json
+check "--json behind -- is no option" silent_failure run -- --json
 
 # Numbers of `cost` and those of status are the counters that status --counters explains.
 explained() {
@@ -121,12 +161,12 @@ if not {"tiles_done", "heartbeat", "durable_tiles", "read_bytes_per_s", "lost_co
 PY
 }
 check "status --counters explains the numbers of a run" explained
-check "status --counters accepts no name" nothing status --counters name
+check "status --counters accepts no name" fails 2 "status: --counters stands alone" '' '' status --counters name --json
 
 # The name of a file can contain any bytes: a byte that is not UTF-8 is replaced.
 latin=$(printf 'caf\xe9 \x01"')
 cp c.conf "$latin"
-check "a name that is not UTF-8" document "appliance configuration ssds parallel gpus pipelines partitions" \
+check "a name that is not UTF-8" document "schema version appliance configuration ssds parallel gpus pipelines partitions" \
     check "$latin"
 check "a name that is not UTF-8 shows each replaced byte" grep -qF '"caf\ufffd \u0001\""' said
 done_testing

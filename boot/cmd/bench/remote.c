@@ -495,7 +495,7 @@ static int conclude(struct bench *b)
 		report(b, NULL);
 		return hr_error_report(&b->e, b->e.kind ? -EIO : 0);
 	}
-	hr_report_begin(&out);
+	hr_report_begin(&out, "bench.remote");
 	report(b, &out);
 	code = hr_error_report(&b->e, b->e.kind ? -EIO : 0);
 	hr_json_i64(&out, "exit_code", code);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "boot/engine/exit.h"
+#include "config/log.h"
 
 int hr_usage_error(const char *command, const char *format, ...)
 {
@@ -13,7 +14,7 @@ int hr_usage_error(const char *command, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	fprintf(stderr, "headrace: error: %s: %s\nTry 'headrace %s --help'.\n", command, text,
-		command);
+	hr_error("%s: %s", command, text);
+	fprintf(stderr, "Try 'headrace %s --help'.\n", command);
 	return HR_EXIT_USAGE;
 }

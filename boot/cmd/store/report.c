@@ -96,7 +96,7 @@ int hr_store_cmd_ls(struct hr_store_access *access, const struct hr_store_reques
 			list_one(&object[i]);
 		return HR_EXIT_DONE;
 	}
-	hr_report_begin(&report);
+	hr_report_begin(&report, "store.ls");
 	hr_json_string(&report, "ssd", access->disk);
 	hr_json_array(&report, "objects");
 	for (uint32_t i = 0; i < count; i++)
@@ -126,7 +126,7 @@ int hr_store_cmd_df(struct hr_store_access *access, const struct hr_store_reques
 		printf("%-14s %20u of %u\n", "objects", space.objects, space.capacity);
 		return HR_EXIT_DONE;
 	}
-	hr_report_begin(&report);
+	hr_report_begin(&report, "store.df");
 	hr_json_string(&report, "ssd", access->disk);
 	hr_json_u64(&report, "total_bytes", space.total);
 	hr_json_u64(&report, "used_bytes", space.used);
@@ -185,7 +185,7 @@ int hr_store_cmd_verify(struct hr_store_access *access, const struct hr_store_re
 	int code;
 
 	if (request->json) {
-		hr_report_begin(&report);
+		hr_report_begin(&report, "store.verify");
 		hr_json_array(&report, "findings");
 	}
 	code = access->verify(access->to, request->map_only, &listener, &faults, &complete);

@@ -152,22 +152,26 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 	}
 }
 
-/* List rules with a verdict that were tried and did not match. */
-static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
+bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigned rule)
 {
 	struct hr_finding found[FINDINGS_MAX];
-	unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
+	const unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
+	bool hit = hr_rules[rule].verdict == HR_VERDICTS;
+
+	for (unsigned j = 0; j < n && j < FINDINGS_MAX && !hit; j++)
+		hit = found[j].rule == rule && found[j].flows;
+	return !hit;
+}
+
+static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
+{
 	bool first = true;
 
 	/* When facts are missing, a rule that did not match is not excluded. */
 	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, but facts are missing:" : "\nruled out:",
 	      t->out);
 	for (unsigned i = 0; i < hr_rules_count; i++) {
-		bool hit = hr_rules[i].verdict == HR_VERDICTS;
-
-		for (unsigned j = 0; j < n && j < 64 && !hit; j++)
-			hit = found[j].rule == i && found[j].flows;
-		if (hit)
+		if (!hr_topo_ruled_out(t, p, i))
 			continue;
 		fprintf(t->out, "%s %s", first ? "" : ",", hr_rules[i].id);
 		first = false;
@@ -203,26 +207,23 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	put_ruled_out(t, &p);
 }
 
-static void put_rule_verdict(FILE *out, const struct hr_rule *r, unsigned index)
+const char *hr_topo_rule_verdict(unsigned rule, char text[HR_MODIFIERS_TEXT])
 {
-	char text[HR_MODIFIERS_TEXT];
+	const struct hr_rule *r = &hr_rules[rule];
 
 	if (r->verdict != HR_VERDICTS)
-		fprintf(out, "%-22s", hr_verdict_text(r->verdict, index, text));
-	else if (r->modifier)
-		fprintf(out, "%-22s", hr_topo_modifiers(r->modifier, text));
-	else
-		fprintf(out, "%-22s", "note");
+		return hr_verdict_text(r->verdict, rule, text);
+	return r->modifier ? hr_topo_modifiers(r->modifier, text) : "note";
 }
 
 void hr_topo_rules(FILE *out)
 {
 	for (unsigned i = 0; i < hr_rules_count; i++) {
 		const struct hr_rule *r = &hr_rules[i];
+		char text[HR_MODIFIERS_TEXT];
 
-		fprintf(out, "%-12s ", r->id);
-		put_rule_verdict(out, r, i);
-		fprintf(out, " %s%s\n", r->why, r->recalled ? " (not confirmed)" : "");
+		fprintf(out, "%-12s %-22s %s%s\n", r->id, hr_topo_rule_verdict(i, text), r->why,
+			r->recalled ? " (not confirmed)" : "");
 		if (r->fix)
 			fprintf(out, "%35s -> %s\n", "", r->fix);
 		fprintf(out, "%35s [%s]\n", "", r->source);

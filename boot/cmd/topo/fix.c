@@ -318,8 +318,8 @@ static int apply(struct hr_topo *t, struct hr_fix *fix)
 	put_written(t, fix, err ? failed + 1 : fix->count, err != 0);
 	if (!err)
 		return 0;
-	fprintf(stderr, "headrace: error: %s: ACSCtl was not changed: %s\n",
-		hr_bdf(&t->model.fn[fix->write[failed].fn], bdf), strerror(-err));
+	hr_error("%s: ACSCtl was not changed: %s", hr_bdf(&t->model.fn[fix->write[failed].fn], bdf),
+		 strerror(-err));
 	return HR_TOPO_REFUSED;
 }
 
@@ -329,7 +329,7 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 	int err = 0;
 
 	if (hr_fix_plan(&t->topology, NULL, NULL, &fix)) {
-		fprintf(stderr, "headrace: error: more than %u ports to change\n", HR_FIX_MAX);
+		hr_error("more than %u ports to change", HR_FIX_MAX);
 		return HR_TOPO_REFUSED;
 	}
 	if (fix.unread && !t->json)

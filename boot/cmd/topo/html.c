@@ -13,6 +13,7 @@
 #include "boot/cmd/topo/html_peers.h"
 #include "boot/cmd/topo/html_tree.h"
 #include "boot/cmd/topo/matrix.h"
+#include "config/log.h"
 
 #define CELLS_MAX 32u /* rows and columns of a matrix in the page */
 #define HEADLINES_MAX 64u
@@ -322,8 +323,7 @@ int hr_topo_html(struct hr_topo *t, const char *path, bool force)
 	if (out && fclose(out) != 0 && !err)
 		err = errno ? -errno : -EIO;
 	if (err) {
-		fprintf(stderr, "headrace: error: %s: cannot write the page: %s\n", target.name,
-			strerror(-err));
+		hr_error("%s: cannot write the page: %s", target.name, strerror(-err));
 		hr_target_discard(&target);
 	}
 	return err || hr_target_commit(&target) != 0 ? HR_TOPO_NO_ACCESS : (int)code;

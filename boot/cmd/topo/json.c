@@ -1,5 +1,5 @@
 /*
- * Output of --json. pci/topo/README.md documents the schema; "schema" counts incompatible changes.
+ * Output of --json. pci/topo/README.md documents the schema; "version" counts incompatible changes.
  */
 #include "boot/cmd/topo/json.h"
 
@@ -8,8 +8,11 @@
 
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/explain.h"
 #include "boot/cmd/topo/headline.h"
+#include "pci/path.h"
 #include "pci/topo/explain.h"
+#include "config/log.h"
 
 #define SCHEMA 1
 
@@ -139,13 +142,13 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struc
 	hr_json_close(o);
 }
 
-static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_pair *p,
-		     const struct hr_survey *s)
+/* The members of a pair. */
+static void put_verdict(const struct hr_topo *t, struct hr_json *o, const struct hr_pair *p,
+			const struct hr_survey *s)
 {
 	const uint32_t class = s ? hr_survey_class(s, t, p) : HR_CLASSES_MAX;
 	char text[HR_MODIFIERS_TEXT], *save = NULL;
 
-	hr_json_object(o, NULL);
 	hr_topo_json_ends(t, o, p->gpu, p->ssd);
 	hr_json_string(o, "verdict", hr_verdict_text(p->verdict, p->rule, text));
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
@@ -166,6 +169,13 @@ static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr
 		hr_json_string(o, NULL, word);
 	hr_json_close(o);
 	put_findings(t, p, o);
+}
+
+static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_pair *p,
+		     const struct hr_survey *s)
+{
+	hr_json_object(o, NULL);
+	put_verdict(t, o, p, s);
 	hr_json_close(o);
 }
 
@@ -182,12 +192,18 @@ void hr_topo_json_ends(const struct hr_topo *t, struct hr_json *o, int32_t gpu, 
 	hr_topo_json_address(t, o, "nvme", ssd);
 }
 
+static void begin(struct hr_json *out, FILE *file, const char *view)
+{
+	hr_json_to_file(out, HR_JSON_INDENTED, file);
+	hr_json_schema(out, "headrace.topo", SCHEMA);
+	hr_report_begun();
+	hr_json_string(out, "view", view);
+}
+
 void hr_topo_json_begin(struct hr_json *out, FILE *file, const struct hr_topo *t, const char *view,
 			const struct hr_topo_machine *machine)
 {
-	hr_json_to_file(out, HR_JSON_INDENTED, file);
-	hr_json_u64(out, "schema", SCHEMA);
-	hr_json_string(out, "view", view);
+	begin(out, file, view);
 	put_machine(t, machine, out);
 }
 
@@ -279,6 +295,67 @@ static void put_lines(const struct hr_topo *t, const struct hr_survey *s, struct
 	hr_json_close(out);
 }
 
+/* The functions from the GPU up to the common bridge, if there is one, and down to the SSD. */
+static void put_hops(const struct hr_topo *t, const struct hr_pair *p, struct hr_json *out)
+{
+	int32_t path[HR_DEPTH_MAX + 1];
+	unsigned n = hr_functions_below(&t->model, p->gpu, p->common, path, HR_DEPTH_MAX + 1);
+
+	hr_json_array(out, "hops");
+	for (unsigned i = 0; i < n; i++)
+		put_function(t, out, path[i]);
+	if (p->common != HR_NO_FN)
+		put_function(t, out, p->common);
+	n = hr_functions_below(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
+	while (n--)
+		put_function(t, out, path[n]);
+	hr_json_close(out);
+}
+
+int hr_topo_json_explain(const struct hr_topo *t, const struct hr_pair *p)
+{
+	const struct hr_topo_machine machine = hr_topo_machine(t);
+	struct hr_path_choice choice;
+	struct hr_json out;
+
+	hr_path_evaluate(&t->topology, p->gpu, p->ssd, &choice);
+	hr_topo_json_begin(&out, t->out, t, "explain", &machine);
+	put_verdict(t, &out, p, NULL);
+	hr_json_string(&out, "decided_by", choice.rule);
+	hr_json_string(&out, "why", choice.why);
+	hr_json_string(&out, "path", choice.direct ? "direct" : "bounce");
+	put_hops(t, p, &out);
+	hr_json_bool(&out, "facts_missing", p->verdict == HR_UNKNOWN);
+	hr_json_array(&out, "ruled_out");
+	for (unsigned i = 0; i < hr_rules_count; i++)
+		if (hr_topo_ruled_out(t, p, i))
+			hr_json_string(&out, NULL, hr_rules[i].id);
+	hr_json_close(&out);
+	return hr_topo_json_end(&out, (int)hr_topo_exit_of(p));
+}
+
+int hr_topo_json_rules(const struct hr_topo *t)
+{
+	struct hr_json out;
+	char text[HR_MODIFIERS_TEXT];
+
+	begin(&out, t->out, "rules");
+	hr_json_array(&out, "rules");
+	for (unsigned i = 0; i < hr_rules_count; i++) {
+		hr_json_object(&out, NULL);
+		hr_json_string(&out, "rule", hr_rules[i].id);
+		hr_json_string(&out, "verdict", hr_topo_rule_verdict(i, text));
+		hr_json_string(&out, "why", hr_rules[i].why);
+		if (hr_rules[i].fix)
+			hr_json_string(&out, "fix", hr_rules[i].fix);
+		hr_json_bool(&out, "confirmed", !hr_rules[i].recalled);
+		hr_json_string(&out, "origin", hr_rules[i].source);
+		hr_json_close(&out);
+	}
+	hr_json_close(&out);
+	return hr_topo_json_end(&out, 0);
+}
+
 int hr_topo_json(struct hr_topo *t, int code)
 {
 	const struct hr_topo_machine machine = hr_topo_machine(t);
@@ -288,7 +365,7 @@ int hr_topo_json(struct hr_topo *t, int code)
 	char text[512];
 
 	if (!h) {
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 		hr_survey_free(s);
 		return HR_TOPO_NO_ACCESS;
 	}

@@ -1,5 +1,5 @@
 /*
- * boot/cmd/topo/json.h - topo --json. pci/topo/README.md documents the schema; the member "schema"
+ * boot/cmd/topo/json.h - topo --json. pci/topo/README.md documents the schema; the member "version"
  * counts incompatible changes.
  */
 #ifndef BOOT_CMD_TOPO_JSON_H
@@ -12,6 +12,11 @@
  * HR_TOPO_NO_ACCESS with the reason printed.
  */
 int hr_topo_json(struct hr_topo *t, int code);
+
+/* The same for --explain of one pair, and for the table of rules. The exit code is that of the pair, or
+ * 0. */
+int hr_topo_json_explain(const struct hr_topo *t, const struct hr_pair *p);
+int hr_topo_json_rules(const struct hr_topo *t);
 
 /* The first part of a document, from the present model. */
 struct hr_topo_machine hr_topo_machine(const struct hr_topo *t);

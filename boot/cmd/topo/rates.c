@@ -9,6 +9,7 @@
 #include "boot/cmd/topo/json.h"
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
+#include "config/log.h"
 
 /* Limits without --all and --json. */
 #define PAIRS_SHOWN 64u
@@ -184,10 +185,9 @@ static void put_legend(const struct hr_topo *t, bool fixed)
 static int fail(const struct hr_topo *t, int err)
 {
 	if (err == -E2BIG)
-		fprintf(stderr, "headrace: error: %u SSDs to plan for, at most %u\n",
-			t->topology.ssds, HR_FLOWS_MAX);
+		hr_error("%u SSDs to plan for, at most %u", t->topology.ssds, HR_FLOWS_MAX);
 	else
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 	return HR_TOPO_NO_ACCESS;
 }
 

@@ -20,6 +20,7 @@
 #include "pci/live.h"
 #include "pci/topo/source.h"
 #include "pci/uevent.h"
+#include "config/log.h"
 
 #define QUIET_NS (200 * HR_NS_PER_MS)
 #define LONGEST_NS HR_NS_PER_S
@@ -180,7 +181,7 @@ static unsigned print_json(struct hr_topo *t, const struct hr_topology *old,
 		fclose(memory);
 	}
 	if (!text)
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 	else if (changes)
 		fputs(text, t->out);
 	free(text);
@@ -249,7 +250,7 @@ static int evaluate_again(struct loop *l)
 	if (read_again(l) != 0)
 		return 0;
 	if (!say(l->t, &now)) {
-		fputs("headrace: error: out of memory\n", stderr);
+		hr_error("out of memory");
 		forget(&now);
 		hr_model_fini(&l->before.model);
 		return HR_TOPO_NO_ACCESS;
@@ -277,9 +278,8 @@ static void wait(struct loop *l, const sigset_t *open)
 		hr_watch_message(&l->times, hr_now_ns());
 	if (found >= 0)
 		return;
-	fprintf(stderr,
-		"headrace: warning: the kernel's messages have ended (%s): the bus is read every %u "
-		"s\n",
+	hr_warn("the kernel's messages have ended (%s): the bus is read every %u "
+		"s",
 		strerror(-found), l->watch->seconds);
 	close(l->fd);
 	l->fd = -1;
@@ -322,9 +322,8 @@ int hr_topo_watch(struct hr_topo *t, const struct hr_topo_watch *watch)
 	if (!watch->from)
 		l.fd = hr_uevent_open();
 	if (!watch->from && l.fd < 0)
-		fprintf(stderr,
-			"headrace: warning: the kernel's messages cannot be received (%s): the bus "
-			"is read every %u s\n",
+		hr_warn("the kernel's messages cannot be received (%s): the bus "
+			"is read every %u s",
 			strerror(-l.fd), watch->seconds);
 	hr_signals_catch();
 	sigemptyset(&held);

@@ -8,6 +8,7 @@
 #include "pci/topo/change.h"
 #include "pci/topo/groups.h"
 #include "pci/topo/source.h"
+#include "config/log.h"
 
 #define PAIRS_MAX (1u << 20) /* verdicts that are stored for the comparison */
 
@@ -24,7 +25,7 @@ static int keep(struct hr_topo *t, struct before *b)
 	struct hr_pair p;
 
 	if (pairs > PAIRS_MAX) {
-		fprintf(stderr, "headrace: error: more than %u pairs to compare\n", PAIRS_MAX);
+		hr_error("more than %u pairs to compare", PAIRS_MAX);
 		return HR_TOPO_USAGE;
 	}
 	*b = (struct before){ e->gpus, e->ssds, e->gpu, e->ssd, NULL, NULL };

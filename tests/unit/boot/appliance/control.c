@@ -35,7 +35,8 @@ Test(control, each_request_calls_its_function)
 
 	rig_open(&rig_all);
 	snprintf(want, sizeof want,
-		 "{\"schema\": 1, \"appliance\": \"box\", \"request\": \"trigger\", "
+		 "{\"schema\": \"headrace.answer\", \"version\": 1, "
+		 "\"appliance\": \"box\", \"request\": \"trigger\", "
 		 "\"pipeline\": \"%s\", \"start\": 1, \"result\": \"accepted\", \"code\": 0}\n",
 		 name);
 	cr_expect_str_eq(rig_ask(HR_REQUEST_TRIGGER, name, 0), want);

@@ -431,7 +431,9 @@ Test(control_steps, a_request_for_the_engine)
 
 /* ---- replies */
 
-#define REPLY(rest) "{\"schema\": 1, \"appliance\": \"box\", \"request\": " rest "}\n"
+#define REPLY(rest)                                          \
+	"{\"schema\": \"headrace.answer\", \"version\": 1, " \
+	"\"appliance\": \"box\", \"request\": " rest "}\n"
 
 Test(control_steps, replies)
 {

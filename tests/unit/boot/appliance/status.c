@@ -90,7 +90,9 @@ Test(status, a_document_that_does_not_fit_is_reported)
 	cr_expect_eq(text[HR_STATUS_MIN], 0x7f);
 	document = json_tokener_parse(text);
 	cr_assert(document, "%s", text);
-	cr_expect_eq(json_object_get_uint64(json_object_object_get(document, "schema")),
+	cr_expect_str_eq(json_object_get_string(json_object_object_get(document, "schema")),
+			 "headrace.status");
+	cr_expect_eq(json_object_get_uint64(json_object_object_get(document, "version")),
 		     HR_STATUS_SCHEMA);
 	cr_expect_str_eq(json_object_get_string(json_object_object_get(document, "failure")),
 			 "the status needs more than the 1024 bytes of a document");

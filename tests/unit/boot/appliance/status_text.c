@@ -113,7 +113,8 @@ static void count_from(void *counters, size_t bytes, uint64_t first, uint64_t st
 Test(status_text, the_members_of_the_appliance)
 {
 	static const char wanted[] =
-		"{\"schema\":1,\"appliance\":\"box\",\"pid\":%d,\"configuration\":\"test.conf\","
+		"{\"schema\":\"headrace.status\",\"version\":1,"
+		"\"appliance\":\"box\",\"pid\":%d,\"configuration\":\"test.conf\","
 		"\"engine_pid\":77,\"uptime_ms\":1500,\"phase\":\"backoff\",\"stage\":\"%s\","
 		"\"restarts\":3,\"restarts_left\":2,\"ssds\":[{";
 	char want[512];

@@ -7,8 +7,9 @@
 
 TestSuite(store_job, .init = begin, .fini = end, .timeout = 120);
 
-#define REPLY(kind, rest) \
-	"{\"schema\": 1, \"appliance\": \"box\", \"request\": \"" kind "\", " rest "}\n"
+#define REPLY(kind, rest)                                    \
+	"{\"schema\": \"headrace.answer\", \"version\": 1, " \
+	"\"appliance\": \"box\", \"request\": \"" kind "\", " rest "}\n"
 #define FAILED(kind, object, code, text)                    \
 	REPLY(kind, "\"ssd\": \"a\", \"object\": \"" object \
 		    "\", \"result\": \"failed\", \"code\": " #code ", \"message\": \"" text "\"")

@@ -280,7 +280,8 @@ Test(store_service_steps, the_job_that_a_new_client_takes)
 		got = 0;
 		expect(finish(fd, HR_REQUEST_STORE_MAP, taken ? 3 : 1),
 		       taken ? "\"absent\""
-			     : "{\"schema\": 1, \"appliance\": \"box\", \"request\": \"store-map\", "
+			     : "{\"schema\": \"headrace.answer\", \"version\": 1, "
+			       "\"appliance\": \"box\", \"request\": \"store-map\", "
 			       "\"result\": \"failed\", \"code\": 1, \"message\": \"busy: all "
 			       "connections for store requests are in use\"}\n");
 		for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++)
