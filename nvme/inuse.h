@@ -13,7 +13,9 @@
 /*
  * Check a block device, by its kernel name ("nvme0n1"), with its partitions. 0: not in use; -EBUSY:
  * the text names the user; -EACCES: not root, so the files of other users' processes cannot be
- * listed; -ENOENT: no such device; -ENODEV: unknown, because /dev has no node for the device.
+ * listed; -ENOENT: no such device; -ENODEV: unknown, because /dev has no node for the device; -errno:
+ * unknown, because a file or folder of the kernel cannot be read. Only what is not there has no
+ * users.
  */
 int hr_disk_unused(const char *name, struct hr_error *e);
 
