@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "config/log.h"
+#include "config/quote.h"
 #include "config/seam.h"
 #include "config/uses.h"
 
 void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e)
 {
 	struct hr_store_space space;
+	char word[HR_QUOTE_BYTES];
 
 	if (err != -ENOSPC && err != -ENFILE)
 		return;
@@ -21,7 +23,7 @@ void hr_pending_hint(const struct hr_store *store, const char *device, int err, 
 			     store->blk->name, space.pending_objects,
 			     space.pending_objects == 1 ? "" : "s",
 			     space.pending_objects == 1 ? "s" : "",
-			     (unsigned long long)space.pending, device);
+			     (unsigned long long)space.pending, hr_quote(device, word));
 }
 
 struct choice {

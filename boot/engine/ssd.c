@@ -8,6 +8,7 @@
 #include "boot/engine/devices.h"
 #include "boot/engine/guard.h"
 #include "config/log.h"
+#include "config/quote.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/events.h"
 #include "nvme/hostmem.h"
@@ -231,7 +232,7 @@ static int open_kernel(struct hr_ssd *ssd, const char *path, struct hr_error *e)
 static int check_owner(struct hr_ssd *ssd, const char *wanted, struct hr_error *e)
 {
 	const char *serial = ssd->blk == &ssd->kernel.blk ? ssd->kernel.serial : ssd->ctrl->serial;
-	char text[HR_GUARD_TEXT];
+	char text[HR_GUARD_TEXT], word[HR_QUOTE_BYTES], value[HR_QUOTE_BYTES];
 	int err;
 
 	if (wanted[0] && strcmp(wanted, serial) != 0)
@@ -245,13 +246,14 @@ static int check_owner(struct hr_ssd *ssd, const char *wanted, struct hr_error *
 	if (serial[0])
 		return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
 			       "%s: holds %s; nothing was changed. To use the disk anyway, give "
-			       "its serial number: --allow-serial '%s', or serial = \"%s\" in the "
+			       "its serial number: --allow-serial %s, or serial = %s in the "
 			       "configuration",
-			       ssd->transport.name, text, serial, serial);
+			       ssd->transport.name, text, hr_quote(serial, word),
+			       hr_quote_config(serial, value));
 	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
 		       "%s: holds %s; nothing was changed. It has no serial number to give; if its "
 		       "data is not needed: wipefs -a %s",
-		       ssd->transport.name, text, ssd->transport.name);
+		       ssd->transport.name, text, hr_quote(ssd->transport.name, word));
 }
 
 /* Forget all but the health, which keeps HR_HEALTH_STUCK and the counters. */
@@ -266,7 +268,7 @@ static void forget(struct hr_ssd *ssd)
 static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder,
 			   struct hr_error *e)
 {
-	char text[HR_RESV_TEXT];
+	char text[HR_RESV_TEXT], word[HR_QUOTE_BYTES];
 
 	if (holder->type)
 		return hr_fail(
@@ -275,7 +277,7 @@ static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder
 			"If that host does not use the disk any more: headrace store unlock --nsid "
 			"%u %s",
 			ssd->transport.name, ssd->ns.nsid, hr_resv_text(holder, text), ssd->ns.nsid,
-			ssd->device);
+			hr_quote(ssd->device, word));
 	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
 		       "%s: namespace %u is in use by another process or controller of this "
 		       "machine; nothing was changed",

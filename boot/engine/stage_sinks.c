@@ -24,6 +24,7 @@
 #include "boot/engine/remote.h"
 #include "boot/engine/written.h"
 #include "config/bytes.h"
+#include "config/quote.h"
 #include "config/uses.h"
 #include "config/log.h"
 #include "boot/engine/pending.h"
@@ -488,6 +489,7 @@ void hr_sinks_down(struct hr_appliance *app)
 		struct hr_run *run = &app->run[i];
 		const struct hr_store_object *object;
 		struct hr_error e = { 0 };
+		char word[HR_QUOTE_BYTES];
 		struct hr_ssd *ssd;
 
 		if (hr_run_wired(run)) /* it runs, and another pipeline was not started */
@@ -509,6 +511,7 @@ void hr_sinks_down(struct hr_appliance *app)
 				"--pending %s' removes it",
 				run->config->sink.object,
 				app->config.ssd[run->config->sink.ssd].name, e.kind ? ": " : "",
-				e.text, app->config.ssd[run->config->sink.ssd].device);
+				e.text,
+				hr_quote(app->config.ssd[run->config->sink.ssd].device, word));
 	}
 }

@@ -9,6 +9,7 @@
 #include "boot/engine/signals.h"
 #include "boot/engine/stage_sinks.h"
 #include "config/log.h"
+#include "config/quote.h"
 #include "config/tick.h"
 #include "config/uses.h"
 
@@ -78,6 +79,7 @@ int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *o
 		      const char *why)
 {
 	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	char device[HR_QUOTE_BYTES], name[HR_QUOTE_BYTES];
 
 	return hr_error_add(
 		&app->error, HR_ERROR_FAILED, -EEXIST,
@@ -85,7 +87,7 @@ int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *o
 		"'headrace store rm%s %s %s', or set replace = true",
 		app->config.file, object->line, object->object,
 		pending ? "is incomplete" : "exists", ssd->name, why, pending ? " --pending" : "",
-		ssd->device, object->object);
+		hr_quote(ssd->device, device), hr_quote(object->object, name));
 }
 
 int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
@@ -297,6 +299,7 @@ void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
 		const struct hr_config_object *object = &run->config->object[i];
 		struct hr_ssd *ssd = &app->ssd[object->ssd];
 		struct hr_error e = { 0 };
+		char device[HR_QUOTE_BYTES];
 
 		if (!run->object[i].made)
 			continue;
@@ -306,7 +309,8 @@ void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
 			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s: 'headrace store rm "
 				"--pending %s' removes it",
 				object->object, app->config.ssd[object->ssd].name,
-				e.text[0] ? ": " : "", e.text, app->config.ssd[object->ssd].device);
+				e.text[0] ? ": " : "", e.text,
+				hr_quote(app->config.ssd[object->ssd].device, device));
 		else
 			run->object[i].id = 0;
 	}

@@ -8,20 +8,44 @@
 #include "gpu/remote/flow.h"
 #include "gpu/remote/wake.h"
 
-/* The room of a closed stranger, or of the oldest one. */
-static struct hr_link_talk *room(struct hr_link *link)
+static bool same_address(const struct hr_link_talk *a, const struct hr_link_talk *b)
 {
-	struct hr_link_talk *oldest = &link->stranger[0];
+	return a->peer.sin_addr.s_addr == b->peer.sin_addr.s_addr;
+}
+
+/* Strangers of the address of one of them, with the new one. */
+static unsigned count_address(const struct hr_link *link, const struct hr_link_talk *one,
+			      const struct hr_link_talk *fresh)
+{
+	unsigned count = same_address(one, fresh);
+
+	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+		count += same_address(one, &link->stranger[i]);
+	return count;
+}
+
+/* The room of a closed stranger; else of the oldest one of the address that has most of them, so
+ * that an address that fills the door loses its own connections only. */
+static struct hr_link_talk *room(struct hr_link *link, const struct hr_link_talk *fresh)
+{
+	struct hr_link_talk *victim = NULL;
+	unsigned most = 0;
 
 	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++) {
-		if (link->stranger[i].fd < 0)
-			return &link->stranger[i];
-		if (link->stranger[i].began_ns < oldest->began_ns)
-			oldest = &link->stranger[i];
+		struct hr_link_talk *talk = &link->stranger[i];
+		const unsigned count = count_address(link, talk, fresh);
+
+		if (talk->fd < 0)
+			return talk;
+		if (!victim || count > most ||
+		    (count == most && talk->began_ns < victim->began_ns)) {
+			victim = talk;
+			most = count;
+		}
 	}
 	link->count.refused++;
-	hr_talk_close(oldest);
-	return oldest;
+	hr_talk_close(victim);
+	return victim;
 }
 
 static bool may_connect(const struct hr_link *link, const struct hr_link_talk *talk)
@@ -43,7 +67,7 @@ static void accept_one(struct hr_link *link)
 		hr_talk_close(&fresh);
 		return;
 	}
-	talk = room(link);
+	talk = room(link, &fresh);
 	*talk = fresh;
 	hr_wake_watch(link, talk->fd, HR_LINK_WAKE_DOOR);
 }

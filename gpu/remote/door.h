@@ -1,6 +1,7 @@
 /*
  * gpu/remote/door.h - the strangers of a receiver: connections that have not proved the key yet. Their
- * number and their time are bounded, so a silent one blocks nothing.
+ * number and their time are bounded, so a silent one blocks nothing. When there is no room, the
+ * address with most strangers loses its oldest one.
  */
 #ifndef GPU_REMOTE_DOOR_H
 #define GPU_REMOTE_DOOR_H

@@ -88,8 +88,11 @@ Test(ssd, a_disk_belongs_to_whoever_names_its_serial_number)
 		{ "", "S1", 0, -ENODEV, 0, OTHER("", "S1") },
 		{ "S1", "", -EIO, -EIO, 1, "cannot read" },
 		{ "S1", "", -EEXIST, -EBUSY, 1,
-		  HOLDS "To use the disk anyway, give its serial number: --allow-serial 'S1', or "
+		  HOLDS "To use the disk anyway, give its serial number: --allow-serial S1, or "
 			"serial = \"S1\" in the configuration" },
+		{ "S';x;'\"", "", -EEXIST, -EBUSY, 1,
+		  HOLDS "To use the disk anyway, give its serial number: --allow-serial "
+			"'S'\\'';x;'\\''\"', or serial = \"S';x;'\\\"\" in the configuration" },
 		{ "", "", -EEXIST, -EBUSY, 1,
 		  HOLDS "It has no serial number to give; if its data is not needed: wipefs -a "
 			"/dev/x" },

@@ -102,15 +102,24 @@ Test(door, an_address_that_is_not_listed_is_refused_before_it_says_anything)
 	cr_expect_eq(hr_link_count(rig.link[S]).connections, 0);
 }
 
-static int connect_raw(void)
+/* From 127.0.0.`last`. */
+static int connect_from(unsigned last)
 {
+	const struct sockaddr_in from = { .sin_family = AF_INET,
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK + last - 1) };
 	const struct sockaddr_in to = { .sin_family = AF_INET,
 					.sin_port = htons(hr_link_port(rig.link[R])),
 					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&from, sizeof(from)), 0);
 	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
 	return fd;
+}
+
+static int connect_raw(void)
+{
+	return connect_from(1);
 }
 
 Test(door, silent_strangers_block_nobody)
@@ -213,6 +222,31 @@ Test(door, an_answer_leaves_in_the_step_that_reads_the_message)
 	}
 	cr_expect_eq(n, 1);
 	hr_talk_close(&talk);
+}
+
+/* The sender has connected first, and its greeting is under way: it is the oldest stranger. */
+Test(door, an_address_that_floods_the_door_loses_its_own_places_only)
+{
+	const struct hr_link_self self = self_of(1);
+	int fds[3 * HR_LINK_STRANGERS];
+
+	link_rig_open(&rig, R);
+	call();
+	link_rig_idle(&rig, 2);
+	for (unsigned i = 0; i < 3 * HR_LINK_STRANGERS; i++) {
+		fds[i] = connect_from(2);
+		link_rig_idle(&rig, 2);
+	}
+	cr_assert_eq(hr_greet_begin(&talk, &self, rig.now_ns), 0);
+	while (talk.greeting == HR_LINK_GREETING) {
+		const struct hr_link_message message = hear();
+
+		cr_assert_eq(hr_greet_take(&talk, &self, &message, rig.now_ns), 0);
+	}
+	cr_expect_eq(talk.greeting, HR_LINK_PROVEN);
+	hr_talk_close(&talk);
+	for (unsigned i = 0; i < 3 * HR_LINK_STRANGERS; i++)
+		close(fds[i]);
 }
 
 Test(door, a_replayed_greeting_is_refused)
