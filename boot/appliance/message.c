@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/engine/stand_in.h"
 #include "config/log.h"
 
 #define EXIT_CODES 5u /* 0 to 4 */
@@ -48,6 +49,7 @@ static const struct {
 				  .flags = HR_MESSAGE_PENDING },
 	[HR_REQUEST_STORE_MV] = { "store-mv", .disk = true, .object = true, .target = true,
 				  .flags = HR_MESSAGE_REPLACE },
+	[HR_REQUEST_STORE_FACTS] = { "store-facts", .disk = true, .reads = true },
 	[HR_REQUEST_STORE_CP] = { "store-cp", .disk = true, .object = true, .target = true,
 				  .flags = HR_MESSAGE_REPLACE },
 };
@@ -65,6 +67,7 @@ static const struct {
 	[HR_MESSAGE_DATA] = { 1, HR_MESSAGE_DATA_MAX },
 	[HR_MESSAGE_LINE] = { 1, HR_LOG_LINE_MAX },
 	[HR_MESSAGE_DONE] = { sizeof(struct hr_message_done), sizeof(struct hr_message_done) },
+	[HR_MESSAGE_FACTS] = { sizeof(struct hr_ssd_facts), sizeof(struct hr_ssd_facts) },
 	[HR_MESSAGE_END] = { sizeof(uint32_t), sizeof(uint32_t) },
 };
 

@@ -21,6 +21,7 @@
  *   store-verify  <- line, done...
  *   store-put     <- go; -> data..., end
  *   store-cp      <- done...
+ *   store-facts   <- facts, map
  *
  * Both sides may send HR_MESSAGE_ALIVE at any time: the sender waits for a file, not for ever.
  *
@@ -66,6 +67,7 @@ enum hr_request_kind {
 	HR_REQUEST_STORE_RM,
 	HR_REQUEST_STORE_MV,
 	HR_REQUEST_STORE_CP,
+	HR_REQUEST_STORE_FACTS, /* the ssd, and what store-map has */
 	HR_REQUEST_KINDS,
 };
 
@@ -78,6 +80,7 @@ enum hr_message_kind {
 	HR_MESSAGE_LINE,   /* one finding: a byte, 1 for a fault, then the text */
 	HR_MESSAGE_DONE,   /* struct hr_message_done */
 	HR_MESSAGE_END,	   /* CRC-32C of all data (u32): the source has ended as announced */
+	HR_MESSAGE_FACTS,  /* struct hr_ssd_facts */
 	HR_MESSAGE_KINDS,
 };
 

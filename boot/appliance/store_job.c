@@ -8,6 +8,7 @@
 #include "boot/appliance/store_job_put.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/inuse.h"
+#include "boot/engine/stand_in.h"
 #include "cache/crc32c.h"
 #include "cache/store/objmap_verify.h"
 #include "config/json.h"
@@ -16,7 +17,8 @@
 #define REPLY_MAX (8u << 10)
 #define RECORD sizeof(struct hr_store_object)
 
-_Static_assert(HR_MESSAGE_HEADER + sizeof(struct hr_message_map) + HR_STORE_OBJECTS_MAX * RECORD +
+_Static_assert(HR_MESSAGE_HEADER + sizeof(struct hr_ssd_facts) + HR_MESSAGE_HEADER +
+			       sizeof(struct hr_message_map) + HR_STORE_OBJECTS_MAX * RECORD +
 			       HR_MESSAGE_HEADER + REPLY_MAX <=
 		       HR_STORE_JOB_BUFFER,
 	       "a whole map and the reply fit");
@@ -174,7 +176,7 @@ static int find_ssd(const struct hr_store_service *c, struct hr_store_job *d)
 				       "ssd '%s' is not up: no pipeline that runs uses it, or it "
 				       "has failed",
 				       config->ssd[i].name);
-		if (!c->app->ssd[i].has_store)
+		if (!c->app->ssd[i].has_store && d->request.kind != HR_REQUEST_STORE_FACTS)
 			return hr_fail(&d->e, HR_ERROR_FAILED, -ENOMEDIUM,
 				       "ssd '%s' has no object store", config->ssd[i].name);
 		return hr_health_refuse(&c->app->ssd[i].health, &d->e);
@@ -200,14 +202,25 @@ int hr_store_job_check_changing(const struct hr_store_service *c, struct hr_stor
 static void begin_map(struct hr_store_service *c, struct hr_store_job *d)
 {
 	const struct hr_store *store = hr_store_job_store(c, d);
-	struct hr_message_map *map = (void *)(d->buffer + HR_MESSAGE_HEADER);
+	struct hr_message_map *map = (void *)(d->buffer + d->length + HR_MESSAGE_HEADER);
 
 	hr_store_job_add(d, HR_MESSAGE_MAP, NULL, (uint32_t)(sizeof *map + store->count * RECORD));
 	memset(map, 0, sizeof *map);
-	hr_store_space(store, &map->space);
 	map->count = store->count;
-	memcpy(map + 1, store->object, store->count * RECORD);
+	if (store->object) { /* the ssd has a store */
+		hr_store_space(store, &map->space);
+		memcpy(map + 1, store->object, store->count * RECORD);
+	}
 	done(c, d, HR_EXIT_DONE);
+}
+
+static void begin_facts(struct hr_store_service *c, struct hr_store_job *d)
+{
+	struct hr_ssd_facts facts;
+
+	hr_ssd_describe(ssd_of(c, d), &facts);
+	hr_store_job_add(d, HR_MESSAGE_FACTS, &facts, sizeof facts);
+	begin_map(c, d);
 }
 
 int hr_store_job_pin(struct hr_store_service *c, struct hr_store_job *d,
@@ -380,6 +393,9 @@ void hr_store_job_begin(struct hr_store_service *c, struct hr_store_job *d)
 	switch (d->request.kind) {
 	case HR_REQUEST_STORE_MAP:
 		begin_map(c, d);
+		break;
+	case HR_REQUEST_STORE_FACTS:
+		begin_facts(c, d);
 		break;
 	case HR_REQUEST_STORE_GET:
 		begin_get(c, d);

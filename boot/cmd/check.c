@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "boot/cmd/beside.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/options.h"
 #include "boot/cmd/report/json.h"
@@ -20,10 +21,11 @@ static const char help[] =
 	"memory as a map. Sinks and their space are checked as in `run`, on a copy of the object\n"
 	"map; errors have the same exit code. For remote sinks and sources the key file is read, and\n"
 	"the network device proves that it reaches memory. Nothing is run, written or created. A\n"
-	"pipeline that\n"
-	"waits for an object (on = \"object NAME\", or the sink of another pipeline that repeats) is\n"
-	"only noted until the object exists. Without CONFIG\n"
-	"the built-in configuration is checked, which needs no hardware; '-' is standard input.\n\n"
+	"pipeline that waits for an object (on = \"object NAME\", or the sink of another pipeline\n"
+	"that repeats) is only noted until the object exists. An ssd that a running appliance\n"
+	"drives is not opened: its properties and objects come from that appliance, which the\n"
+	"report names. Without CONFIG the built-in configuration is checked, which needs no\n"
+	"hardware; '-' is standard input.\n\n"
 	"  --json         print one JSON object instead\n"
 	"  --operators    list the operators instead, with their sources or objects, and their\n"
 	"                 arguments: the built-in operators, and those of CONFIG\n" HR_BIND_HELP
@@ -158,6 +160,7 @@ static int check(const char *file, bool json)
 	if (!app)
 		return code;
 	app->only_checks = true;
+	app->elsewhere = &hr_beside;
 	err = hr_appliance_up(app, HR_STAGE_PARTITION);
 	if (!err)
 		err = hr_sinks_check(app);

@@ -227,8 +227,8 @@ static void set_object(struct hr_request *request, const char *name)
 
 /* ---- struct hr_store_access */
 
-static int take_map(struct hr_store_client *r, const struct hr_message_item *item,
-		    struct hr_message_map *map)
+int hr_store_client_take_map(struct hr_store_client *r, const struct hr_message_item *item,
+			     struct hr_message_map *map)
 {
 	const size_t bytes = item->bytes - sizeof *map;
 	int err = hr_client_receive(r->fd, map, sizeof *map);
@@ -259,7 +259,7 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 		return code;
 	got = next(r, &item);
 	if (got == ITEM && item.kind == HR_MESSAGE_MAP)
-		got = take_map(r, &item, &head);
+		got = hr_store_client_take_map(r, &item, &head);
 	else
 		return unexpected(r, got);
 	if (!got)

@@ -63,6 +63,10 @@ int hr_store_client_conclude(struct hr_store_client *client, int got);
 int hr_store_client_take_done(struct hr_store_client *client,
 			      const struct hr_store_listener *listener);
 
+/* Receive the body of an item of that kind: the map, whose objects are client->objects. 0 or -errno. */
+int hr_store_client_take_map(struct hr_store_client *client, const struct hr_message_item *item,
+			     struct hr_message_map *map);
+
 /* A member of the reply. */
 uint64_t hr_store_client_number(const struct hr_store_client *client, const char *key);
 

@@ -64,6 +64,8 @@ struct hr_feed_memory {
 	uint64_t bytes;		  /* of the object of the tiles */
 };
 
+struct hr_elsewhere;
+
 struct hr_appliance {
 	struct hr_config config;
 	struct hr_ssd ssd[HR_SSDS_MAX];
@@ -87,6 +89,9 @@ struct hr_appliance {
 	 */
 	bool keep_going;
 	bool only_checks; /* nothing is written, so no disk is reserved; set after init */
+	/* With only_checks, for ssds that other processes drive (boot/engine/stand_in.h); NULL: such
+	 * an ssd is an error. */
+	const struct hr_elsewhere *elsewhere;
 	/* not brought up, because no selected pipeline uses it */
 	bool left_out[HR_SSDS_MAX];
 	bool gpu_failed[HR_GPUS_MAX]; /* failed while a pipeline ran on it */

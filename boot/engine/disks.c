@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/engine/devices.h"
+#include "boot/engine/stand_in.h"
 #include "config/uses.h"
 #include "nvme/namespaces.h"
 #include "pci/topo/model.h"
@@ -26,7 +27,7 @@ static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char
 /* True when the ssd is a namespace of an NVM subsystem, not a disk of the kernel. */
 static bool is_namespace(const struct hr_ssd *ssd)
 {
-	return ssd->blk == &ssd->disk.blk;
+	return ssd->stand_in || ssd->blk == &ssd->disk.blk;
 }
 
 static enum hr_ns_match compare(const struct hr_appliance *app, uint32_t a, uint32_t b,
@@ -114,17 +115,37 @@ int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
 	return 0;
 }
 
+/* The ssd is busy with that error: another process may drive it, and describe it. */
+static int find_elsewhere(struct hr_appliance *app, uint32_t d, int busy)
+{
+	struct hr_error e = { 0 };
+	const int err = hr_stand_in_up(app, d, NULL, &e);
+
+	if (!err)
+		hr_error_clear(&app->error);
+	else if (e.kind)
+		hr_error_append(&app->error, "; %s", e.text);
+	return err ? busy : 0;
+}
+
 int hr_disk_up(struct hr_appliance *app, uint32_t d)
 {
 	const struct hr_config_ssd *config = app->config.ssd;
+	int err;
 
-	for (uint32_t i = 0; i < app->config.ssds; i++)
-		if (i != d && app->ssd[i].controller &&
-		    (same_function(config[i].device, config[d].device) ||
-		     same_soft(config[i].device, config[d].device)))
-			return hr_ssd_up_beside(&app->ssd[d], &config[d], &app->ssd[i],
-						&app->error);
-	return hr_ssd_up(&app->ssd[d], &config[d], &app->error);
+	for (uint32_t i = 0; i < app->config.ssds; i++) {
+		struct hr_ssd *peer = &app->ssd[i];
+
+		if (i == d || !peer->controller ||
+		    !(same_function(config[i].device, config[d].device) ||
+		      same_soft(config[i].device, config[d].device)))
+			continue;
+		return peer->stand_in
+			       ? hr_stand_in_up(app, d, peer, &app->error)
+			       : hr_ssd_up_beside(&app->ssd[d], &config[d], peer, &app->error);
+	}
+	err = hr_ssd_up(&app->ssd[d], &config[d], &app->error);
+	return err == -EBUSY && app->elsewhere ? find_elsewhere(app, d, err) : err;
 }
 
 int hr_disk_check_same(struct hr_appliance *app, uint32_t d)

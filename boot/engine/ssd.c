@@ -1,3 +1,4 @@
+#include "boot/engine/stand_in.h"
 #include "boot/engine/ssd.h"
 
 #include <errno.h>
@@ -457,6 +458,10 @@ void hr_ssd_down(struct hr_ssd *ssd)
 {
 	struct hr_error e = { 0 };
 
+	if (ssd->stand_in) {
+		hr_stand_in_down(ssd);
+		return;
+	}
 	take_down(ssd, &e);
 	hr_error_log(&e, HR_LOG_ERROR);
 }

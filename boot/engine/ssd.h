@@ -58,6 +58,8 @@ struct hr_controller {
 	unsigned steps; /* completed steps of bring-up */
 };
 
+struct hr_stand_in;
+
 struct hr_ssd {
 	char device[HR_DEVICE_MAX]; /* as in the configuration or on the command line */
 	/* A copy of the controller's, so that the name is also valid for "kernel:PATH" and for
@@ -83,6 +85,8 @@ struct hr_ssd {
 	uint64_t timeout_ns;	/* deadline of an I/O command */
 	/* completed steps of bring-up; hr_ssd_down() undoes them in reverse */
 	unsigned steps;
+	/* Another process drives it (boot/engine/stand_in.h); NULL: it is up in this process. */
+	struct hr_stand_in *stand_in;
 };
 
 /*

@@ -156,6 +156,8 @@ static int open_store(struct hr_appliance *app, uint32_t i)
 
 	if (app->ssd[i].transport.keeps_no_data) /* for `bench`, which needs no store */
 		return 0;
+	if (app->ssd[i].stand_in) /* which has one already */
+		return 0;
 	err = hr_ssd_open_store(&app->ssd[i], &app->error);
 	/* A missing store is an error only when a pipeline needs an object of the ssd. */
 	if (err == -ENOMEDIUM || err == -EMEDIUMTYPE) {

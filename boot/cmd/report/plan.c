@@ -3,6 +3,7 @@
 #include "boot/cmd/report/remote.h"
 #include "boot/cmd/report/verify.h"
 
+#include "boot/engine/stand_in.h"
 #include "boot/engine/access_shards.h"
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
@@ -37,6 +38,11 @@ static void print_ssds(const struct hr_appliance *app, FILE *out)
 			namespace_text(ssd, text, sizeof text), ssd->ctrl->model, ssd->ctrl->serial,
 			(double)bytes / MIB, 1u << ssd->ns.lba_shift, ssd->chunk_bytes >> 10,
 			hr_ssd_queues(ssd), ssd->ctrl->volatile_cache ? ", volatile cache" : "");
+		if (hr_stand_in_by(ssd))
+			fprintf(out,
+				"  %-12s appliance '%s' drives it: properties, objects and space "
+				"are as it reports them\n",
+				"", hr_stand_in_by(ssd));
 		fprintf(out,
 			"  %-12s host memory: %zu bytes for queues and disk, %zu for the object "
 			"map\n",
@@ -256,6 +262,8 @@ static void ssds_json(const struct hr_appliance *app, struct hr_json *report)
 		hr_json_u64(report, "queue_pairs", hr_ssd_queues(ssd));
 		hr_json_bool(report, "volatile_cache", ssd->ctrl->volatile_cache);
 		hr_json_bool(report, "store", ssd->has_store);
+		if (hr_stand_in_by(ssd))
+			hr_json_string(report, "driven_by_appliance", hr_stand_in_by(ssd));
 		hr_json_u64(report, "queue_memory_bytes", hr_ssd_dma_bytes(ssd));
 		hr_json_u64(report, "map_memory_bytes", hr_ssd_map_bytes(ssd));
 		hr_json_close(report);

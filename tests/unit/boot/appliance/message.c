@@ -142,7 +142,8 @@ Test(message, a_status_and_what_reads_a_store_change_nothing)
 	for (int k = 0; k < HR_REQUEST_KINDS + 1; k++)
 		cr_expect_eq(hr_request_only_reads((enum hr_request_kind)k),
 			     k == HR_REQUEST_STATUS || k == HR_REQUEST_STORE_MAP ||
-				     k == HR_REQUEST_STORE_GET || k == HR_REQUEST_STORE_VERIFY);
+				     k == HR_REQUEST_STORE_GET || k == HR_REQUEST_STORE_VERIFY ||
+				     k == HR_REQUEST_STORE_FACTS);
 }
 
 /* ---- requests of the store */

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include "boot/engine/stand_in.h"
 #include "boot/engine/starts.h"
 #include "tests/harness/store_service_rig.h"
 
@@ -240,6 +241,27 @@ Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
 	run->pipe = NULL;
 	p->objects = 0;
 	expect_object("in", in, IN_BYTES);
+}
+
+Test(store_service, the_facts_come_with_the_map)
+{
+	struct hr_message_item item;
+	struct hr_ssd_facts facts;
+	size_t at;
+
+	answer_to(HR_REQUEST_STORE_FACTS, "", 0);
+	at = item_at(0, HR_REQUEST_STORE_FACTS, &item);
+	cr_expect_eq(item.kind, HR_MESSAGE_FACTS);
+	memcpy(&facts, answer + HR_MESSAGE_HEADER, sizeof facts);
+	cr_expect(hr_ssd_facts_ok(&facts, 1) && facts.has_store);
+	item_at(at, HR_REQUEST_STORE_FACTS, &item);
+	cr_expect_eq(item.kind, HR_MESSAGE_MAP);
+	app->ssd[0].has_store = false;
+	store->count = 0;
+	store->object = NULL;
+	answer_to(HR_REQUEST_STORE_FACTS, "", 0);
+	app->ssd[0].has_store = true;
+	store->object = app->ssd[0].store_memory;
 }
 
 /* ---- rm, mv, cp */
