@@ -115,7 +115,7 @@ HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr
  * Calls other than hr_page() and hr_page_now() also do this from time to time while the worker holds
  * no page. A worker that computes for a long time without another call must call this, because frames
  * are used again only after all workers have done so, and because the host ends a run as hanging when
- * a worker has not done so for two minutes (HR_TILE_TIMEOUT_NS). */
+ * a worker has not done so for two minutes (operator_s of the pipeline). */
 HR_WORKER void hr_quiescent(struct hr_objects *objects);
 
 /* Make writes durable: write dirty pages back, then NVMe FLUSH where a volatile cache is. 0 or an

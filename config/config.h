@@ -206,6 +206,7 @@ struct hr_config_pipeline {
 	uint32_t threads; /* of a block on a GPU: whole warps */
 	enum hr_bounce_policy bounce;
 	enum hr_verify_policy verify;
+	uint32_t operator_s;	    /* longest time of the operator for a tile; 0: HR_OPERATOR_S */
 	enum hr_shard_policy shard; /* of a pipeline without tap and feed */
 	struct hr_config_when when; /* only `headrace boot` obeys it */
 	unsigned line, tile_line;
@@ -246,6 +247,8 @@ struct hr_config_boot {
 	enum hr_boot_end after;	      /* when all pipelines are done; default poweroff */
 	enum hr_boot_end last_resort; /* when the pipelines cannot be done; default poweroff */
 };
+
+#define HR_OPERATOR_S 120u
 
 #define HR_CONTROL_NO_GROUP UINT32_MAX
 

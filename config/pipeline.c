@@ -13,6 +13,8 @@
 #include "config/tap.h"
 #include "config/when.h"
 
+#define OPERATOR_S_MAX 86400u
+
 /* A pipeline as the file describes it: gpu and operator by name. */
 struct written_pipeline {
 	struct hr_config_pipeline pipeline;
@@ -58,6 +60,9 @@ static const struct hr_field pipeline_fields[] = {
 	  .choices = verifies },
 	{ "shard", HR_FIELD_CHOICE, .offset = offsetof(struct written_pipeline, pipeline.shard),
 	  .choices = shards },
+	{ "operator_s", HR_FIELD_U32,
+	  .offset = offsetof(struct written_pipeline, pipeline.operator_s), .min = 1,
+	  .max = OPERATOR_S_MAX },
 	{ "every", HR_FIELD_DURATION, .offset = offsetof(struct written_pipeline, when.every_ns) },
 	{ "at", HR_FIELD_STRING, .offset = offsetof(struct written_pipeline, when.at),
 	  .max = HR_NAME_MAX },

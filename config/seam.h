@@ -40,6 +40,10 @@ struct hr_thread {
  * without this call, that of the thread that starts them. */
 void hr_threads_nice(int nice);
 
+/* Give the calling thread a stack of its own for handlers of signals, so that they run also after
+ * an overflow of its stack. hr_thread_start() does so for the threads that it starts. */
+void hr_signal_stack(void);
+
 /* Start a thread that runs main(argument). It may run on `cpus` only; NULL: on all that the process
  * may use. *thread stays at its address until hr_thread_join(). */
 int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),

@@ -22,6 +22,20 @@ void hr_threads_nice(int nice)
 	threads_nice = nice;
 }
 
+/* The kernel starts a handler with up to 11 KiB of registers on the stack. */
+#define SIGNAL_STACK_BYTES (64u << 10)
+
+void hr_signal_stack(void)
+{
+	static _Thread_local uint8_t memory[SIGNAL_STACK_BYTES];
+	const stack_t own = { .ss_sp = memory, .ss_size = sizeof memory };
+	stack_t old;
+
+	/* a sanitizer has set its own, and frees it at the end of the thread */
+	if (sigaltstack(NULL, &old) == 0 && old.ss_flags & SS_DISABLE)
+		sigaltstack(&own, NULL);
+}
+
 /* On Linux, process 0 is the calling thread. */
 static void *begin(void *argument)
 {
@@ -29,6 +43,7 @@ static void *begin(void *argument)
 
 	if (has_nice)
 		setpriority(PRIO_PROCESS, 0, threads_nice);
+	hr_signal_stack();
 	return thread->main(thread->argument);
 }
 

@@ -66,6 +66,14 @@ const char *hr_config_gpu_names(const struct hr_config *config, const struct hr_
 				char *text, size_t bytes);
 
 /* Add "gpu", the first of them, and the array "gpus" of all. */
+/* The name of the operator in the configuration. */
+static inline const char *hr_config_operator_name(const struct hr_config *config,
+						  const struct hr_config_pipeline *p)
+{
+	/* the supervisor has no descriptions of user operators */
+	return p->user_op ? config->op[p->user_op - 1].name : p->op->name;
+}
+
 void hr_config_gpus_json(const struct hr_config *config, const struct hr_config_pipeline *p,
 			 struct hr_json *out);
 

@@ -47,6 +47,11 @@ static int trigger(void *to, uint32_t i, uint64_t *start, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_FAILED, err,
 			       "pipeline '%s' is paused; 'headrace resume' permits its starts",
 			       name_of(s, i));
+	if (err == -EOWNERDEAD)
+		return hr_fail(e, HR_ERROR_FAILED, err,
+			       "pipeline '%s' is suspended, because the engine ended in its run; "
+			       "'headrace resume' permits its starts",
+			       name_of(s, i));
 	return refuse(s, err, e);
 }
 

@@ -5,6 +5,7 @@
 
 #include "boot/appliance/reload.h"
 #include "boot/engine/signals.h"
+#include "config/log.h"
 
 static int check(const struct hr_supervisor *s)
 {
@@ -24,6 +25,8 @@ int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket)
 		return -ESHUTDOWN;
 	if (s->repeat.timetable.starts.start[pipeline].flags & HR_START_PAUSED)
 		return -EAGAIN;
+	if (hr_timetable_suspended_ns(&s->repeat.timetable, pipeline, &at))
+		return -EOWNERDEAD;
 	*ticket = hr_timetable_request(&s->repeat.timetable, pipeline, &at);
 	return 0;
 }
@@ -58,11 +61,18 @@ int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline)
 int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline)
 {
 	const struct hr_moment at = hr_moment_now();
+	struct hr_supervised *known = &s->pipeline[pipeline];
+	const bool lifts = known->suspended_until_ns > at.now_ns;
 	const int err = check(s);
 
 	if (!err)
 		hr_timetable_resume(&s->repeat.timetable, pipeline, &at);
-	return err;
+	else if (lifts)
+		known->deaths = known->suspended_until_ns = 0;
+	if (lifts)
+		hr_info("pipeline '%s' is not suspended any more, on request",
+			s->app->config.pipeline[pipeline].name);
+	return lifts ? 0 : err;
 }
 
 int hr_ask_reload(struct hr_supervisor *s)

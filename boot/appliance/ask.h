@@ -22,6 +22,7 @@ enum hr_ask_state {
  * Request a start of a pipeline (index), whatever its own rule is. A running pipeline starts once
  * more after its end. Several requests before a start count as one. 0 and *ticket; -ENOTSUP: no
  * pipeline of this configuration repeats, so each runs once; -EAGAIN: the pipeline is paused;
+ * -EOWNERDEAD: it is suspended;
  * -EBUSY: no engine has read the starts from the ssds yet; -ESHUTDOWN: the appliance stops.
  */
 int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket);
@@ -36,7 +37,8 @@ enum hr_ask_state hr_ask_look(const struct hr_supervisor *s, uint32_t pipeline, 
 
 /*
  * A paused pipeline does not start until it is resumed, also after a restart; a run goes on to its
- * end. 0, also when nothing changes; -ENOTSUP, -EBUSY as above.
+ * end. To resume it also lifts a suspension. 0, also when nothing changes; -ENOTSUP, -EBUSY as
+ * above.
  */
 int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline);
 int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);

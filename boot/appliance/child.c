@@ -11,6 +11,7 @@
 #include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
 #include "config/log.h"
+#include "config/uses.h"
 
 #define LOOK_NS (5 * HR_NS_PER_MS)
 /* The caller itself may have been stopped together with the engine. */
@@ -148,18 +149,56 @@ static uint64_t count_kills(void)
 	return kills;
 }
 
+/* The pipeline whose code has ended the engine; HR_PIPELINES_MAX: it is not known. */
+static uint32_t culprit(const struct hr_child *c, const struct hr_config *config)
+{
+	const struct hr_crash crash = c->process.page->crash;
+
+	return hr_crash_check(&crash, config->pipelines) ? (uint32_t)crash.pipeline
+							 : HR_PIPELINES_MAX;
+}
+
+/* " in operator 'sort' of pipeline 'p', tile 3", or "" */
+static const char *where(const struct hr_child *c, const struct hr_config *config, char *text,
+			 size_t bytes)
+{
+	static const char *const call[HR_WORK_CALLS] = { "?",	"init",	  "tile",
+							 "run", "finish", "report" };
+	const uint32_t i = culprit(c, config);
+	const struct hr_crash crash = c->process.page->crash;
+	const struct hr_config_pipeline *p = &config->pipeline[i % HR_PIPELINES_MAX];
+
+	text[0] = '\0';
+	if (i == HR_PIPELINES_MAX)
+		return text;
+	if (crash.call == HR_WORK_TILE)
+		snprintf(text, bytes, " in operator '%s' of pipeline '%s', tile %llu%s",
+			 hr_config_operator_name(config, p), p->name,
+			 (unsigned long long)crash.tile,
+			 crash.hangs ? ", which it does not end" : "");
+	else if (crash.call != HR_WORK_NO_CALL)
+		snprintf(text, bytes, " in %s() of operator '%s' of pipeline '%s'%s",
+			 call[crash.call % HR_WORK_CALLS], hr_config_operator_name(config, p),
+			 p->name, crash.hangs ? ", which does not return" : "");
+	else
+		snprintf(text, bytes, " in a worker of pipeline '%s'%s", p->name,
+			 crash.hangs ? ", which hangs" : "");
+	return text;
+}
+
 static void say_end(struct hr_child *c, const struct hr_appliance *app, pid_t pid, int status)
 {
 	const bool device = WIFEXITED(status) && WEXITSTATUS(status) == HR_EXIT_DEVICE;
-	char text[HR_LOG_LINE_MAX / 2];
+	char text[HR_LOG_LINE_MAX / 2], in[4 * HR_NAME_MAX];
 
 	doing(c, app, text, sizeof text);
+	where(c, &app->config, in, sizeof in);
 	if (c->killed_ns)
 		hr_info("engine %d: ended", (int)pid);
 	else if (WIFSIGNALED(status))
 		hr_fail(&c->death, HR_ERROR_FAILED, -EOWNERDEAD,
-			"engine %d: ended by signal %d (%s)%s%s; it ran: %s", (int)pid,
-			WTERMSIG(status), strsignal(WTERMSIG(status)),
+			"engine %d: ended by signal %d (%s)%s%s%s; it ran: %s", (int)pid,
+			WTERMSIG(status), strsignal(WTERMSIG(status)), in,
 			WCOREDUMP(status) ? ", core dumped" : "",
 			WTERMSIG(status) == SIGKILL && count_kills() > c->kills
 				? ", the kernel was out of memory"
@@ -167,8 +206,8 @@ static void say_end(struct hr_child *c, const struct hr_appliance *app, pid_t pi
 			text);
 	else if (!c->record->finished)
 		hr_fail(&c->death, device ? HR_ERROR_DEVICE : HR_ERROR_FAILED, -EOWNERDEAD,
-			"engine %d: exited with code %d in the middle of its work; it ran: %s",
-			(int)pid, WEXITSTATUS(status), text);
+			"engine %d: exited with code %d in the middle of its work%s; it ran: %s",
+			(int)pid, WEXITSTATUS(status), in, text);
 	hr_error_log(&c->death, HR_LOG_ERROR);
 }
 
@@ -302,23 +341,50 @@ static int error_of(const struct hr_child *c, int status)
 	return WIFEXITED(status) && WEXITSTATUS(status) == HR_EXIT_DEVICE ? -EIO : -EOWNERDEAD;
 }
 
+static bool runs(const struct hr_record_run *run)
+{
+	return run->selected && run->outcome == HR_RUN_WAITING && run->started_ns && !run->ended_ns;
+}
+
 /*
- * The engine died before its end. The pipeline that ran has failed. A pipeline that was done, but
- * whose result was not printed, counts as not done: it runs again, or its sink is found complete.
+ * The engine died before its end. The run that is to blame has failed; one that ran beside it is
+ * interrupted. A pipeline that was done, but whose result was not printed, counts as not done: it
+ * runs again, or its sink is found complete.
  */
-static void break_off(struct hr_record_run *run, int err, const struct hr_error *death)
+static void break_off(struct hr_record_run *run, enum hr_blame blame, int err,
+		      const struct hr_error *death)
 {
 	const bool is_done = run->outcome == HR_RUN_DONE || run->outcome == HR_RUN_COMPLETE;
 
 	if (!run->selected)
 		return;
-	if (run->outcome == HR_RUN_WAITING && run->started_ns) {
-		run->outcome = HR_RUN_FAILED;
-		hr_record_put_error(&run->error, err, death);
+	run->blame = blame;
+	if (blame || runs(run)) {
+		run->outcome = blame ? HR_RUN_FAILED : HR_RUN_INTERRUPTED;
+		run->error = (struct hr_record_error){ .code = -EINTR };
+		if (blame)
+			hr_record_put_error(&run->error, err, death);
 		run->ended_ns = hr_now_ns();
 	} else if (is_done && !run->reported) {
 		run->outcome = HR_RUN_WAITING;
 		run->started_ns = run->ended_ns = 0;
+	}
+}
+
+/* The runs of an engine that died. */
+static void break_off_all(struct hr_child *c, const struct hr_config *config, int err)
+{
+	const uint32_t by = culprit(c, config);
+
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		struct hr_record_run *run = &c->record->run[i];
+		enum hr_blame blame = HR_BLAME_NONE;
+
+		if (by == i)
+			blame = HR_BLAME_CERTAIN;
+		else if (by == HR_PIPELINES_MAX && runs(run))
+			blame = HR_BLAME_SUSPECT;
+		break_off(run, blame, err, &c->death);
 	}
 }
 
@@ -331,8 +397,7 @@ static int complete(struct hr_child *c, struct hr_appliance *app, int status, st
 	if (!record->finished) {
 		err = error_of(c, status);
 		*e = c->death;
-		for (uint32_t i = 0; i < app->config.pipelines; i++)
-			break_off(&record->run[i], err, &c->death);
+		break_off_all(c, &app->config, err);
 		record->stage = HR_STAGE_NONE;
 		memset(record->ssd, 0, sizeof record->ssd);
 	}

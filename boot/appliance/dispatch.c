@@ -32,7 +32,8 @@ struct engine {
 	struct hr_plan plan;
 	struct hr_admit admit;
 	struct hr_runner runner;
-	struct hr_dispatch dispatch; /* the newest one */
+	struct hr_dispatch dispatch;	       /* the newest one */
+	uint64_t suspect_ns[HR_PIPELINES_MAX]; /* of a suspect: since it waits, or runs */
 	uint64_t looked_ns;
 	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
 	int failed;	  /* error of a device: no other start begins in this engine */
@@ -280,6 +281,7 @@ static void start_one(struct engine *engine, uint32_t i)
 	engine->attempt->record.run[i].over = engine->attempt->record.run[i].reported = 0;
 	engine->admit.waiting &= ~(1u << i);
 	engine->admit.running |= 1u << i;
+	engine->suspect_ns[i] = hr_now_ns();
 	if (!err && engine->app->run[i].outcome == HR_RUN_WAITING)
 		launch(engine, i);
 	if (!(engine->runner.running >> i & 1))
@@ -330,7 +332,23 @@ static void take(struct engine *engine)
 	engine->admit.waiting |= (hr_pipelines)dispatch->pipelines & ~engine->admit.running;
 	engine->admit.suspects &= ~(hr_pipelines)dispatch->pipelines;
 	engine->admit.suspects |= (hr_pipelines)(dispatch->pipelines & dispatch->suspects);
+	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
+		if (dispatch->pipelines >> i & 1)
+			engine->suspect_ns[i] = hr_now_ns();
 	check_waiting(engine);
+}
+
+/*
+ * A suspect runs alone at first. One that has waited, or run, for boot.heal is treated as any other
+ * pipeline, so that neither waits without an end for the other.
+ */
+static void trust_suspects(struct engine *engine)
+{
+	const uint64_t heal_ns = engine->app->config.boot.heal_ns, now_ns = hr_now_ns();
+
+	for (uint32_t i = 0; heal_ns && i < engine->app->config.pipelines; i++)
+		if (engine->admit.suspects >> i & 1 && now_ns - engine->suspect_ns[i] >= heal_ns)
+			engine->admit.suspects &= ~(1u << i);
 }
 
 static void take_dispatches(struct engine *engine)
@@ -424,6 +442,7 @@ static int serve(struct engine *engine)
 {
 	for (;;) {
 		take_dispatches(engine);
+		trust_suspects(engine);
 		start_waiting(engine);
 		if (hr_signals_pending())
 			interrupt(engine);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/attempt.h"
+#include "boot/engine/crash.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/signals.h"
@@ -96,6 +97,7 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	attempt.clients = own->clients;
 	attempt.sockets = p->sockets;
 	hr_tick_set(publish, &attempt);
+	hr_crash_catch(&p->page->crash, app);
 	exit(hr_error_report(&app->error, hr_attempt_make(&attempt)));
 }
 

@@ -62,6 +62,7 @@ static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
 	*to = (struct hr_record_run){ .selected = run->selected,
 				      .outcome = (uint64_t)run->outcome,
 				      .reported = to->reported,
+				      .blame = run->lost_gpu ? HR_BLAME_SUSPECT : HR_BLAME_NONE,
 				      .number = to->number,
 				      .started_ns = run->started_ns,
 				      .ended_ns = run->ended_ns };
@@ -158,6 +159,8 @@ static const char *check_run(const struct hr_record_run *run, uint64_t now_ns)
 		return "over";
 	if (!is_error(&run->error))
 		return "error of a pipeline";
+	if (run->blame >= HR_BLAMES)
+		return "blame";
 	if (run->share > HR_SHARE_SLICE)
 		return "share";
 	if (count->first_tile > count->tiles)

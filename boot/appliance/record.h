@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "boot/engine/counters.h"
+#include "boot/engine/crash.h"
 #include "boot/engine/starts.h"
 #include "boot/engine/stages.h"
 #include "nvme/smart.h"
@@ -47,6 +48,14 @@ struct hr_record_error {
 	char text[HR_RECORD_TEXT];
 };
 
+/* Whether a run has ended its engine. */
+enum hr_blame {
+	HR_BLAME_NONE,
+	HR_BLAME_SUSPECT, /* it ran at the end; nothing says which run has caused it */
+	HR_BLAME_CERTAIN, /* its code crashed or did not return */
+	HR_BLAMES,
+};
+
 struct hr_record_run {
 	uint64_t selected; /* 0 or 1 */
 	uint64_t outcome;  /* enum hr_outcome */
@@ -56,6 +65,7 @@ struct hr_record_run {
 	uint64_t number;
 	uint64_t over; /* 0 or 1: that start has ended, and the members above are final */
 	struct hr_record_error error;
+	uint64_t blame; /* enum hr_blame: how the run has ended its engine, or lost it a gpu */
 	uint64_t share; /* enum hr_tap_sharing in force; 0 (auto): not known, or there is no tap */
 	uint64_t started_ns, ended_ns; /* hr_now_ns(); 0: not yet */
 	struct hr_counters count;      /* without durations and rates */
@@ -161,6 +171,7 @@ const char *hr_record_check(const struct hr_record *record, const struct hr_conf
 struct hr_record_page {
 	uint64_t sequence; /* odd while the record is being written */
 	struct hr_record record;
+	struct hr_crash crash; /* of the engine that ran last */
 };
 
 void hr_record_publish(struct hr_record_page *page, const struct hr_record *record);

@@ -103,10 +103,25 @@ static bool has_begun(const struct hr_repeat *r, uint32_t i)
 	return r->child->record->run[i].number == r->number[i];
 }
 
+/* The run has ended its engine, or lost it a gpu. */
+static void suspend(struct hr_repeat *r, uint32_t i, const struct hr_moment *at)
+{
+	const struct hr_record_run *run = &r->child->record->run[i];
+	const bool started = run->started_ns && run->started_ns < at->now_ns;
+	const struct hr_suspension *suspension = &r->timetable.starts.suspension[i];
+
+	hr_timetable_died(&r->timetable, i, started ? at->now_ns - run->started_ns : 0, at);
+	r->blamed |= 1u << i;
+	hr_suspension_log(&r->app->config, i, suspension->deaths,
+			  hr_timetable_suspended_ns(&r->timetable, i, at));
+}
+
 static void end_start(struct hr_repeat *r, uint32_t i, int err, const struct hr_moment *at)
 {
 	r->running &= ~(1u << i);
 	note_end(r, i, err, at);
+	if (err && err != -EINTR && has_begun(r, i) && r->child->record->run[i].blame)
+		suspend(r, i, at);
 }
 
 /* A pipeline that has not begun, because one that it reads from has failed, pauses. */
@@ -207,20 +222,12 @@ static hr_timetable_set held(struct hr_repeat *r)
 	return set;
 }
 
-/* Errors of hr_child_attempt() for an engine that died. An ssd can have failed with -EIO as well.
- * */
-static bool is_death(const struct hr_start *start)
-{
-	return start->outcome == HR_START_FAILED &&
-	       (start->error == -EOWNERDEAD || start->error == -ETIMEDOUT || start->error == -EIO);
-}
-
 static hr_timetable_set suspects(const struct hr_repeat *r)
 {
 	hr_timetable_set set = 0;
 
 	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
-		set |= (uint32_t)is_death(&r->timetable.starts.start[i]) << i;
+		set |= (uint32_t)(r->timetable.starts.suspension[i].deaths != 0) << i;
 	return set;
 }
 
@@ -295,4 +302,13 @@ void hr_repeat_end(struct hr_repeat *r)
 				  &at);
 	r->greeted = false;
 	r->refused = 0;
+}
+
+bool hr_repeat_can_run(const struct hr_repeat *r)
+{
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		if (!r->timetable.timed[i].over &&
+		    r->timetable.starts.suspension[i].deaths <= r->app->config.boot.restarts)
+			return true;
+	return !r->begun;
 }

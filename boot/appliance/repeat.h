@@ -40,6 +40,7 @@ struct hr_repeat {
 	hr_timetable_set running; /* pipelines that were dispatched, and have not ended */
 	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
 	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
+	hr_timetable_set blamed;  /* pipelines whose runs have ended it, or lost it a gpu */
 	/* Another reading of the configuration (boot/appliance/reload.h). */
 	hr_read_config *read; /* NULL: the file cannot be read again */
 	void *read_to;
@@ -69,6 +70,10 @@ void hr_repeat_look(struct hr_repeat *r);
 
 /* The engine has ended, and its record has been applied to the appliance. */
 void hr_repeat_end(struct hr_repeat *r);
+
+/* False: every pipeline is over, or more than boot.restarts engines in a row have died in its
+ * runs. */
+bool hr_repeat_can_run(const struct hr_repeat *r);
 
 void hr_repeat_close(struct hr_repeat *r);
 

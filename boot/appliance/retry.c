@@ -2,9 +2,12 @@
 
 #include <errno.h>
 
+#include "boot/engine/progress.h"
 #include "config/clock.h"
+#include "config/log.h"
 #include "nvme/status.h"
 
+#define PAUSE_MIN_NS (10 * HR_NS_PER_MS)
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)
 
 /* The status has no Do Not Retry bit any more; workers have obeyed it. */
@@ -46,6 +49,26 @@ bool hr_error_is_final(int err)
 	default:
 		return false;
 	}
+}
+
+uint64_t hr_pause_ns(const struct hr_config_boot *boot, uint64_t failures)
+{
+	uint64_t pause = boot->backoff_ns < PAUSE_MIN_NS ? PAUSE_MIN_NS : boot->backoff_ns;
+
+	for (uint64_t n = 1; n < failures && pause < HR_PAUSE_MAX_NS; n++)
+		pause *= 2;
+	return pause < HR_PAUSE_MAX_NS ? pause : HR_PAUSE_MAX_NS;
+}
+
+void hr_suspension_log(const struct hr_config *config, uint32_t i, uint64_t deaths,
+		       uint64_t pause_ns)
+{
+	char span[32];
+
+	hr_error("pipeline '%s' is suspended for %s: the engine ended in its run, %llu in a row; "
+		 "'headrace resume %s' lifts that",
+		 config->pipeline[i].name, hr_span_format(span, sizeof span, pause_ns),
+		 (unsigned long long)deaths, config->pipeline[i].name);
 }
 
 void hr_budget_begin(struct hr_budget *b, const struct hr_config_boot *boot)

@@ -19,6 +19,19 @@
  */
 bool hr_error_is_final(int err);
 
+/*
+ * Pause of a pipeline after the last one of `failures` failures in a row: boot->backoff_ns, at least
+ * 10 ms, doubled with each further failure up to HR_PAUSE_MAX_NS.
+ */
+uint64_t hr_pause_ns(const struct hr_config_boot *boot, uint64_t failures);
+
+#define HR_PAUSE_MAX_NS (3600ull * 1000000000)
+
+/* Log that a pipeline is suspended for so long, because so many engines in a row have died in its
+ * runs. */
+void hr_suspension_log(const struct hr_config *config, uint32_t i, uint64_t deaths,
+		       uint64_t pause_ns);
+
 /* The remaining restarts, and the pause before the next one. */
 struct hr_budget {
 	const struct hr_config_boot *boot; /* restarts, backoff_ns, heal_ns */

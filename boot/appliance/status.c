@@ -104,6 +104,21 @@ static void put_feed(struct hr_json *j, const struct hr_status *status, uint32_t
 	hr_json_close(j);
 }
 
+static void put_suspension(struct hr_json *j, const struct hr_status *status, uint32_t i,
+			   uint64_t now_ns)
+{
+	const uint64_t until_ns = status->suspended_until_ns[i];
+	const bool suspended = status->deaths[i] && until_ns > now_ns;
+
+	if (!status->deaths[i] && !(status->repeat && status->repeat->begun))
+		return;
+	hr_json_bool(j, "suspended", suspended);
+	if (suspended)
+		hr_json_u64(j, "suspended_for_ms", (until_ns - now_ns) / HR_NS_PER_MS);
+	if (status->deaths[i])
+		hr_json_u64(j, "engine_deaths_in_row", status->deaths[i]);
+}
+
 static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_record_run *run, uint64_t now_ns)
 {
@@ -115,8 +130,7 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 
 	hr_json_object(j, NULL);
 	hr_json_string(j, "name", p->name);
-	/* the supervisor has no descriptions of user operators */
-	hr_json_string(j, "operator", p->user_op ? config->op[p->user_op - 1].name : p->op->name);
+	hr_json_string(j, "operator", hr_config_operator_name(config, p));
 	hr_config_gpus_json(config, p, j);
 	hr_json_string(j, "outcome", outcome(run));
 	if (run->error.code)
@@ -124,6 +138,7 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 			       hr_error_name((int)run->error.code, error, sizeof error));
 	if (run->error.kind)
 		hr_json_string(j, "message", run->error.text);
+	put_suspension(j, status, i, now_ns);
 	if (status->repeat && status->repeat->begun) {
 		hr_timetable_json(j, &status->repeat->timetable, i, &at);
 		put_delay(j, status->repeat, i, run);

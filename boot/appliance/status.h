@@ -31,6 +31,9 @@ struct hr_status {
 	uint32_t restarts_left;		/* restarts left before it fails; 0 for `headrace run` */
 	int engine;			/* process identifier of the engine; 0: none runs */
 	const struct hr_repeat *repeat; /* NULL: no pipeline repeats */
+	/* By index of the pipeline: engines in a row that have died in its runs, and the end of its
+	 * suspension (hr_now_ns()). */
+	uint64_t deaths[HR_PIPELINES_MAX], suspended_until_ns[HR_PIPELINES_MAX];
 	bool told; /* the owner fills `record`; false: it is copied from app and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
 	const struct hr_tap_service *taps;	/* NULL: none, or told */

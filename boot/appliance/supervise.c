@@ -22,6 +22,24 @@
 
 /* ---- the periodic function of the supervising thread */
 
+/* For readers of the status, and for requests. */
+static void take_suspensions(struct hr_supervisor *s, uint64_t now_ns)
+{
+	const struct hr_moment at = { now_ns, 0 };
+
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+		struct hr_supervised *known = &s->pipeline[i];
+
+		if (s->repeat.begun) {
+			known->deaths = s->repeat.timetable.starts.suspension[i].deaths;
+			known->suspended_until_ns =
+				now_ns + hr_timetable_suspended_ns(&s->repeat.timetable, i, &at);
+		}
+		s->status.deaths[i] = known->deaths;
+		s->status.suspended_until_ns[i] = known->suspended_until_ns;
+	}
+}
+
 /* When an engine hangs and cannot be killed, the watchdog is not fed, so it resets the machine. */
 static void tick(void *to, uint64_t now_ns)
 {
@@ -32,6 +50,7 @@ static void tick(void *to, uint64_t now_ns)
 	hr_control_tick(&s->control, now_ns);
 	hr_act_signals(s);
 	hr_repeat_look(&s->repeat); /* after requests */
+	take_suspensions(s, now_ns);
 	if (hr_child_moves(&s->child)) {
 		hr_notify_alive(&s->notify, now_ns);
 		hr_watchdog_feed(&s->watchdog, now_ns);
@@ -185,6 +204,26 @@ static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
 	return now_ns - *since < s->app->config.boot.wait_s * HR_NS_PER_S;
 }
 
+/* Leave out the pipelines that are suspended. Those that repeat are not dispatched. */
+static void choose_trusted(struct hr_supervisor *s)
+{
+	const uint64_t now_ns = hr_now_ns();
+
+	for (uint32_t i = 0; !s->repeat.on && i < s->app->config.pipelines; i++)
+		if (s->app->run[i].selected && s->pipeline[i].suspended_until_ns > now_ns)
+			hr_leave_out_run(s->app, i);
+}
+
+static bool any_suspended(const struct hr_supervisor *s)
+{
+	const uint64_t now_ns = hr_now_ns();
+
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		if (is_left(s, i) && s->pipeline[i].suspended_until_ns > now_ns)
+			return true;
+	return false;
+}
+
 /* Leave out the ssds that are absent and awaited. */
 static void choose_ssds(struct hr_supervisor *s)
 {
@@ -206,17 +245,19 @@ static int choose(struct hr_supervisor *s)
 	s->app->collect_ns = s->app->config.boot.collect_ns;
 	choose_runs(s);
 	choose_ssds(s);
+	choose_trusted(s);
 	hr_record_take(&s->status.record, s->app);
 	return 0;
 }
 
-/* Wait until all ssds of a remaining pipeline are present, or until wait_s has passed. */
-static int wait_for_ssds(struct hr_supervisor *s)
+/* Wait until all ssds of a remaining pipeline are present, or until wait_s has passed; and for the
+ * end of a suspension. */
+static int wait_for_any(struct hr_supervisor *s)
 {
 	int err = choose(s);
 
 	if (!err && !hr_any_selected(s->app))
-		set_phase(s, HR_PHASE_WAITING);
+		set_phase(s, any_suspended(s) ? HR_PHASE_BACKOFF : HR_PHASE_WAITING);
 	while (!err && !hr_any_selected(s->app) && !hr_signals_pending()) {
 		hr_wait_ns(LOOK_NS);
 		err = choose(s);
@@ -252,12 +293,36 @@ static void note_failure(struct hr_supervisor *s, uint32_t i)
 		 run->config->name, hr_error_name(run->error, text, sizeof text));
 }
 
+/* The engine has ended, or lost a gpu, in the run of a pipeline that runs once. */
+static void suspend(struct hr_supervisor *s, uint32_t i)
+{
+	const struct hr_config_boot *boot = &s->app->config.boot;
+	const struct hr_run *run = &s->app->run[i];
+	struct hr_supervised *known = &s->pipeline[i];
+	uint64_t pause_ns;
+
+	s->blamed = known->suspect = true;
+	if (boot->heal_ns && run->started_ns && run->ended_ns - run->started_ns >= boot->heal_ns)
+		known->deaths = 0;
+	pause_ns = hr_pause_ns(boot, ++known->deaths);
+	if (known->deaths <= boot->restarts) {
+		known->suspended_until_ns = hr_now_ns() + pause_ns;
+		hr_suspension_log(&s->app->config, i, known->deaths, pause_ns);
+		return;
+	}
+	known->error = run->error;
+	known->cause = run->cause;
+	hr_error("pipeline '%s' is given up after %u restarts", run->config->name, boot->restarts);
+}
+
 static void note_outcomes(struct hr_supervisor *s)
 {
 	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
 		const struct hr_run *run = &s->app->run[i];
 
-		if (run->outcome == HR_RUN_FAILED && !s->pipeline[i].error)
+		if (s->status.record.run[i].blame && run->outcome == HR_RUN_FAILED)
+			suspend(s, i);
+		else if (run->outcome == HR_RUN_FAILED && !s->pipeline[i].error)
 			note_failure(s, i);
 		else if (run->outcome == HR_RUN_WAITING)
 			fail_with_writer(s, i);
@@ -277,10 +342,13 @@ static int attempt(struct hr_supervisor *s)
 	s->has_run = s->status.record.has_run;
 	s->ran_ns = hr_child_ran_ns(&s->child);
 	s->mute |= s->status.record.mute;
+	s->blamed = false;
 	if (s->repeat.on)
 		hr_repeat_end(&s->repeat);
 	else
 		note_outcomes(s);
+	s->blamed |= s->repeat.blamed != 0;
+	s->repeat.blamed = 0;
 	return err;
 }
 
@@ -373,6 +441,23 @@ static bool revert_configuration(struct hr_supervisor *s)
 	return true;
 }
 
+/* A pipeline is to blame for the end of the engine. False: the next one would not run any. */
+static bool go_on(struct hr_supervisor *s)
+{
+	const uint32_t restarts = s->app->config.boot.restarts;
+
+	if (s->child.unsafe)
+		return false;
+	if (s->repeat.on && !hr_repeat_can_run(&s->repeat)) {
+		hr_error("given up: more than %u engines in a row have ended in the runs of each "
+			 "pipeline",
+			 restarts);
+		return false;
+	}
+	s->status.restarts++;
+	return true;
+}
+
 int hr_supervise(struct hr_supervisor *s)
 {
 	int err;
@@ -380,7 +465,7 @@ int hr_supervise(struct hr_supervisor *s)
 	s->status.restarts_left = s->app->config.boot.restarts;
 	for (;;) {
 		take_configuration(s);
-		err = wait_for_ssds(s);
+		err = wait_for_any(s);
 		if (err && revert_configuration(s))
 			continue;
 		if (err)
@@ -397,7 +482,7 @@ int hr_supervise(struct hr_supervisor *s)
 		}
 		if (!any_left(s))
 			return code_of_failures(s);
-		if (has_failed(s) && (is_hopeless(s, err) || !restart(s)))
+		if (s->blamed ? !go_on(s) : has_failed(s) && (is_hopeless(s, err) || !restart(s)))
 			return hr_error_report(&s->cause, err);
 		if (hr_signals_pending())
 			return code_of_stop(s, 0);

@@ -12,6 +12,12 @@
  * (boot/appliance/retry.h) is reported and not run again. The other pipelines that are not done run
  * again after a pause, while restarts are left. Absent ssds are awaited.
  *
+ * When an engine dies, or loses a gpu, while pipelines run, these are to blame: the one whose code
+ * has crashed or hangs, when that is known, else all. A pipeline to blame is suspended: it runs
+ * again after a pause that doubles with each death, alone. The others go on at once, in the next
+ * engine, and that is not one of the restarts. The appliance gives up when more than boot.restarts
+ * engines in a row have died in the runs of each pipeline that is left.
+ *
  * When a pipeline of the configuration repeats, an engine stays and takes dispatches
  * (boot/appliance/repeat.h); a new engine replaces it after a failure of an ssd, a gpu or the
  * engine itself, as above.
@@ -34,6 +40,10 @@ struct hr_supervised {
 	bool suspect;	       /* it failed in an attempt, so the others run before it */
 	int error;	       /* != 0: it failed permanently */
 	struct hr_error cause; /* of such a failure; printed */
+	/* The newest engines that have died in its runs. Of a pipeline that repeats: as the
+	 * timetable has it. */
+	uint64_t deaths;
+	uint64_t suspended_until_ns; /* it does not run before */
 };
 
 struct hr_supervisor {
@@ -53,7 +63,8 @@ struct hr_supervisor {
 	uint64_t ran_ns;		 /* time in which pipelines ran */
 	struct hr_error cause;		 /* of the newest attempt's failure; printed */
 	bool mute;			 /* an engine could not write its reports to stdout */
-	struct hr_repeat repeat;	 /* when pipelines repeat */
+	bool blamed; /* a pipeline is to blame for the end of the newest engine, and is suspended */
+	struct hr_repeat repeat; /* when pipelines repeat */
 };
 
 /*

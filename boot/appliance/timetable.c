@@ -10,7 +10,6 @@
 #include "config/seam.h"
 
 #define DAY_NS (86400 * HR_NS_PER_S)
-#define PAUSE_MIN_NS (10 * HR_NS_PER_MS)
 
 /* One pipeline while the timetable works on it. */
 struct entry {
@@ -18,15 +17,20 @@ struct entry {
 	uint32_t i;
 	const struct hr_config_when *when;
 	struct hr_start *start;
+	struct hr_suspension *suspension;
 	struct hr_timed *timed;
 	const struct hr_moment *at;
 };
 
 static struct entry entry(struct hr_timetable *t, uint32_t i, const struct hr_moment *at)
 {
-	return (struct entry){
-		t, i, &t->config->pipeline[i].when, &t->starts.start[i], &t->timed[i], at
-	};
+	return (struct entry){ t,
+			       i,
+			       &t->config->pipeline[i].when,
+			       &t->starts.start[i],
+			       &t->starts.suspension[i],
+			       &t->timed[i],
+			       at };
 }
 
 struct hr_moment hr_moment_now(void)
@@ -232,12 +236,21 @@ static void begin_every(const struct entry *e)
 
 static uint64_t pause_ns(const struct entry *e)
 {
-	uint64_t pause = e->t->config->boot.backoff_ns;
+	return hr_pause_ns(&e->t->config->boot, e->start->failures_in_row);
+}
 
-	pause = pause < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause;
-	for (uint64_t n = 1; n < e->start->failures_in_row && pause < HR_PAUSE_MAX_NS; n++)
-		pause *= 2;
-	return pause < HR_PAUSE_MAX_NS ? pause : HR_PAUSE_MAX_NS;
+/* The rest of a suspension; without a clock, all of it again. */
+static void begin_suspended(const struct entry *e)
+{
+	const uint64_t until = e->suspension->until_ns, now = wall(e->at), whole = pause_ns(e);
+	uint64_t left = whole;
+
+	if (!e->suspension->deaths)
+		return;
+	if (until && now)
+		left = until <= now ? 0 : until - now < whole ? until - now : whole;
+	if (left && e->timed->not_before_ns < e->at->now_ns + left)
+		e->timed->not_before_ns = e->at->now_ns + left;
 }
 
 /* The pipeline ran when the power failed or the supervisor was killed. */
@@ -259,18 +272,20 @@ static void begin_one(const struct entry *e)
 	e->timed->due_ns = e->at->now_ns;
 	take_rule(e);
 	begin_interrupted(e);
+	begin_suspended(e);
 	if (e->when->kind == HR_WHEN_EVERY)
 		begin_every(e);
 	else if (e->when->kind == HR_WHEN_ONCE || e->when->kind == HR_WHEN_FOREVER)
 		make_due(e);
 }
 
-static const struct hr_start *find_start(const struct hr_starts *starts, const char *name)
+/* Index of the start; HR_PIPELINES_MAX: there is none. */
+static uint32_t find_start(const struct hr_starts *starts, const char *name)
 {
 	for (uint32_t i = 0; starts && i < HR_PIPELINES_MAX; i++)
 		if (strcmp(starts->start[i].name, name) == 0)
-			return &starts->start[i];
-	return NULL;
+			return i;
+	return HR_PIPELINES_MAX;
 }
 
 void hr_timetable_begin(struct hr_timetable *t, const struct hr_config *config,
@@ -280,11 +295,13 @@ void hr_timetable_begin(struct hr_timetable *t, const struct hr_config *config,
 	t->config = config;
 	t->starts.sequence = starts ? starts->sequence : 0;
 	for (uint32_t i = 0; i < config->pipelines; i++) {
-		const struct hr_start *known = find_start(starts, config->pipeline[i].name);
+		const uint32_t known = find_start(starts, config->pipeline[i].name);
 		const struct entry e = entry(t, i, at);
 
-		if (known)
-			*e.start = *known;
+		if (starts && known < HR_PIPELINES_MAX) {
+			*e.start = starts->start[known];
+			*e.suspension = starts->suspension[known];
+		}
 		memcpy(e.start->name, config->pipeline[i].name, HR_NAME_MAX);
 		begin_one(&e);
 	}
@@ -318,6 +335,7 @@ static bool take_known(struct hr_timetable *t, uint32_t i, const struct hr_timet
 		if (strcmp(before->starts.start[j].name, name) != 0)
 			continue;
 		t->starts.start[i] = before->starts.start[j];
+		t->starts.suspension[i] = before->starts.suspension[j];
 		t->timed[i] = before->timed[j];
 		return true;
 	}
@@ -333,6 +351,7 @@ void hr_timetable_reload(struct hr_timetable *t, const struct hr_config *config,
 	t->config = config;
 	t->changed = true;
 	memset(t->starts.start, 0, sizeof t->starts.start);
+	memset(t->starts.suspension, 0, sizeof t->starts.suspension);
 	memset(t->timed, 0, sizeof t->timed);
 	for (uint32_t i = 0; i < config->pipelines; i++) {
 		const bool known = take_known(t, i, &before);
@@ -395,6 +414,7 @@ static void end_done(const struct entry *e)
 	e->start->outcome = HR_START_DONE;
 	e->start->done++;
 	e->start->failures_in_row = 0;
+	*e->suspension = (struct hr_suspension){ 0 };
 	e->timed->not_before_ns = 0;
 	e->timed->over = e->when->kind == HR_WHEN_ONCE;
 	for (uint32_t j = 0; j < e->t->config->pipelines; j++) {
@@ -448,6 +468,30 @@ void hr_timetable_ended(struct hr_timetable *t, uint32_t i, int err, const struc
 	t->changed = true;
 }
 
+void hr_timetable_died(struct hr_timetable *t, uint32_t i, uint64_t ran_ns,
+		       const struct hr_moment *at)
+{
+	const struct entry e = entry(t, i, at);
+	const uint64_t heal_ns = t->config->boot.heal_ns;
+
+	if (heal_ns && ran_ns >= heal_ns) {
+		e.suspension->deaths = 0;
+		e.start->failures_in_row = e.start->failures_in_row != 0;
+	}
+	e.suspension->deaths++;
+	e.timed->not_before_ns = at->now_ns + pause_ns(&e);
+	e.suspension->until_ns = wall(at) ? wall(at) + pause_ns(&e) : 0;
+	t->changed = true;
+}
+
+uint64_t hr_timetable_suspended_ns(const struct hr_timetable *t, uint32_t i,
+				   const struct hr_moment *at)
+{
+	const uint64_t until_ns = t->timed[i].not_before_ns;
+
+	return t->starts.suspension[i].deaths && until_ns > at->now_ns ? until_ns - at->now_ns : 0;
+}
+
 void hr_timetable_object(struct hr_timetable *t, uint32_t i, uint64_t version,
 			 const struct hr_moment *at)
 {
@@ -483,81 +527,10 @@ void hr_timetable_resume(struct hr_timetable *t, uint32_t i, const struct hr_mom
 	t->changed |= (t->starts.start[i].flags & HR_START_PAUSED) != 0;
 	hr_timetable_look(t, at);
 	t->starts.start[i].flags &= ~(uint64_t)HR_START_PAUSED;
-}
-
-/* ---- the next event */
-
-const char *hr_wait_text(enum hr_wait_for what)
-{
-	static const char *const text[] = {
-		[HR_WAIT_NOTHING] = "nothing", [HR_WAIT_TIME] = "time",
-		[HR_WAIT_CLOCK] = "clock",     [HR_WAIT_EVENT] = "event",
-		[HR_WAIT_OBJECT] = "object",   [HR_WAIT_PAUSE] = "pause after a failure",
-		[HR_WAIT_RESUME] = "resume",   [HR_WAIT_END] = "its own end",
-		[HR_WAIT_NEVER] = "never",
-	};
-
-	return text[what];
-}
-
-static enum hr_wait_for wait_for_time(const struct hr_config_when *when,
-				      const struct hr_timed *timed, const struct hr_moment *at,
-				      uint64_t *in_ns)
-{
-	uint64_t next;
-
-	switch (when->kind) {
-	case HR_WHEN_EVERY:
-		*in_ns = timed->next_ns > at->now_ns ? timed->next_ns - at->now_ns : 0;
-		return HR_WAIT_TIME;
-	case HR_WHEN_AT:
-		if (!hr_wall_is_set(at))
-			return HR_WAIT_CLOCK;
-		next = timed->next_wall_ns ? timed->next_wall_ns
-					   : hr_when_next_ns(when, at->wall_ns);
-		*in_ns = next > at->wall_ns ? next - at->wall_ns : 0;
-		return HR_WAIT_TIME;
-	case HR_WHEN_OBJECT:
-		return timed->version ? HR_WAIT_EVENT : HR_WAIT_OBJECT;
-	case HR_WHEN_AFTER:
-	case HR_WHEN_REQUEST:
-		return HR_WAIT_EVENT;
-	case HR_WHEN_ONCE:
-	case HR_WHEN_FOREVER:
-		break;
-	}
-	return HR_WAIT_NEVER;
-}
-
-enum hr_wait_for hr_timetable_wait(const struct hr_timetable *t, uint32_t i,
-				   const struct hr_moment *at, uint64_t *in_ns)
-{
-	const struct hr_start *start = &t->starts.start[i];
-	const struct hr_timed *timed = &t->timed[i];
-
-	*in_ns = UINT64_MAX;
-	if (timed->over)
-		return HR_WAIT_NEVER;
-	if (start->flags & HR_START_PAUSED)
-		return HR_WAIT_RESUME;
-	if (timed->running && is_due(start))
-		return HR_WAIT_END;
-	if (is_due(start)) {
-		*in_ns = timed->not_before_ns > at->now_ns ? timed->not_before_ns - at->now_ns : 0;
-		return *in_ns ? HR_WAIT_PAUSE : HR_WAIT_NOTHING;
-	}
-	return wait_for_time(&t->config->pipeline[i].when, timed, at, in_ns);
-}
-
-uint64_t hr_timetable_next_ns(struct hr_timetable *t, const struct hr_moment *at)
-{
-	uint64_t first = HR_LATE_NS, in_ns;
-
-	hr_timetable_look(t, at);
-	for (uint32_t i = 0; i < t->config->pipelines; i++) {
-		hr_timetable_wait(t, i, at, &in_ns);
-		if (in_ns) /* a start that is due already is no future event */
-			first = in_ns < first ? in_ns : first;
-	}
-	return at->now_ns + first;
+	if (!t->starts.suspension[i].deaths)
+		return;
+	t->starts.suspension[i] = (struct hr_suspension){ 0 };
+	t->starts.start[i].failures_in_row = 0;
+	t->timed[i].not_before_ns = 0;
+	t->changed = true;
 }

@@ -31,7 +31,8 @@
  * failure in a row (from boot.backoff to an hour). A failure that another attempt may overcome
  * (hr_error_is_final()) is tried again after the pause, unless the start was a request; `forever`
  * and `once` try again as well, but a final failure of `once` gives it up. The pause of one
- * pipeline delays no other pipeline.
+ * pipeline delays no other pipeline. The same pause suspends a pipeline in whose run an engine died;
+ * it is durable, and no request shortens it.
  */
 #ifndef BOOT_APPLIANCE_TIMETABLE_H
 #define BOOT_APPLIANCE_TIMETABLE_H
@@ -39,6 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/appliance/retry.h"
 #include "boot/engine/starts.h"
 #include "config/config.h"
 
@@ -52,7 +54,6 @@ struct hr_moment {
 
 /* A wall clock before 2025 has not been set: a machine without a battery starts in 1970. */
 #define HR_WALL_SET_NS (1735689600ull * 1000000000)
-#define HR_PAUSE_MAX_NS (3600ull * 1000000000)
 #define HR_LATE_NS (60ull * 1000000000)
 
 /* Now, from the clocks of the seam. */
@@ -63,13 +64,14 @@ bool hr_wall_is_set(const struct hr_moment *at);
 enum hr_wait_for {
 	HR_WAIT_NOTHING, /* it is due */
 	HR_WAIT_TIME,
-	HR_WAIT_CLOCK,	/* the wall clock is not set */
-	HR_WAIT_EVENT,	/* the end of another pipeline, a request, a version of an object */
-	HR_WAIT_OBJECT, /* the object of `on` does not exist */
-	HR_WAIT_PAUSE,	/* after a failure */
-	HR_WAIT_RESUME, /* it is paused */
-	HR_WAIT_END,	/* it runs */
-	HR_WAIT_NEVER,	/* it is done, or given up */
+	HR_WAIT_CLOCK,	    /* the wall clock is not set */
+	HR_WAIT_EVENT,	    /* the end of another pipeline, a request, a version of an object */
+	HR_WAIT_OBJECT,	    /* the object of `on` does not exist */
+	HR_WAIT_PAUSE,	    /* after a failure */
+	HR_WAIT_SUSPENSION, /* an engine has died in its run */
+	HR_WAIT_RESUME,	    /* it is paused */
+	HR_WAIT_END,	    /* it runs */
+	HR_WAIT_NEVER,	    /* it is done, or given up */
 };
 
 /* "time", "clock" and so on. */
@@ -127,6 +129,18 @@ uint64_t hr_timetable_next_ns(struct hr_timetable *t, const struct hr_moment *at
 void hr_timetable_started(struct hr_timetable *t, hr_timetable_set set, const struct hr_moment *at);
 void hr_timetable_ended(struct hr_timetable *t, uint32_t i, int err, const struct hr_moment *at);
 
+/*
+ * After hr_timetable_ended(): an engine has died in that run, or has lost a gpu, ran_ns after its
+ * start. The pipeline is suspended: it starts no earlier than after the pause of its failures in a
+ * row. A run of boot.heal counts as a success before. A run without a failure ends the count.
+ */
+void hr_timetable_died(struct hr_timetable *t, uint32_t i, uint64_t ran_ns,
+		       const struct hr_moment *at);
+
+/* Time until the end of the suspension; 0: it is not suspended. */
+uint64_t hr_timetable_suspended_ns(const struct hr_timetable *t, uint32_t i,
+				   const struct hr_moment *at);
+
 /* Version (id) of the object of `on`; 0: there is none. */
 void hr_timetable_object(struct hr_timetable *t, uint32_t i, uint64_t version,
 			 const struct hr_moment *at);
@@ -134,6 +148,7 @@ void hr_timetable_object(struct hr_timetable *t, uint32_t i, uint64_t version,
 /* Request a start. Returns its number: hr_start.starts of the start that serves the request. */
 uint64_t hr_timetable_request(struct hr_timetable *t, uint32_t i, const struct hr_moment *at);
 
+/* The second one also lifts a suspension. */
 void hr_timetable_pause(struct hr_timetable *t, uint32_t i);
 void hr_timetable_resume(struct hr_timetable *t, uint32_t i, const struct hr_moment *at);
 

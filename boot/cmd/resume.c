@@ -6,7 +6,8 @@
 
 static const char help[] =
 	"usage: headrace resume PIPELINE [--json] [--appliance NAME]\n\n"
-	"Ask a running appliance to start a paused pipeline again when its schedule says so.\n\n"
+	"Ask a running appliance to start a paused pipeline again when its schedule says so. Also\n"
+	"lifts the suspension of a pipeline in whose run an engine has ended.\n\n"
 	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
 		HR_EXIT_HELP;
 

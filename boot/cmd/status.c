@@ -176,7 +176,7 @@ static void print_pipeline(struct json_object *p)
 {
 	struct json_object *error;
 	struct hr_counters c;
-	char rate[24], progress[80];
+	char rate[24], progress[80], span[32];
 
 	read_counters(p, &c);
 	put_progress(p, &c, progress, sizeof progress);
@@ -185,6 +185,11 @@ static void print_pipeline(struct json_object *p)
 	       text_of(p, "outcome"), progress, rate);
 	if (json_object_object_get_ex(p, "when", &error))
 		print_starts(p);
+	if (json_object_get_boolean(json_object_object_get(p, "suspended")))
+		printf("    suspended for %s: the engine ended in its run, %llu in a row\n",
+		       hr_span_format(span, sizeof span,
+				      number_of(p, "suspended_for_ms") * HR_NS_PER_MS),
+		       (unsigned long long)number_of(p, "engine_deaths_in_row"));
 	if (json_object_object_get_ex(p, "tap", &error))
 		print_tap(error);
 	if (json_object_object_get_ex(p, "remote", &error))

@@ -184,7 +184,7 @@ static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, ui
 	run->cause = *e;
 	end_failed(app, run, err);
 	take_no_queues(app, run);
-	app->gpu_failed[g] = true;
+	app->gpu_failed[g] = run->lost_gpu = true;
 	return err;
 }
 

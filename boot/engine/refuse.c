@@ -81,12 +81,12 @@ void hr_refuse_run(struct hr_appliance *app, uint32_t i, int err)
 	end_refusal(app);
 }
 
-static void leave_out_run(struct hr_appliance *app, uint32_t i)
+void hr_leave_out_run(struct hr_appliance *app, uint32_t i)
 {
 	app->run[i].selected = false;
 	for (uint32_t j = i + 1; j < app->config.pipelines; j++)
 		if (app->run[j].selected && hr_run_reads_sink(&app->run[j], &app->run[i]))
-			leave_out_run(app, j);
+			hr_leave_out_run(app, j);
 }
 
 void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d)
@@ -94,7 +94,7 @@ void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d)
 	app->left_out[d] = true;
 	for (uint32_t i = 0; i < app->config.pipelines; i++)
 		if (app->run[i].selected && hr_run_uses_ssd(&app->run[i], d))
-			leave_out_run(app, i);
+			hr_leave_out_run(app, i);
 }
 
 void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err)

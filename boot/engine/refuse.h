@@ -26,6 +26,9 @@ void hr_stage_error_log(struct hr_appliance *app);
  * has failed. */
 void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d);
 
+/* Before bring-up: leave out a pipeline and those that read its sink; none of them has failed. */
+void hr_leave_out_run(struct hr_appliance *app, uint32_t i);
+
 /* True when a pipeline is left to run. */
 bool hr_any_selected(const struct hr_appliance *app);
 

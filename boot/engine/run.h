@@ -183,6 +183,7 @@ struct hr_run {
 	/* Set by the run. */
 	enum hr_outcome outcome;
 	int error;		   /* 0; -EINTR: interrupted; > 0 or -errno: failed */
+	bool lost_gpu;		   /* failed with a gpu, maybe by the code of its operator */
 	struct hr_error cause;	   /* text and kind of the failure; printed once */
 	struct hr_failure failure; /* with HR_RUN_FAILED, when a worker has reported it */
 	uint32_t failure_gpu;	   /* of that worker */

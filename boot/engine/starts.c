@@ -64,6 +64,10 @@ const char *hr_starts_check(const struct hr_starts *starts)
 
 	for (uint32_t i = 0; !wrong && i < HR_PIPELINES_MAX; i++)
 		wrong = check_start(&starts->start[i]);
+	for (uint32_t i = 0; !wrong && i < HR_PIPELINES_MAX; i++)
+		if (starts->suspension[i].deaths > COUNT_MAX ||
+		    starts->suspension[i].until_ns > TIME_MAX)
+			wrong = "suspension";
 	return wrong;
 }
 

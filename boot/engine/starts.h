@@ -12,6 +12,7 @@
  *       12  number of starts   4   HR_PIPELINES_MAX
  *       16  sequence           8   page = sequence modulo 2; each write adds 1
  *       24  starts             struct hr_start each, little-endian
+ *           suspensions        struct hr_suspension each
  *          zero
  *     4092  CRC-32C            4   of bytes 0..4091
  *
@@ -61,9 +62,19 @@ struct hr_start {
 	uint64_t rule; /* hash of the keys that say when the pipeline starts */
 };
 
+/*
+ * Engines that have died in the runs of a pipeline. Zero in the pages of earlier versions, which did
+ * not have it.
+ */
+struct hr_suspension {
+	uint64_t deaths;   /* in a row; 0: all else is 0 */
+	uint64_t until_ns; /* no start before; as the times above; 0: the clock was not set */
+};
+
 struct hr_starts {
 	uint64_t sequence; /* of the newest page; 0: never written */
 	struct hr_start start[HR_PIPELINES_MAX];
+	struct hr_suspension suspension[HR_PIPELINES_MAX]; /* by index in `start` */
 };
 
 /*

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "boot/engine/crash.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "config/uses.h"
@@ -58,6 +59,20 @@ static void log_stuck(const struct hr_appliance *app, const struct hr_watch *wat
 		 (unsigned long long)(watch->timeout_ns[role] / HR_NS_PER_MS));
 }
 
+/* For the supervisor. */
+static void note_hang(const struct hr_watch *watch, uint32_t role, uint32_t index)
+{
+	const struct hr_run *run = watch->run;
+	const uint32_t i = hr_run_first_status(run, role) + index;
+
+	if (hr_watch_absent(watch))
+		hr_crash_hangs(run, HR_WORK_INIT, 0);
+	else if (role == HR_ROLE_COMPUTE)
+		hr_crash_hangs(run, HR_WORK_TILE, hr_acquire_sys_u64(&hr_run_status(run, i)->tile));
+	else
+		hr_crash_hangs(run, role == HR_ROLE_ACCESS ? HR_WORK_RUN : HR_WORK_NO_CALL, 0);
+}
+
 void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
 		  uint32_t index)
 {
@@ -65,4 +80,5 @@ void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, 
 		log_absent(app, watch, role, index);
 	else
 		log_stuck(app, watch, role, index);
+	note_hang(watch, role, index);
 }

@@ -22,6 +22,11 @@ static uint64_t longest_timeout(const struct hr_appliance *app)
 	return longest;
 }
 
+static uint64_t operator_ns(const struct hr_config_pipeline *p)
+{
+	return (p->operator_s ? p->operator_s : HR_OPERATOR_S) * HR_NS_PER_S;
+}
+
 void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 		    const struct hr_run *run, uint64_t now_ns)
 {
@@ -35,7 +40,7 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 		watch->timeout_ns[role] =
 			deadlines + (app->timeout_ns ? app->timeout_ns : HR_WATCH_TIMEOUT_NS);
 	watch->timeout_ns[HR_ROLE_COMPUTE] = watch->timeout_ns[HR_ROLE_ACCESS] =
-		app->timeout_ns ? app->timeout_ns : HR_TILE_TIMEOUT_NS;
+		app->timeout_ns ? app->timeout_ns : operator_ns(run->config);
 	for (uint32_t i = 0; i < HR_STATUSES_MAX; i++) {
 		watch->seen[i].heartbeat = 0;
 		watch->seen[i].since_ns = now_ns;

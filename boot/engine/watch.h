@@ -13,11 +13,10 @@
 
 #include "boot/engine/stages.h"
 
-/* Maximum time without progress: for a worker that drives queues, in addition to the deadlines
- * of its commands; for a compute block, which does not update its status while it processes a
- * tile. */
+/* Maximum time without progress of a worker that drives queues, in addition to the deadlines of its
+ * commands. Of a compute block, which does not update its status while it processes a tile, the
+ * pipeline's operator_s is the maximum. */
 #define HR_WATCH_TIMEOUT_NS (10 * HR_NS_PER_S)
-#define HR_TILE_TIMEOUT_NS (120 * HR_NS_PER_S)
 
 /* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
  * gpus. */

@@ -9,6 +9,7 @@
 #include "config/log.h"
 #include "config/operator.h"
 #include "config/seam.h"
+#include "config/work.h"
 #include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/access.h"
@@ -81,7 +82,9 @@ static void *block_main(void *argument)
 
 	hr_wait_precisely();
 	while (wait_launch(self)) {
+		hr_work_now.of = self->launch->args.argument;
 		run_block(&self->launch->args, self->block);
+		hr_work_now.of = NULL;
 		hr_mutex_lock(&host->lock);
 		self->launch->running--;
 		self->launch = NULL;

@@ -392,6 +392,10 @@ int hr_file_sync(int fd)
 	return 0;
 }
 
+void hr_signal_stack(void)
+{
+}
+
 /* ---- processes: none */
 
 pid_t hr_fork(void)

@@ -247,6 +247,10 @@ void hr_repeat_end(struct hr_repeat *r)
 {
 	calls_note("repeat-end ");
 }
+bool hr_repeat_can_run(const struct hr_repeat *r)
+{
+	return true;
+}
 void hr_repeat_close(struct hr_repeat *r)
 {
 	calls_note("repeat-close ");

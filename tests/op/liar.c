@@ -2,6 +2,9 @@
  * liar: copies source 0, or breaks the operator interface in the way that the argument `lie` names.
  */
 #include <stddef.h>
+#ifndef HR_DEVICE_CODE
+#include <stdlib.h>
+#endif
 
 #include "gpu/ops/operator.h"
 
@@ -21,6 +24,9 @@ enum liar_lie {
 	LIE_LESS,	/* tile: one byte less than announced */
 	LIE_ADDRESS,	/* tile: writes to an unmapped address */
 	LIE_TRAP,	/* tile: an instruction that stops the block */
+	LIE_LOOP,	/* tile: does not return */
+	LIE_EXIT,	/* tile, on the host backend: ends the process */
+	LIE_REPORT,	/* report: writes to an unmapped address */
 };
 
 struct liar_args {
@@ -41,7 +47,11 @@ HR_WORKER void liar_harm(uint32_t lie, const struct hr_op_tile *tile)
 #else
 	if (lie == LIE_TRAP)
 		__builtin_trap();
+	if (lie == LIE_EXIT)
+		exit(5);
 #endif
+	while (lie == LIE_LOOP && *(volatile const uint32_t *)&tile->in_bytes[0])
+		;
 }
 
 /* The value of thread 0, passed through block memory, which worker code and operator share. */
@@ -92,6 +102,8 @@ static const char *const lies[] = {
 	[LIE_STATE_ODD] = "state odd", [LIE_STATE_BIG] = "state big",
 	[LIE_MORE] = "more",	       [LIE_LESS] = "less",
 	[LIE_ADDRESS] = "address",     [LIE_TRAP] = "trap",
+	[LIE_LOOP] = "loop",	       [LIE_EXIT] = "exit",
+	[LIE_REPORT] = "report",
 };
 
 #define LIES (sizeof lies / sizeof *lies)
@@ -157,6 +169,8 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 	static const uint64_t many[] = { 1, 2, 3, 4, 5, 6, 7, 8, UINT64_MAX };
 	const double reals[] = { 0.5, -INFINITY, (double)NAN };
 
+	if (((const struct liar_args *)all->args)->lie == LIE_REPORT)
+		*(volatile uint32_t *)(uintptr_t)(8 * all->tiles) = 1;
 	to->u64(to, "tiles", *(const uint64_t *)all->result);
 	to->i64(to, "least", INT64_MIN);
 	to->real(to, "half", 0.5);

@@ -17,6 +17,7 @@
 #include "boot/engine/progress.h"
 #include "boot/engine/run_tap.h"
 #include "config/uses.h"
+#include "config/work.h"
 #include "boot/engine/shape.h"
 #include "boot/engine/share.h"
 #include "boot/engine/start.h"
@@ -69,8 +70,20 @@ static void count(const struct hr_appliance *app, const struct hr_run *run, stru
 	hr_counters_time(c, run->started_ns, run->ended_ns, run->ended_ns);
 }
 
+/* The operator's report() is called. */
+static void begin_report(const struct hr_run *run)
+{
+	hr_work_now.of = run->config;
+	hr_work_begin(HR_WORK_REPORT, 0);
+}
+static void end_report(void)
+{
+	hr_work_end();
+	hr_work_now.of = NULL;
+}
+
 /* Print the lines of the operator's result, indented by four columns. */
-static void print_result(const struct hr_operator *op, const struct hr_op_all *all, FILE *out)
+static void print_result(const struct hr_run *run, const struct hr_op_all *all, FILE *out)
 {
 	char *text = NULL, *rest, *line;
 	size_t bytes = 0;
@@ -78,7 +91,9 @@ static void print_result(const struct hr_operator *op, const struct hr_op_all *a
 
 	if (!memory)
 		return;
-	hr_result_print(op, all, memory);
+	begin_report(run);
+	hr_result_print(run->config->op, all, memory);
+	end_report();
 	if (fclose(memory) == 0)
 		for (rest = text; (line = strsep(&rest, "\n"));)
 			if (*line)
@@ -242,7 +257,7 @@ static void print_run(const struct hr_appliance *app, const struct hr_run *run, 
 	hr_report_paths(app, run, "    ", out);
 	if (run->outcome == HR_RUN_DONE) {
 		gather(run, &all);
-		print_result(p->op, &all, out);
+		print_result(run, &all, out);
 	}
 	if (run->outcome != HR_RUN_WAITING && p->objects)
 		print_access(app, run, &c.cache, out);
@@ -410,7 +425,9 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 	if (run->outcome == HR_RUN_DONE) {
 		gather(run, &all);
 		hr_json_object(out, "result");
+		begin_report(run);
 		hr_result_json(p->op, &all, out);
+		end_report();
 		hr_json_close(out);
 	}
 	if (run->error) {

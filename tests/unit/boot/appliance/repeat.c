@@ -116,8 +116,11 @@ Test(repeat, after_the_death_of_an_engine_its_pipelines_start_again)
 	ready();
 	look();
 	over(A, HR_RUN_FAILED, -EOWNERDEAD); /* as after the death of an engine */
+	record.run[A].blame = HR_BLAME_CERTAIN;
 	hr_repeat_end(r);
 	cr_expect_eq(start_of(A)->failures, 1u);
+	cr_expect_eq(r->timetable.starts.suspension[A].deaths, 1u);
+	cr_expect_eq(r->blamed, BIT(A));
 	cr_expect_eq(start_of(B)->outcome, HR_START_INTERRUPTED, "it had not begun");
 	cr_expect_eq(start_of(B)->failures, 0u);
 	ready();

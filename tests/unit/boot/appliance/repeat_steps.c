@@ -223,17 +223,21 @@ Test(repeat_steps, errors_of_ends)
 	}
 }
 
-/* An engine died during their last starts. */
+/* An engine died during their last starts, or lost a gpu. The next request comes after the pause. */
 Test(repeat_steps, suspects)
 {
 	static const struct {
 		enum hr_outcome outcome;
 		int error;
+		enum hr_blame blame;
 		bool suspect;
 	} row[] = {
-		{ HR_RUN_FAILED, -EOWNERDEAD, true }, { HR_RUN_FAILED, -ETIMEDOUT, true },
-		{ HR_RUN_FAILED, -EIO, true },	      { HR_RUN_FAILED, -ENXIO, false },
-		{ HR_RUN_FAILED, 0x281, false },      { HR_RUN_DONE, 0, false },
+		{ HR_RUN_FAILED, -EOWNERDEAD, HR_BLAME_CERTAIN, true },
+		{ HR_RUN_FAILED, -ETIMEDOUT, HR_BLAME_SUSPECT, true },
+		{ HR_RUN_FAILED, -EIO, HR_BLAME_SUSPECT, true },
+		{ HR_RUN_FAILED, -EIO, HR_BLAME_NONE, false },
+		{ HR_RUN_INTERRUPTED, -EINTR, HR_BLAME_NONE, false },
+		{ HR_RUN_DONE, 0, HR_BLAME_NONE, false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -245,7 +249,11 @@ Test(repeat_steps, suspects)
 		hr_ask_start(s, B, &ticket);
 		look();
 		over(B, row[i].outcome, row[i].error);
+		record.run[B].blame = row[i].blame;
 		look();
+		cr_expect_eq(hr_ask_start(s, B, &ticket), row[i].suspect ? -EOWNERDEAD : 0);
+		look();
+		cr_expect_eq(hr_repeat_can_run(r), true);
 		hr_ask_start(s, A, &ticket);
 		cr_expect_eq(look(), BIT(A));
 		cr_expect_eq(dispatch.suspects, row[i].suspect ? BIT(B) : 0, "row %zu", i);

@@ -74,6 +74,43 @@ Test(timetable_state, the_wait_for_a_time_that_has_passed_is_0)
 	}
 }
 
+/* An engine died in its run: durable, without a clock as well, and ended by resume or a good run. */
+Test(timetable_state, a_suspension_is_durable_and_doubles_up_to_an_hour)
+{
+	config.boot.heal_ns = 10 * MINUTE;
+	every(S, false);
+	begin();
+	run(0, -EOWNERDEAD);
+	hr_timetable_died(&t, 0, 0, &at);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), S);
+	pass(S);
+	cr_expect_eq(run(0, -EOWNERDEAD), 1u);
+	hr_timetable_died(&t, 0, 0, &at);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), 2 * S);
+	cr_expect_eq(t.starts.suspension[0].deaths, 2u);
+	cut(S, 50 * S);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), S, "the rest");
+	cr_expect_eq(due(), 0u);
+	at.wall_ns = 5;
+	cut(0, 50 * S);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), 2 * S, "all of it, without a clock");
+	at.wall_ns = NOON * S;
+	hr_timetable_resume(&t, 0, &at);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), 0u);
+	cr_expect_eq(t.starts.suspension[0].deaths, 0u);
+	pass(S);
+	cr_expect_eq(run(0, -EOWNERDEAD), 1u);
+	hr_timetable_died(&t, 0, 0, &at);
+	pass(S);
+	cr_expect_eq(run(S, 0), 1u);
+	cr_expect_eq(t.starts.suspension[0].deaths, 0u, "a run without a failure");
+	t.starts.start[0].failures_in_row = t.starts.suspension[0].deaths = 40;
+	hr_timetable_died(&t, 0, 0, &at);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), HOUR);
+	hr_timetable_died(&t, 0, 10 * MINUTE, &at);
+	cr_expect_eq(hr_timetable_suspended_ns(&t, 0, &at), S, "after a run of heal");
+}
+
 Test(timetable_state, a_final_failure_waits_for_the_next_time)
 {
 	every(HOUR, false);

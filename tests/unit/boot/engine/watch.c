@@ -71,10 +71,16 @@ Test(watch, each_worker_must_progress_or_have_ended)
 Test(watch, timeout_is_more_than_all_deadlines)
 {
 	struct hr_appliance *app = appliance();
+	struct hr_config_pipeline config = { .operator_s = 0 };
 
+	run_of.config = &config;
 	hr_watch_begin(&watch, app, &run_of, 0);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_PREFETCH], 8000 + HR_WATCH_TIMEOUT_NS);
-	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], HR_TILE_TIMEOUT_NS);
+	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], HR_OPERATOR_S * HR_NS_PER_S);
+	config.operator_s = 7;
+	hr_watch_begin(&watch, app, &run_of, 0);
+	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], 7 * HR_NS_PER_S);
+	run_of.config = NULL;
 	free(app);
 }
 

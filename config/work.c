@@ -1,0 +1,3 @@
+#include "config/work.h"
+
+_Thread_local struct hr_work hr_work_now;
