@@ -44,8 +44,12 @@ struct sweep {
 	uint64_t began_ns, end_ns;
 	_Atomic bool go;
 	bool lost; /* a thread has not returned: nothing of this may be freed */
+	struct sweep *next_lost;
 	struct reader reader[HR_BASELINE_THREADS_MAX];
 };
+
+/* Until the process ends. */
+static struct sweep *all_lost;
 
 static uint64_t next_place(struct reader *r)
 {
@@ -344,8 +348,11 @@ int hr_cuda_baseline(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *pla
 		return hr_cuda_fail(&gpu->cu, -ENOMEM, "out of memory");
 	s->gpu = gpu;
 	err = measure_all(s, plan);
-	if (s->lost)
+	if (s->lost) {
+		s->next_lost = all_lost;
+		all_lost = s;
 		return err;
+	}
 	give(s);
 	free(s);
 	return err;
