@@ -41,9 +41,9 @@ a_pipeline_that_runs_once() {
 # The second engine continues at the durable tiles of the first.
 a_killed_engine_is_replaced() {
     local held
-    appliance && boots
-    producer a persist=1 & held=$!
-    until_true 60 grep -qx 8 "$SCRATCH/a" && under_way 'p["durable_tiles"] > 0' || return 1
+    appliance 'slots = 8; blocks = { compute = 1; writeback = 1; };' && boots
+    producer a persist=1,9 & held=$!
+    until_true 60 grep -qx 8 "$SCRATCH/a" && until_true 60 under_way 'p["durable_tiles"] > 0' || return 1
     kill -KILL "$(json_value "$SCRATCH/.status" r "r['engine_pid']")"
     wait "$held" && over 0 && holds $((4 << 20)) || return 1
     grep -q "again: .*the appliance is gone" "$SCRATCH/a" && [ "$(grep -c "^from" "$SCRATCH/a")" -eq 2 ] &&

@@ -113,8 +113,9 @@ def slowly(feed):
     feed.end()
 
 
-def persist(name, runs):
-    """Fill the feeds of so many runs; after the death of an engine go on at the next one."""
+def persist(name, runs, pause=0):
+    """Fill the feeds of so many runs; after the death of an engine go on at the next one. With `pause`
+    the first engine gets so many tiles, and no more before its death: all other slots are held."""
     while runs:
         feed = attach(name)
         try:
@@ -122,11 +123,15 @@ def persist(name, runs):
             for tile in feed:
                 fill(tile).commit()
                 print(tile.tile, flush=True)
+                if tile.tile + 1 == pause:
+                    held = hold(feed, 64)  # ends by the error
+                    held.clear()
                 time.sleep(0.005)
             feed.end()
             runs -= 1
         except headrace.Error as e:
             print(f"again: {e}", flush=True)
+            pause = 0
         finally:
             feed.close()
 
@@ -212,7 +217,7 @@ def main():
     if what == "refused":
         return refused(name)
     if what == "persist":
-        return persist(name, int(number))
+        return persist(name, *map(int, number.split(",")))
     feed = attach(name)
     if what == "first":
         print(feed.first, feed.durable)
