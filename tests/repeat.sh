@@ -4,16 +4,16 @@
 # A test that passes three times alone depends on the load of the machine, which is a fault of the test
 # or a race in the program: it is named, its first log is kept as NAME.first.log, and it does not stop
 # the submission of a change that is not related to it. Nothing is repeated when a sanitizer has reported
-# something, or when more than LIMIT programs have failed. After all repetitions, the failed cases of each first log
-# are printed again, because a long log is often read at its end only. The last line is "N cases pass when repeated".
-# Exit status 0 when each failed test has passed.
+# something, or when more than LIMIT programs have failed. After all repetitions each failed test is named again, with
+# the failed cases of its first log, because a long log is often read at its end only. The last line is "N cases pass
+# when repeated". Exit status 0 when each failed test has passed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 limit=4 times=3
 report='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:'
 mapfile -t failed < <(sed -nE 's/^failed: ([^ ]+) \(([0-9]+)\), see .*/\1 \2/p')
-cases=0 status=0
+cases=0 status=0 findings=()
 
 variant() {
     case $1 in
@@ -57,7 +57,7 @@ for entry in "${failed[@]}"; do
     rm -f "$name.first.log"
     [ ! -f "$name.log" ] || cp "$name.log" "$name.first.log"
     if [ ! -f "$name.log" ] || grep -aqE "$report" "$name.log"; then
-        echo "not repeated: $name: it has no log, or a report of a sanitizer"
+        findings+=("$name: not repeated: it has no log, or a report of a sanitizer")
         status=1
         continue
     fi
@@ -66,16 +66,17 @@ for entry in "${failed[@]}"; do
         passes=$((passes + 1))
     done
     if [ $passes -eq $times ]; then
-        echo "repeated: $name: failed beside other tests, passed $times times alone; mend it"
+        why=$(grep -aom 1 -E '^(not ok|\[FAIL\]) .*' "$name.first.log")
+        findings+=("$name: failed beside other tests, passed $times times alone: mend it: ${why:-no failed case}")
         cases=$((cases + count))
     else
-        echo "repeated: $name: failed again"
+        findings+=("$name: failed again when repeated alone")
         status=1
     fi
 done
-for entry in "${failed[@]}"; do
-    name=${entry% *}
-    [ ! -f "$name.first.log" ] || { echo "the first run of $name:"; excerpt "$name.first.log"; }
+for finding in "${findings[@]}"; do
+    echo "$finding"
+    [ ! -f "${finding%%:*}.first.log" ] || excerpt "${finding%%:*}.first.log"
 done
 echo "$cases cases pass when repeated"
 exit $status
