@@ -1,8 +1,10 @@
 # headrace - one Makefile, no configure step.
 #
-#   make              build/headrace (with the cuda backend when nvcc and cuda.h are found)
+#   make              build/headrace, with the cuda backend when nvcc and cuda.h are found: for the
+#                     GPUs of this machine; without a GPU for all architectures, which takes minutes
 #   make deps         install the Debian packages needed to build, check and lint (apt)
-#   make demo         deps, build, and four pipelines on the embedded default: no hardware needed
+#   make demo         deps, build, and four pipelines on the embedded default: no hardware needed.
+#                     demo, example and check use nvcc only on a machine with an NVIDIA device
 #   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times;
 #                     tap-c, tap-numpy, tap-cupy, tap-torch: another process takes the tiles of a
 #                     pipeline, and checks them
@@ -27,7 +29,8 @@
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/F/X.ok runs one
 #
 # Switches: V=1 show commands; O=DIR build in DIR; SAN=address,undefined | SAN=thread; WERROR=1;
-# STATIC=1 fully static binary; STATIC=1 and NVCC= build without the cuda backend; LAB=0 check
+# ARCHS=all (releases) or ARCHS="80 90": compute capabilities that GPU images are compiled for;
+# STATIC=1 fully static binary; STATIC=1, ARCHS= and NVCC= build without the cuda backend; LAB=0 check
 # without the emulated machines. check, lint and fuzz use all cores unless -j is given.
 
 MAKEFLAGS += -rR
@@ -70,12 +73,27 @@ cflags := -std=gnu11 -march=x86-64-v2 -iquote . -D_GNU_SOURCE -pthread \
 	-ffile-prefix-map=$(CURDIR)=. $(warnings) $(if $(WERROR),-Werror) \
 	$(if $(SAN),$(sanitize) -fno-omit-frame-pointer)
 ldflags := -pthread $(if $(SAN),$(sanitize)) $(if $(STATIC),-static)
-# The cuda backend needs the driver's header, and nvcc for the worker image, which all variants share.
-cuda_h := $(if $(STATIC),,$(if $(NVCC),$(firstword $(wildcard \
+# The cuda backend needs the driver's header, and nvcc for its images, which all variants share.
+cuda_h := $(if $(STATIC)$(FUZZ),,$(if $(NVCC),$(firstword $(wildcard \
 	$(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))/include/cuda.h /usr/include/cuda.h))))
 cuda_flags := $(if $(cuda_h),-isystem $(patsubst %/,%,$(dir $(cuda_h))))
+# Images are compiled for the GPUs of this machine. Without a GPU a program for users gets all
+# architectures, because its machine is not known, and PTX takes the driver a minute at each start; the
+# other goals need no image. Each make that this one starts does the same.
+device := $(wildcard /dev/nvidiactl)
+ifeq ($(origin ARCHS),undefined)
+default_archs := 1
+ARCHS := $(if $(cuda_h),$(if $(device),$(shell gpu/cuda/archs.sh $(NVCC)),\
+	$(if $(filter-out all install images op gpu-tests,$(MAKECMDGOALS)),,all)))
+endif
+export ARCHS
+archs := $(if $(cuda_h),$(patsubst sm_%,%,$(patsubst all,80 90 100 ptx,$(ARCHS))))
+wrong_archs := $(shell printf '%s\n' $(archs) | grep -vxE '(ptx|[0-9]{2,3}[af]?)?')
+$(if $(wrong_archs),$(error ARCHS is '$(ARCHS)', expected all, ptx, or numbers such as 80 and 90))
+# In nvcc's words. A program without images has no cuda backend.
+targets := $(foreach a,$(archs),$(if $(filter ptx,$(a)),compute_80,sm_$(a)))
 folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
-	gpu/remote gpu/host gpu/$(if $(cuda_h),,no)cuda \
+	gpu/remote gpu/host gpu/$(if $(targets),,no)cuda \
 	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
 # The files of boot that fuzz targets are linked with; the others are not compiled for fuzzing.
 fuzz_boot := $(wildcard $(addprefix boot/appliance/,credentials.c feed_*.c message.c retry.c socket.c \
@@ -85,9 +103,11 @@ loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open pci/nvml boot/ranks
 srcs := $(filter-out boot/main.c \
 	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
 	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot))
-objs := $(srcs:%.c=$(objects)/%.o) $(if $(cuda_h),\
-	$(patsubst %,$(objects)/gpu/cuda/%.o,embed embed_user embed_access embed_roles))
-# Files that only a build with the cuda backend compiles.
+# The first ones take longest to compile.
+images := $(addprefix worker,_objects _objects_wide) worker \
+	$(addprefix worker,_user _access _roles _tools)
+objs := $(srcs:%.c=$(objects)/%.o) $(if $(targets),$(images:%=$(objects)/gpu/images/%.o))
+# Files that are compiled only when nvcc and cuda.h are there.
 cuda_only := gpu/cuda/% tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
@@ -131,11 +151,22 @@ $(B)/headrace: $(objects)/boot/main.o $(leaks) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(if $(SAN),$(fixed)) -gz -o $@ $^ \
 		$(libs_a) -lm -ldl
-	$(if $(cuda_h)$(SAN)$(STATIC)$(filter command,$(origin NVCC)),,\
-		@echo "note: no nvcc or no cuda.h: built without the cuda backend")
+	$(if $(or $(targets),$(SAN)$(STATIC),$(filter command,$(origin NVCC))),,$(if $(default_archs),\
+		@echo "note: built without the cuda backend (no $(if $(cuda_h),ARCHS,nvcc or cuda.h))"))
 
 # q, not r: files of the same name in two folders are two members
-$(B)/libheadrace.a: $(objs)
+$(B)/libheadrace.a: $(objs) $(B)/targets
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar qcs $@ $(objs)
+
+# What the last build compiled images for: archives and images are made again after a change.
+$(sort $(B)/targets $(base)/targets): anew
+	$(Q)mkdir -p $(@D) && { echo '$(targets)' | cmp -s - $@ || echo '$(targets)' >$@; }
+
+# For unit tests of the cuda backend in a build without images: they run over a driver in C.
+cuda_objs := $(if $(targets),,$(patsubst %.c,$(objects)/%.o,$(if $(cuda_h),$(wildcard gpu/cuda/*.c))))
+cuda_archive := $(if $(cuda_objs),$(B)/libheadrace-cuda.a)
+$(cuda_archive): $(cuda_objs)
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar qcs $@ $^
 
@@ -156,49 +187,58 @@ $(objects)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3) -DHR_OP_NAME=$(*F)
 $(addprefix $(objects)/,gpu/cuda/%.o tests/unit/gpu/cuda/%.o tests/gpu/%.o tests/fakes/cuda.o \
 	tests/fakes/cuda_calls.o): cflags += $(cuda_flags)
 
-# GPU worker image: the same worker sources, compiled as CUDA C++, and embedded
-archs := 80 90 100
-gencode := $(foreach a,$(archs),-gencode arch=compute_$(a)$(comma)code=sm_$(a)) \
-	-gencode arch=compute_80$(comma)code=compute_80
-# Newer releases of nvcc can compress images more.
-compress := $(if $(cuda_h),$(if $(findstring compress-mode,$(shell $(NVCC) --help 2>&1)),\
-	--compress-mode=size))
-gpu_test_image := $(base)/tests/gpu/image.fatbin
-# Launches use worker.fatbin; a user operator (make op) is linked with worker_user.fatbin or, when it
-# accesses objects, with worker_access.fatbin; worker_roles.fatbin reports the registers of each role.
-fatbin := $(base)/gpu/worker.fatbin
-fatbin_user := $(base)/gpu/worker_user.fatbin
-fatbin_access := $(base)/gpu/worker_access.fatbin
-fatbin_roles := $(base)/gpu/worker_roles.fatbin
-$(fatbin): gpu/cuda/image.cu
-$(fatbin_user): gpu/cuda/image_user.cu
-$(fatbin_access): gpu/cuda/image_access.cu
-$(fatbin_user) $(fatbin_access): relocatable := -rdc=true
-$(fatbin_roles): gpu/cuda/image_roles.cu
-$(gpu_test_image): tests/gpu/image.cu
-$(fatbin) $(fatbin_user) $(fatbin_access) $(fatbin_roles) $(gpu_test_image): Makefile
-	$(call say,NVCC,$@)
-	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 $(relocatable) $(compress) -fatbin -I. \
-		-MMD -MP -MF $@.d $(gencode) -o $@ $(firstword $(filter %.cu,$^))
+# ---- GPU images: the same worker sources, compiled as CUDA C++, and embedded
 
-images: $(fatbin) $(fatbin_user) $(fatbin_access) $(fatbin_roles)
+# worker (streams), worker_objects, worker_objects_wide and worker_tools have the entry points of
+# launches; a user operator (make op) is linked with worker_user or, when it accesses objects, with
+# worker_access; worker_roles reports the registers of each role.
+image_at := $(base)/gpu/images
+gpu_test_image := $(base)/tests/gpu/image
+slow := $(addprefix $(image_at)/worker,_objects _objects_wide _user _access) $(image_at)/worker
+cuda_bin := $(if $(targets),$(dir $(realpath $(shell command -v $(NVCC)))))
+# Newer releases of nvcc can compress images more.
+compress := $(if $(targets),$(if $(findstring compress-mode,$(shell $(NVCC) --help 2>&1)),\
+	--compress-mode=size))
+gencode := $(foreach t,$(targets),-gencode arch=$(t:sm_%=compute_%)$(comma)code=$(t))
+
+# $(call image_rules,PATH,SOURCE,FLAGS OF NVCC,FLAGS OF FATBINARY): each architecture by itself, to PTX
+# and then to machine code. PTX of compute_80 is for GPUs that are newer than these.
+define image_rules
+$(1).fatbin: $(patsubst compute_%,$(1).%.ptx,$(targets:sm_%=$(1).%.cubin)) $(base)/targets
+	$$(call say,FATBIN,$$@)
+	$$(Q)$(cuda_bin)fatbinary --create=$$@ -64 $(compress) $(4) \
+		$(foreach a,$(patsubst sm_%,%,$(filter sm_%,$(targets))),\
+		--image3=kind=elf$(comma)sm=$(a)$(comma)file=$(1).$(a).cubin) \
+		$(foreach a,$(patsubst compute_%,%,$(filter compute_%,$(targets))),\
+		--image3=kind=ptx$(comma)sm=$(a)$(comma)file=$(1).$(a).ptx)
+
+$(1).%.ptx: $(2) Makefile
+	$$(call say,NVCC,$$@$(if $(filter $(slow),$(1)), (about 10 s)))
+	$$(Q)mkdir -p $$(@D) && $(NVCC) -std=c++17 -O3 $(3) -ptx -I. -MMD -MP -MF $$@.d \
+		-arch=compute_$$* -o $$@ $$<
+
+$(1).%.cubin: $(1).%.ptx
+	$$(call say,PTXAS,$$@$(if $(filter $(slow),$(1)),$(if $(findstring objects,$(1)), \
+		(about 30 s), (about 10 s))))
+	$$(Q)$(NVCC) $(3) -cubin -arch=sm_$$* -o $$@ $$<
+endef
+of_relocatable = $(if $(filter worker_user worker_access,$(1)),$(2))
+$(foreach i,$(images),$(eval $(call image_rules,$(image_at)/$(i),gpu/cuda/image$(i:worker%=%).cu,\
+	$(call of_relocatable,$(i),-rdc=true),$(call of_relocatable,$(i),--device-c))))
+$(eval $(call image_rules,$(gpu_test_image),tests/gpu/image.cu))
+
+images: $(images:%=$(image_at)/%.fatbin)
 	@:
 
-$(objects)/gpu/cuda/embed.o: $(fatbin)
-$(objects)/gpu/cuda/embed.o: embed := -DNAME=hr_worker_image -DFILE='"$(fatbin)"'
-$(objects)/gpu/cuda/embed_user.o: $(fatbin_user)
-$(objects)/gpu/cuda/embed_user.o: embed := -DNAME=hr_worker_user_image -DFILE='"$(fatbin_user)"'
-$(objects)/gpu/cuda/embed_access.o: $(fatbin_access)
-$(objects)/gpu/cuda/embed_access.o: embed := -DNAME=hr_worker_access_image -DFILE='"$(fatbin_access)"'
-$(objects)/gpu/cuda/embed_roles.o: $(fatbin_roles)
-$(objects)/gpu/cuda/embed_roles.o: embed := -DNAME=hr_worker_roles_image -DFILE='"$(fatbin_roles)"'
-$(objects)/tests/gpu/embed.o: $(gpu_test_image)
-$(objects)/tests/gpu/embed.o: embed := -DNAME=gpu_test_image -DFILE='"$(gpu_test_image)"'
-$(objects)/gpu/cuda/embed.o $(objects)/gpu/cuda/embed_user.o $(objects)/gpu/cuda/embed_access.o \
-$(objects)/gpu/cuda/embed_roles.o \
-$(objects)/tests/gpu/embed.o: gpu/cuda/embed.S Makefile
+embed = $(Q)mkdir -p $(@D) && $(CC) -DNAME=$(1) -DFILE='"$<"' -c -o $@ gpu/cuda/embed.S
+$(images:%=$(objects)/gpu/images/%.o): $(objects)/gpu/images/%.o: $(image_at)/%.fatbin \
+	gpu/cuda/embed.S Makefile
 	$(call say,AS,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(embed) -c -o $@ $<
+	$(call embed,hr_$*_image)
+
+$(objects)/tests/gpu/embed.o: $(gpu_test_image).fatbin gpu/cuda/embed.S Makefile
+	$(call say,AS,$@)
+	$(call embed,gpu_test_image)
 
 # ---- user operators: one source, built twice, in one file
 
@@ -213,8 +253,8 @@ endif
 op_name := $(B)/$(basename $(notdir $(OP)))
 
 op: $(op_name).op
-	@echo "operator $<: $(if $(NVCC),for host and GPU ($(archs:%=sm_%) and PTX),for the host \
-	backend only: there is no nvcc to build its GPU part)"
+	@echo "operator $<: $(if $(targets),for host and GPU ($(targets)),for the host backend only: \
+	there is no $(if $(cuda_h),ARCHS,nvcc) to build its GPU part)"
 
 # The host part. No symbol may stay undefined, except those that a sanitizer build takes from headrace.
 op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags)) -fPIC \
@@ -223,20 +263,21 @@ op_build = mkdir -p $(@D) && $(CC) $(CFLAGS) -O3 $(filter-out -Werror,$(cflags))
 	-x c $< gpu/ops/args.c -lm && chmod go-w $@.new && mv $@.new $@
 
 # The image for the shape of an operator: its source has HR_ACCESS_OPERATOR, or HR_OPERATOR.
-op_image = $(if $(shell grep -ls HR_ACCESS_OPERATOR $(1)),$(fatbin_access),$(fatbin_user))
+op_image = $(image_at)/worker_$(if $(shell grep -ls HR_ACCESS_OPERATOR $(1)),access,user).fatbin
 
 # $(call op_rules,PATH/NAME,SOURCE,PREREQUISITES). The GPU part is linked here as the driver
 # links it, to find undefined and duplicate symbols now.
 define op_rules
-$(1).op: $(2) gpu/ops/args.c $(if $(NVCC),$(1).op.fatbin) $(3)
+$(1).op: $(2) gpu/ops/args.c $(if $(targets),$(1).op.fatbin) $(3)
 	$$(call say,CC,$$@)
-	$$(Q)$$(call op_build,$(if $(NVCC),-DHR_OP_GPU_IMAGE='"$(1).op.fatbin"'))
+	$$(Q)$$(call op_build,$(if $(targets),-DHR_OP_GPU_IMAGE='"$(1).op.fatbin"'))
 
 $(1).op.fatbin: $(2) $(call op_image,$(2)) $(3)
 	$$(call say,NVCC,$$@)
 	$$(Q)mkdir -p $$(@D) && $(NVCC) -x cu -rdc=true -std=c++17 -O3 -fatbin -I. $(gencode) -o $$@ $$<
-	$$(Q)for a in $(archs); do $(dir $(NVCC))nvlink --arch=sm_$$$$a -o $$@.cubin $$@ \
-		$(call op_image,$(2)) || { rm -f $$@; exit 1; }; done; rm -f $$@.cubin
+	$$(Q)for arch in $(filter sm_%,$(targets)); do \
+		$(cuda_bin)nvlink --arch=$$$$arch -o $$@.cubin $$@ $(call op_image,$(2)) || \
+		{ rm -f $$@; exit 1; }; done; rm -f $$@.cubin
 endef
 
 # Always rebuilt, because the includes of OP and its former build flags are unknown.
@@ -288,11 +329,14 @@ fixed := $(if $(STATIC),,-no-pie)
 # A test is linked with the fakes whose headers it includes, according to its dependency file.
 used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(<:.o=.d))),$(fakes))
 
+# Those of the cuda backend take it from the second archive when the first has none.
+$(filter $(B)/tests/unit/gpu/cuda/%,$(units)): $(cuda_archive)
 $(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(leaks) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(gold) $(fixed) $(runner_flags) -o $@ $< \
-		$(used_fakes) $(runner) $(leaks) $(B)/libheadrace.a \
-		$(libs_a) -lm -ldl
+		$(used_fakes) $(runner) $(leaks) \
+		$(if $(filter %/fakes/cuda.o,$(used_fakes)),-Wl$(comma)-u$(comma)hr_cuda_open) \
+		$(filter %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
 $(B)/tests/unit/gpu/worker/io_peers_faults: ldflags += -Wl,--wrap=hr_yield
 
@@ -388,9 +432,9 @@ $(cache_hits): tests/gpu/cache_hits.cu $(wildcard cache/*.h) nvme/worker_cuda.h 
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -I. $(gencode) -cudart static -o $@ $<
 
-gpu-tests: $(if $(cuda_h),$(gpu_tests) $(addprefix $(B)/tests/gpu/,headrace libibverbs.so.1) \
+gpu-tests: $(if $(targets),$(gpu_tests) $(addprefix $(B)/tests/gpu/,headrace libibverbs.so.1) \
 	$(gpu_test_ops:%=%.op) $(cache_hits))
-	$(if $(cuda_h),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
+	$(if $(targets),@:,@echo "gpu-tests: needs nvcc and cuda.h" >&2; exit 3)
 
 check-gpu: gpu-tests
 	$(Q)tests/gpu/run.sh $(gpu_tests)
@@ -484,11 +528,16 @@ with_lab := $(if $(filter 0,$(LAB)),,lab)
 deps:
 	$(Q)tests/deps.sh build check model lab image lint
 
+# What demo, example and check begin with.
+no_device = $(if $(device),,$(if $(default_archs),\
+	@echo "note: no NVIDIA device: built without nvcc and the cuda backend"))
+
 check:
+	$(no_device)
 	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
 	$(Q)tests/deps.sh model || echo "note: without spin the models are not checked"
 	$(Q)+failed=0; \
-	$(if $(cuda_h),$(again) SAN= images || failed=1;) \
+	$(if $(targets),$(again) SAN= images || failed=1;) \
 	$(again) check-sanitizers check-plain || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
@@ -536,9 +585,11 @@ lint:
 	exit $$failed
 
 demo:
+	$(no_device)
 	$(Q)tests/demo/run.sh $(base)
 
 example:
+	$(no_device)
 	$(Q)tests/deps.sh build $(filter tap-numpy ranks,$(EXAMPLE))
 	$(Q)+$(again) SAN= all $(if $(wildcard tests/demo/$(EXAMPLE).c),$(base)/tests/demo/$(EXAMPLE)) \
 		$(if $(filter tap-c feed feed-cuda,$(EXAMPLE)),$(tap_examples))
@@ -656,9 +707,9 @@ $(lint_scripts): lint-%: tests/lint/%.sh
 	$(Q)CUDA_FLAGS='$(cuda_flags)' $<
 
 # Each object has a file of the compiler's warnings. The objects are those that check builds.
-warned := $(srcs:%.c=$(B)/%.o) $(B)/boot/main.o $(units:%=%.o) $(tools:%=%.o) $(tap_examples:%=%.o) \
-	$(fakes)
-lint-warnings: $(B)/headrace $(units:%=%.o) $(fakes) $(tools) $(tap_examples)
+warned := $(srcs:%.c=$(B)/%.o) $(cuda_objs) $(B)/boot/main.o $(units:%=%.o) $(tools:%=%.o) \
+	$(tap_examples:%=%.o) $(fakes)
+lint-warnings: $(B)/headrace $(cuda_objs) $(units:%=%.o) $(fakes) $(tools) $(tap_examples)
 	$(call say,LINT,warnings of the compiler)
 	$(Q)! cat $(warned:%=%.warn) | grep .
 
@@ -673,4 +724,4 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	bench-lab plot image fuzz fuzz-run lint lint-run lint-warnings lint-format lint-cppcheck \
 	lint-shell $(lint_scripts) clean
 
--include $(shell find $(objects) -name '*.d' 2>/dev/null)
+-include $(shell find $(sort $(objects) $(image_at) $(dir $(gpu_test_image))) -name '*.d' 2>/dev/null)

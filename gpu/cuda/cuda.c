@@ -10,6 +10,7 @@
 #include "config/log.h"
 #include "gpu/cuda/arenas.h"
 #include "gpu/cuda/baseline.h"
+#include "gpu/cuda/embedded.h"
 #include "gpu/cuda/host.h"
 #include "gpu/cuda/image.h"
 #include "gpu/cuda/link_rates.h"
@@ -23,32 +24,8 @@
 #define CLOSE_NS (10 * HR_NS_PER_S)
 #define PAUSE_NS 100000ull
 
-/* Embedded by gpu/cuda/embed.S. */
-extern const uint8_t hr_worker_image[], hr_worker_roles_image[];
-extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];
-extern const uint8_t hr_worker_access_image[], hr_worker_access_image_end[];
-
-static const char *const entry_name[] = {
-	[HR_ENTRY_PIPE] = "hr_entry_pipe",
-	[HR_ENTRY_BENCH] = "hr_entry_bench",
-	[HR_ENTRY_PROBE] = "hr_entry_probe",
-	[HR_ENTRY_ACCESS] = "hr_entry_access",
-	[HR_ENTRY_TAP] = "hr_entry_tap",
-	[HR_ENTRY_FEED] = "hr_entry_feed",
-	[HR_ENTRY_ACCESS_WIDE] = "hr_entry_access_wide",
-};
-
-#define ENTRIES (sizeof entry_name / sizeof *entry_name)
-
-static const struct {
-	const char *entry, *name;
-} role[] = {
-	[HR_ROLE_PREFETCH] = { "hr_role_prefetch", "prefetch" },
-	[HR_ROLE_COMPUTE] = { "hr_role_compute", "compute" },
-	[HR_ROLE_WRITEBACK] = { "hr_role_writeback", "writeback" },
-};
-
-_Static_assert(sizeof role / sizeof *role == HR_GPU_ROLES_MAX, "facts have room for all roles");
+/* Backends that a launch or a call of the driver still uses, until the process ends: never freed. */
+static struct hr_cuda *kept;
 
 static int hand_over(const struct hr_cuda *cuda, int err, struct hr_error *e)
 {
@@ -108,16 +85,6 @@ static const struct hr_cuda_entry *entry_of(const struct hr_cuda *cuda, enum hr_
 				     : &cuda->linked[entry - HR_ENTRY_USER].entry;
 }
 
-/* The image that has the operator's functions undefined: each shape has its own. */
-static struct hr_cuda_input user_image(const struct hr_operator *op)
-{
-	const bool accesses = hr_op_accesses(op);
-	const uint8_t *image = accesses ? hr_worker_access_image : hr_worker_user_image;
-	const uint8_t *end = accesses ? hr_worker_access_image_end : hr_worker_user_image_end;
-
-	return (struct hr_cuda_input){ image, (uintptr_t)end - (uintptr_t)image, "worker image" };
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
@@ -128,11 +95,11 @@ static int find_shared(struct hr_cuda *cuda, struct hr_cuda_linked *linked)
 {
 	struct hr_entry_facts *facts = &linked->entry.facts;
 	int err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->tap,
-				     entry_name[HR_ENTRY_TAP]);
+				     hr_cuda_entry_name(HR_ENTRY_TAP));
 
 	if (!err)
 		err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->feed,
-					 entry_name[HR_ENTRY_FEED]);
+					 hr_cuda_entry_name(HR_ENTRY_FEED));
 	facts->max_threads = least(facts->max_threads, linked->tap.facts.max_threads);
 	facts->max_threads = least(facts->max_threads, linked->feed.facts.max_threads);
 	return err;
@@ -144,7 +111,7 @@ static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
 	struct hr_entry_facts *facts = &linked->entry.facts;
 	char name[2 * HR_NAME_MAX];
 	const struct hr_cuda_input input[] = {
-		user_image(op),
+		hr_cuda_user_image(op),
 		{ op->gpu, (size_t)(op->gpu_end - op->gpu), name },
 	};
 	int err;
@@ -157,8 +124,9 @@ static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
 	err = hr_cuda_image_link(&cuda->gpu, &linked->image, input, 2, name);
 	if (err)
 		return err;
-	err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->entry,
-				 entry_name[hr_op_accesses(op) ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE]);
+	err = hr_cuda_entry_find(
+		&cuda->gpu, &linked->image, &linked->entry,
+		hr_cuda_entry_name(hr_op_accesses(op) ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE));
 	if (!err && !hr_op_accesses(op))
 		err = find_shared(cuda, linked);
 	snprintf(facts->name, sizeof facts->name, "%.*s", (int)sizeof facts->name - 1, name);
@@ -322,22 +290,7 @@ static void cuda_launch_free(struct hr_launch *handle)
 
 static int cuda_roles(struct hr_backend *b, struct hr_error *e)
 {
-	struct hr_cuda *cuda = b->impl;
-	struct hr_gpu_facts *facts = &cuda->gpu.facts;
-	struct hr_cuda_image image;
-	struct hr_cuda_entry entry;
-	int err = hr_cuda_image_load(&cuda->gpu, &image, hr_worker_roles_image, "role image");
-
-	facts->roles = 0;
-	for (size_t r = 0; !err && r < HR_GPU_ROLES_MAX; r++) {
-		err = hr_cuda_entry_find(&cuda->gpu, &image, &entry, role[r].entry);
-		facts->role[r] = entry.facts;
-		snprintf(facts->role[r].name, HR_NAME_MAX, "%s", role[r].name);
-	}
-	hr_cuda_image_unload(&cuda->gpu, &image);
-	if (!err)
-		facts->roles = HR_GPU_ROLES_MAX;
-	return hr_cuda_name_error(b, err, e);
+	return hr_cuda_name_error(b, hr_cuda_read_roles(b->impl), e);
 }
 
 static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits,
@@ -346,7 +299,7 @@ static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rate
 	struct hr_cuda *cuda = b->impl;
 
 	return hr_cuda_name_error(b,
-				  hr_cuda_link_rates(b, &cuda->gpu, &cuda->image,
+				  hr_cuda_link_rates(b, &cuda->gpu, &cuda->image[HR_CUDA_TOOLS],
 						     &cuda->launch[0].cu, times, limits, e),
 				  e);
 }
@@ -362,7 +315,7 @@ static int cuda_peer(struct hr_backend *b, struct hr_backend *other, uint32_t wa
 	for (int k = 0; k < 2; k++) {
 		struct hr_cuda *cuda = both[k]->impl;
 
-		side[k] = (struct hr_cuda_side){ both[k], &cuda->gpu, &cuda->image,
+		side[k] = (struct hr_cuda_side){ both[k], &cuda->gpu, &cuda->image[HR_CUDA_TOOLS],
 						 &cuda->launch[0].cu };
 	}
 	err = hr_cuda_peer_rates(side, warps, times, rates, &failed, e);
@@ -400,7 +353,8 @@ static void *take_down(void *argument)
 		hr_cuda_launch_close(&cuda->gpu, &cuda->launch[--cuda->launches].cu);
 	while (cuda->linked_count)
 		hr_cuda_image_unload(&cuda->gpu, &cuda->linked[--cuda->linked_count].image);
-	hr_cuda_image_unload(&cuda->gpu, &cuda->image);
+	for (unsigned i = 0; i < HR_CUDA_IMAGES; i++)
+		hr_cuda_image_unload(&cuda->gpu, &cuda->image[i]);
 	hr_cuda_host_close(&cuda->gpu, &cuda->host);
 	for (unsigned i = 0; i < HR_CUDA_ARENAS_MAX; i++)
 		if (cuda->arena[i].base)
@@ -442,22 +396,31 @@ static bool taken_down_in_time(struct hr_cuda *cuda)
 	return true;
 }
 
+static void keep(struct hr_cuda *cuda)
+{
+	cuda->next_kept = kept;
+	kept = cuda;
+}
+
 static void cuda_close(struct hr_backend *b)
 {
 	struct hr_cuda *cuda = b->impl;
 
 	if (!ended_in_time(cuda)) {
+		keep(cuda);
 		hr_error("%s: worker blocks still run after %llu s; the GPU's memory stays in use "
 			 "until this process ends",
 			 b->name, CLOSE_NS / HR_NS_PER_S);
 	} else {
 		cuda->gpu.cu.CtxSetCurrent(NULL);
-		if (taken_down_in_time(cuda))
+		if (taken_down_in_time(cuda)) {
 			free(cuda);
-		else
+		} else {
+			keep(cuda);
 			hr_error("%s: the driver has not released the GPU after %llu s; its memory "
 				 "stays in use until this process ends",
 				 b->name, CLOSE_NS / HR_NS_PER_S);
+		}
 	}
 	memset(b, 0, sizeof *b);
 }
@@ -490,19 +453,6 @@ static const struct hr_gpu_measuring cuda_measuring = {
 	.baseline = cuda_baseline,
 };
 
-static int load_image(struct hr_cuda *cuda)
-{
-	struct hr_gpu_facts *facts = &cuda->gpu.facts;
-	int err = hr_cuda_image_load(&cuda->gpu, &cuda->image, hr_worker_image, "worker image");
-
-	for (size_t i = 0; !err && i < ENTRIES; i++) {
-		err = hr_cuda_entry_find(&cuda->gpu, &cuda->image, &cuda->entry[i], entry_name[i]);
-		facts->entry[i] = cuda->entry[i].facts;
-	}
-	facts->entries = ENTRIES;
-	return err;
-}
-
 static int open_all(struct hr_cuda *cuda, int ordinal, uint32_t *max_blocks)
 {
 	struct hr_cuda_gpu *gpu = &cuda->gpu;
@@ -517,7 +467,7 @@ static int open_all(struct hr_cuda *cuda, int ordinal, uint32_t *max_blocks)
 		err = hr_cuda_launch_open(gpu, &cuda->launch[0].cu);
 	if (!err) {
 		cuda->launches = 1;
-		err = load_image(cuda);
+		err = hr_cuda_load_images(cuda);
 	}
 	if (!err)
 		err = hr_cuda_entry_resident(gpu, &cuda->entry[HR_ENTRY_PIPE], gpu->facts.wave, 0,
@@ -561,6 +511,8 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr
 		hand_over(cuda, err, e);
 		if (!cuda->gpu.context || taken_down_in_time(cuda))
 			free(cuda);
+		else
+			keep(cuda);
 		return err;
 	}
 	describe(b, cuda, max_blocks);

@@ -12,6 +12,16 @@
 
 #define HR_CUDA_ARENAS_MAX 32u
 
+/* The images with the entry points of launches: gpu/cuda/image.cu, image_objects.cu,
+ * image_objects_wide.cu and image_tools.cu. */
+enum hr_cuda_images {
+	HR_CUDA_STREAMS,
+	HR_CUDA_OBJECTS,
+	HR_CUDA_OBJECTS_WIDE,
+	HR_CUDA_TOOLS,
+	HR_CUDA_IMAGES
+};
+
 /* A linked user operator. */
 struct hr_cuda_linked {
 	const struct hr_operator *op;
@@ -30,7 +40,7 @@ struct hr_cuda_running {
 struct hr_cuda {
 	struct hr_cuda_gpu gpu;
 	struct hr_cuda_host host;
-	struct hr_cuda_image image;
+	struct hr_cuda_image image[HR_CUDA_IMAGES];
 	struct hr_cuda_entry entry[HR_ENTRY_USER];
 	struct hr_cuda_linked linked[HR_OPERATORS_MAX];
 	uint32_t linked_count;
@@ -42,6 +52,7 @@ struct hr_cuda {
 	struct hr_cuda_arena arena[HR_CUDA_ARENAS_MAX];
 	struct hr_window_driver window;
 	bool compressible;
+	struct hr_cuda *next_kept;
 };
 
 #endif

@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 #include "gpu/cuda/driver.h"
-#include "tests/fakes/cuda_calls.h" /* so that it is linked, too */
+#include "tests/fakes/cuda_calls.h" /* so that these are linked, too */
+#include "tests/fakes/cuda_images.h"
 
 #define FAKE_CUDA_HOST (1ull << 60)
 #define FAKE_CUDA_GRANULARITY ((size_t)2 << 20)

@@ -554,6 +554,21 @@ Test(cuda_backend, the_text_of_the_linker_is_shown_whole)
 	}
 }
 
+/* Each of the images, because each is a file of its own. */
+Test(cuda_backend, a_binary_for_other_gpus_names_the_remedy)
+{
+	for (unsigned nth = 1; nth <= 4; nth++) {
+		fake_cuda_reset();
+		fake_cuda_fail("cuModuleLoadDataEx", nth, CUDA_ERROR_NO_BINARY_FOR_GPU);
+		cr_expect_eq(hr_backend_open(&backend, "cuda:0", 4, test_error()), -ENOTSUP);
+		cr_expect(strstr(test_error_text(),
+				 "worker image: no code in it runs on compute capability 9.0; "
+				 "build headrace on this machine, or with ARCHS=all"),
+			  "%s", test_error_text());
+		cr_expect_str_eq(fake_cuda_leaks(), "", "image %u", nth);
+	}
+}
+
 /* The driver's linker continues without that file, and then reports every symbol as missing. */
 Test(cuda_backend, a_user_operator_for_other_gpus_is_refused)
 {
