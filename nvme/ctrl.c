@@ -8,6 +8,7 @@
 #include "nvme/admin.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/identify.h"
+#include "nvme/quirks.h"
 #include "nvme/status.h"
 
 #define CC_EN_BIT (1u << NVME_CC_EN_SHIFT)
@@ -158,6 +159,13 @@ static int read_capabilities(struct hr_ctrl *ctrl, struct hr_error *e)
 	return 0;
 }
 
+/* In short steps, because each calls the periodic function. */
+static void wait_blindly(uint64_t ns)
+{
+	for (const uint64_t start = hr_now_ns(); hr_now_ns() - start < ns;)
+		hr_wait_ns(POLL_MAX_NS);
+}
+
 /* Clear CC.EN (a controller reset) and wait until no command is in flight. */
 static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
 {
@@ -166,6 +174,8 @@ static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
 	if (cc == HR_REG_GONE)
 		return hr_ctrl_gone(ctrl, "CC", e);
 	hr_reg_write32(ctrl->transport, NVME_REG_CC, cc & ~(CC_EN_BIT | CC_SHN_BITS));
+	if (ctrl->quirks & HR_QUIRK_DELAY_READY && NVME_CC_EN(cc))
+		wait_blindly(HR_QUIRK_DELAY_NS);
 	return wait_ready(ctrl, 0, FATAL_CLEARS, e);
 }
 
@@ -304,6 +314,18 @@ static int accept_delays(struct hr_ctrl *ctrl, struct hr_error *e)
 	return err < 0 ? err : 0;
 }
 
+static void find_quirks(struct hr_ctrl *ctrl)
+{
+	const struct hr_transport *t = ctrl->transport;
+	const struct hr_quirks *found = hr_quirks_find(t->vendor, t->device);
+
+	if (!found)
+		return;
+	ctrl->quirks = found->quirks;
+	hr_info("%s: %04x:%04x, %s: %s", t->name, t->vendor, t->device, found->model,
+		found->reason);
+}
+
 /* The steps of NVMe Base 3.5.1. The number of queues is set later, when the caller knows it
  * (step 10). */
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
@@ -317,6 +339,7 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	memset(ctrl, 0, sizeof(*ctrl));
 	ctrl->transport = transport;
 	ctrl->health.name = transport->name;
+	find_quirks(ctrl);
 	err = read_capabilities(ctrl, e);
 	if (err)
 		return err;
@@ -363,6 +386,8 @@ static int shut_down(struct hr_ctrl *ctrl, struct hr_error *e)
 		return hr_ctrl_gone(ctrl, "CC", e);
 	cc &= ~CC_SHN_BITS;
 	hr_reg_write32(t, NVME_REG_CC, cc | NVME_SET(NVME_CC_SHN_NORMAL, CC_SHN));
+	if (ctrl->quirks & HR_QUIRK_NO_SHUTDOWN)
+		return 0;
 	return wait_csts(ctrl, &wait, e);
 }
 

@@ -47,13 +47,16 @@ struct hr_ns {
 	bool shared;	    /* NMIC: other controllers may reach it */
 	uint8_t rescap;	    /* RESCAP: types of reservations that the namespace supports */
 	uint8_t eui64[8], nguid[16], uuid[16];
-	/* SUBNQN and serial number of the NVM subsystem, as reported, when several of its
-	 * controllers may reach the namespace (CMIC bit 1, NMIC); otherwise zeros. */
+	bool not_unique; /* other disks of this model report the same identifiers (nvme/quirks.h) */
+	/* Of its NVM subsystem: SUBNQN and serial number, as reported; it may have several
+	 * controllers (CMIC bit 1). */
 	char subnqn[HR_NQN_BYTES], serial[21];
+	bool shared_subsystem;
 };
 
 struct hr_ctrl {
 	struct hr_transport *transport;
+	uint32_t quirks;    /* enum hr_quirk (nvme/quirks.h) */
 	uint64_t cap;	    /* CAP, read before enabling */
 	uint32_t vs;	    /* VS */
 	uint32_t cc, intms; /* values of CC and INTMS after bring-up */

@@ -5,10 +5,12 @@
 
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
+#include "nvme/quirks.h"
 #include "nvme/status.h"
 
-#define QUEUES_MAX 65535u   /* maximum of Number of Queues */
-#define QUEUE_CONTIGUOUS 1u /* CDW11.PC of Create I/O SQ and CQ; no interrupts, no priority */
+#define QUEUES_MAX 65535u	 /* maximum of Number of Queues */
+#define QUEUE_CONTIGUOUS 1u	 /* CDW11.PC of Create I/O SQ and CQ; no interrupts, no priority */
+#define QUEUE_MEDIUM_PRIORITY 4u /* CDW11.QPRIO of Create I/O SQ */
 
 /* Number of queue pairs 1..n whose doorbells both lie within BAR0, after those of queue pair 0. */
 static uint32_t pairs_within_bar(const struct hr_ctrl *ctrl)
@@ -64,6 +66,9 @@ static int create_sq(struct hr_ctrl *ctrl, const struct hr_nvme_qp *qp, struct h
 		.cdw11 = (uint32_t)qp->id << 16 | QUEUE_CONTIGUOUS,
 	};
 
+	/* Without weighted arbitration the specification ignores the priority. */
+	if (ctrl->quirks & HR_QUIRK_MEDIUM_PRIORITY)
+		sqe.cdw11 |= QUEUE_MEDIUM_PRIORITY;
 	return hr_admin_fail(ctrl, "create I/O SQ", qp->id, hr_admin(ctrl, &sqe, NULL, e), e);
 }
 

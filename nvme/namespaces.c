@@ -7,6 +7,7 @@
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/identify.h"
+#include "nvme/quirks.h"
 #include "nvme/status.h"
 
 #define VS_1_3 (1u << NVME_VS_MJR_SHIFT | 3u << NVME_VS_MNR_SHIFT)
@@ -57,11 +58,10 @@ static int check_command_set(const struct hr_ctrl *ctrl, uint32_t nsid, int stat
 		       name, nsid);
 }
 
-/* Call after hr_identify_ns(), which sets ns->shared. */
 static void name_subsystem(const struct hr_ctrl *ctrl, struct hr_ns *ns)
 {
-	if (!ns->shared || !ctrl->shared_subsystem)
-		return;
+	ns->not_unique = ctrl->quirks & HR_QUIRK_IDENTIFIERS;
+	ns->shared_subsystem = ctrl->shared_subsystem;
 	memcpy(ns->subnqn, ctrl->subnqn, sizeof(ns->subnqn));
 	memcpy(ns->serial, ctrl->serial, sizeof(ns->serial));
 }
@@ -117,12 +117,24 @@ static enum hr_ns_match compare(const uint8_t *a, const uint8_t *b, size_t bytes
 	return memcmp(a, b, bytes) ? HR_NS_DIFFERENT : HR_NS_SAME;
 }
 
+static bool same_subsystem(const struct hr_ns *a, const struct hr_ns *b)
+{
+	return memcmp(a->subnqn, b->subnqn, sizeof(a->subnqn)) == 0 &&
+	       strcmp(a->serial, b->serial) == 0;
+}
+
+/* Two controllers can only reach one namespace when they say that they share, or are one. */
+static bool may_be_same(const struct hr_ns *a, const struct hr_ns *b)
+{
+	return (hr_ns_can_share(a) && hr_ns_can_share(b)) || (a->serial[0] && same_subsystem(a, b));
+}
+
 /* Against the specification, all disks of a model may report the same SUBNQN; their serial
  * numbers differ. */
 static enum hr_ns_match compare_in_subsystem(const struct hr_ns *a, const struct hr_ns *b)
 {
-	if (!a->subnqn[0] || memcmp(a->subnqn, b->subnqn, sizeof(a->subnqn)) != 0 ||
-	    strcmp(a->serial, b->serial) != 0)
+	if (!a->shared || !a->shared_subsystem || !b->shared || !b->shared_subsystem ||
+	    !a->subnqn[0] || !same_subsystem(a, b))
 		return HR_NS_UNKNOWN;
 	return a->nsid == b->nsid ? HR_NS_SAME : HR_NS_DIFFERENT;
 }
@@ -139,11 +151,18 @@ enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, con
 		{ "SUBNQN and NSID", compare_in_subsystem(a, b) },
 	};
 
-	for (unsigned i = 0; i < sizeof(id) / sizeof(id[0]); i++) {
+	const unsigned subsystem = sizeof(id) / sizeof(id[0]) - 1;
+	const char *doubtful = "";
+
+	for (unsigned i = 0; i <= subsystem; i++) {
 		*what = id[i].name;
-		if (id[i].match != HR_NS_UNKNOWN)
+		if (id[i].match == HR_NS_UNKNOWN ||
+		    (i < subsystem && (a->not_unique || b->not_unique)))
+			continue;
+		if (i == subsystem || id[i].match == HR_NS_DIFFERENT || may_be_same(a, b))
 			return id[i].match;
+		doubtful = *doubtful ? doubtful : id[i].name;
 	}
-	*what = "";
-	return HR_NS_UNKNOWN;
+	*what = doubtful;
+	return *doubtful ? HR_NS_DOUBTFUL : HR_NS_UNKNOWN;
 }

@@ -24,12 +24,22 @@ const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes);
 enum hr_ns_match {
 	HR_NS_DIFFERENT,
 	HR_NS_SAME,
-	HR_NS_UNKNOWN, /* no identifier that both namespaces report */
+	HR_NS_UNKNOWN,	/* no identifier that both namespaces report */
+	HR_NS_DOUBTFUL, /* equal identifiers of controllers that cannot share a namespace */
 };
+
+/* True when several controllers may reach the namespace, by its own word or its subsystem's. */
+static inline bool hr_ns_can_share(const struct hr_ns *ns)
+{
+	return ns->shared || ns->shared_subsystem;
+}
 
 /*
  * Decide whether two namespaces, of any controllers, are the same. The first identifier that both
- * report decides, in the order NGUID, UUID, EUI64 (Base 2.0, 4.5.1). Without one, SUBNQN, serial
+ * report decides, in the order NGUID, UUID, EUI64 (Base 2.0, 4.5.1). Disks of some models report the
+ * same identifier, so an equal one decides only when both namespaces can be shared, or both have the
+ * same subsystem (serial number, SUBNQN); identifiers of models that are known for it (nvme/quirks.h)
+ * are not used. Without one, SUBNQN, serial
  * number and NSID of two shared namespaces decide: the NSID of a shared namespace is unique in its
  * NVM subsystem (3.2.1.6). *what: name of the identifier that decided, for a message, or "".
  */

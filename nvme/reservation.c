@@ -12,6 +12,7 @@
 #include "config/log.h"
 #include "config/seam.h"
 #include "nvme/admin.h"
+#include "nvme/namespaces.h"
 #include "nvme/status.h"
 
 #define IEKEY (1u << 3)
@@ -73,7 +74,8 @@ static void name_lock(const struct hr_nvme_blk *disk, char name[HR_LOCK_NAME])
 
 	for (unsigned i = 0; i < bytes; i++)
 		at += snprintf(name + at, HR_LOCK_NAME - (unsigned)at, "%02x", id[i]);
-	if (bytes == 8 && !memcmp(id, none, 8)) /* the namespace has no identifier */
+	/* the namespace has no identifier, or perhaps one that other disks have, too */
+	if ((bytes == 8 && !memcmp(id, none, 8)) || ns->not_unique || !hr_ns_can_share(ns))
 		snprintf(name + at, HR_LOCK_NAME - (unsigned)at, "-%s", disk->ctrl->serial);
 }
 

@@ -42,6 +42,7 @@ enum hr_transport_kind { HR_TRANSPORT_SOFT, HR_TRANSPORT_PCI, HR_TRANSPORT_VFIO 
 struct hr_transport {
 	const struct hr_transport_ops *ops;
 	enum hr_transport_kind kind; /* PCI, VFIO: name is the PCI address */
+	uint16_t vendor, device;     /* of the PCI function, for nvme/quirks.h; 0: there is none */
 	char name[48];		     /* as in messages: "soft:ssd.img", "0000:41:00.0" */
 	/* BAR0 in this process, page aligned. A backend maps it for workers, which write
 	 * doorbells (gpu/backend.h, attach with io). */

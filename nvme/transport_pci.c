@@ -128,6 +128,8 @@ static int take(struct hr_transport *t, struct pci *pci, struct hr_function_stat
 	if (err)
 		return err;
 	snprintf(t->name, sizeof(t->name), "%s", state->bdf);
+	t->vendor = state->vendor;
+	t->device = state->device;
 	t->bar = pci->bar.cpu;
 	t->bar_bytes = pci->bar.bytes;
 	err = hr_nvme_registers(t, e);

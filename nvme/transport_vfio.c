@@ -74,6 +74,8 @@ static int take(struct hr_transport *t, struct vfio *vfio, struct hr_function_st
 	if (err)
 		return err;
 	snprintf(t->name, sizeof(t->name), "%s", state->bdf);
+	t->vendor = state->vendor;
+	t->device = state->device;
 	t->bar = vfio->bar.cpu;
 	t->bar_bytes = vfio->bar.bytes;
 	err = hr_nvme_registers(t, e);

@@ -67,6 +67,14 @@ static void read_group(const struct hr_files *files, struct hr_function_state *s
 	read_word(files, path, state->group_type, sizeof state->group_type);
 }
 
+static uint16_t read_id(const struct hr_files *files, const char *bdf, const char *name)
+{
+	char path[96], word[32];
+
+	snprintf(path, sizeof path, DEVICES "/%s/%s", bdf, name);
+	return read_word(files, path, word, sizeof word) ? (uint16_t)strtoul(word, NULL, 16) : 0;
+}
+
 int hr_function_look(const char *address, struct hr_function_state *state, struct hr_error *e)
 {
 	uint32_t domain, bus, dev, fn;
@@ -90,6 +98,8 @@ int hr_function_look(const char *address, struct hr_function_state *state, struc
 			"there",
 			state->bdf);
 	state->class = (uint32_t)strtoul(word, NULL, 16);
+	state->vendor = read_id(&files, state->bdf, "vendor");
+	state->device = read_id(&files, state->bdf, "device");
 	snprintf(path, sizeof path, DEVICES "/%s/driver", state->bdf);
 	read_name(&files, path, state->driver, sizeof state->driver);
 	read_group(&files, state);

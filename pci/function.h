@@ -22,11 +22,12 @@
 
 /* Facts from sysfs. */
 struct hr_function_state {
-	char bdf[HR_BDF_MAX]; /* with its domain */
-	uint32_t class;	      /* 24 bits */
-	char driver[64];      /* "": no driver is bound */
-	int group;	      /* IOMMU group, or HR_NO_GROUP */
-	char group_type[16];  /* "identity", "DMA", "DMA-FQ", ...; "": not readable */
+	char bdf[HR_BDF_MAX];	 /* with its domain */
+	uint32_t class;		 /* 24 bits */
+	uint16_t vendor, device; /* 0: not readable */
+	char driver[64];	 /* "": no driver is bound */
+	int group;		 /* IOMMU group, or HR_NO_GROUP */
+	char group_type[16];	 /* "identity", "DMA", "DMA-FQ", ...; "": not readable */
 };
 
 /* 0; -EINVAL: not an address; -ENOENT: no such function. */

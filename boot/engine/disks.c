@@ -5,6 +5,7 @@
 
 #include "boot/engine/devices.h"
 #include "boot/engine/stand_in.h"
+#include "config/log.h"
 #include "config/uses.h"
 #include "nvme/namespaces.h"
 #include "pci/topo/model.h"
@@ -148,13 +149,35 @@ int hr_disk_up(struct hr_appliance *app, uint32_t d)
 	return err == -EBUSY && app->elsewhere ? find_elsewhere(app, d, err) : err;
 }
 
+/* About forty models are known whose disks report the same identifier. */
+static void warn_doubtful(const struct hr_appliance *app, uint32_t d, uint32_t other,
+			  const char *what)
+{
+	const struct hr_config_ssd *a = &app->config.ssd[other], *b = &app->config.ssd[d];
+
+	hr_warn("%s:%u: ssd '%s' (%s, serial number '%s') and ssd '%s' (%s, '%s', line %u) report "
+		"the same %s, but cannot be one disk: their controllers share no namespace "
+		"(CMIC, NMIC), and their serial numbers or NVM subsystems differ; the identifier "
+		"is not used",
+		app->config.file, b->line, b->name, app->ssd[d].transport.name,
+		app->ssd[d].ns.serial, a->name, app->ssd[other].transport.name,
+		app->ssd[other].ns.serial, a->line, what);
+}
+
 int hr_disk_check_same(struct hr_appliance *app, uint32_t d)
 {
 	const char *what;
 
 	for (uint32_t other = 0; other < d; other++)
-		if (compare(app, other, d, &what) == HR_NS_SAME)
+		switch (compare(app, other, d, &what)) {
+		case HR_NS_SAME:
 			return same(app, d, other, what);
+		case HR_NS_DOUBTFUL:
+			warn_doubtful(app, d, other, what);
+			break;
+		default:
+			break;
+		}
 	return 0;
 }
 

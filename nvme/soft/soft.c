@@ -263,6 +263,8 @@ int hr_soft_open(struct hr_transport *t, const struct hr_soft_options *options, 
 	t->ops = &soft_ops;
 	set_name(t, *options->path ? options->path : (options->null ? "null" : "memory"));
 	t->keeps_no_data = options->null;
+	t->vendor = options->vendor;
+	t->device = options->device;
 	t->bar = soft->bar;
 	t->bar_is_memory = true;
 	t->bar_bytes = soft->bar_bytes;

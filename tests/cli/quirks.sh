@@ -35,12 +35,56 @@ refused() {
     exits 2 store ls "soft:$image,$2" && warns "$1"
 }
 
+# fails CODE TEXT OPTIONS: a run with these options
+fails() {
+    conf "$3"
+    exits "$1" run "$SCRATCH/x.conf" && warns "$2"
+}
+
+# two OPTIONS: a configuration with two disks
+two() {
+    cp "$image" "$SCRATCH/other.img" && exits 0 store format --force "soft:$SCRATCH/other.img" || return 1
+    cat >"$SCRATCH/x.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:$image,$1"; },
+         { name = "b"; device = "soft:$SCRATCH/other.img,$1"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; source = { ssd = "a"; object = "in"; }; operator = "copy";
+    sink = { ssd = "b"; object = "out"; }; } );
+CONF
+}
+
+# alike OPTIONS TEXT: two disks that report the same identifier, and are two disks
+alike() {
+    two "$1" && exits 0 check "$SCRATCH/x.conf" && exits 0 run "$SCRATCH/x.conf" || return 1
+    if [ -n "$2" ]; then
+        warns "x.conf:2: ssd 'b'" && warns "line 1" && warns "report the same $2, but cannot be one disk"
+    else
+        silent
+    fi &&
+        exits 0 store get --force "soft:$SCRATCH/other.img" out "$SCRATCH/copy" && cmp "$SCRATCH/in" "$SCRATCH/copy"
+}
+
+# one OPTIONS TEXT: they may be one disk
+one() {
+    two "$1" && exits 2 run "$SCRATCH/x.conf" && warns "are the same disk: both report the same $2"
+}
+
 check "prepare an image" make_image
 check "a shutdown that never completes is no error" works quirks=no-shutdown
 check "a controller that becomes ready one unit of CAP.TO late" works quirks=late-ready
 check "admin queues must fill a page" works quirks=admin-64
 check "registers read all ones for a while after CC.EN = 0" works quirks=ones
 check "several quirks at once" works quirks=no-shutdown+late-ready+admin-64+ones
+check "queues of another priority than medium are refused" fails 4 "create I/O SQ 1: Invalid Field" quirks=medium-priority
+check "a model that needs medium priority gets it" works quirks=medium-priority,id=8086:f1a5
+check "a model that never completes a shutdown" works quirks=no-shutdown,id=15ad:07f0
+check "a model that is ready too early" works quirks=early-ready,id=144d:a822
+check "two disks with one EUI64 are two disks, with a warning" alike quirks=same-eui64 EUI64
+check "two disks with one NGUID are two disks, with a warning" alike quirks=same-nguid NGUID
+check "the identifiers of a model that is known for it are not compared" alike quirks=same-nguid,id=1987:5012 ""
+check "reservations do not take one identifier for one disk" alike quirks=same-eui64,reservations=1 EUI64
+check "disks of one subsystem with one EUI64 are one disk" one quirks=same-eui64+same-serial EUI64
+check "disks of controllers that share with one EUI64 are one disk" one quirks=same-eui64,shared=1 EUI64
 check "an unknown quirk is refused with all names" refused "'two': expected some of these" quirks=ones+two
 check "a malformed id is refused" refused "id=8086: expected VENDOR:DEVICE" id=8086
 done_testing

@@ -73,6 +73,25 @@ static void take_down(int want)
 	free(ssd.memory);
 }
 
+/* The second bring-up follows the end of the first at once. */
+Test(driver_soft, a_model_that_is_ready_too_early_is_waited_for)
+{
+	static const struct {
+		const char *options;
+		int want;
+	} row[] = { { "memory,size=4M,quirks=early-ready", -EIO },
+		    { "memory,size=4M,quirks=early-ready,id=144d:a821", 0 } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		bring_up(row[i].options, 0);
+		cr_expect_eq(hr_ctrl_close(&ssd.ctrl, NULL), 0);
+		cr_expect_eq(hr_ctrl_open(&ssd.ctrl, &ssd.transport, &ssd.region, 0,
+					  HR_ADMIN_TIMEOUT_NS, NULL),
+			     row[i].want, "row %zu", i);
+		take_down(row[i].want);
+	}
+}
+
 static int open_disk(uint64_t timeout_ns)
 {
 	return hr_nvme_blk_open(&ssd.disk, &ssd.ctrl, &ssd.ns, 1, &ssd.region, BLK_AT, timeout_ns,

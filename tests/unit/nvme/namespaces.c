@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/log.h"
@@ -167,6 +168,7 @@ Test(namespaces, an_identifier_reported_by_both_controllers_decides)
 
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_UNKNOWN);
 	cr_expect_str_eq(what, "");
+	a.shared = b.shared_subsystem = true;
 	a.eui64[0] = b.eui64[0] = 1;
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_SAME);
 	cr_expect_str_eq(what, "EUI64");
@@ -180,6 +182,48 @@ Test(namespaces, an_identifier_reported_by_both_controllers_decides)
 	a.nguid[0] = 1;
 	b.nguid[0] = 2;
 	cr_expect_eq(hr_ns_compare(&a, &b, &what), HR_NS_DIFFERENT);
+}
+
+/* About forty models are known whose disks report one identifier. */
+Test(namespaces, an_equal_identifier_needs_controllers_that_share_or_one_subsystem)
+{
+	static const struct {
+		bool a_shares, b_shares, not_unique;
+		const char *a, *b, *a_nqn, *b_nqn; /* serial numbers and SUBNQN */
+		enum hr_ns_match want;
+	} row[] = {
+		{ true, true, false, "1", "2", "n", "m", HR_NS_SAME },
+		{ true, false, false, "1", "2", "n", "n", HR_NS_DOUBTFUL },
+		{ false, true, false, "1", "2", "n", "n", HR_NS_DOUBTFUL },
+		{ false, false, false, "1", "2", "", "", HR_NS_DOUBTFUL },
+		{ false, false, false, "1", "1", "n", "m", HR_NS_DOUBTFUL },
+		{ false, false, false, "", "", "n", "n", HR_NS_DOUBTFUL },
+		{ false, false, false, "1", "1", "n", "n", HR_NS_SAME },
+		{ false, false, false, "1", "1", "", "", HR_NS_SAME },
+		{ true, true, true, "1", "2", "n", "n", HR_NS_UNKNOWN },
+		{ true, true, true, "1", "1", "n", "n", HR_NS_SAME }, /* by the subsystem */
+	};
+
+	for (size_t i = 0; i < 2 * ROWS(row); i++) {
+		struct hr_ns a = { .nsid = 1, .eui64 = { 1 } }, b = a;
+		const char *what;
+
+		a.shared = a.shared_subsystem = row[i / 2].a_shares;
+		b.shared = b.shared_subsystem = row[i / 2].b_shares;
+		b.not_unique = row[i / 2].not_unique;
+		snprintf(a.serial, sizeof(a.serial), "%s", row[i / 2].a);
+		snprintf(b.serial, sizeof(b.serial), "%s", row[i / 2].b);
+		snprintf(a.subnqn, sizeof(a.subnqn), "%s", row[i / 2].a_nqn);
+		snprintf(b.subnqn, sizeof(b.subnqn), "%s", row[i / 2].b_nqn);
+		if (i % 2) { /* a worse identifier that both report still decides */
+			a.nguid[0] = b.nguid[0] = 7;
+			b.eui64[0] = 2;
+		}
+		cr_expect_eq(hr_ns_compare(&a, &b, &what),
+			     i % 2 && row[i / 2].want == HR_NS_DOUBTFUL ? HR_NS_DIFFERENT
+									: row[i / 2].want,
+			     "row %zu: %s", i / 2, what);
+	}
 }
 
 /* The namespace of the fake controller, as a controller of that subsystem reports it. */

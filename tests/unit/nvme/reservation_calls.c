@@ -185,6 +185,7 @@ static void start(bool long_host_id)
 	disk.blk.name = "dev";
 	disk.ns = (struct hr_ns){ .nsid = 3, .rescap = NVME_NS_RESCAP_WE | NVME_NS_RESCAP_EA };
 	memset(disk.ns.eui64, 0x0e, sizeof disk.ns.eui64);
+	disk.ns.shared = true;
 	memset(self.id, 's', sizeof self.id);
 	self.key = KEY;
 	fake.on = true;
@@ -378,6 +379,9 @@ Test(reservation_calls, the_lock_of_the_machine_comes_first)
 		  "open ns-3-abababababababababababababababab lock close ", "" },
 		{ 0, EAGAIN, -EBUSY, 0xcd, 0xab, 14,
 		  "open ns-3-cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd lock close ", "" },
+		/* no other controller may reach it, but another disk may have its identifier */
+		{ 0, EAGAIN, -EBUSY, 0, 0, 14, "open ns-3-0e0e0e0e0e0e0e0e-serial lock close ",
+		  "" },
 	};
 
 	for (size_t i = 0; i < 2 * ROWS(row); i++) {
@@ -392,6 +396,7 @@ Test(reservation_calls, the_lock_of_the_machine_comes_first)
 		start(true);
 		fake.open_error = row[i / 2].open_error;
 		fake.lock_error = row[i / 2].lock_error;
+		disk.ns.shared = !strstr(row[i / 2].calls, "0e-serial");
 		memset(disk.ns.nguid, row[i / 2].nguid, sizeof disk.ns.nguid);
 		memset(disk.ns.uuid, row[i / 2].uuid, sizeof disk.ns.uuid);
 		memset(disk.ns.eui64, row[i / 2].eui64, sizeof disk.ns.eui64);

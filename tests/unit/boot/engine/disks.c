@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/log.h"
+#include "tests/fakes/log.h"
+
 TestSuite(disks, .timeout = 60);
 
 static struct hr_appliance app;
@@ -111,6 +114,7 @@ static void up(void)
 		ssd->ns.nsid = 5 + i;
 		ssd->ns.nguid[0] = (uint8_t)(1 + i);
 		ssd->ns.uuid[0] = 9;
+		strcpy(ssd->ns.serial, "S");
 		ssd->has_store = true;
 		ssd->store.uuid[15] = (uint8_t)(1 + i);
 	}
@@ -156,6 +160,22 @@ Test(disks, namespaces_with_one_identifier_are_one_disk)
 	cr_expect_eq(hr_disk_check_same(&app, 2), -EINVAL);
 	cr_expect(strstr(app.error.text, "ssd 'c' (t2) and ssd 'a' (t0, line 10)"), "%s",
 		  app.error.text);
+}
+
+Test(disks, an_identifier_that_is_not_unique_is_a_warning)
+{
+	up();
+	app.ssd[2].ns.nguid[0] = 2;
+	app.ssd[2].ns.uuid[0] = 0;
+	strcpy(app.ssd[2].ns.serial, "T");
+	cr_expect_eq(hr_disk_check_same(&app, 2), 0, "%s", app.error.text);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
+	cr_expect(strstr(fake_log_last(), "f:12: ssd 'c' (t2, serial number 'T') and ssd 'b' (t1, "
+					  "'S', line 11) report the same NGUID, but"),
+		  "%s", fake_log_last());
+	/* it may be one disk all the same: then it has one store */
+	app.ssd[2].store.uuid[15] = 2;
+	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
 }
 
 Test(disks, stores_with_one_uuid_are_one_disk)

@@ -48,6 +48,7 @@ static void up(unsigned i, const struct names *names)
 
 	snprintf(config.device, sizeof config.device, "soft:%s,size=4M,reservations=1", image[i]);
 	cr_assert_eq(hr_ssd_up(&ssd[i], &config, test_error()), 0, "%s", test_error_text());
+	ns->shared = true;
 	memset(ns->nguid, names->nguid, sizeof ns->nguid);
 	memset(ns->uuid, names->uuid, sizeof ns->uuid);
 	memset(ns->eui64, names->eui64, sizeof ns->eui64);
