@@ -11,6 +11,35 @@
 
 static const char cut[] = "...";
 
+/*
+ * Shortages of this moment, and the kinds that they are not: neither does the user have to correct a
+ * command or configuration, nor the machine lack something, and a later attempt can succeed.
+ */
+static const struct {
+	int err;
+	bool not_missing; /* also no missing requirement; no memory may be one */
+} shortage[] = {
+	{ EAGAIN, true }, { EMFILE, true }, { ENFILE, true }, { ENOBUFS, true }, { ENOMEM, false },
+};
+
+bool hr_error_is_shortage(int code)
+{
+	for (size_t i = 0; i < sizeof shortage / sizeof *shortage; i++)
+		if (code == -shortage[i].err)
+			return true;
+	return false;
+}
+
+static enum hr_error_kind kind_of(enum hr_error_kind kind, int code)
+{
+	for (size_t i = 0; i < sizeof shortage / sizeof *shortage; i++)
+		if (code == -shortage[i].err &&
+		    (kind == HR_ERROR_USAGE ||
+		     (kind == HR_ERROR_MISSING && shortage[i].not_missing)))
+			return HR_ERROR_FAILED;
+	return kind;
+}
+
 /* Texts quote files and devices: nothing of them may steer a terminal. */
 static void make_printable(char *text)
 {
@@ -46,7 +75,7 @@ int hr_fail(struct hr_error *e, enum hr_error_kind kind, int code, const char *f
 
 	va_start(args, format);
 	if (e && !e->kind)
-		fill(e, kind, format, args);
+		fill(e, kind_of(kind, code), format, args);
 	va_end(args);
 	return code;
 }
@@ -57,7 +86,7 @@ int hr_fail_known(struct hr_error *e, enum hr_error_kind kind, int code, const c
 
 	va_start(args, format);
 	if (e && !e->kind) {
-		fill(e, kind, format, args);
+		fill(e, kind_of(kind, code), format, args);
 		e->printed = true;
 	}
 	va_end(args);
@@ -86,7 +115,7 @@ int hr_error_add(struct hr_error *e, enum hr_error_kind kind, int code, const ch
 	if (e && e->kind)
 		add(e, format, args);
 	else if (e)
-		fill(e, kind, format, args);
+		fill(e, kind_of(kind, code), format, args);
 	va_end(args);
 	return code;
 }

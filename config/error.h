@@ -5,7 +5,9 @@
  * struct hr_error as its last parameter. The return value is for code, the error is for the user:
  *
  * - The function with the most details fills the error: hr_fail(). It also chooses the kind; the
- *   exit code follows from the kind. It does not log the text.
+ *   exit code follows from the kind. It does not log the text. A shortage of this moment is
+ *   HR_ERROR_FAILED, whatever the function chooses: -EAGAIN, -EMFILE, -ENFILE, -ENOBUFS, and -ENOMEM
+ *   in place of HR_ERROR_USAGE (a size that this machine does not have is HR_ERROR_MISSING).
  * - The first error wins: a filled error stays as it is, so clean-up may pass the same one.
  * - A function in between may put a context in front: hr_error_context().
  * - The last caller prints the error: hr_error_report(), or hr_error_log(). Both print
@@ -84,6 +86,9 @@ void hr_error_log(struct hr_error *e, enum hr_log_level level);
  * number.
  */
 int hr_error_report(struct hr_error *e, int code);
+
+/* True for the errors of a shortage of this moment, see above. */
+bool hr_error_is_shortage(int code);
 
 /* The analyzer does not know the bodies: it sees here that all return `code`. */
 #ifdef __clang_analyzer__

@@ -36,16 +36,17 @@ static void sort(struct hr_mistake *list, uint32_t count)
 void hr_mistakes_report(struct hr_mistakes *m, struct hr_error *e)
 {
 	const uint32_t kept = m->count < HR_MISTAKES_MAX ? m->count : HR_MISTAKES_MAX;
+	const enum hr_error_kind kind = m->failed == m->count ? HR_ERROR_FAILED : HR_ERROR_USAGE;
 
 	sort(m->list, kept);
 	for (uint32_t i = 0; i < kept; i++) {
 		const struct hr_mistake *mistake = &m->list[i];
 
 		if (mistake->line)
-			hr_error_add(e, HR_ERROR_USAGE, -EINVAL, "%s:%u: %s", m->file,
-				     mistake->line, mistake->text);
+			hr_error_add(e, kind, -EINVAL, "%s:%u: %s", m->file, mistake->line,
+				     mistake->text);
 		else
-			hr_error_add(e, HR_ERROR_USAGE, -EINVAL, "%s: %s", m->file, mistake->text);
+			hr_error_add(e, kind, -EINVAL, "%s: %s", m->file, mistake->text);
 	}
 	if (e)
 		e->left_out += m->count - kept;

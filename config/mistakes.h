@@ -20,6 +20,8 @@ struct hr_mistake {
 struct hr_mistakes {
 	const char *file; /* the caller's */
 	uint32_t count;	  /* mistakes found; can exceed HR_MISTAKES_MAX */
+	uint32_t
+		failed; /* those that a shortage of this moment caused: the user has made no mistake */
 	struct hr_mistake list[HR_MISTAKES_MAX];
 };
 
@@ -28,7 +30,8 @@ void hr_mistake(struct hr_mistakes *m, unsigned line, const char *format, ...)
 
 /*
  * Sort by line (mistakes of one line keep their order) and add one line for each to e:
- * "FILE:LINE: TEXT", or "FILE: TEXT" without a line. The kind is HR_ERROR_USAGE.
+ * "FILE:LINE: TEXT", or "FILE: TEXT" without a line. The kind is HR_ERROR_USAGE;
+ * HR_ERROR_FAILED when all have `failed`.
  */
 void hr_mistakes_report(struct hr_mistakes *m, struct hr_error *e);
 

@@ -44,6 +44,7 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 	char path[HR_FILE_MAX];
 	struct hr_error e = { 0 };
 	const struct hr_operator *loaded = NULL;
+	int err;
 
 	if (!find_file(config, op->file, path)) {
 		hr_group_mistake(group, "file",
@@ -53,8 +54,10 @@ static void load(const struct hr_config *config, const struct hr_group *group,
 		return;
 	}
 	memcpy(op->file, path, sizeof path);
-	if (config->names->operator_load(path, &loaded, &e) != 0) {
+	err = config->names->operator_load(path, &loaded, &e);
+	if (err) {
 		hr_group_mistake(group, "file", "'%s' %s", path, e.text);
+		group->mistakes->failed += hr_error_is_shortage(err);
 		return;
 	}
 	if (strcmp(loaded->name, op->name) != 0) {

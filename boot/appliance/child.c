@@ -427,7 +427,7 @@ int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fd
 	hr_error_clear(e);
 	err = hr_process_start(&c->process, app, fds, count);
 	if (err) {
-		hr_fail(e, HR_ERROR_MISSING, err, "the engine cannot be started: %s",
+		hr_fail(e, HR_ERROR_FAILED, err, "the engine cannot be started: %s",
 			strerror(-err));
 		hr_error_log(e, HR_LOG_ERROR);
 		return err;

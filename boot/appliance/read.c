@@ -117,18 +117,20 @@ void hr_reader_stop(struct hr_reader *reader)
 	*reader = (struct hr_reader){ 0 };
 }
 
-int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns)
+int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns,
+		  struct hr_error *e)
 {
 	struct hr_reader reader;
-	struct hr_error e;
 	int err = hr_reader_begin(&reader, read, to, limit_ns);
 
 	if (err) {
-		hr_error("cannot start the process that reads the configuration: %s",
-			 strerror(-err));
+		hr_fail(e, HR_ERROR_FAILED, err,
+			"cannot start the process that reads the configuration: %s",
+			strerror(-err));
+		hr_error_log(e, HR_LOG_ERROR);
 		return err;
 	}
-	while (!hr_reader_end(&reader, config, &err, &e))
+	while (!hr_reader_end(&reader, config, &err, e))
 		hr_wait_ns(LOOK_NS);
 	return err;
 }

@@ -25,10 +25,12 @@ typedef int hr_read_config(struct hr_config *config, void *to, struct hr_error *
  * Call read(config, to, e) in a separate process, and wait for its end, at most `limit_ns`. Pointers
  * in the result point to memory of the caller (a file's name, tables of functions).
  * Returns the result of read(); -EOWNERDEAD: the process ended in another way; -ETIMEDOUT: it was
- * killed; -ENOMEM, -EAGAIN: no memory or process for it. The last four are logged. After an error
+ * killed; -ENOMEM, -EAGAIN: no memory or process for it. The last four are logged. *e, empty
+ * before, has the error of read() or these. After an error
  * only boot.last_resort of *config is valid, as after hr_config_read().
  */
-int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns);
+int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns,
+		  struct hr_error *e);
 
 /* The same without waiting. */
 struct hr_reader {

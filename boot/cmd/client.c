@@ -243,7 +243,7 @@ static int explain(int err, const char *name, unsigned version)
 		return HR_EXIT_FAILED;
 	default:
 		hr_error("no appliance '%s' runs here: %s", name, strerror(-err));
-		return HR_EXIT_MISSING;
+		return hr_error_is_shortage(err) ? HR_EXIT_FAILED : HR_EXIT_MISSING;
 	}
 }
 

@@ -78,10 +78,9 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 		*code = HR_EXIT_MISSING;
 		return NULL;
 	}
-	/* A missing or wrong file is a mistake of the user. */
-	*code = HR_EXIT_USAGE;
-	err = apart ? hr_read_apart(&app->config, read_it, named, HR_READ_NS)
+	err = apart ? hr_read_apart(&app->config, read_it, named, HR_READ_NS, &e)
 		    : read_config(&app->config, file, &e);
+	*code = hr_error_report(&e, err);
 	*last_resort = app->config.boot.last_resort;
 	if (err == 0) {
 		hr_log_set_level(app->config.log);

@@ -411,7 +411,7 @@ static int start(struct hr_remote *r, struct hr_error *e)
 		say_end(r, 0, "");
 	err = hr_thread_start(&r->thread, NULL, serve, r);
 	r->started = !err;
-	return err ? hr_fail(e, HR_ERROR_MISSING, err, "thread: %s", strerror(-err)) : 0;
+	return err ? hr_fail(e, HR_ERROR_FAILED, err, "thread: %s", strerror(-err)) : 0;
 }
 
 static bool has_met(struct hr_remote *r, int *err)

@@ -11,6 +11,7 @@
 /* Remove the name of the copy from the loader's text, because the caller's text has the path. */
 static int complain(const char *path, struct hr_error *e)
 {
+	const int err = hr_error_is_shortage(-errno) ? -errno : -EINVAL;
 	const char *text = dlerror();
 	const size_t n = strlen(path);
 
@@ -18,7 +19,7 @@ static int complain(const char *path, struct hr_error *e)
 		text = "no reason given";
 	if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0)
 		text += n + 2;
-	return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "cannot be loaded: %s", text);
+	return hr_fail(e, HR_ERROR_USAGE, err, "cannot be loaded: %s", text);
 }
 
 int hr_op_user_open(int fd, void **handle, const struct hr_operator **op, struct hr_error *e)
@@ -27,6 +28,7 @@ int hr_op_user_open(int fd, void **handle, const struct hr_operator **op, struct
 	int err = 0;
 
 	hr_trust_name(fd, path);
+	errno = 0;
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)
 		return complain(path, e);

@@ -66,7 +66,7 @@ check_shows_the_path() {
         warns "there are: fake0" || return 1
     sends "" "" "" 'device = "fake7";' && exits 3 check "$SCRATCH/send.conf" &&
         warns "no RDMA device fake7 has the address 127.0.0.1" && chmod 604 "$SCRATCH/key" &&
-        exits 2 check "$SCRATCH/send.conf" && warns "other users may access it" && key key
+        exits 2 check "$SCRATCH/send.conf" && warns "may be accessed by other users" && key key
 }
 
 post_tests_the_device() {

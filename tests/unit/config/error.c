@@ -180,3 +180,34 @@ Test(error, a_failure_without_a_text_is_printed_by_its_number)
 	cr_expect_eq(hr_error_report(NULL, 0x281), 1);
 	cr_expect_str_eq(fake_log_last(), "NVMe status 281");
 }
+
+/* Neither the user nor the machine can do anything about them; a later attempt can succeed. */
+Test(error, a_shortage_of_this_moment_is_no_mistake)
+{
+	static const struct {
+		enum hr_error_kind given;
+		int code;
+		enum hr_error_kind kind;
+	} row[] = {
+		{ HR_ERROR_USAGE, -EAGAIN, HR_ERROR_FAILED },
+		{ HR_ERROR_USAGE, -ENOMEM, HR_ERROR_FAILED },
+		{ HR_ERROR_USAGE, -EMFILE, HR_ERROR_FAILED },
+		{ HR_ERROR_USAGE, -ENOENT, HR_ERROR_USAGE },
+		{ HR_ERROR_MISSING, -EAGAIN, HR_ERROR_FAILED },
+		{ HR_ERROR_MISSING, -ENFILE, HR_ERROR_FAILED },
+		{ HR_ERROR_MISSING, -ENOBUFS, HR_ERROR_FAILED },
+		{ HR_ERROR_MISSING, -ENOMEM, HR_ERROR_MISSING }, /* a size that is not there */
+		{ HR_ERROR_DEVICE, -EAGAIN, HR_ERROR_DEVICE },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_error made = { 0 };
+
+		cr_expect_eq(hr_fail(&made, row[i].given, row[i].code, "x"), row[i].code);
+		cr_expect_eq(made.kind, row[i].kind, "row %zu", i);
+		hr_error_clear(&made);
+		hr_error_add(&made, row[i].given, row[i].code, "x");
+		cr_expect_eq(made.kind, row[i].kind, "row %zu", i);
+		cr_expect_eq(hr_error_is_shortage(row[i].code), row[i].code != -ENOENT);
+	}
+}

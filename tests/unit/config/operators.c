@@ -90,7 +90,7 @@ static const struct {
 	  "5: operators[0].file: '" TEST_OPS "/none.op' cannot be opened: No such file or "
 	  "directory\n" },
 	{ HEAD "operators = (\n{ name = \"x\";\nfile = \".\"; } );",
-	  "5: operators[0].file: '" TEST_OPS "/.' is not a file\n" },
+	  "5: operators[0].file: '" TEST_OPS "/.' is a folder, expected a file\n" },
 	{ HEAD "operators = (\n{ file = \"liar.op\";\nname = \"liat\"; } );",
 	  "5: operators[0].name: is 'liat', but the operator in '" TEST_OPS
 	  "/liar.op' is called 'liar'\n" },

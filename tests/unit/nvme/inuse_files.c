@@ -207,7 +207,11 @@ static void expect(const char *name, int want, const char *says, size_t row)
 	kernel.on = false;
 	cr_expect_eq(err, want, "row %zu: %d", row, err);
 	cr_expect_str_eq(test_error_text(), says, "row %zu: %s", row, test_error_text());
-	cr_expect_eq(test_error_kind(), want ? HR_ERROR_MISSING : HR_ERROR_NONE, "row %zu", row);
+	cr_expect_eq(test_error_kind(),
+		     want == -EMFILE ? HR_ERROR_FAILED
+		     : want	     ? HR_ERROR_MISSING
+				     : HR_ERROR_NONE,
+		     "row %zu", row);
 	cr_expect_eq(open_files(), before, "row %zu: files are left open", row);
 }
 

@@ -209,7 +209,7 @@ Test(child_steps, an_engine_that_cannot_start)
 	cr_expect_eq(attempt(), -EAGAIN);
 	cr_expect_str_eq(test_error_text(), "the engine cannot be started: Resource temporarily "
 					    "unavailable");
-	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), test_error_text());
 	cr_expect_str_eq(calls_take(), "");
 }

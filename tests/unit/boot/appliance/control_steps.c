@@ -317,7 +317,7 @@ Test(control_steps, an_appliance_without_a_socket)
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "control socket: epoll: Too many open files; appliance 'box' cannot be "
 			 "asked");
-	cr_expect_eq(rig_control->e.kind, HR_ERROR_MISSING);
+	cr_expect_eq(rig_control->e.kind, HR_ERROR_FAILED);
 	cr_expect(rig_control->fd < 0 && rig_control->wake == -1);
 	setenv("RUNTIME_DIRECTORY", "/proc/self", 1);
 	cr_expect_lt(hr_control_open(rig_control, &rig_status, &rig_all), 0);

@@ -254,7 +254,7 @@ Test(feed_service_calls, errors_of_opening)
 	cr_expect_eq(hr_feed_service_open(s, app, test_error()), -EAGAIN);
 	cr_expect_str_eq(test_error_text(), "pipeline 'p0': feed 'f0': random numbers: Resource "
 					    "temporarily unavailable");
-	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 	expect_calls(FORGET);
 }
 

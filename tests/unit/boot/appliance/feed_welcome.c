@@ -170,7 +170,7 @@ Test(feed_welcome, a_failure_leaves_nothing)
 		fake_memfd.created = 0;
 		cr_expect_eq(greet("one", 0, -1), -EMFILE);
 		cr_expect_eq(fake_memfd.created, fake_memfd.fails);
-		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 		cr_expect_eq(open_fds(), before, "failure %u", fake_memfd.fails);
 		cr_expect(!is_mapped(reserved) && !is_mapped(head) && !is_mapped(page),
 			  "failure %u", fake_memfd.fails);

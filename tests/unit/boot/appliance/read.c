@@ -10,6 +10,7 @@
 
 #include "gpu/ops/operators.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/error.h"
 
 TestSuite(read, .timeout = 60);
 
@@ -71,7 +72,7 @@ Test(read, result_has_no_user_operators, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, fill, &zero, HR_READ_NS), 0);
+	cr_assert_eq(hr_read_apart(config, fill, &zero, HR_READ_NS, test_error()), 0);
 	cr_expect_str_eq(config->name, "box");
 	cr_expect_null(config->op[0].op);
 	cr_expect_null(config->pipeline[0].op);
@@ -83,7 +84,7 @@ Test(read, an_error_is_passed_up_with_the_last_resort, .init = begin, .fini = en
 {
 	int error = -ENOENT;
 
-	cr_assert_eq(hr_read_apart(config, fill, &error, HR_READ_NS), -ENOENT);
+	cr_assert_eq(hr_read_apart(config, fill, &error, HR_READ_NS, test_error()), -ENOENT);
 	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
 	cr_expect_eq(fake_log_count(), 0u);
 }
@@ -109,7 +110,7 @@ Test(read, a_crash_ends_only_the_reading_process, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, crash, &zero, HR_READ_NS), -EOWNERDEAD);
+	cr_assert_eq(hr_read_apart(config, crash, &zero, HR_READ_NS, test_error()), -EOWNERDEAD);
 	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "ended by signal 9"), "%s",
 		  fake_log_last());
@@ -119,7 +120,7 @@ Test(read, an_early_exit_is_reported, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, leave, &zero, HR_READ_NS), -EOWNERDEAD);
+	cr_assert_eq(hr_read_apart(config, leave, &zero, HR_READ_NS, test_error()), -EOWNERDEAD);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "exited with code 5"), "%s",
 		  fake_log_last());
 }
@@ -128,7 +129,8 @@ Test(read, a_reader_that_hangs_is_killed, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, hang, &zero, 50 * HR_NS_PER_MS), -ETIMEDOUT);
+	cr_assert_eq(hr_read_apart(config, hang, &zero, 50 * HR_NS_PER_MS, test_error()),
+		     -ETIMEDOUT);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "not read after 50 ms"), "%s",
 		  fake_log_last());
 }

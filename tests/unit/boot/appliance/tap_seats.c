@@ -262,7 +262,7 @@ Test(tap_seats, a_failure_leaves_the_seat_free)
 		cr_expect_eq(greet(0, "c", 0, -1), -EMFILE);
 		cr_expect_str_eq(test_error_text(), "4096 bytes of memory that processes share: "
 						    "Too many open files");
-		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 		cr_expect_eq(fake_memfd.created, fake_memfd.fails);
 		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)), "failure %u",
 			  fake_memfd.fails);

@@ -287,7 +287,7 @@ Test(tap_service_calls, errors_of_opening)
 	app->up = HR_STAGE_QUEUES;
 	cr_expect_eq(hr_tap_service_open(s, app, &sockets, true, test_error()), -EAGAIN);
 	cr_expect_str_eq(test_error_text(), "random numbers: Resource temporarily unavailable");
-	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 	expect_calls("table(0) clients(0,t0,50) drop(0) ");
 	cr_expect(!s->app && s->wake == -1);
 }

@@ -171,7 +171,7 @@ static void not_opened(int err, enum hr_error_kind kind, const char *why)
 Test(remote, a_key_file_that_others_may_access_ends_bring_up)
 {
 	write_key(HR_LINK_KEY_BYTES, 0404);
-	not_opened(-EACCES, HR_ERROR_USAGE, "other users may access it");
+	not_opened(-EACCES, HR_ERROR_USAGE, "may be accessed by other users");
 	cr_expect_eq(fake_link_look().opens, 0);
 }
 

@@ -229,7 +229,7 @@ Test(remote_calls, a_thread_that_does_not_start_is_an_error, .fini = end)
 	cr_expect_str_eq(calls_take(), "s.thread ");
 	cr_expect_str_eq(app->error.text,
 			 "f:11: pipeline 'p0': thread: Resource temporarily unavailable");
-	cr_expect_eq(app->error.kind, HR_ERROR_MISSING);
+	cr_expect_eq(app->error.kind, HR_ERROR_FAILED);
 	stream[SEND]->over = true;
 	hr_remote_down(app);
 	cr_expect_str_eq(calls_take(), "close s.forget close t.forget ", "it is not joined");
