@@ -14,7 +14,8 @@
 #include "nvme/status.h"
 #include "nvme/wait.h"
 
-#define CHECK_SPINS 64u /* idle steps between two reads of CSTS */
+#define CHECK_SPINS 64u		/* idle steps between two reads of CSTS */
+#define TRIM_BYTES (1ull << 30) /* of one command, so that it ends within its deadline */
 
 /* [SQ][CQ][table][a list per buffer][buffers] */
 #define LIST_PAGE 3u
@@ -431,10 +432,42 @@ int hr_nvme_blk_begin(struct hr_nvme_blk *disk, bool write, uint64_t offset, voi
 	return 0;
 }
 
+/*
+ * Dataset Management with Deallocate (NVM Command Set 3.2.3), one range a command. A status is no
+ * error: deallocation is a hint, and the controller may limit its ranges.
+ */
+static int blk_trim(struct hr_blk *blk, uint64_t offset, uint64_t bytes, struct hr_error *e)
+{
+	struct hr_nvme_blk *disk = blk->impl;
+	const uint32_t shift = disk->ns.lba_shift;
+	int err = hr_blk_check(blk, "deallocation", offset, bytes, e);
+
+	if (err || !(disk->ctrl->oncs & NVME_CTRL_ONCS_DSM))
+		return err;
+	while (bytes) {
+		const uint64_t some = bytes < TRIM_BYTES ? bytes : TRIM_BYTES;
+		struct nvme_dsm_range range = { .nlb = (uint32_t)(some >> shift),
+						.slba = offset >> shift };
+		struct hr_sqe command = { .opcode = nvme_cmd_dsm, .cdw11 = NVME_DSMGMT_AD };
+
+		err = hr_nvme_blk_command(disk, &command, &range, sizeof range, false, e);
+		if (err > 0)
+			hr_debug("%s: deallocation of %" PRIu64 " bytes at %" PRIu64
+				 " is refused: status 0x%x",
+				 blk->name, some, offset, (unsigned)err);
+		if (err)
+			return err > 0 ? 0 : err;
+		offset += some;
+		bytes -= some;
+	}
+	return 0;
+}
+
 static const struct hr_blk_ops nvme_blk_ops = {
 	.read = blk_read,
 	.write = blk_write,
 	.flush = blk_flush,
+	.trim = blk_trim,
 };
 
 static void set_buffers(struct hr_nvme_blk *disk, const struct hr_region *region, size_t offset)

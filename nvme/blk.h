@@ -26,6 +26,12 @@ struct hr_blk_ops {
 		     struct hr_error *e);
 	/* All earlier writes are durable on return. */
 	int (*flush)(struct hr_blk *blk, struct hr_error *e);
+	/*
+	 * Nobody needs the data of these blocks any more: reads of them return anything. The disk
+	 * may give the space back. 0 also when the disk does not know that, or refuses it. NULL: it
+	 * has no such command.
+	 */
+	int (*trim)(struct hr_blk *blk, uint64_t offset, uint64_t bytes, struct hr_error *e);
 };
 
 struct hr_blk {

@@ -105,7 +105,7 @@ static int flush(struct hr_blk *blk, struct hr_error *e)
 	return 0;
 }
 
-static const struct hr_blk_ops ops = { read_object, refuse_write, flush };
+static const struct hr_blk_ops ops = { .read = read_object, .write = refuse_write, .flush = flush };
 
 /* ---- up and down */
 

@@ -245,7 +245,9 @@ int hr_store_set_crc(struct hr_store *store, uint64_t id, bool has_crc, uint32_t
 int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool replace,
 		    struct hr_error *e);
 
-/* Remove an object, PENDING or not. Its space is free after that. */
+/* Remove an object, PENDING or not. Its space is free after that: when the commit is durable, the disk
+ * is told that it needs the data no more (struct hr_blk_ops, trim), except what a pin holds. So do
+ * hr_store_remove_some(), and hr_store_rename() with the object that it drops. */
 int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e);
 
 /* Text of an error of these functions, for a message. buffer is used for errors of the disk. */

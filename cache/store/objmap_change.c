@@ -189,6 +189,47 @@ void hr_store_space(const struct hr_store *store, struct hr_store_space *space)
 			&space->largest_gap);
 }
 
+/* ---- space that is given back */
+
+/* Space without objects, except what readers have pinned. */
+static void trim_gap(const struct hr_store *store, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		const struct hr_store_pin *first = NULL;
+		uint64_t stop = end;
+
+		for (uint32_t i = 0; i < HR_STORE_PINS; i++)
+			if (overlaps(&store->pin[i], at, end - at) &&
+			    (!first || store->pin[i].offset < first->offset))
+				first = &store->pin[i];
+		if (first)
+			stop = first->offset < at ? at : first->offset;
+		if (stop > at)
+			store->blk->ops->trim(store->blk, at, stop - at, NULL);
+		at = first ? first->offset + first->capacity : end;
+	}
+}
+
+/* The objects of this range have been removed, and the map without them is durable. A fault of the
+ * disk is logged by its health: the removal is done. */
+static void trim(const struct hr_store *store, uint64_t from, uint64_t to)
+{
+	uint16_t *order = hr_store_io_order(store);
+
+	if (store->rehearsal || !store->blk->ops->trim)
+		return;
+	hr_store_sort_by_offset(store->object, store->count, order);
+	for (uint32_t i = 0; i <= store->count && from < to; i++) {
+		const struct hr_store_object *next =
+			i < store->count ? &store->object[order[i]] : NULL;
+
+		if (next && next->offset + next->capacity <= from)
+			continue;
+		trim_gap(store, from, next && next->offset < to ? next->offset : to);
+		from = next ? next->offset + next->capacity : to;
+	}
+}
+
 /* ---- changes, on a copy of the map */
 
 static struct hr_store_object *stage(const struct hr_store *store)
@@ -469,8 +510,10 @@ int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool 
 	const struct hr_store_object *object = hr_store_find_id(store, id);
 	const struct hr_store_object *old = hr_store_find(store, name);
 	uint32_t count = store->count;
+	const uint64_t from = old ? old->offset : 0, to = old ? from + old->capacity : 0;
 	char padded[HR_NAME_MAX] = "";
 	struct hr_store_object *map;
+	int err;
 
 	if (!object)
 		return -ENOENT;
@@ -485,18 +528,28 @@ int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool 
 	if (old)
 		drop(map, &count, index_of(store, old));
 	rename_object(find_id_in(map, count, id), padded);
-	return hr_store_commit(store, count, store->next_id, e);
+	err = hr_store_commit(store, count, store->next_id, e);
+	if (!err)
+		trim(store, from, to);
+	return err;
 }
 
 int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e)
 {
 	const struct hr_store_object *object = hr_store_find_id(store, id);
 	uint32_t count = store->count;
+	uint64_t from, to;
+	int err;
 
 	if (!object)
 		return -ENOENT;
+	from = object->offset;
+	to = from + object->capacity;
 	drop(stage(store), &count, index_of(store, object));
-	return hr_store_commit(store, count, store->next_id, e);
+	err = hr_store_commit(store, count, store->next_id, e);
+	if (!err)
+		trim(store, from, to);
+	return err;
 }
 
 int hr_store_remove_some(struct hr_store *store,
@@ -504,17 +557,27 @@ int hr_store_remove_some(struct hr_store *store,
 			 uint32_t *count, uint64_t *bytes, struct hr_error *e)
 {
 	struct hr_store_object *map = hr_store_io_map(store);
+	uint64_t from = UINT64_MAX, to = 0; /* a range with all of them */
 	uint32_t kept = 0;
+	int err;
 
 	*count = 0;
 	*bytes = 0;
 	for (uint32_t i = 0; i < store->count; i++) {
-		if (!wanted(arg, &store->object[i])) {
-			map[kept++] = store->object[i];
+		const struct hr_store_object *object = &store->object[i];
+
+		if (!wanted(arg, object)) {
+			map[kept++] = *object;
 			continue;
 		}
 		++*count;
-		*bytes += store->object[i].capacity;
+		*bytes += object->capacity;
+		from = object->offset < from ? object->offset : from;
+		to = object->offset + object->capacity > to ? object->offset + object->capacity
+							    : to;
 	}
-	return *count ? hr_store_commit(store, kept, store->next_id, e) : 0;
+	err = *count ? hr_store_commit(store, kept, store->next_id, e) : 0;
+	if (!err && *count)
+		trim(store, from, to);
+	return err;
 }

@@ -239,6 +239,19 @@ check "a put of an unreadable stream leaves no object" is_listed $ssd bad ""
 check "rm removes objects" store rm $ssd o.511 o.512
 check "a removed object cannot be read" exits 1 "no such object" store get $ssd o.511 -
 check "rm reports a missing object" exits 1 "no such object" store rm $ssd o.511
+# The blocks of an image in KiB.
+size_of() { du -k "$1" | cut -f 1; }
+frees() {
+    local before after ssd=soft:holes.img
+    head -c 8M /dev/urandom >in.8M
+    store format $ssd,size=32M && store put -q $ssd a in.8M && store put -q $ssd b in.8M && store put -q $ssd c in.4097 || return 1
+    before=$(size_of holes.img)
+    store rm $ssd a && after=$(size_of holes.img)
+    echo "$before KiB, then $after KiB"
+    [ $((before - after)) -gt 8000 ] && store mv --replace $ssd c b && after=$(size_of holes.img) &&
+        [ $((before - after)) -gt 16000 ] && store get $ssd b - | cmp - in.4097 && store verify $ssd
+}
+check "rm, and mv --replace, give the space of an image back" frees
 copies() {
     cp ssd.img copies.img
     local ssd=soft:copies.img

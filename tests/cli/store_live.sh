@@ -69,6 +69,12 @@ changes() {
         exits 1 store mv "$ssd" new headrace.starts && warns "belongs to the appliance"
 }
 check "and copies, renames and removes them" changes
+frees() {
+    local before
+    exits 0 store cp "$ssd" in twin && before=$(du -k "$image" | cut -f 1) && exits 0 store rm "$ssd" twin &&
+        [ $((before - $(du -k "$image" | cut -f 1))) -gt 4800 ] && exits 0 store verify "$ssd"
+}
+check "rm gives the space of the image back" frees
 by_name() { exits 0 store ls -c "$SCRATCH/x.conf" a --json && json 'len(r["objects"]) == 3'; }
 check "the ssd is found by its name in a configuration" by_name
 refusals() {

@@ -173,9 +173,23 @@ static int disk_flush(struct hr_blk *blk, struct hr_error *e)
 	return err;
 }
 
-static const struct hr_blk_ops ops = { .read = disk_read,
-				       .write = disk_write,
-				       .flush = disk_flush };
+/* At once, and durable: the worst case. */
+static int disk_trim(struct hr_blk *blk, uint64_t offset, uint64_t bytes, struct hr_error *e)
+{
+	struct memdisk *disk = blk->impl;
+
+	if (disk->off)
+		return hr_fail(e, HR_ERROR_DEVICE, -ENODEV, "%s: is off", blk->name);
+	memset(disk->seen + offset, 0xdb, bytes);
+	memset(disk->media + offset, 0xdb, bytes);
+	disk->trims++;
+	disk->trimmed_bytes += bytes;
+	return 0;
+}
+
+static const struct hr_blk_ops ops = {
+	.read = disk_read, .write = disk_write, .flush = disk_flush, .trim = disk_trim
+};
 
 static uint8_t *make_file(int *fd, uint64_t bytes)
 {

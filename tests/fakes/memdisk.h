@@ -20,6 +20,7 @@ struct memdisk {
 	bool *dirty;	       /* [sectors]: changed, not yet flushed */
 	bool off;	       /* after the cut: every call returns -ENODEV */
 	uint64_t reads, writes, flushes;
+	uint64_t trims, trimmed_bytes;
 	uint64_t cut_at;  /* the power fails during this write or flush, counted from 1; 0: never */
 	uint64_t fail_at; /* this write or flush returns fail_status; 0: never */
 	uint64_t bad_from, bad_to; /* range of unreadable bytes: fail_status */

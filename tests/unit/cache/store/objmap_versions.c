@@ -46,6 +46,11 @@ static const char *list(void)
 	return text;
 }
 
+static bool is_a_or_d(void *arg, const struct hr_store_object *object)
+{
+	return object->name[0] == 'a' || object->name[0] == 'd';
+}
+
 Test(versions, the_newest_has_the_name_and_older_ones_have_numbers)
 {
 	static const char *const want[] = { "a=1", "a.1=1 a=2", "a.2=1 a.1=2 a=3",
@@ -83,6 +88,65 @@ Test(versions, a_name_is_changed_in_one_commit)
 	object = hr_store_find(&f.store, "c");
 	cr_expect(object && object->tag == 7 && object->crc == 5 && object->id == b);
 	cr_expect_str_eq(list(), "c=2 c=3?");
+}
+
+/* ---- space that is given back */
+
+static uint8_t byte_at(uint64_t offset)
+{
+	return f.disk.seen[offset];
+}
+
+Test(versions, only_the_space_of_removed_objects_is_given_back)
+{
+	uint64_t id[4];
+	uint32_t pin, count;
+	uint64_t bytes;
+	struct hr_store_object o[4];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		const char name[2] = { (char)('a' + i), 0 };
+
+		id[i] = fake_store_put(&f, name, 3 * HR_STORE_ALIGN);
+		o[i] = *hr_store_find_id(&f.store, id[i]);
+		memset(f.disk.seen + o[i].offset, 0x11, o[i].capacity);
+	}
+	cr_assert_eq(hr_store_remove(&f.store, id[1], NULL), 0);
+	cr_expect(f.disk.trims == 1 && f.disk.trimmed_bytes == o[1].capacity);
+	cr_expect_eq(byte_at(o[1].offset), 0xdb);
+	cr_expect_eq(byte_at(o[1].offset - 1), 0x11);
+	cr_expect_eq(byte_at(o[1].offset + o[1].capacity), 0x11);
+	cr_assert_eq(hr_store_pin(&f.store, id[2], false, &pin), 0);
+	cr_assert_eq(hr_store_remove(&f.store, id[2], NULL), 0);
+	cr_expect_eq(byte_at(o[2].offset), 0x11, "a reader has it");
+	cr_expect_eq(f.disk.trims, 1u);
+	cr_assert_eq(hr_store_remove_some(&f.store, is_a_or_d, NULL, &count, &bytes, NULL), 0);
+	cr_expect(byte_at(o[0].offset) == 0xdb && byte_at(o[3].offset) == 0xdb);
+	cr_expect_eq(byte_at(o[2].offset + o[2].capacity - 1), 0x11);
+	hr_store_unpin(&f.store, pin);
+}
+
+/* At each moment of a removal, the objects of the map that is found then have their data. */
+Test(versions, no_data_is_given_back_before_the_map_is_durable)
+{
+	for (uint64_t cut = 1; cut <= 5; cut++)
+		for (uint64_t seed = 0; seed < 8; seed++) {
+			struct hr_store_object a;
+			const struct hr_store_object *is;
+
+			fake_store_fini(&f);
+			fake_store_init(&f, 4096);
+			a = *hr_store_find_id(&f.store, fake_store_put(&f, "a", HR_STORE_ALIGN));
+			memset(f.disk.seen + a.offset, 0x11, a.capacity);
+			memset(f.disk.media + a.offset, 0x11, a.capacity);
+			f.disk.cut_at = f.disk.writes + f.disk.flushes + cut;
+			f.disk.seed = seed;
+			hr_store_remove(&f.store, a.id, NULL);
+			cr_assert_eq(fake_store_reopen(&f), 0);
+			is = hr_store_find(&f.store, "a");
+			cr_expect(!is || byte_at(is->offset) == 0x11, "cut %llu",
+				  (unsigned long long)cut);
+		}
 }
 
 Test(versions, one_version_is_a_replacement)
