@@ -23,7 +23,8 @@
 #   make bench-lab    the same reads through headrace and by fio, in one emulated machine
 #   make plot         diagrams of REPORT=FILE, the output of `headrace bench --json` on a GPU
 #   make image        bootable ISO, kernel and initramfs for CONFIG=FILE [KERNEL= EXTRA= APPEND=]
-#   make install      binary, library and module for consumers of taps: [PREFIX=/usr/local] [DESTDIR=]
+#   make install      binary, unit, documents, examples, and for consumers of taps library and modules:
+#                     [PREFIX=/usr/local] [DESTDIR=]; make uninstall removes the same files
 #   make clean        remove build folders
 #   make gpu-tests    build/tests/gpu, for any machine with a GPU; check-gpu runs it on this machine
 #   make check-unit   unit tests of one variant (SAN=...); build/tests/unit/F/X.ok runs one
@@ -628,9 +629,23 @@ image:
 		--binary $(base)-static/headrace --config "$(CONFIG)" --out $(base)/image \
 		--kernel "$(KERNEL)" --extra "$(EXTRA)" --append "$(APPEND)"
 
-# The module finds the library from its own place, the linker by pkg-config, or -lheadrace-tap.
+# The module finds the library from its own place, the linker by pkg-config, or -lheadrace-tap. Debian's
+# python3 searches lib/python3/dist-packages below /usr, and lib/python3.X/dist-packages below
+# /usr/local. Documents keep the folders of the tree, so their links work.
 PREFIX ?= /usr/local
-python_dir ?= $(PREFIX)/lib/python3/dist-packages
+python := $(firstword $(wildcard /usr/bin/python3) python3)
+python_version = $(shell $(python) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+python_dir ?= $(PREFIX)/lib/python$(if $(filter /usr,$(PREFIX)),3,$(python_version))/dist-packages
+unit_dir ?= $(PREFIX)/lib/systemd/system
+doc_dir ?= $(PREFIX)/share/doc/headrace
+documents := README.md LICENSE $(wildcard $(addsuffix .md,boot/*/* cache/* cache/*/* gpu/*/* nvme/* \
+	nvme/*/* pci/*/* tests/bench/*) boot/*.svg pci/topo/*.svg tests/bench/*.svg config/*.conf \
+	config/examples/*.conf boot/appliance/headrace.service)
+installed = $(PREFIX)/bin/headrace $(addprefix $(PREFIX)/lib/,$(notdir $(tap_library)) \
+	libheadrace-tap.so headrace/headrace-mpi.so pkgconfig/headrace-tap.pc) \
+	$(addprefix $(PREFIX)/include/headrace/,$(notdir $(tap_headers))) \
+	$(addprefix $(python_dir)/,$(notdir $(tap_modules))) $(unit_dir)/headrace.service \
+	$(addprefix $(doc_dir)/,$(documents))
 to := $(DESTDIR)$(PREFIX)
 install: all
 	$(Q)$(MAKE) --no-print-directory install-files
@@ -646,6 +661,18 @@ install-files:
 	$(Q)install -D -m 644 -t $(DESTDIR)$(python_dir) $(tap_modules)
 	$(Q)mkdir -p $(to)/lib/pkgconfig && sed 's|@PREFIX@|$(PREFIX)|' \
 		gpu/tap/client/headrace-tap.pc.in >$(to)/lib/pkgconfig/headrace-tap.pc
+	$(Q)mkdir -p $(DESTDIR)$(unit_dir) && sed 's|/usr/local/bin|$(PREFIX)/bin|' \
+		boot/appliance/headrace.service >$(DESTDIR)$(unit_dir)/headrace.service
+	$(Q)for file in $(documents); do \
+		install -D -m 644 $$file $(DESTDIR)$(doc_dir)/$$file || exit 1; done
+
+# The files of install, what Python has compiled of the modules, and folders that only headrace has.
+uninstall:
+	$(call say,REMOVE,$(to))
+	$(Q)rm -f $(addprefix $(DESTDIR),$(installed)) \
+		$(patsubst %.py,$(DESTDIR)$(python_dir)/__pycache__/%.*.pyc,$(notdir $(tap_modules)))
+	$(Q)for folder in $(DESTDIR)$(doc_dir) $(to)/include/headrace $(to)/lib/headrace; do \
+		[ ! -d $$folder ] || find $$folder -depth -type d -empty -delete || exit 1; done
 
 clean:
 	rm -rf $(base) $(addprefix $(base)-,address-undefined thread fuzz fuzz-quick lint static)
@@ -717,7 +744,7 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 	$(tidy_files:%.c=$(B)/%.tidy)
 
 .SECONDARY:
-.PHONY: all install install-files op anew images tools gpu-tests check-gpu deps check \
+.PHONY: all install install-files uninstall op anew images tools gpu-tests check-gpu deps check \
 	check-sanitizers check-plain \
 	check-unit check-cli check-models model check-lab lab-tools lab-dynamic lab-run demo \
 	example mutate bench \

@@ -1,5 +1,5 @@
 #!/bin/bash
-# make install: programs in C and Python find what a consumer of a tap needs.
+# make install: programs in C and Python find what a consumer of a tap needs; make uninstall.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
@@ -56,19 +56,55 @@ int main(void)
 }
 C
 
-installs() {
-    # without the variables of a make around this test: nothing is built
+# makes TARGET [VARIABLES]: without the variables of a make around this test; nothing is built
+makes() {
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory O="${HEADRACE%/*}" NVCC= \
-        DESTDIR="$root" PREFIX=/opt/headrace install-files || return 1
+        DESTDIR="$root" PREFIX=/opt/headrace "$@"
+}
+
+modules=opt/headrace/lib/python$(PATH=/usr/bin:$PATH python3 -c \
+    'import sys; print("%d.%d" % sys.version_info[:2])')/dist-packages
+
+installs() {
+    makes install-files || return 1
     local plugin=''
     [ ! -e "${HEADRACE%/*}/headrace-mpi.so" ] || plugin=./opt/headrace/lib/headrace/headrace-mpi.so
-    [ "$(cd "$root" && find . ! -type d | sort | tr '\n' ' ')" = "./opt/headrace/bin/headrace \
+    [ "$(cd "$root" && find . ! -type d ! -path '*/share/doc/*' | sort | tr '\n' ' ')" = "./opt/headrace/bin/headrace \
 ./opt/headrace/include/headrace/feed.h ./opt/headrace/include/headrace/tap.h ${plugin:+$plugin }./opt/headrace/lib/libheadrace-tap.so \
 ./opt/headrace/lib/libheadrace-tap.so.0 ./opt/headrace/lib/pkgconfig/headrace-tap.pc \
-./opt/headrace/lib/python3/dist-packages/headrace.py \
-./opt/headrace/lib/python3/dist-packages/headrace_feed.py \
-./opt/headrace/lib/python3/dist-packages/headrace_store.py " ] || { find "$root"; return 1; }
-    cmp "$HEADRACE" "$root/opt/headrace/bin/headrace"
+./$modules/headrace.py ./$modules/headrace_feed.py ./$modules/headrace_store.py \
+./opt/headrace/lib/systemd/system/headrace.service " ] || { find "$root"; return 1; }
+    cmp "$HEADRACE" "$root/opt/headrace/bin/headrace" &&
+        grep -q '^ExecStart=/opt/headrace/bin/headrace boot ' "$root/opt/headrace/lib/systemd/system/headrace.service"
+}
+
+# The links of the first page to documents lead to files; the examples are there.
+documents() {
+    local at=$root/opt/headrace/share/doc/headrace link
+    while read -r link; do
+        [ -f "$at/$link" ] || [[ $link == tests/* ]] || { echo "not installed: $link"; return 1; }
+    done < <(grep -oE '\]\([A-Za-z_/]+\.(md|svg|conf)' README.md | cut -c3-)
+    cmp config/demo.conf "$at/config/demo.conf" && cmp config/examples/bfs.conf "$at/config/examples/bfs.conf"
+}
+
+# Debian's python3 searches the folder below the default prefix; a folder of another root cannot be on its path.
+found_by_python() {
+    makes install-files DESTDIR="$root/default" PREFIX=/usr/local >/dev/null || return 1
+    local folder
+    folder=$(dirname "$(find "$root/default" -name headrace.py)")
+    /usr/bin/python3 -c 'import sys; sys.exit(sys.argv[1] not in sys.path)' "${folder#"$root/default"}" ||
+        { echo "not on the path of python3: $folder"; return 1; }
+    rm -r "${root:?}/default"
+}
+
+# Files and folders of others stay.
+uninstalls() {
+    local others=("./$modules/other.py" ./opt/headrace/include/other.h ./opt/headrace/share/doc/headrace/mine)
+    (cd "$root" && touch "${others[@]}") && python3 -m compileall -q "$root/$modules" && makes uninstall || return 1
+    (cd "$root" && find . ! -type d ! -name 'other.*.pyc' | sort) >"$SCRATCH/left"
+    printf '%s\n' "${others[@]}" | sort | cmp - "$SCRATCH/left" || { cat "$SCRATCH/left"; return 1; }
+    [ ! -e "$root/opt/headrace/include/headrace" ] || { echo "a folder is left"; return 1; }
+    makes uninstall # again: nothing to do
 }
 
 flags() {
@@ -95,13 +131,17 @@ in_c() {
 }
 
 in_python() {
-    consumes env -u HEADRACE_TAP_LIBRARY PYTHONPATH="$root/opt/headrace/lib/python3/dist-packages" \
+    consumes env -u HEADRACE_TAP_LIBRARY PYTHONPATH="$root/$modules" \
         python3 -B -c 'import headrace; print(sum(tile.shape == (1024, 8) for tile in headrace.tap("t")), "tiles")'
 }
 
 check "the files are installed" installs
+check "documents and examples are installed, and links lead to them" documents
+if [ -x /usr/bin/python3 ]; then check "Debian's python3 finds the modules" found_by_python
+else skip "there is no /usr/bin/python3" "Debian's python3 finds the modules"; fi
 if command -v pkg-config >/dev/null; then check "pkg-config knows the library" flags
 else skip "there is no pkg-config" "pkg-config knows the library"; fi
 check "a program in C is a consumer" in_c
 check "a program in Python is a consumer" in_python
+check "uninstall removes what install has put there" uninstalls
 done_testing
