@@ -34,8 +34,9 @@ HR_BOTH uint64_t hr_prp2(const struct hr_prp *prp, uint32_t bytes)
  * Build the PRP entries of [offset, offset + bytes) of data. The list (8 bytes for each page but
  * the first) is written at list_offset of lists, which the CPU can access. lists may be NULL when
  * bytes is at most two pages. Host side. offset is page aligned, bytes is 1..HR_CHUNK_MAX;
- * list_offset is 8-byte aligned and the list does not cross a page boundary (PRP2 may point into a
- * page, NVMe Base 4.1.1).
+ * list_offset is 8-byte aligned, and the list does not cross a page boundary (PRP2 may point into a
+ * page, NVMe Base 4.1.1). It does not end there either: some controllers take the last entry of a page
+ * for the address of another list, also where the transfer needs no more.
  */
 void hr_prp_build(struct hr_prp *prp, const struct hr_region *data, size_t offset, uint32_t bytes,
 		  const struct hr_region *lists, size_t list_offset);

@@ -68,8 +68,7 @@ const char *hr_qp_error_text(const struct hr_nvme_qp *qp, char *buffer, unsigned
 	else if ((cqe->cid & qp->index_mask) >= qp->entries - 1u)
 		snprintf(buffer, bytes, "CQE %u: CID %04x was never sent", qp->cq_head, cqe->cid);
 	else
-		snprintf(buffer, bytes, "CQE %u: SQHD %u is outside of %u..%u of %u", qp->cq_head,
-			 cqe->sqhd, hr_ring_distance(qp->unfetched, qp->sq_rung, qp->entries),
-			 qp->sq_rung, qp->entries);
+		snprintf(buffer, bytes, "CQE %u: SQHD %u is outside of the ring of %u entries",
+			 qp->cq_head, cqe->sqhd, qp->entries);
 	return buffer;
 }

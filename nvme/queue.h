@@ -16,9 +16,10 @@
  * counts as outstanding: its buffer is quarantined, because the controller may still write there.
  *
  * Data from the controller is untrusted. A CID whose index lies outside of the table, an SQHD
- * outside of the commands submitted since the newest SQHD, or the SQID of another queue breaks the
- * queue (-EPROTO). A completion of an old generation, or of a command that is not in flight, is
- * counted and dropped.
+ * outside of the ring, or the SQID of another queue breaks the queue (-EPROTO). A completion of an old
+ * generation, or of a command that is not in flight, is counted and dropped. Nothing depends on where
+ * in the ring SQHD is: controllers with several cores post one that is older than the newest. An SQHD
+ * that the commands in flight do not explain is counted.
  *
  * The index that is all ones is never handed out (index_mask >= entries - 1, indices end at entries
  * - 2), so CID FFFFh, which the error log page reserves (NVMe Base 5.16.1.2), cannot occur.
@@ -68,6 +69,7 @@ struct hr_qp_stats {
 	uint64_t doorbells; /* register writes, of SQ and CQ */
 	uint64_t batches;   /* calls of hr_qp_ring() that published commands: one fence each */
 	uint64_t releases;  /* CQ doorbells that needed a fence of their own */
+	uint64_t odd;	    /* CQE with an SQHD outside of the commands since the newest SQHD */
 };
 
 struct hr_nvme_qp {
@@ -401,7 +403,7 @@ HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
 }
 
 /*
- * True when SQID, SQHD and CID of a CQE are possible on this queue. *unfetched is the number of
+ * True when SQID, SQHD and CID of a CQE are those of a queue in order. *unfetched is the number of
  * published commands that the controller had not fetched then.
  */
 HR_BOTH bool hr_qp_plausible(const struct hr_nvme_qp *qp, uint64_t dw23, uint32_t *unfetched)
@@ -417,33 +419,44 @@ HR_BOTH bool hr_qp_plausible(const struct hr_nvme_qp *qp, uint64_t dw23, uint32_
 	return hr_cqe_sqid(dw23) == qp->id && (cid & qp->index_mask) < qp->entries - 1u;
 }
 
+/* True when SQID, SQHD and CID of a CQE are possible on this queue. */
+HR_BOTH bool hr_qp_possible(const struct hr_nvme_qp *qp, uint64_t dw23)
+{
+	return hr_cqe_sqid(dw23) == qp->id && hr_cqe_sqhd(dw23) < qp->entries &&
+	       (hr_cqe_cid(dw23) & qp->index_mask) < qp->entries - 1u;
+}
+
 /*
  * Collective, a step of hr_qp_poll_cqes(): a lane has found its new CQE implausible. DW2 and DW3
  * were loaded as one word. A machine that splits this load may return a DW2 from the previous lap,
- * so they are loaded again. Breaks the queue at the first CQE that stays implausible, and returns
- * the mask of the lanes before it.
+ * so they are loaded again. Breaks the queue at the first CQE that is not possible, and returns the
+ * mask of the lanes before it. Of these, counts those that stay implausible.
  */
 HR_WORKER hr_mask hr_qp_recheck_cqes(struct hr_nvme_qp *qp, hr_mask held, uint32_t at,
 				     uint64_t *dw23, uint32_t *unfetched)
 {
 	const bool mine = hr_in_mask(held);
-	hr_mask bad;
+	hr_mask bad, odd;
 
 	if (mine)
 		*dw23 = hr_acquire_sys_u64(&qp->cq[at].dw23);
-	bad = hr_ballot(mine && !hr_qp_plausible(qp, *dw23, unfetched));
+	odd = hr_ballot(mine && !hr_qp_plausible(qp, *dw23, unfetched));
+	bad = hr_ballot(mine && !hr_qp_possible(qp, *dw23));
 	bad &= ~bad + 1; /* the first bad lane */
+	held = bad ? held & (bad - 1) : held;
 	hr_lanes_sync();
 	if (hr_in_mask(bad))
 		hr_qp_break_at_cqe(qp, &qp->cq[at], *dw23);
+	if (hr_lane() == 0)
+		qp->stats.odd += hr_count_bits(odd & held);
 	hr_lanes_sync();
-	return bad ? held & (bad - 1) : held;
+	return held;
 }
 
 /*
  * Collective, a step of hr_qp_reap(). Each lane reads CQE `at` once, so that the checked value is
- * the used value. Returns the mask of the lanes with a new, plausible CQE: consecutive lanes from
- * 0. Breaks the queue at the first implausible CQE.
+ * the used value. Returns the mask of the lanes with a new, possible CQE: consecutive lanes from
+ * 0. Breaks the queue at the first CQE that is not possible.
  */
 HR_WORKER hr_mask hr_qp_poll_cqes(struct hr_nvme_qp *qp, uint32_t at, const struct hr_qp_wait *wait,
 				  uint64_t *dw23, uint32_t *unfetched)

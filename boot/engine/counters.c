@@ -59,6 +59,7 @@ static void take_queues(struct hr_role_counters *c, const struct hr_nvme_qp *qp,
 		c->batches += qp[i].stats.batches;
 		c->fences += qp[i].stats.batches;
 		c->doorbells += qp[i].stats.doorbells;
+		c->odd_heads += qp[i].stats.odd;
 	}
 }
 

@@ -83,7 +83,9 @@ struct hr_counter {
 	COUNTER(fences, "fences", "fences", U64, HR_IN_RUN | HR_IF_QUEUES,                         \
 		"of the system, for batches")                                                      \
 	COUNTER(doorbells, "doorbells", "writes", U64, HR_IN_RUN | HR_IF_QUEUES,                   \
-		"to doorbell registers")
+		"to doorbell registers")                                                           \
+	COUNTER(odd_heads, "odd_heads", "completions", U64, HR_IN_RUN | HR_IF_QUEUES,              \
+		"with an SQHD that the commands in flight do not explain")
 
 /* Of the page cache of an access operator. */
 #define HR_CACHE_COUNTERS(COUNTER)                                                                 \

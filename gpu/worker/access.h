@@ -87,8 +87,8 @@ struct hr_access {
 	uint64_t staging_bus; /* bus address of staging[0]; contiguous */
 	uint64_t frame_bus;   /* bus address of frame 0; contiguous */
 	uint64_t *prp_list;   /* [I/O workers][commands][merge_pages * page / 4 KiB] entries */
-	/* Page aligned. A command has a power of two of entries, at most a page of them, so its list
-	 * crosses no page boundary. */
+	/* Page aligned. A command has a power of two of entries, at most a page of them, and does not
+	 * use the last one, so its list neither crosses a page boundary nor ends there. */
 	uint64_t prp_list_bus;
 	/* The operator. */
 	/* op_states: of this gpu's workers; of gpu 0: of the workers of all gpus */

@@ -114,11 +114,12 @@ HR_WORKER uint32_t io_sqe(const struct hr_io_worker *w, uint32_t number,
 
 	if (pieces == 2)
 		second = io_bus(w, number, t, 1);
-	if (pieces >
-	    2) { /* the first entry of the list is not used, so that it fills whole pages */
-		second = access->prp_list_bus + (list + 1) * sizeof(uint64_t);
+	/* The last entry of the list is not used: some controllers take the last one of a page for
+	 * the address of another list. */
+	if (pieces > 2) {
+		second = access->prp_list_bus + list * sizeof(uint64_t);
 		for (i = 1; i < pieces; i++)
-			access->prp_list[list + i] = io_bus(w, number, t, i);
+			access->prp_list[list + i - 1] = io_bus(w, number, t, i);
 	}
 	hr_sqe_io(sqe, t->opcode, extent->nsid, extent->lba + (from >> extent->lba_shift),
 		  bytes >> extent->lba_shift, io_bus(w, number, t, 0), second);

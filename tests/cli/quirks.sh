@@ -8,7 +8,7 @@ set -uo pipefail
 image=$SCRATCH/ssd.img
 
 make_image() {
-    head -c 3000000 /dev/urandom >"$SCRATCH/in"
+    head -c 3072000 /dev/urandom >"$SCRATCH/in"
     exits 0 store format "soft:$image,size=64M" && exits 0 store put "soft:$image" in "$SCRATCH/in"
 }
 
@@ -69,11 +69,33 @@ one() {
     two "$1" && exits 2 run "$SCRATCH/x.conf" && warns "are the same disk: both report the same $2"
 }
 
+goes_back() {
+    works quirks=sqhd-back && exits 0 store rm "soft:$image" out && exits 0 run --json "$SCRATCH/x.conf" &&
+        json 'r["pipelines"][0]["cost"]["prefetch"]["odd_heads"] > 0' &&
+        json 'r["pipelines"][0]["cost"]["writeback"]["odd_heads"] > 0'
+}
+
+# An access operator reads pages of 64 KiB in commands of several pages: each has a list.
+lists() {
+    works quirks=list-end || return 1
+    cat >"$SCRATCH/x.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:$image,quirks=list-end"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "p"; operator = "gather"; io = 1; compute = 1;
+    objects = { table = { object = "in"; }; };
+    args = { row = 512; lookups = 20000; zipf = 1.0; seed = 1; ahead = 4; issuers = 0; warm = 1; };
+    cache = { frames = "8M"; page = "64K"; }; } );
+CONF
+    exits 0 run --json "$SCRATCH/x.conf" && silent && json 'r["pipelines"][0]["cost"]["io"]["commands"] > 0'
+}
+
 check "prepare an image" make_image
 check "a shutdown that never completes is no error" works quirks=no-shutdown
 check "a controller that becomes ready one unit of CAP.TO late" works quirks=late-ready
 check "admin queues must fill a page" works quirks=admin-64
 check "registers read all ones for a while after CC.EN = 0" works quirks=ones
+check "an SQHD that goes back is counted, and is no error" goes_back
+check "lists of PRPs do not end where a page ends" lists
 check "several quirks at once" works quirks=no-shutdown+late-ready+admin-64+ones
 check "queues of another priority than medium are refused" fails 4 "create I/O SQ 1: Invalid Field" quirks=medium-priority
 check "a model that needs medium priority gets it" works quirks=medium-priority,id=8086:f1a5

@@ -55,7 +55,7 @@ static void post(struct hr_cqe *cq, uint32_t entries, uint32_t *tail, uint32_t *
 	if (lie == FAKE_CID)
 		cqe.cid = 0xffff;
 	if (lie == FAKE_SQHD)
-		cqe.sqhd = (uint16_t)((cqe.sqhd + 1u) % entries);
+		cqe.sqhd = (uint16_t)(cqe.sqhd + entries);
 	if (lie == FAKE_SQID)
 		cqe.sqid = (uint16_t)(cqe.sqid + 7);
 	cqe.status = (uint16_t)(cqe.status | *phase);

@@ -26,7 +26,7 @@ enum fake_lie {
 	FAKE_LOSE,	 /* no completion */
 	FAKE_GENERATION, /* CID of another generation, and no other completion */
 	FAKE_CID,	 /* CID that was never sent */
-	FAKE_SQHD,	 /* SQHD outside of the submitted commands */
+	FAKE_SQHD,	 /* SQHD outside of the ring */
 	FAKE_SQID,	 /* SQID of another queue */
 	FAKE_FATAL,	 /* CSTS.CFS instead of a completion */
 	FAKE_GONE,	 /* registers read all ones from now on */

@@ -99,7 +99,7 @@ Test(object, prp_lists_have_the_needed_entries_and_do_not_cross_pages)
 		make(64, 9, 4u << 20, chunk, 0);
 		for (uint32_t c = 0; c < hr_chunk_count(4u << 20, chunk); c++)
 			cr_expect_eq(chunks[c].list / HR_PAGE,
-				     (chunks[c].list + entries * 8 - 1) / HR_PAGE,
+				     (chunks[c].list + entries * 8) / HR_PAGE,
 				     "chunk %u of %u bytes", c, chunk);
 		unmake();
 	}

@@ -246,7 +246,8 @@ Test(queue_one_lanes, another_completion_is_left_to_the_general_way)
 		{ { .status = 0x8000 }, 0, 0, 0, 0 },	  /* DNR without a status */
 		{ { .sqhd = (uint16_t)-1 }, 0, 0, 0, 0 }, /* not fetched then */
 		{ { .sqid = 1 }, NONE, -EPROTO, 0, 0 },
-		{ { .sqhd = 1 }, NONE, -EPROTO, 0, 0 },
+		{ { .sqhd = 1 }, 0, 0, 0, 0 }, /* odd */
+		{ { .sqhd = ENTRIES }, NONE, -EPROTO, 0, 0 },
 		{ { .cid = (uint16_t)-8 }, NONE, 0, 0, 1 }, /* of an earlier use */
 		{ { .cid = 1 }, NONE, 0, 0, 1 },	    /* of a command that was not sent */
 	};

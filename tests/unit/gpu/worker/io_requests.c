@@ -169,7 +169,7 @@ Test(io_requests, a_ring_is_taken_in_order_up_to_a_gap_and_over_its_end)
 	     "count.read_commands 0>1 count.serves 0>1 ring1.taken 513 s9.6 FREE>READING p36 "
 	     "s9.recency 0>40 s10.6 FREE>READING p37 s10.recency 0>40 s11.6 FREE>READING p38 "
 	     "s11.recency 0>40 c7 SENT page 36+3 read [666] q1 #7 op2 n7 L1288+24 F69 "
-	     "list121 F76 F83 q1 rung");
+	     "list120 F76 F83 q1 rung");
 	RIG->m.ring[1].entry[1] = hr_request_entry(2 * HR_REQUESTS + 1, io_rig_page(31, 0));
 	STEP(hr_io_requests(W),
 	     "= 1 w.unused 7>5 w.sent 1>3 w.taken 513>515 w.told 513>515 w.entered 3>5 room0 "
@@ -285,7 +285,7 @@ Test(io_requests, so_many_pages_wait)
 	     "LEFT@40>READING p27 s27.recency 0>4 s28.2 LEFT@40>READING p28 s28.recency 0>4 "
 	     "s29.2 LEFT@40>READING p29 s29.recency 0>4 c6 SENT page 24+6 read [222222] c7 "
 	     "SENT page 34+1 read [2] q1 #7 op2 n7 L1272+8 F107 q1 #6 op2 n7 L1192+48 F170 "
-	     "list113 F177 F184 F191 F198 F205 q1 rung");
+	     "list112 F177 F184 F191 F198 F205 q1 rung");
 }
 
 Test(io_requests, a_request_that_blocks_the_ring_is_forgotten)
