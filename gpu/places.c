@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "config/dump.h"
 #include "config/log.h"
 #include "nvme/hostmem.h"
 
@@ -70,6 +71,7 @@ static int take_copy(struct hr_places *places)
 		region->cpu = NULL;
 		return -ENOMEM;
 	}
+	hr_not_dumped(region->cpu, region->bytes);
 	places->has_copy = true;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "config/dump.h"
 #include "config/seam.h"
 #include "nvme/inuse.h"
 #include "nvme/transport.h"
@@ -241,7 +242,7 @@ int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, struct hr_e
 	if (err)
 		return err;
 	err = read_shape(disk, name, e);
-	disk->piece = err ? NULL : aligned_alloc(HR_PAGE, PIECE);
+	disk->piece = err ? NULL : hr_not_dumped(aligned_alloc(HR_PAGE, PIECE), PIECE);
 	if (!err && !disk->piece)
 		err = hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", path);
 	if (err) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "config/dump.h"
 #include "config/log.h"
 #include "config/limits.h"
 #include "config/tick.h"
@@ -109,6 +110,7 @@ static uint8_t *map_aligned(size_t bytes)
 	memory = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return NULL;
+	hr_not_dumped(memory, all);
 	start = (uint8_t *)round_up((uintptr_t)memory, HUGE_PAGE);
 	end = start + bytes;
 	if (start > memory)
@@ -167,7 +169,7 @@ static uint8_t *map_huge(struct taken *t, size_t bytes)
 		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->file, 0);
 		if (memory != MAP_FAILED && take_pages(memory, bytes)) {
 			madvise(memory, bytes, MADV_DONTFORK);
-			return memory;
+			return hr_not_dumped(memory, bytes);
 		}
 		if (memory != MAP_FAILED)
 			give_pages(memory, bytes);

@@ -11,6 +11,7 @@
 #include "boot/engine/devices.h"
 #include "boot/engine/inuse.h"
 #include "boot/engine/pass.h"
+#include "config/dump.h"
 #include "config/json.h"
 #include "config/log.h"
 
@@ -400,7 +401,10 @@ static int open_wake(struct hr_store_service *c)
 	c->memory =
 		mmap(NULL, HR_STORE_CLIENTS * (size_t)HR_STORE_JOB_BUFFER, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return c->memory == MAP_FAILED ? -ENOMEM : 0;
+	if (c->memory == MAP_FAILED)
+		return -ENOMEM;
+	hr_not_dumped(c->memory, HR_STORE_CLIENTS * (size_t)HR_STORE_JOB_BUFFER);
+	return 0;
 }
 
 int hr_store_service_open(struct hr_store_service *c, struct hr_appliance *app, int clients,

@@ -267,8 +267,10 @@ static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_err
 		return err;
 	err = r->sends ? hr_remote_sender_memory(app, r, &setup.memory, e)
 		       : hr_remote_receiver_memory(app, r, &setup.memory, e);
-	if (err)
+	if (err) {
+		explicit_bzero(setup.key, sizeof setup.key);
 		return err;
+	}
 	pthread_mutex_init(&r->lock, NULL);
 	streams++;
 	err = hr_link_open(&r->link, &setup, e);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/dump.h"
 #include "config/limits.h"
 
 /* The driver registers a range once in a process, for all GPUs. Ranges that are registered, with the
@@ -71,6 +72,8 @@ int hr_cuda_host_open(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host)
 	for (int half = 0; !err && half < 2; half++) {
 		err = HR_CU(&gpu->cu, MemHostAlloc, &host->staging[half], HR_CUDA_STAGING,
 			    CU_MEMHOSTALLOC_PORTABLE);
+		if (!err)
+			hr_not_dumped(host->staging[half], HR_CUDA_STAGING);
 		if (!err)
 			err = HR_CU(&gpu->cu, EventCreate, &host->copied[half],
 				    CU_EVENT_DISABLE_TIMING);

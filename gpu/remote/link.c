@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "config/dump.h"
 #include "config/seam.h"
 #include "gpu/remote/door.h"
 #include "gpu/remote/flow.h"
@@ -133,6 +134,7 @@ int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return hr_fail(e, HR_ERROR_FAILED, -ENOMEM, "link %s: no memory", setup->name);
+	hr_not_dumped(link, sizeof(*link)); /* it has the keys */
 	link->setup = *setup;
 	link->depth = setup->depth ? setup->depth : DEPTH_DEFAULT;
 	link->dead_ns = setup->dead_ns ? setup->dead_ns : DEAD_DEFAULT_NS;

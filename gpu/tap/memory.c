@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config/dump.h"
 #include "config/log.h"
 
 static int fill(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)
@@ -23,6 +24,7 @@ static int fill(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)
 	map = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
+	hr_not_dumped(map, bytes);
 	if (fcntl(fd, F_ADD_SEALS, seals) == 0)
 		return 0;
 	err = errno == EINVAL ? -ENOSYS : -errno;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "config/dump.h"
 #include "nvme/soft/internal.h"
 
 #define DESTAGE 64u /* maximum blocks of one write to the media */
@@ -28,7 +29,7 @@ static uint8_t *map(size_t bytes)
 	void *memory =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return memory == MAP_FAILED ? NULL : memory;
+	return memory == MAP_FAILED ? NULL : hr_not_dumped(memory, bytes);
 }
 
 int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t bytes,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "config/dump.h"
 #include "config/log.h"
 #include "config/seam.h"
 #include "nvme/worker.h"
@@ -47,7 +48,7 @@ static uint8_t *map_aligned(size_t bytes)
 	if (before)
 		munmap(whole, before);
 	munmap(whole + before + bytes, room - before - bytes);
-	return whole + before;
+	return hr_not_dumped(whole + before, bytes);
 }
 
 /* The kernel's estimate of the memory available without swapping; 0: unknown. */

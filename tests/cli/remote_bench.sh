@@ -203,7 +203,7 @@ addresses_keys_and_devices_are_checked() {
     local at=(--remote "127.0.0.1:$port") with=(--key "$SCRATCH/key")
     stop_all
     bad 2 "localhost:1" --remote localhost:1 "${with[@]}" && bad 2 "127.0.0.1" --remote 127.0.0.1 "${with[@]}" || return 1
-    bad 2 "key file $SCRATCH/none: No such file" "${at[@]}" --key "$SCRATCH/none" && key open.key &&
+    bad 2 "key file $SCRATCH/none: cannot be opened: No such file" "${at[@]}" --key "$SCRATCH/none" && key open.key &&
         chmod 640 "$SCRATCH/open.key" &&
         bad 2 "may be accessed by other users" "${at[@]}" --key "$SCRATCH/open.key" &&
         chmod 600 "$SCRATCH/open.key" && truncate -s 31 "$SCRATCH/open.key" &&

@@ -14,6 +14,7 @@
 #include "config/clock.h"
 #include "boot/cmd/report/usage.h"
 #include "boot/engine/exit.h"
+#include "config/dump.h"
 #include "config/log.h"
 #include "config/open.h"
 #include "boot/engine/progress.h"
@@ -66,7 +67,7 @@ static int begin(struct copy *copy, struct hr_store_access *access,
 		 const struct hr_store_request *request)
 {
 	*copy = (struct copy){ .access = access, .file = request->arg[1], .fd = -1 };
-	copy->buffer = aligned_alloc(HR_PAGE, BUFFER_BYTES);
+	copy->buffer = hr_not_dumped(aligned_alloc(HR_PAGE, BUFFER_BYTES), BUFFER_BYTES);
 	if (copy->buffer)
 		return 0;
 	hr_error("%s: '%s': out of memory for a buffer of %u bytes", access->disk, request->arg[0],

@@ -7,6 +7,7 @@
 #include "boot/cmd/store/local_change.h"
 #include "boot/engine/exit.h"
 #include "cache/store/objmap_verify.h"
+#include "config/dump.h"
 #include "config/log.h"
 
 #define BUFFER_BYTES (4u << 20)
@@ -162,7 +163,8 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 					.progress = progress,
 					.arg = &c,
 					.data = !map_only,
-					.buffer = aligned_alloc(HR_PAGE, BUFFER_BYTES),
+					.buffer = hr_not_dumped(
+						aligned_alloc(HR_PAGE, BUFFER_BYTES), BUFFER_BYTES),
 					.buffer_bytes = BUFFER_BYTES };
 	struct hr_error e = { 0 };
 	int err;

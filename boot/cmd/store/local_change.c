@@ -7,6 +7,7 @@
 #include "boot/engine/exit.h"
 #include "boot/engine/pending.h"
 #include "cache/crc32c.h"
+#include "config/dump.h"
 #include "config/log.h"
 
 #define BUFFER_BYTES (4u << 20)
@@ -96,7 +97,7 @@ static int copy(void *to, const char *name, const char *target, bool replace,
 {
 	struct hr_ssd *ssd = ((struct hr_store_local *)to)->ssd;
 	const struct hr_store_object *object = hr_store_find(&ssd->store, name);
-	uint8_t *buffer = aligned_alloc(HR_PAGE, BUFFER_BYTES);
+	uint8_t *buffer = hr_not_dumped(aligned_alloc(HR_PAGE, BUFFER_BYTES), BUFFER_BYTES);
 	struct hr_store_object from, *new;
 	struct hr_error e = { 0 };
 	int err = !buffer ? -ENOMEM : object ? 0 : -ENOENT;

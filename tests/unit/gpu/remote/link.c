@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/remote/internal.h"
 #include "tests/harness/link_rig.h"
+#include "tests/harness/mapped.h"
 
 #define S HR_LINK_SENDER
 #define R HR_LINK_RECEIVER
@@ -198,4 +200,11 @@ Test(link, it_describes_itself)
 	link_rig_close(&rig, R);
 	link_rig_until(&rig, S, HR_LINK_DOWN);
 	cr_expect(strstr(hr_link_describe(rig.link[S]), "no device port 0, 127.0.0.1"));
+}
+
+Test(link, the_key_is_no_part_of_a_core_dump)
+{
+	link_rig_open(&rig, R);
+	cr_expect_not(is_dumped(rig.link[R]->key));
+	cr_expect_not(is_dumped(&rig.link[R]->talk));
 }

@@ -72,7 +72,7 @@ EARLY int munmap(void *at, size_t bytes)
 
 EARLY int madvise(void *at, size_t bytes, int advice)
 {
-	if (!kernel.on)
+	if (!kernel.on || advice == MADV_DONTDUMP) /* tests/unit/config/dump.c */
 		return (int)syscall(SYS_madvise, at, bytes, advice);
 	name(advice == MADV_POPULATE_WRITE ? "populate"
 	     : advice == MADV_HUGEPAGE	   ? "huge"
