@@ -1,9 +1,13 @@
 #include "config/zone.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "config/open.h"
 
 #define FOLDER "/usr/share/zoneinfo"
 #define NAME_MIN 3
@@ -13,7 +17,8 @@ static bool is_zone_file(const char *zone)
 {
 	const char *folder = getenv("TZDIR");
 	char path[4096], magic[4] = "";
-	FILE *file;
+	const char *why;
+	int fd;
 
 	if (*zone == '/')
 		folder = "";
@@ -21,12 +26,12 @@ static bool is_zone_file(const char *zone)
 		folder = FOLDER;
 	if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, zone) >= sizeof path)
 		return false;
-	file = fopen(path, "re");
-	if (!file)
+	fd = hr_open(path, O_RDONLY, HR_OPEN_FILE, &why);
+	if (fd < 0)
 		return false;
-	if (fread(magic, 1, sizeof magic, file) != sizeof magic)
+	if (read(fd, magic, sizeof magic) != sizeof magic)
 		magic[0] = '\0';
-	fclose(file);
+	close(fd);
 	return memcmp(magic, "TZif", sizeof magic) == 0;
 }
 
