@@ -33,6 +33,8 @@ struct hr_transport_ops {
 	int (*silence)(struct hr_transport *t, bool for_good);
 	/* As hr_transport_rest(). NULL: the controller is a device, which needs no CPU time. */
 	void (*rest)(struct hr_transport *t, bool resting);
+	/* Before close(): remove the image, if open() has made it. NULL: there is no image. */
+	void (*discard)(struct hr_transport *t);
 	/* Release all resources of open(), after the driver has shut the controller down. */
 	void (*close)(struct hr_transport *t);
 };

@@ -466,6 +466,14 @@ void hr_ssd_down(struct hr_ssd *ssd)
 	hr_error_log(&e, HR_LOG_ERROR);
 }
 
+void hr_ssd_discard(const struct hr_ssd *ssd)
+{
+	struct hr_controller *c = ssd->stand_in ? NULL : ssd->controller;
+
+	if (c && c->transport.ops && c->transport.ops->discard)
+		c->transport.ops->discard(&c->transport);
+}
+
 static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
 		    struct hr_error *e)
 {
@@ -483,8 +491,10 @@ static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, stru
 	/* The contents of an image need no check, but the serial number may be requested. */
 	if (!err && (!soft || config->serial[0]))
 		err = check_owner(ssd, config->serial, e);
-	if (err)
+	if (err) {
+		hr_ssd_discard(ssd);
 		take_down(ssd, e);
+	}
 	return err;
 }
 

@@ -116,6 +116,9 @@ static inline bool hr_ssd_share(const struct hr_ssd *a, const struct hr_ssd *b)
 	return a->controller && a->controller == b->controller;
 }
 
+/* Remove the image of the ssd, if hr_ssd_up() has made it. Before hr_ssd_down(). */
+void hr_ssd_discard(const struct hr_ssd *ssd);
+
 /* I/O queue pairs that the controller has granted to all its ssds; number of free ones. */
 static inline uint32_t hr_ssd_queues(const struct hr_ssd *ssd)
 {

@@ -42,7 +42,8 @@ struct soft_media {
 	 * written to both. */
 	uint8_t *memory;
 	int fd;		  /* file descriptor, or -1 */
-	const char *path; /* path of the file, for messages; points into the options */
+	const char *path; /* path of the file; points into the options */
+	bool made;	  /* soft_media_open() has made the file */
 	bool told;	  /* an I/O error has been logged; once; atomic */
 
 	/* memory.c */
@@ -53,6 +54,8 @@ struct soft_media {
 
 int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
 		    struct hr_error *e);
+/* Remove the file, if soft_media_open() has made it. */
+void soft_media_unmake(struct soft_media *m);
 void soft_media_close(struct soft_media *m);
 
 /* Copy [offset, offset + sum of vec) to or from memory. 0 or -EIO. */

@@ -48,15 +48,28 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, stru
 	return 0;
 }
 
+/* With `make` a file that does not exist is made, and so is the target of a dangling link. */
+static int open_image(struct soft_media *m, const char *path, bool rw, bool make, const char **why)
+{
+	int fd = make ? hr_open(path, O_RDWR | O_CREAT | O_EXCL, HR_OPEN_FILE, why) : -EEXIST;
+
+	m->made = fd >= 0;
+	if (fd == -EEXIST)
+		fd = hr_open(path, rw ? O_RDWR : O_RDONLY, HR_OPEN_FILE, why);
+	if (fd == -ENOENT && make)
+		fd = hr_open(path, O_RDWR | O_CREAT, HR_OPEN_FILE, why);
+	return fd;
+}
+
 static int open_file(struct soft_media *m, const struct hr_soft_options *options,
 		     struct hr_error *e)
 {
 	const bool rw = !options->read_only;
 	const bool make = rw && options->bytes && !options->existing;
-	const int flags = rw ? O_RDWR | (make ? O_CREAT : 0) : O_RDONLY;
 	const char *why;
 
-	m->fd = hr_open(options->path, flags, HR_OPEN_FILE, &why);
+	m->path = options->path;
+	m->fd = open_image(m, options->path, rw, make, &why);
 	if (m->fd == -EISDIR || m->fd == -EINVAL)
 		return say(e, HR_ERROR_USAGE, m->fd, options->path, why);
 	if (m->fd < 0)
@@ -68,7 +81,6 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 			: rw			    ? "cannot open for reading and writing"
 						    : "cannot open for reading",
 			why);
-	m->path = options->path;
 	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
 		return say(e, HR_ERROR_MISSING, -EBUSY, options->path,
 			   "in use by another controller");
@@ -100,9 +112,18 @@ int soft_media_open(struct soft_media *m, const struct hr_soft_options *options,
 			      (unsigned long long)m->bytes, options->block_bytes,
 			      options->namespaces);
 	}
-	if (err)
+	if (err) {
+		soft_media_unmake(m);
 		soft_media_close(m);
+	}
 	return err;
+}
+
+void soft_media_unmake(struct soft_media *m)
+{
+	if (m->made && unlink(m->path) != 0)
+		hr_warn("soft:%s: cannot be removed: %s", m->path, strerror(errno));
+	m->made = false;
 }
 
 void soft_media_close(struct soft_media *m)

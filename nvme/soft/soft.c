@@ -117,6 +117,13 @@ static void rest(struct hr_transport *t, bool resting)
 	soft_rest(t->impl, resting);
 }
 
+static void discard(struct hr_transport *t)
+{
+	struct soft *soft = t->impl;
+
+	soft_media_unmake(&soft->media);
+}
+
 /* The configuration space of a device that is gone does not answer; that of a deaf one does. */
 static int silence(struct hr_transport *t, bool for_good)
 {
@@ -135,6 +142,7 @@ static const struct hr_transport_ops soft_ops = {
 	.unmap = soft_unmap,
 	.silence = silence,
 	.rest = rest,
+	.discard = discard,
 	.close = soft_close,
 };
 
@@ -224,6 +232,7 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, struct hr
 	if (err) {
 		hr_fail(e, HR_ERROR_MISSING, err, "soft: cannot set up the controller: %s",
 			strerror(-err));
+		soft_media_unmake(&soft->media);
 		free_all(soft);
 		return err;
 	}

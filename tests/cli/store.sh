@@ -55,6 +55,14 @@ check "foreign data is not overwritten" \
     unchanged foreign.img exits 1 "not blank" store format soft:foreign.img
 check "format --force overwrites foreign data" exits 0 "room for 4096 objects" store format --force soft:foreign.img
 check "format of a disk that is too small" exits 1 "too few" store format soft:small.img,size=1M
+check "format that fails removes the image that it has made" test ! -e small.img
+leaves_none() {
+    exits 2 "not whole blocks" store format soft:none.img,size=4097 && [ ! -e none.img ] &&
+        exits 3 "" store format soft:none.img,size=16M,faults=no.faults && [ ! -e none.img ] && exits 3 "serial" store format --allow-serial x soft:none.img,size=16M && [ ! -e none.img ] &&
+        : >none.img && exits 1 "too few" store format soft:none.img,size=1M && [ -e none.img ] && rm none.img &&
+        ln -s far.img none.img && store format soft:none.img,size=16M && [ -s far.img ] && rm none.img far.img
+}
+check "also when it cannot be opened; another file stays" leaves_none
 check "format makes a store" exits 0 "room for 64 objects" \
     store format --objects 64 $ssd,size=64M
 check "a store is not formatted again" \

@@ -22,8 +22,10 @@ int hr_store_cmd_format(struct hr_ssd *ssd, const struct hr_store_request *reque
 		hr_fail(&e, HR_ERROR_FAILED, err,
 			"%s: is not blank: something else is stored there; --force erases it",
 			ssd->transport.name);
-	if (err)
+	if (err) {
+		hr_ssd_discard(ssd);
 		return hr_error_report(&e, err);
+	}
 	printf("%s: room for %u objects\n", ssd->transport.name, request->objects);
 	return HR_EXIT_DONE;
 }
