@@ -54,8 +54,8 @@ static const struct hr_command *find(const char *name)
 }
 
 /* Subcommands of store: users often omit `store`. */
-static const char *const subcommand[] = { "format", "put",    "get", "ls",
-					  "rm",	    "verify", "df",  "unlock" };
+static const char *const subcommand[] = { "format", "put", "get",    "ls", "rm",
+					  "mv",	    "cp",  "verify", "df", "unlock" };
 
 static const char *find_subcommand(const char *name)
 {

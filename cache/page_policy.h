@@ -1,8 +1,9 @@
 /*
  * cache/page_policy.h - which page of a set leaves its frame next.
  *
- * A policy is three pure functions over the set's recency word: touch (a worker used a way), enter
- * (the owner put a new page into a way), victim. Workers write the word only when touch() changed
+ * A policy is five pure functions over the set's recency word: init, touch (a worker used a way),
+ * enter (the owner put a new page into a way), spare (ways that may leave ahead of need), victim (the
+ * way that leaves; it also writes the word). Workers write the word only when touch() changed
  * it, without atomic operations, so a hit on a page that was used last writes nothing. Two workers
  * that write at the same time may lose one of the two updates: the order is then less exact, never
  * wrong.
@@ -17,6 +18,11 @@
  *            order of entering, newest first, is in bits 28:8, 3 bits each). A page that was not
  *            used leaves only when its set has no other frame. For data that are read once and
  *            requested ahead.
+ *
+ *   count    the uses of each way since it entered, up to HR_POLICY_USES, 3 bits each in bits 20:0, and
+ *            the hand in bits 23:21. enter sets the count to 0. victim takes the candidate for which
+ *            the hand makes the fewest rounds (a used one: its count less 1; one that was never used:
+ *            1), the first from the hand on; each round takes 1 from the counts that it passes.
  *
  * Every word is valid: any value that a worker wrote gives a way below HR_WAYS.
  */

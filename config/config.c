@@ -322,9 +322,13 @@ static void read_text(struct hr_config *config, const char *text, struct hr_mist
 		read_top(config, &top);
 	} else {
 		const char *what = config_error_text(&file);
+		const bool mixed = what && strstr(what, "mismatched element type");
 
 		hr_mistake(mistakes, (unsigned)config_error_line(&file),
-			   "%s; expected KEY = VALUE; with every '{', '(', '[' and '\"' closed",
+			   mixed ? "an array [ ... ] has elements of several types; expected one "
+				   "type, as in [ \"gpu0\", \"gpu1\" ]"
+				 : "%s; expected KEY = VALUE; with every '{', '(', '[' and '\"' "
+				   "closed",
 			   what ? what : "syntax error");
 	}
 	config_destroy(&file);

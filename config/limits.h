@@ -2,7 +2,7 @@
  * config/limits.h - every compile-time limit, each with its reason.
  *
  * The configuration may ask for less, never for more. Each limit is the size of an array, because
- * nothing is allocated after boot. Sizes are in bytes.
+ * nothing is allocated while pipelines run. Sizes are in bytes.
  */
 #ifndef CONFIG_LIMITS_H
 #define CONFIG_LIMITS_H

@@ -7,17 +7,64 @@
 
 #include "config/number.h"
 
+/* A name in the text, in its line. */
+struct name {
+	const char *text;
+	size_t length;
+	unsigned line;
+};
+
 struct scanner {
 	struct hr_mistakes *mistakes;
 	enum { CODE, STRING, LINE_COMMENT, BLOCK_COMMENT } in;
 	unsigned line, depth, settings, elements;
 	char *out;
+	struct name last; /* the name that was scanned last: the key before a '=' */
+	/* The keys of the open groups, and where those of each group begin. */
+	unsigned keys, begin[HR_SCAN_DEPTH_MAX + 1];
+	struct name key[HR_SCAN_SETTINGS_MAX];
 };
 
 static void emit(struct scanner *s, const char *text, size_t length)
 {
 	memcpy(s->out, text, length);
 	s->out += length;
+}
+
+/* A '=' or ':' follows the last name. */
+static void take_key(struct scanner *s)
+{
+	const struct name *key = &s->last;
+	const unsigned begin = s->depth <= HR_SCAN_DEPTH_MAX ? s->begin[s->depth] : s->keys;
+
+	if (++s->settings == HR_SCAN_SETTINGS_MAX + 1)
+		hr_mistake(s->mistakes, s->line, "more than %u settings", HR_SCAN_SETTINGS_MAX);
+	if (s->settings > HR_SCAN_SETTINGS_MAX || !key->length)
+		return;
+	for (unsigned i = begin; i < s->keys; i++)
+		if (s->key[i].length == key->length &&
+		    memcmp(s->key[i].text, key->text, key->length) == 0) {
+			hr_mistake(s->mistakes, key->line,
+				   "key '%.*s' is here twice, the first time on line %u",
+				   (int)key->length, key->text, s->key[i].line);
+			return;
+		}
+	s->key[s->keys++] = *key;
+}
+
+static void open_bracket(struct scanner *s)
+{
+	if (++s->depth == HR_SCAN_DEPTH_MAX + 1)
+		hr_mistake(s->mistakes, s->line, "nested deeper than %u levels", HR_SCAN_DEPTH_MAX);
+	if (s->depth <= HR_SCAN_DEPTH_MAX)
+		s->begin[s->depth] = s->keys;
+}
+
+static void close_bracket(struct scanner *s)
+{
+	if (s->depth && s->depth <= HR_SCAN_DEPTH_MAX)
+		s->keys = s->begin[s->depth];
+	s->depth -= s->depth > 0;
 }
 
 static void code(struct scanner *s, char c, char next)
@@ -28,12 +75,12 @@ static void code(struct scanner *s, char c, char next)
 		s->in = LINE_COMMENT;
 	else if (c == '/' && next == '*')
 		s->in = BLOCK_COMMENT;
-	else if ((c == '{' || c == '(' || c == '[') && ++s->depth == HR_SCAN_DEPTH_MAX + 1)
-		hr_mistake(s->mistakes, s->line, "nested deeper than %u levels", HR_SCAN_DEPTH_MAX);
-	else if ((c == '}' || c == ')' || c == ']') && s->depth > 0)
-		s->depth--;
-	else if ((c == '=' || c == ':') && ++s->settings == HR_SCAN_SETTINGS_MAX + 1)
-		hr_mistake(s->mistakes, s->line, "more than %u settings", HR_SCAN_SETTINGS_MAX);
+	else if (c == '{' || c == '(' || c == '[')
+		open_bracket(s);
+	else if (c == '}' || c == ')' || c == ']')
+		close_bracket(s);
+	else if (c == '=' || c == ':')
+		take_key(s);
 	else if (c == ',' && ++s->elements == HR_SCAN_ELEMENTS_MAX + 1)
 		hr_mistake(s->mistakes, s->line, "more than %u list elements",
 			   HR_SCAN_ELEMENTS_MAX);
@@ -88,8 +135,10 @@ static size_t word(struct scanner *s, const char *text)
 	if (s->in != CODE || !length)
 		return 0;
 	emit(s, text, length);
-	if (name)
+	if (name) {
+		s->last = (struct name){ text, length, s->line };
 		return length;
+	}
 	hr_number_check(s->mistakes, s->line, text, &number);
 	if (number.integer && !number.suffix)
 		emit(s, "L", 1);
@@ -105,10 +154,19 @@ static bool is_include(const char *line)
 
 int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes, char *out)
 {
-	struct scanner s = { .mistakes = m, .line = 1, .out = out };
+	struct scanner s;
 	uint32_t before = m->count;
 	const char *nul = memchr(text, '\0', bytes);
 
+	memset(&s, 0, offsetof(struct scanner, key));
+	s.mistakes = m;
+	s.line = 1;
+	s.out = out;
+	if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		hr_mistake(m, 1,
+			   "begins with a byte order mark (U+FEFF); expected text without one");
+		return -EINVAL;
+	}
 	if (nul) {
 		for (const char *c = text; c < nul; c++)
 			s.line += *c == '\n';

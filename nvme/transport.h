@@ -63,9 +63,10 @@ struct hr_transport {
 void hr_transport_allow_bind(void);
 
 /*
- * How this process opens its ssds from now on. CREATE (the default): a missing image is created,
- * with the size of size=. EXISTING: a missing image is an error. READ: images, and disks of
- * kernel:, are opened read-only, and the namespace is write protected.
+ * How this process opens its ssds from now on. CREATE (the default; of the commands only `store
+ * format` uses it): a missing image is created, with the size of size=. EXISTING: a missing image is
+ * an error. READ: images, and disks of kernel:, are opened read-only, and the namespace is write
+ * protected.
  */
 enum hr_transport_access { HR_ACCESS_CREATE, HR_ACCESS_EXISTING, HR_ACCESS_READ };
 void hr_transport_set_access(enum hr_transport_access access);

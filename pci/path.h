@@ -2,8 +2,8 @@
  * pci/path.h - chooses direct or bounce before bring-up lets an SSD address GPU memory.
  *
  * The choice follows the verdict that `headrace topo` gives for the pair: direct for DIRECT and for
- * paths through a listed root complex, bounce for every other verdict. An unlisted root complex may
- * work, but the kernel does not list it, so the configuration must require it.
+ * paths through a listed root complex, bounce for every other verdict. So an unlisted root complex
+ * means bounce, although it may work; a configuration that requires a direct path is then refused.
  */
 #ifndef PCI_PATH_H
 #define PCI_PATH_H

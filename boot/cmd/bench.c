@@ -569,7 +569,7 @@ static int cmd_bench(int argc, char **argv)
 			return hr_usage_error("bench", "option '%s' needs a value",
 					      argv[optind - 1]);
 		if (option == '?')
-			return hr_usage_error("bench", "unknown option '%s'", argv[optind - 1]);
+			return hr_option_unknown("bench", argv[optind - 1], options);
 		if (which < OPTIONS_REMOTE ? !take_option(&request, option)
 					   : !take_remote_option(&request.remote, option))
 			return hr_usage_error("bench", "--%s: '%s' is out of range",

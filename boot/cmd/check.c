@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "boot/cmd/beside.h"
 #include "boot/cmd/cmd.h"
@@ -13,6 +14,8 @@
 #include "gpu/measuring.h"
 #include "gpu/ops/operators.h"
 #include "nvme/transport.h"
+#include "config/uses.h"
+#include "config/log.h"
 
 static const char help[] =
 	"usage: headrace check [CONFIG] [--operators] [--json] [--bind]\n\n"
@@ -151,6 +154,43 @@ static int ask_roles(struct hr_appliance *app)
 	return err;
 }
 
+/* A new object which the pipeline reads, and an earlier pipeline makes again in each run; or NULL. */
+static const struct hr_config_object *find_renewed(const struct hr_appliance *app, uint32_t i)
+{
+	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_object *read, *made;
+
+	for (uint32_t k = 0; (read = hr_config_reads(p, k)) != NULL; k++)
+		for (uint32_t j = 0; j < i; j++)
+			for (uint32_t m = 0;
+			     app->run[j].selected &&
+			     (made = hr_config_creates(&app->config.pipeline[j], m));
+			     m++)
+				if (made->replace && made->ssd == read->ssd &&
+				    strcmp(made->object, read->object) == 0)
+					return made;
+	return NULL;
+}
+
+/* The next run of the configuration would refuse a sink, because its source is another object then. */
+static void warn_of_chains(const struct hr_appliance *app)
+{
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = &app->config.pipeline[i];
+		const struct hr_config_object *source = find_renewed(app, i), *made;
+
+		for (uint32_t k = 0;
+		     app->run[i].selected && source && (made = hr_config_creates(p, k)) != NULL;
+		     k++)
+			if (!made->replace)
+				hr_warn("%s:%u: the next run refuses object '%s': pipeline '%s' "
+					"makes it from '%s', which each run makes again (replace, "
+					"line %u); set replace = true here, too",
+					app->config.file, made->line, made->object, p->name,
+					source->object, source->line);
+	}
+}
+
 static int check(const char *file, bool json)
 {
 	struct hr_appliance *app;
@@ -169,6 +209,8 @@ static int check(const char *file, bool json)
 	if (!err)
 		err = ask_roles(app);
 	code = hr_error_report(&app->error, err);
+	if (!err)
+		warn_of_chains(app);
 	if (!err && json) {
 		struct hr_json report;
 

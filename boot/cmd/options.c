@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/report/usage.h"
+#include "config/nearest.h"
 
 bool hr_option_count(const char *text, unsigned long max, uint32_t *number)
 {
@@ -38,6 +40,29 @@ bool hr_option_part(const char *text, unsigned long max, uint32_t *index, uint32
 	return *index < *count;
 }
 
+int hr_option_unknown(const char *command, const char *given, const struct option *list)
+{
+	const char *known[HR_OPTIONS_KNOWN_MAX], *near;
+	const char *name = given + strspn(given, "-");
+	char word[HR_OPTION_NAME_MAX];
+	size_t count = 0;
+
+	for (; list[count].name && count < HR_OPTIONS_KNOWN_MAX; count++)
+		known[count] = list[count].name;
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
+	near = strlen(word) > 1 ? hr_nearest(word, known, count) : NULL;
+	return hr_usage_error(command, "unknown option '%s'%s%s%s", given,
+			      near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* The option of that name in the table; -q stands for --quiet. */
+static const struct hr_option *find(const struct hr_option *option, const char *name)
+{
+	while (option->name && strcmp(option->name, name) != 0)
+		option++;
+	return option->name ? option : NULL;
+}
+
 static void take(const struct hr_option *option)
 {
 	if (option->flag)
@@ -51,6 +76,7 @@ static void take(const struct hr_option *option)
 int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
 	       const char **argument)
 {
+	const struct hr_option *quiet = find(option, "quiet");
 	struct option list[HR_OPTIONS_MAX + 1] = { 0 };
 	int which = 0, got;
 
@@ -59,13 +85,13 @@ int hr_options(int argc, char **argv, const struct hr_option *option, const char
 					   .has_arg = option[i].text ? required_argument
 								     : no_argument };
 	opterr = 0;
-	while ((got = getopt_long(argc, argv, ":", list, &which)) != -1) {
+	while ((got = getopt_long(argc, argv, quiet ? ":q" : ":", list, &which)) != -1) {
 		if (got == ':')
 			return hr_usage_error(argv[0], "option '%s' needs a value",
 					      argv[optind - 1]);
-		if (got != 0)
-			return hr_usage_error(argv[0], "unknown option '%s'", argv[optind - 1]);
-		take(&option[which]);
+		if (got != 0 && got != 'q')
+			return hr_option_unknown(argv[0], argv[optind - 1], list);
+		take(got == 'q' ? quiet : &option[which]);
 	}
 	if (argc - optind > 1)
 		return hr_usage_error(argv[0], "%s expected, %d given", what, argc - optind);

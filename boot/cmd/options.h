@@ -18,6 +18,13 @@ struct hr_option {
 	const char **text;  /* gets the value; the others have no value */
 };
 
+/* Report an option that is not in the list, with the one that was probably meant. Returns
+ * HR_EXIT_USAGE. */
+#define HR_OPTIONS_KNOWN_MAX 48u
+#define HR_OPTION_NAME_MAX 64u
+struct option;
+int hr_option_unknown(const char *command, const char *given, const struct option *list);
+
 /* A decimal number of 1..max. False: the text is none. */
 bool hr_option_count(const char *text, unsigned long max, uint32_t *number);
 
@@ -26,7 +33,8 @@ bool hr_option_part(const char *text, unsigned long max, uint32_t *index, uint32
 
 /*
  * Take the options of argv, whose first word is the name of the command, and at most one further
- * argument, which goes to *argument and is named `what` in errors. 0, or HR_EXIT_USAGE, printed.
+ * argument, which goes to *argument and is named `what` in errors. -q stands for an option "quiet".
+ * 0, or HR_EXIT_USAGE, printed.
  */
 int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
 	       const char **argument);

@@ -40,7 +40,7 @@ static const char help[] =
 	"                 each gpu, and a note when it was chosen or differs from the request\n"
 	"  --map          before the run, also print the partition map of `headrace check`, with\n"
 	"                 the addresses of each part for workers, CPU and ssds\n"
-	"  --quiet        no progress line\n" HR_BIND_HELP
+	"  -q, --quiet    no progress line\n" HR_BIND_HELP
 	"  --mpi          this process is one of N ranks that mpirun or srun has started; each runs\n"
 	"                 a part of the tiles of pipelines with shard, or the rows that its ssds\n"
 	"                 have, and rank 0 prints\n"

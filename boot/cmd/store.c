@@ -83,7 +83,8 @@ enum option_value {
 	OPT_TIMEOUT,
 	OPT_SHARD,
 	OPT_ROW_BYTES,
-	OPT_TILE_ROWS
+	OPT_TILE_ROWS,
+	OPT_NPY
 };
 
 static const struct option options[] = { { "config", required_argument, NULL, OPT_CONFIG },
@@ -104,12 +105,13 @@ static const struct option options[] = { { "config", required_argument, NULL, OP
 					 { "shard", required_argument, NULL, OPT_SHARD },
 					 { "row-bytes", required_argument, NULL, OPT_ROW_BYTES },
 					 { "tile-rows", required_argument, NULL, OPT_TILE_ROWS },
+					 { "npy", no_argument, NULL, OPT_NPY },
 					 { NULL, 0, NULL, 0 } };
 
 static const struct verb {
 	const char *name;
 	const char *help;
-	int own[6];   /* options of the subcommand; options that select the ssd are common to all */
+	int own[7];   /* options of the subcommand; options that select the ssd are common to all */
 	int min, max; /* arguments after SSD */
 	/* To an image; what changes objects needs an existing image for writing. */
 	enum hr_transport_access access;
@@ -131,13 +133,14 @@ static const struct verb {
 	  hr_store_cmd_format,
 	  NULL },
 	{ "put",
-	  "usage: headrace store put [--replace] [--size BYTES] [--quiet] SSD OBJECT FILE\n"
+	  "usage: headrace store put [--replace] [--size BYTES] [--npy] [--quiet] SSD OBJECT FILE\n"
 	  "       headrace store put --shard R/N --row-bytes B [--tile-rows T] SSD OBJECT FILE\n\n"
 	  "Store FILE, or standard input when it is '-', as OBJECT, with its CRC-32C. The object\n"
 	  "appears when all of it is durable. After an interruption nothing of it remains.\n\n"
 	  "      --replace       at the end, replace an object of that name; also replace an\n"
 	  "                      incomplete object\n"
 	  "      --size BYTES    length of FILE when it is not a regular file (K, M, G, T)\n"
+	  "      --npy           FILE is of NumPy: store the numbers of the array, without the header\n"
 	  "      --shard R/N     store only part R (from 0) of N of FILE, for rank R of N (headrace\n"
 	  "                      run --mpi). All of FILE is read: its CRC-32C identifies the shards\n"
 	  "                      of one data set\n"
@@ -145,7 +148,7 @@ static const struct verb {
 	  "      --tile-rows T   shards begin at multiples of T rows, which must be a multiple of the\n"
 	  "                      rows of a tile of each pipeline that reads the object; 65536\n"
 	  "  -q, --quiet         no progress bar\n" SSD_HELP HR_EXIT_HELP,
-	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET, OPT_SHARD, OPT_ROW_BYTES, OPT_TILE_ROWS },
+	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET, OPT_SHARD, OPT_ROW_BYTES, OPT_TILE_ROWS, OPT_NPY },
 	  2,
 	  2,
 	  HR_ACCESS_EXISTING,
@@ -318,8 +321,21 @@ static bool take(struct hr_store_request *request, int option, const char *arg)
 		request->replace |= option == OPT_REPLACE;
 		request->pending |= option == OPT_PENDING;
 		request->map_only |= option == OPT_MAP;
+		request->npy |= option == OPT_NPY;
 		return true;
 	}
+}
+
+/* Report an option that the subcommand does not take. */
+static int unknown_option(const struct verb *verb, const char *name, const char *given)
+{
+	struct option own[sizeof options / sizeof *options] = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; options[i].name; i++)
+		if (takes(verb, options[i].val))
+			own[count++] = options[i];
+	return hr_option_unknown(name, given, own);
 }
 
 /* Parse the options; argv[0] is the subcommand. 0, or an exit code. */
@@ -337,7 +353,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 			return hr_usage_error(name, "option '%s' needs an argument",
 					      argv[optind - 1]);
 		if (option == '?' || !takes(verb, option))
-			return hr_usage_error(name, "unknown option '%s'", argv[optind - 1]);
+			return unknown_option(verb, name, argv[optind - 1]);
 		if (!take(request, option, optarg))
 			return hr_usage_error(name, "'%s' is out of range", optarg);
 	}

@@ -19,6 +19,7 @@
 #include "boot/cmd/topo/html.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/options.h"
 #include "boot/cmd/topo/options.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/rates.h"
@@ -287,8 +288,12 @@ static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
 	int code, err = 0;
 
 	optind = 1;
-	while (!err && (code = getopt_long(argc, argv, "", options, NULL)) != -1)
-		err = take_option(r, t, code, argv);
+	opterr = 0;
+	while (!err && (code = getopt_long(argc, argv, ":", options, NULL)) != -1)
+		err = code == '?'   ? (hr_option_unknown("topo", argv[optind - 1], options),
+				       HR_TOPO_USAGE)
+		      : code == ':' ? bad("a value is missing:", argv[optind - 1])
+				    : take_option(r, t, code, argv);
 	if (!err && optind < argc)
 		err = bad("unexpected argument", argv[optind]);
 	if (!err && r->apply && !r->fix)

@@ -16,6 +16,7 @@
 #include "nvme/transport_vfio.h"
 #include "nvme/transport_pci.h"
 #include "pci/topo/model.h"
+#include "config/nearest.h"
 
 /* The text behind a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)
@@ -67,10 +68,23 @@ static const char *likely_kind(const char *device)
 		       : "";
 }
 
+/* The kind that the word before the colon resembles ("sotf:disk.img"), or NULL. */
+static const char *near_kind(const char *device)
+{
+	static const char *const known[] = { "soft", "pci", "vfio" };
+	const char *colon = strchr(device, ':');
+	char word[16];
+
+	if (!colon || (size_t)(colon - device) >= sizeof word)
+		return NULL;
+	snprintf(word, sizeof word, "%.*s", (int)(colon - device), device);
+	return hr_nearest(word, known, sizeof known / sizeof *known);
+}
+
 int hr_transport_check(const char *device, struct hr_error *e)
 {
 	struct hr_soft_options options;
-	const char *rest = after(device, "soft:"), *kind;
+	const char *rest = after(device, "soft:"), *kind, *near;
 
 	if (rest)
 		return hr_soft_parse(rest, &options, e);
@@ -85,10 +99,14 @@ int hr_transport_check(const char *device, struct hr_error *e)
 			"offer; it is for "
 			"'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF",
 			device);
+	near = near_kind(device);
 	return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 		       "'%.200s': expected soft:PATH[,...], pci:BDF or vfio:BDF%s%s%.200s%s",
-		       device, *kind ? "; did you mean '" : "", kind, *kind ? device : "",
-		       *kind ? "'?" : "");
+		       device, near || *kind ? "; did you mean '" : "", near ? near : kind,
+		       near    ? strchr(device, ':')
+		       : *kind ? device
+			       : "",
+		       near || *kind ? "'?" : "");
 }
 
 /* hr_transport_open() creates an image when its size is given. */

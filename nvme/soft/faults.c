@@ -315,8 +315,9 @@ static bool touches(const struct soft_fault *fault, const struct hr_sqe *sqe, ui
 		return false;
 	if (fault->opcode != SOFT_ANY_OPCODE && fault->opcode != sqe->opcode)
 		return false;
-	if (!(kind & (FAULT_ON_READ | FAULT_ON_WRITE)))
-		return true;
+	if (!(kind &
+	      (FAULT_ON_READ | FAULT_ON_WRITE))) /* other commands touch no blocks of `lba` */
+		return fault->first == 0 && fault->last == UINT64_MAX;
 	return first <= fault->last && first + (sqe->cdw12 & 0xffff) >= fault->first;
 }
 

@@ -42,6 +42,7 @@ check "bytes, buffers and files need no module" on_a_disk plain
 check "what is missing is said" on_a_disk mistakes
 check "wrong headers of safetensors are refused" on_a_disk hostile_files
 with numpy "arrays of NumPy, and safetensors" numpy
+with numpy "arrays of NumPy come back with type and shape" arrays
 with pyarrow "tables of Arrow" arrow
 check "an appliance carries it out beside its pipeline" beside_a_pipeline
 done_testing

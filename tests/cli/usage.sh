@@ -100,6 +100,26 @@ check "an unknown command: the nearest command is suggested" warns "did you mean
 check "--version" exits 0 --version
 check "--help of everything, with exit codes" help_works
 check "unknown options" unknown_option
+
+# near TEXT ARGUMENTS...: a mistyped word is answered with the word that was meant
+near() {
+    local text=$1 got=0
+    shift
+    timeout 60 "$HEADRACE" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || got=$?
+    [ "$got" = 2 ] || [ "$got" = 64 ] || { echo "exit code $got"; return 1; }
+    warns "$text"
+}
+check "a mistyped option of run" near "unknown option '--jsno'; did you mean '--json'?" run --jsno
+check "a mistyped option of store" near "unknown option '--replac3'; did you mean '--replace'?" store put --replac3 soft:x y z
+check "a mistyped option of bench" near "unknown option '--secnds'; did you mean '--seconds'?" bench --secnds 1
+check "a mistyped option of topo" near "unknown option '--explian'; did you mean '--explain'?" topo --explian
+check "a mistyped kind of ssd" near "did you mean 'soft:x.img,size=64M'?" store ls sotf:x.img,size=64M
+check "an option that resembles none" near "unknown option '--frobnicate'" run --frobnicate
+
+quiet_run() {
+    exits 0 run -q --pipeline checksum && exits 0 run --quiet --pipeline checksum
+}
+check "run -q is run --quiet" quiet_run
 check "more than one configuration" too_many
 check "an option without its value" exits 2 run --pipeline
 check "bench: a length out of range" exits 2 bench --seconds 0
@@ -124,4 +144,59 @@ long_message() {
     [ "$(tail -c 5 "$SCRATCH/err")" = "x..." ] || { echo "the cut does not show"; return 1; }
 }
 check "a truncated message is marked" long_message
+
+# The second run of a chain is refused, so check says it before the first one.
+chain() {
+    rm -f "$SCRATCH/chain.img"
+    cat >"$SCRATCH/chain.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:chain.img"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = (
+  { name = "p"; source = { object = "in"; }; operator = "copy"; sink = { object = "out"; replace = true; }; tile = "4K"; },
+  { name = "q"; source = { object = "out"; }; operator = "copy"; sink = { object = "end"; $1 }; tile = "4K"; }
+);
+CONF
+    head -c 8192 /dev/zero >"$SCRATCH/zeros"
+    exits 0 store format "soft:$SCRATCH/chain.img,size=64M" && exits 0 store put "soft:$SCRATCH/chain.img" in "$SCRATCH/zeros"
+}
+
+broken_chain() {
+    chain "" && exits 0 check "$SCRATCH/chain.conf" &&
+        warns "chain.conf:5: the next run refuses object 'end': pipeline 'q' makes it from 'out', which each run makes again (replace, line 4); set replace = true here, too" &&
+        exits 0 run "$SCRATCH/chain.conf" && exits 1 run "$SCRATCH/chain.conf" && warns "object 'end' exists"
+}
+
+whole_chain() {
+    chain "replace = true;" && exits 0 check "$SCRATCH/chain.conf" && silent && exits 0 run "$SCRATCH/chain.conf" &&
+        exits 0 run "$SCRATCH/chain.conf"
+}
+
+check "check warns of a chain whose second run would be refused" broken_chain
+check "a chain with replace everywhere runs twice" whole_chain
+
+# A file of NumPy, made without it: version 1, with this description.
+npy() {
+    python3 - "$1" "$2" <<'PY'
+import struct, sys
+head = ("{'descr': %s, 'fortran_order': False, 'shape': (4,), }" % sys.argv[2]).encode().ljust(117) + b"\n"
+open(sys.argv[1], "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<4f", 1, 2, 3, 4))
+PY
+}
+
+containers() {
+    local image="soft:$SCRATCH/c.img"
+    npy "$SCRATCH/a.npy" "'<f4'" && printf 'PAR1....PAR1' >"$SCRATCH/p" && printf 'ARROW1....ARROW1' >"$SCRATCH/r" &&
+        exits 0 store format "$image,size=64M" || return 1
+    exits 0 store put "$image" raw "$SCRATCH/a.npy" && warns "is a file of NumPy, stored with its header" && warns "--npy" &&
+        exits 0 store put "$image" parquet "$SCRATCH/p" && warns "is a Parquet file" && warns "to_numpy()" &&
+        exits 0 store put "$image" arrow "$SCRATCH/r" && warns "is an Arrow file" &&
+        exits 0 store put "$image" other /etc/passwd && silent &&
+        exits 0 store put --npy "$image" numbers "$SCRATCH/a.npy" && silent && says "numbers: 16 bytes" &&
+        exits 0 store get "$image" numbers "$SCRATCH/numbers" && tail -c 16 "$SCRATCH/a.npy" | cmp - "$SCRATCH/numbers" || return 1
+    exits 2 store put --npy "$image" x "$SCRATCH/p" && warns "is no file of NumPy" || return 1
+    npy "$SCRATCH/b.npy" "'>f4'" && exits 2 store put --npy "$image" x "$SCRATCH/b.npy" && warns "no little-endian numbers" || return 1
+    sed "s/False/True /" "$SCRATCH/a.npy" >"$SCRATCH/f.npy" && exits 2 store put --npy "$image" x "$SCRATCH/f.npy" &&
+        warns "is in column order"
+}
+check "files of NumPy, Parquet and Arrow: a warning, and --npy" containers
 done_testing

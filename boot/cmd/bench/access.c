@@ -96,6 +96,16 @@ void hr_bench_fill_chain(void *piece, uint64_t at, uint32_t bytes, uint64_t elem
 			  (elements - 1);
 }
 
+/* A time of 0 was not measured. */
+static void print_real(const struct hr_counter *row, double value)
+{
+	char text[32] = "-";
+
+	if (value != 0 || strcmp(row->unit, "us") != 0)
+		snprintf(text, sizeof text, "%.*f", row->decimals, value);
+	printf("  %-62s %12s %s\n", row->help, text, row->unit);
+}
+
 void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned in)
 {
 	for (; row->name; row++) {
@@ -111,8 +121,7 @@ void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned
 			printf("  %-62s %12.*f ms\n", row->help, row->decimals,
 			       (double)*(const uint64_t *)at / (double)HR_NS_PER_MS);
 		else
-			printf("  %-62s %12.*f %s\n", row->help, row->decimals, *(const double *)at,
-			       row->unit);
+			print_real(row, *(const double *)at);
 	}
 	fflush(stdout);
 }

@@ -44,13 +44,15 @@ static const char *data_name(const struct hr_measurement *r, bool gpu)
 
 static void print_one(const char *ssd, const struct hr_measurement *r, bool gpu)
 {
-	char rate[24];
+	char rate[24], cycles[24] = "-"; /* only workers of a GPU count cycles */
 
 	hr_rate_format(rate, sizeof rate, r->bytes_per_s);
-	printf("%-10s %-6s %-11s %-5s %9u %6u %11.0f %11s %9.1f %9.1f %9.1f %9.1f %8.0f\n", ssd,
+	if (gpu)
+		snprintf(cycles, sizeof cycles, "%.0f", r->send_cycles + r->reap_cycles);
+	printf("%-10s %-6s %-11s %-5s %9u %6u %11.0f %11s %9.1f %9.1f %9.1f %9.1f %8s\n", ssd,
 	       r->write ? "write" : "read", pattern_name(r->pattern), data_name(r, gpu),
 	       r->io_bytes, r->queues, r->iops, rate, r->latency_us[0], r->latency_us[1],
-	       r->latency_us[2], r->latency_us[3], r->send_cycles + r->reap_cycles);
+	       r->latency_us[2], r->latency_us[3], cycles);
 	fflush(stdout);
 }
 
@@ -160,9 +162,10 @@ static void print_limit(const struct hr_link_rates *l, const struct hr_counter *
 {
 	const double value = *(const double *)(const void *)((const char *)l + row->at);
 	const double both = both_of(l, row);
-	char rate[24], rate_both[24] = "";
+	char rate[24] = "-", rate_both[24] = "";
 
-	hr_rate_format(rate, sizeof rate, value);
+	if (value > 0)
+		hr_rate_format(rate, sizeof rate, value);
 	if (both > 0)
 		hr_rate_format(rate_both, sizeof rate_both, both);
 	printf("%-58s %11s %11s\n", row->help, rate, rate_both);

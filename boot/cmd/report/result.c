@@ -63,13 +63,29 @@ static void print_i64(const struct hr_op_report *to, const char *name, int64_t v
 		fprintf(out, " %lld", (long long)value);
 }
 
+/* All digits that are needed to read the same number again; a number of single precision is read as
+ * such. */
+static void put_digits(FILE *out, double value)
+{
+	char text[32];
+	int digits = (double)(float)value == value ? 6 : 9;
+
+	do
+		snprintf(text, sizeof text, "%.*g", digits, value);
+	while (digits++ < 17 && ((double)(float)value == value ? strtof(text, NULL) != (float)value
+							       : strtod(text, NULL) != value));
+	fputs(text, out);
+}
+
 static void print_reals(const struct hr_op_report *to, const char *name, const double *value,
 			uint32_t count)
 {
 	FILE *out = begin(to, name);
 
-	for (uint32_t i = 0; out && i < count; i++)
-		fprintf(out, "%s%.9g", i && i % PER_LINE == 0 ? "\n  " : " ", value[i]);
+	for (uint32_t i = 0; out && i < count; i++) {
+		fputs(i && i % PER_LINE == 0 ? "\n  " : " ", out);
+		put_digits(out, value[i]);
+	}
 }
 
 static void print_real(const struct hr_op_report *to, const char *name, double value)

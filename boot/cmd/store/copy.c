@@ -177,6 +177,67 @@ static int open_source(struct copy *copy, const struct hr_store_request *request
 	return 0;
 }
 
+#define NPY_MAGIC "\x93NUMPY"
+#define NPY_HEADER_MAX 65536u
+
+static int refuse_npy(const struct copy *copy, const char *why)
+{
+	hr_error("%s: %s; expected a file of numpy.save() with an array of numbers in C order and "
+		 "little-endian",
+		 copy->file, why);
+	return HR_EXIT_USAGE;
+}
+
+/* Go to the numbers of a file of NumPy (numpy.lib.format, versions 1 to 3). 0, or an exit code. */
+static int skip_header(struct copy *copy)
+{
+	uint8_t head[NPY_HEADER_MAX];
+	const ssize_t n = pread(copy->fd, head, sizeof head - 1, 0);
+	const char *text = (const char *)head, *descr;
+	size_t first, length;
+
+	if (n < 12 || memcmp(head, NPY_MAGIC, 6) != 0)
+		return refuse_npy(copy, "is no file of NumPy");
+	first = head[6] == 1 ? 10 : 12;
+	length = head[8] | (size_t)head[9] << 8;
+	if (first == 12)
+		length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
+	if (head[6] < 1 || head[6] > 3 || length > (size_t)n - first)
+		return refuse_npy(copy, "has no header of NumPy that is known");
+	head[first + length] = '\0';
+	descr = strstr(text + first, "'descr': '");
+	if (!descr || !strchr("<|", descr[10]) || strncmp(descr + 10, "|O", 2) == 0)
+		return refuse_npy(copy, "its elements are no little-endian numbers");
+	if (!strstr(text + first, "'fortran_order': False"))
+		return refuse_npy(copy, "its array is in column order");
+	if (lseek(copy->fd, (off_t)(first + length), SEEK_SET) < 0)
+		return file_error(copy, "cannot read");
+	copy->bytes -= first + length;
+	return 0;
+}
+
+/* The first bytes of the file: operators would read those of a container as numbers. */
+static void warn_of_container(const struct copy *copy, const struct hr_store_request *request,
+			      size_t bytes)
+{
+	const uint8_t *head = copy->buffer;
+	const char *kind = bytes < 6			     ? NULL
+			   : memcmp(head, "PAR1", 4) == 0    ? "a Parquet file"
+			   : memcmp(head, "ARROW1", 6) == 0  ? "an Arrow file"
+			   : memcmp(head, NPY_MAGIC, 6) == 0 ? ""
+							     : NULL;
+
+	if (kind && !*kind)
+		hr_warn("%s: is a file of NumPy, stored with its header, which operators read as "
+			"numbers; --npy stores the numbers only",
+			copy->file);
+	else if (kind)
+		hr_warn("%s: is %s, stored as it is: operators do not read its columns as numbers; "
+			"in Python, headrace.store('%s').put('%s', COLUMN.to_numpy()) stores the "
+			"numbers of one column",
+			copy->file, kind, request->ssd, request->arg[0]);
+}
+
 /* Read (POLLIN) or write (POLLOUT) `bytes` bytes of the file, which are byte `at` of the object and
  * following. 0, or an exit code. */
 static int move_piece(struct copy *copy, const char *object, short direction, uint64_t at,
@@ -236,8 +297,9 @@ static size_t put_piece(const struct copy *copy, uint64_t at)
 }
 
 /* All of the file is read, because shards of one file have its checksum in common. */
-static int put_data(struct copy *copy, const char *object)
+static int put_data(struct copy *copy, const struct hr_store_request *request)
 {
+	const char *object = request->arg[0];
 	uint64_t at = 0;
 
 	while (at < copy->bytes) {
@@ -246,6 +308,8 @@ static int put_data(struct copy *copy, const char *object)
 
 		if (code)
 			return code;
+		if (!at && !request->npy)
+			warn_of_container(copy, request, bytes);
 		copy->file_crc = hr_crc32c(copy->file_crc, copy->buffer, bytes);
 		if (at >= copy->from && at < copy->to) {
 			copy->crc = hr_crc32c(copy->crc, copy->buffer, bytes);
@@ -328,7 +392,7 @@ static int put_object(struct copy *copy, const struct hr_store_request *request)
 	if (code)
 		return code;
 	start(copy, request);
-	code = put_data(copy, name);
+	code = put_data(copy, request);
 	hr_progress_end(&copy->progress);
 	if (!code && hr_signals_pending())
 		code = interrupted(name);
@@ -348,6 +412,8 @@ int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_reque
 
 	if (!code)
 		code = open_source(&copy, request);
+	if (!code && request->npy)
+		code = skip_header(&copy);
 	if (!code)
 		code = put_object(&copy, request);
 	end(&copy);

@@ -24,6 +24,7 @@ struct hr_store_request {
 	 * begin at multiples of tile_rows rows */
 	uint32_t shard, shards, row_bytes, tile_rows;
 	bool has_size, force, replace, pending, map_only, quiet, json;
+	bool npy;	     /* put: the file is of NumPy; its header is left out */
 	bool waits;	     /* for an ssd that another process uses */
 	uint64_t wait_ns;    /* at most; 0: without a limit */
 	uint64_t timeout_ns; /* deadline of a command of the disk; 0: the default */

@@ -4,7 +4,8 @@
 
     disk = headrace.store("soft:disk.img")
     disk.put("weights", numpy.arange(10, dtype="<f4"))
-    disk.get("weights", dtype="<f4")        # an array of NumPy
+    disk.get("weights")                     # the same array of NumPy
+    disk.get("scores", dtype="<f4")         # an object of a pipeline as an array
     disk.put("table", pyarrow_table)        # an Arrow file; also of a path: a file as it is
     disk.get("table")                       # a pyarrow.Table
     disk.put("model", {"w": w, "b": b})     # a safetensors file
@@ -35,6 +36,8 @@ _SAFETENSORS = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "BF16": "<u2",
     "U32": "<u4", "I32": "<i4", "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8",
 }
+_ARRAY = ".array"  # added to the name of an array, for the object with its type and shape
+_NAME_MAX = 63  # characters of the name of an object
 _HEADER_MAX = 100_000_000  # bytes, as the safetensors library limits it
 
 
@@ -121,9 +124,10 @@ class Store:
     def put(self, name: str, data: Any, *, replace: bool = False, format: str | None = None) -> None:
         """Store data as an object. It appears when all of it is durable.
 
-        data: an array or another buffer (its bytes, in C order); a table or record batch of pyarrow (an
+        data: an array of NumPy (its numbers, in C order, as operators read them; the object NAME.array
+        keeps its type and shape for get()); another buffer (its bytes); a table or record batch of pyarrow (an
         Arrow file); a mapping of names to arrays (a safetensors file); or a path, whose file is stored
-        as it is. format: "raw", "npy" (an array with its type and shape), "arrow", "safetensors", in
+        as it is. format: "raw" (also of an array: without NAME.array), "npy" (a file of NumPy), "arrow", "safetensors", in
         place of the one that follows from the type. replace: replace an object of that name.
         """
         flags = ["--quiet", *(["--replace"] if replace else [])]
@@ -136,7 +140,17 @@ class Store:
                     pass
                 self._finish(process, messages)
             return
-        parts = _encode(data, format)
+        keeps = format is None and _is_array(data)
+        if keeps and len(name) + len(_ARRAY) > _NAME_MAX:
+            raise ValueError(f"'{name}': {_NAME_MAX - len(_ARRAY)} characters at most, so that "
+                             f"'{name}{_ARRAY}' keeps type and shape; format=\"raw\" keeps neither")
+        self._put_parts(name, _encode(data, format), flags)
+        if keeps:
+            kept = {"descr": _numpy().lib.format.dtype_to_descr(data.dtype),
+                    "shape": list(data.shape), "crc32c": self.stat(name).crc32c}
+            self._put_parts(name + _ARRAY, [json.dumps(kept).encode()], ["--quiet", "--replace"])
+
+    def _put_parts(self, name: str, parts: list[Any], flags: list[str]) -> None:
         size = sum(len(part) for part in parts)
         with tempfile.TemporaryFile() as messages:
             with self._start("put", *flags, "--size", str(size), self.ssd, name, "-",
@@ -154,7 +168,10 @@ class Store:
 
     def get_bytes(self, name: str) -> bytearray:
         """The bytes of an object, compared with its checksum."""
-        size = self.stat(name).nbytes
+        return self._read(self.stat(name))
+
+    def _read(self, of: Object) -> bytearray:
+        name, size = of.name, of.nbytes
         data = bytearray(size)
         with tempfile.TemporaryFile() as messages:
             with self._start("get", "--quiet", self.ssd, name, "-", stdout=subprocess.PIPE,
@@ -169,15 +186,39 @@ class Store:
             format: str | None = None) -> Any:
         """An object in the form in which put() stored it.
 
-        With dtype or shape: an array of NumPy over its bytes. Otherwise an Arrow file gives a
-        pyarrow.Table, a file of NumPy an array, a safetensors file a dict of arrays, and other bytes a
-        bytearray. format: "raw", "npy", "arrow", "safetensors": no other one is tried.
+        With dtype or shape: an array of NumPy over its bytes. Otherwise an array that put() has stored is
+        that array again, with its type and shape; an Arrow file gives a pyarrow.Table, a file of NumPy an array, a
+        safetensors file a dict of arrays, and other bytes a bytearray. format: "raw", "npy", "arrow", "safetensors": no other one is tried.
         """
+        if dtype is None and shape is None and format is None:
+            array = self._get_array(name)
+            if array is not None:
+                return array
         data = self.get_bytes(name)
         if dtype is not None or shape is not None:
             array = _numpy().frombuffer(data, dtype=dtype or "u1")
             return array if shape is None else array.reshape(shape)
         return _decode(data, format or _recognize(data))
+
+
+    def _get_array(self, name: str) -> Any:
+        """The array that put() has stored; None: the object is another one."""
+        whole = {each.name: each for each in self.ls() if each.complete}
+        of, kept = whole.get(name), whole.get(name + _ARRAY)
+        if of is None or kept is None or kept.nbytes > _HEADER_MAX:
+            return None
+        try:
+            head = json.loads(self._read(kept))
+            if head["crc32c"] != of.crc32c:  # another object has the name now
+                return None
+            dtype = _numpy().lib.format.descr_to_dtype(_descr(head["descr"]))
+            shape = [int(n) for n in head["shape"]]
+        except (KeyError, TypeError, ValueError):
+            return None
+        if math.prod(shape) * dtype.itemsize != of.nbytes or dtype.hasobject:
+            return None
+        data = self._read(of)
+        return _numpy().frombuffer(data, dtype).reshape(shape) if data else _numpy().empty(shape, dtype)
 
 
 def _read_into(stream: io.BufferedIOBase, data: bytearray) -> int:
@@ -197,6 +238,18 @@ def _read_into(stream: io.BufferedIOBase, data: bytearray) -> int:
 def _numpy() -> Any:
     import numpy
     return numpy
+
+
+def _is_array(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "numpy" and hasattr(data, "shape")
+
+
+def _descr(of: Any) -> Any:
+    """The description of a type, whose tuples are lists in JSON."""
+    if not isinstance(of, list):
+        return of
+    return [tuple(_descr(part) if i == 1 else tuple(part) if isinstance(part, list) else part
+                  for i, part in enumerate(field)) for field in of]
 
 
 def _bytes_of(data: Any) -> memoryview:

@@ -106,6 +106,28 @@ def numpy(disk):
     raises(ValueError, "no type", disk.put, "x", {"c": np.zeros(1, "c16")})
 
 
+def arrays(disk):
+    """get() gives back the array that put() took."""
+    import numpy as np
+    for name, array in {
+        "f4": np.arange(24, dtype="<f4").reshape(2, 3, 4), "f2": np.ones((5, 1), "<f2"),
+        "big": np.arange(4, dtype=">i8"), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "scalar": np.float64(2.5), "empty": np.zeros((0, 3), "<u2"), "bool": np.array([True, False]),
+        "dates": np.array(["2026-01-01", "2026-02-01"], "datetime64[D]"),
+        "rows": np.array([(1, 2.5), (3, 4.5)], dtype=[("a", "<i4"), ("b", "<f8", (1,))]),
+    }.items():
+        disk.put(name, array)
+        got = disk.get(name)
+        assert got.dtype == array.dtype and got.shape == array.shape, (name, got)
+        assert (got == array).all(), (name, got)
+    assert disk.get_bytes("f4") == np.arange(24, dtype="<f4").tobytes(), "operators read its numbers"
+    disk.put("f4", b"other bytes", replace=True)
+    assert disk.get("f4") == b"other bytes", "the type and shape are those of another object"
+    disk.put("plain", np.arange(3), format="raw")
+    assert isinstance(disk.get("plain"), bytearray) and "plain.array" not in [o.name for o in disk.ls()]
+    raises(ValueError, "57 characters at most", disk.put, "n" * 58, np.arange(3))
+
+
 def arrow(disk):
     import pyarrow
     table = pyarrow.table({"a": [1, 2, None], "b": ["x", "y", "z"]})

@@ -298,8 +298,15 @@ static const struct {
 	  "f:5: pipelines[1].sink: object 'out' is already the sink of pipelines[0] on line 4\n" },
 	{ "a = ;\n", "f:1: syntax error; expected KEY = VALUE; with every '{', '(', '[' and "
 		     "'\"' closed\n" },
-	{ "a = 1;\na = 2;\n", "f:2: duplicate setting name; expected KEY = VALUE; with every "
-			      "'{', '(', '[' and '\"' closed\n" },
+	{ "a = 1;\na = 2;\n", "f:2: key 'a' is here twice, the first time on line 1\n" },
+	{ "a = { b = 1; c = { b = 2; }; };\nd = ( { b = 1; }, { b = 2;\nc = 1; b : 3; } );\n",
+	  "f:3: key 'b' is here twice, the first time on line 2\n" },
+	{ "\xef\xbb\xbf"
+	  "a = 1;\n",
+	  "f:1: begins with a byte order mark (U+FEFF); expected text without one\n" },
+	{ "a = 1;\nb = [ \"x\", 2 ];\n",
+	  "f:2: an array [ ... ] has elements of several types; expected one type, as in [ \"gpu0\", "
+	  "\"gpu1\" ]\n" },
 	{ "a = 1;\n \t@include \"/etc/passwd\"\n",
 	  "f:2: @include is not supported: an appliance has one file\n" },
 	{ "@include \"x\"\n", "f:1: @include is not supported: an appliance has one file\n" },
@@ -430,9 +437,13 @@ Test(config, hostile_text_is_refused_without_harm)
 	cr_assert_eq(parse_bytes(text, BYTES), -EINVAL);
 	cr_assert_str_eq(reports.text, "f:1: nested deeper than 16 levels\n");
 
-	for (size_t i = 0; i + 6 <= BYTES; i += 6)
-		memcpy(text + i, "a = 1;", 6);
-	cr_assert_eq(parse_bytes(text, BYTES / 6 * 6), -EINVAL);
+	for (size_t i = 0; i + 8 <= BYTES; i += 8) {
+		char setting[16];
+
+		snprintf(setting, sizeof setting, "a%04zx=1;", i / 8 % 65536);
+		memcpy(text + i, setting, 8);
+	}
+	cr_assert_eq(parse_bytes(text, BYTES / 8 * 8), -EINVAL);
 	cr_assert_str_eq(reports.text, "f:1: more than 10000 settings\n");
 
 	memset(text, ',', BYTES);

@@ -297,7 +297,9 @@ Test(fault_rules, a_command_matches_by_kind_opcode_and_blocks)
 		{ "on write lba 65535: drop", nvme_cmd_write, 0, 0, false, true },
 		{ "on write lba 65536: drop", nvme_cmd_write, 0, 0, false, false },
 		/* the words of other commands are not blocks */
-		{ "on flush lba 10: drop", nvme_cmd_flush, 0, 1, false, true },
+		{ "on flush lba 10: drop", nvme_cmd_flush, 0, 1, false, false },
+		{ "on any lba 0-9: drop", nvme_cmd_flush, 0, 1, false, false },
+		{ "on any lba 0-9: drop", nvme_cmd_write, 9, 1, false, true },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
