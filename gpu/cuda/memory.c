@@ -77,8 +77,6 @@ static int zero(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes)
 static void drop_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena,
 		       const struct hr_cuda_chunk *chunk)
 {
-	if (chunk->mapped_alias)
-		gpu->cu.MemUnmap(arena->alias + chunk->at, chunk->bytes);
 	if (chunk->mapped)
 		gpu->cu.MemUnmap(arena->base + chunk->at, chunk->bytes);
 	gpu->cu.MemRelease(chunk->handle);
@@ -97,7 +95,7 @@ int hr_cuda_arena_renew(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, un
 		return err;
 	drop_chunk(gpu, arena, chunk);
 	chunk->handle = handle;
-	chunk->mapped = chunk->mapped_alias = false;
+	chunk->mapped = false;
 	err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
 	return err ? err : zero(gpu, arena->base + chunk->at, chunk->bytes);
 }
@@ -120,8 +118,6 @@ static int add_chunk(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_
 		err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
 	if (!err)
 		err = zero(gpu, arena->base + chunk->at, bytes);
-	if (!err && arena->alias)
-		err = map_chunk(gpu, arena, arena->alias, chunk, &chunk->mapped_alias);
 	if (err) {
 		drop_chunk(gpu, arena, chunk);
 		arena->compressible = compressible;
@@ -223,43 +219,12 @@ int hr_cuda_arena_grow(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, siz
 	return err ? err : add_chunk(gpu, arena, all);
 }
 
-static void drop_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
-{
-	for (unsigned i = 0; i < arena->chunks; i++) {
-		if (arena->chunk[i].mapped_alias)
-			gpu->cu.MemUnmap(arena->alias + arena->chunk[i].at, arena->chunk[i].bytes);
-		arena->chunk[i].mapped_alias = false;
-	}
-	if (arena->alias)
-		gpu->cu.MemAddressFree(arena->alias, arena->reserved);
-	arena->alias = 0;
-}
-
-int hr_cuda_arena_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
-{
-	int err;
-
-	if (arena->alias)
-		return hr_cuda_fail(&gpu->cu, -EEXIST, "GPU memory already has a second address");
-	err = hr_cuda_gpu_enter(gpu);
-	if (!err)
-		err = HR_CU(&gpu->cu, MemAddressReserve, &arena->alias, arena->reserved, 0, 0, 0);
-	for (unsigned i = 0; !err && i < arena->chunks; i++)
-		err = map_chunk(gpu, arena, arena->alias, &arena->chunk[i],
-				&arena->chunk[i].mapped_alias);
-	if (err)
-		drop_alias(gpu, arena);
-	return err;
-}
-
 static int allow_all(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena)
 {
 	int err = 0;
 
 	for (unsigned i = 0; !err && i < arena->chunks; i++)
 		err = allow(gpu, arena, arena->base + arena->chunk[i].at, arena->chunk[i].bytes);
-	for (unsigned i = 0; !err && arena->alias && i < arena->chunks; i++)
-		err = allow(gpu, arena, arena->alias + arena->chunk[i].at, arena->chunk[i].bytes);
 	return err;
 }
 
@@ -388,7 +353,6 @@ int hr_cuda_flush_writes(struct hr_cuda_gpu *gpu)
 void hr_cuda_arena_close(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena)
 {
 	gpu->cu.CtxSetCurrent(gpu->context);
-	drop_alias(gpu, arena);
 	while (arena->chunks)
 		drop_chunk(gpu, arena, &arena->chunk[--arena->chunks]);
 	if (arena->base)

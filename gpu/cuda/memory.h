@@ -23,13 +23,12 @@
 struct hr_cuda_chunk {
 	CUmemGenericAllocationHandle handle;
 	size_t at, bytes; /* at: from the start of the arena */
-	bool mapped, mapped_alias;
+	bool mapped;
 };
 
 struct hr_cuda_arena {
-	CUdeviceptr base;  /* 0: not open */
-	CUdeviceptr alias; /* second address of the same memory; 0: none */
-	size_t reserved;   /* size of the address range, from base and from alias */
+	CUdeviceptr base; /* 0: not open */
+	size_t reserved;  /* size of the address range, from base */
 	/* mapped bytes, zeroed when mapped; multiple of the GPU's granularity */
 	size_t bytes;
 	struct hr_cuda_chunk chunk[HR_CUDA_CHUNKS_MAX];
@@ -77,14 +76,6 @@ struct hr_cuda_arena *hr_cuda_arena_find(struct hr_cuda_arena *arena, unsigned c
  * or too many chunks; -ENOMEM. After an error the arena is unchanged. No worker may run: zeroing
  * needs free SMs, and resident blocks may occupy all. */
 int hr_cuda_arena_grow(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes);
-
-/*
- * Give the arena a second address, arena->alias. Data written through one address may be read
- * through the other only by a later operation (launch or copy), or in the same launch after
- * fence.proxy.alias by the writer: "CUDA C++ Programming Guide: Virtual Aliasing Support"; PTX ISA,
- * "Memory Consistency Model: proxies". -EEXIST: it already has one.
- */
-int hr_cuda_arena_alias(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena);
 
 /* 0 when another GPU can access memory of this one, or -ENOTSUP. */
 int hr_cuda_can_share(struct hr_cuda_gpu *gpu, int ordinal);

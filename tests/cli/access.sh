@@ -30,7 +30,7 @@ CONF
 pick_sum='picks = { object = "picks"; }; values = { object = "values"; };'
 
 build_both() {
-    builds gpu/ops/template/pick_sum.c && builds tests/op/stamp.c && silent
+    builds gpu/ops/template/pick_sum.c && builds tests/op/stamp.c && builds tests/op/halves.c && silent
 }
 
 # 300 picks of 40000 numbers (79 pages), 40 numbers, and a length that is no whole number
@@ -175,6 +175,20 @@ changes() {
     exits 0 run "$SCRATCH/x.conf" && stamped old 1000 1 1 && exits 0 store verify "$image" &&
         exits 0 store ls "$image" --json &&
         json '[len(o["crc32c"]) for o in r["objects"] if o["name"] == "old"] == [8]'
+}
+
+# Elements of single precision, and written ones of 32 bits, whole pages and a part of one.
+floats() {
+    python3 -c 'import struct, sys
+sys.stdout.buffer.write(struct.pack("<3000f", *[i + 0.5 for i in range(3000)]))' >"$SCRATCH/halves"
+    exits 0 store put "$image" halves "$SCRATCH/halves" || return 1
+    conf halves 'in = { object = "halves"; }; out = { object = "twice"; bytes = 12000; };' 'cache = { frames = 7; }; compute = 2;'
+    sed -i 's/operators = (/operators = ( { name = "halves"; file = "halves.op"; },/' "$SCRATCH/x.conf"
+    exits 0 run "$SCRATCH/x.conf" && says "sum $((3000 * 3000))" && exits 0 store get --force "$image" twice "$SCRATCH/got" &&
+        python3 - "$SCRATCH/got" <<'PY'
+import struct, sys
+sys.exit(struct.unpack("<3000I", open(sys.argv[1], "rb").read()) != tuple(2 * i + 1 for i in range(3000)))
+PY
 }
 
 # Ctrl-C removes a new object.
@@ -338,6 +352,7 @@ check "a new object that cannot be filled with zeros" zeros_fail
 check "an incomplete object of another run is kept" other_object
 check "an incomplete object of another run is replaced on request" replaces
 check "an existing object is changed and loses its checksum" changes
+check "elements of single precision are read, and 32 bits are written" floats
 check "Ctrl-C removes a new object" interrupted
 check "an object of a wrong length" short_object
 check "a missing object" missing_object

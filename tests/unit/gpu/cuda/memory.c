@@ -91,23 +91,9 @@ Test(cuda_memory, a_size_beyond_an_arena_is_refused_and_leaves_the_arena_unchang
 	hr_cuda_arena_close(&gpu, &arena);
 }
 
-Test(cuda_memory, a_second_address_shows_the_same_memory_also_as_it_grows)
-{
-	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, false), 0);
-	memset((void *)arena.base, 1, 2 * MIB);
-	cr_assert_eq(hr_cuda_arena_alias(&gpu, &arena), 0, "%s", gpu.cu.error.text);
-	cr_expect_eq(hr_cuda_arena_alias(&gpu, &arena), -EEXIST);
-	cr_assert_eq(hr_cuda_arena_grow(&gpu, &arena, 2 * MIB), 0);
-	cr_expect(all(arena.alias, 2 * MIB, 1) && all(arena.alias + 2 * MIB, 2 * MIB, 0));
-	memset((void *)arena.alias, 2, 4 * MIB);
-	cr_expect(all(arena.base, 4 * MIB, 2));
-	hr_cuda_arena_close(&gpu, &arena);
-}
-
 Test(cuda_memory, an_arena_is_shared_with_gpus_that_can_reach_it)
 {
 	cr_assert_eq(hr_cuda_arena_open(&gpu, &arena, 2 * MIB, 8 * MIB, false), 0);
-	cr_assert_eq(hr_cuda_arena_alias(&gpu, &arena), 0);
 	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 1), 0, "%s", gpu.cu.error.text);
 	cr_expect_eq(arena.sharers, 1);
 	cr_expect_eq(hr_cuda_arena_share(&gpu, &arena, 0), -ENOTSUP, "itself");
@@ -165,9 +151,7 @@ static int whole_life(void)
 
 	if (err)
 		return err;
-	err = hr_cuda_arena_alias(&gpu, &arena);
-	if (!err)
-		err = hr_cuda_arena_share(&gpu, &arena, 1);
+	err = hr_cuda_arena_share(&gpu, &arena, 1);
 	if (!err)
 		err = hr_cuda_arena_grow(&gpu, &arena, MIB);
 	if (!err)
