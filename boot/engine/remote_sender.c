@@ -177,7 +177,7 @@ static bool send_tiles(struct hr_remote *r)
 
 		from = slot->tile + 1;
 		if (!r->peer_done)
-			err = hr_link_send(r->link, s, slot->tile, slot->bytes, NULL);
+			err = hr_link_send(r->link, s, slot->tile, slot->bytes);
 		if (r->peer_done || err == -EALREADY) {
 			arrived(r, s);
 			any = true;

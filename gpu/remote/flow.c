@@ -150,23 +150,14 @@ static uint32_t find_offer(const struct hr_link *link, uint64_t tile)
 	return HR_LINK_SLOTS_MAX;
 }
 
-static int post_tile(struct hr_link *link, uint32_t from, uint32_t to,
-		     const struct hr_link_descriptor *descriptor)
+static int post_tile(struct hr_link *link, uint32_t from, uint32_t to, uint32_t bytes)
 {
-	const bool plain = !(descriptor->flags & HR_LINK_HAS_CRC);
 	const uint32_t immediate =
-		hr_link_immediate(plain ? HR_LINK_IMM_TILE : HR_LINK_IMM_DESCRIPTOR,
-				  link->generation, to, link->sequence_out);
-	const int err = hr_rdma_qp_write_tile(
-		&link->qp, (uint64_t)from * link->setup.memory.stride, descriptor->bytes,
-		link->peer.tile_address + (uint64_t)to * link->peer.stride, link->peer.tile_key,
-		plain ? &immediate : NULL);
+		hr_link_immediate(HR_LINK_IMM_TILE, link->generation, to, link->sequence_out);
 
-	if (err || plain)
-		return err;
-	return hr_rdma_qp_write_entry(&link->qp, descriptor, sizeof(*descriptor),
-				      link->peer.table_address + (uint64_t)to * HR_LINK_ENTRY_BYTES,
-				      link->peer.table_key, immediate);
+	return hr_rdma_qp_write_tile(&link->qp, (uint64_t)from * link->setup.memory.stride, bytes,
+				     link->peer.tile_address + (uint64_t)to * link->peer.stride,
+				     link->peer.tile_key, &immediate);
 }
 
 static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
@@ -181,14 +172,8 @@ static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
 	return false;
 }
 
-int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes,
-		 const uint32_t *crc)
+int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes)
 {
-	struct hr_link_descriptor descriptor = { .tile = tile,
-						 .sequence = link->sequence_out,
-						 .bytes = bytes,
-						 .crc = crc ? *crc : 0,
-						 .flags = crc ? HR_LINK_HAS_CRC : 0 };
 	uint64_t number;
 	uint32_t to;
 
@@ -203,11 +188,10 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 		return -EINVAL;
 	to = find_offer(link, tile);
 	if (to == HR_LINK_SLOTS_MAX || link->flight_count == link->depth ||
-	    !hr_rdma_qp_room(&link->qp, 2))
+	    !hr_rdma_qp_room(&link->qp, 1))
 		return -EAGAIN;
-	descriptor.slot = to;
 	number = link->qp.number;
-	if (post_tile(link, slot, to, &descriptor) != 0) {
+	if (post_tile(link, slot, to, bytes) != 0) {
 		/* The next step finds the queue pair in its error state. */
 		hr_rdma_qp_break(&link->qp);
 		return -ENOTCONN;
@@ -254,37 +238,28 @@ static int take_offers(struct hr_link *link, uint32_t count)
 	return err;
 }
 
-/* A tile with its descriptor in the table, or, written with the immediate, without one. */
-static int take_tile(struct hr_link *link, uint32_t slot, bool plain, uint32_t bytes)
+/* A tile of so many bytes was written to the slot. */
+static int take_tile(struct hr_link *link, uint32_t slot, uint32_t bytes)
 {
-	struct hr_link_descriptor d;
 	struct hr_link_slot *at = &link->slot[slot];
 
-	memcpy(&d, (const uint8_t *)link->table + (size_t)slot * HR_LINK_ENTRY_BYTES, sizeof(d));
-	if (plain)
-		d = (struct hr_link_descriptor){ .tile = at->tile,
-						 .slot = slot,
-						 .sequence = link->sequence_in,
-						 .bytes = bytes };
-	if (slot >= link->setup.memory.slots || d.slot != slot || d.sequence != link->sequence_in)
+	if (slot >= link->setup.memory.slots)
 		return wrong(link, "a tile for another slot");
-	if (!at->offered || !at->posted || at->tile != d.tile)
+	if (!at->offered || !at->posted)
 		return wrong(link, "a tile that the slot was not offered for");
-	if (!d.bytes || d.bytes > link->setup.tile_bytes || d.flags & ~HR_LINK_HAS_CRC)
+	if (!bytes || bytes > link->setup.tile_bytes)
 		return wrong(link, "a tile with a wrong size");
-	if (hr_tileset_add(&link->have, d.tile) != 0)
+	if (hr_tileset_add(&link->have, at->tile) != 0)
 		return wrong(link, "a tile that has arrived already");
 	link->sequence_in++;
 	link->unused--;
 	at->offered = at->posted = false;
 	link->count.tiles++;
-	link->count.bytes += d.bytes;
+	link->count.bytes += bytes;
 	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_TILE,
 						    .slot = slot,
-						    .bytes = d.bytes,
-						    .tile = d.tile,
-						    .crc = d.crc,
-						    .has_crc = d.flags & HR_LINK_HAS_CRC });
+						    .bytes = bytes,
+						    .tile = at->tile });
 	hr_flow_check_end(link);
 	return 0;
 }
@@ -308,19 +283,13 @@ static int flush(struct hr_link *link)
 static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
-	bool plain = false;
 	uint32_t slot;
 	int err = -EPROTO;
 
 	if (done->has_immediate)
 		err = hr_link_immediate_check(done->immediate,
-					      sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_DESCRIPTOR,
+					      sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_TILE,
 					      link->peer.generation, link->sequence_in, &slot);
-	if (err && done->has_immediate && !sender) {
-		plain = true;
-		err = hr_link_immediate_check(done->immediate, HR_LINK_IMM_TILE,
-					      link->peer.generation, link->sequence_in, &slot);
-	}
 	if (err)
 		return wrong(link, "an immediate out of sequence");
 	/* Before the slot can be offered again, so the other side always finds a receive. */
@@ -332,7 +301,7 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
 	if (sender)
 		return take_offers(link, slot);
 	err = flush(link);
-	return err ? err : take_tile(link, slot, plain, done->bytes);
+	return err ? err : take_tile(link, slot, done->bytes);
 }
 
 /* What a receiver sends are offers: their completions only show that none is lost. */

@@ -15,9 +15,8 @@
  *     +------------- back-off <---------- broken <--------------+    failed: no further try helps
  *
  * A receiver offers slots: "tile t may be written to slot s" is a credit, and there is no other flow
- * control. A sender writes tile t to the slot that was offered for t (RDMA WRITE WITH IMMEDIATE; a
- * tile with a checksum by RDMA WRITE, and then a descriptor by RDMA WRITE WITH IMMEDIATE). Both sides
- * number tiles from 0 on in their runs; the lowest tile that the receiver does not have is always
+ * control. A sender writes tile t to the slot that was offered for t (RDMA WRITE WITH IMMEDIATE). Both
+ * sides number tiles from 0 on in their runs; the lowest tile that the receiver does not have is always
  * offered while the connection is up, so two windows of different order cannot block each other.
  *
  * A connection has a protection domain, memory regions, queue pair, packet numbers and keys of its
@@ -117,8 +116,6 @@ struct hr_link_event {
 	enum hr_link_event_kind kind;
 	uint32_t slot, bytes;
 	uint64_t tile, total;
-	uint32_t crc; /* CRC-32C of the tile, when has_crc */
-	bool has_crc;
 	int code;
 	const char *text; /* until the next step */
 };
@@ -166,13 +163,12 @@ int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile);
 bool hr_link_has(const struct hr_link *link, uint64_t tile);
 
 /*
- * Sender: send `bytes` of a slot as this tile; the slot stays as it is until SENT, or DOWN. *crc: of
- * the tile, or NULL. 0; -EALREADY: the receiver has the tile, so the slot is free; -EAGAIN: no offer
+ * Sender: send `bytes` of a slot as this tile; the slot stays as it is until SENT, or DOWN.
+ * 0; -EALREADY: the receiver has the tile, so the slot is free; -EAGAIN: no offer
  * for the tile yet, or `depth` tiles are in flight: after the next OFFERED or SENT; -ENOTCONN: after
  * UP; -EINVAL: slot, tile or bytes out of range, or the slot is in flight.
  */
-int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes,
-		 const uint32_t *crc);
+int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes);
 
 /* Sender: the stream has so many tiles and bytes. Said again at each connection. */
 void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes);

@@ -21,11 +21,9 @@
  * no common key.
  *
  * RDMA: the receiver writes one to HR_LINK_OFFERS offers to the sender's table, with an immediate for
- * all of them. The sender writes a tile with an immediate; the size of the write is that of the tile. A
- * tile with a checksum has no immediate, but a descriptor with one follows, to entry `slot` of the
- * receiver's table. An entry is written again only after the other side has used it: a slot is
- * offered again only after its tile has arrived, and there are as many entries for offers as slots at
- * most.
+ * all of them. The sender writes a tile with an immediate; the size of the write is that of the
+ * tile. An entry of the table is written again only after the sender has used it: a slot is offered
+ * again only after its tile has arrived, and there are as many entries as slots at most.
  */
 #ifndef GPU_REMOTE_WIRE_H
 #define GPU_REMOTE_WIRE_H
@@ -144,9 +142,8 @@ int hr_link_message_parse(struct hr_link_message *message, const void *data, siz
 /* ---- immediates and entries of the tables */
 
 enum hr_link_immediate {
-	HR_LINK_IMM_DESCRIPTOR = 1, /* of a tile, in the table */
-	HR_LINK_IMM_OFFER = 2,	    /* slot: how many; sequence: of the first one */
-	HR_LINK_IMM_TILE = 3,	    /* written with the immediate */
+	HR_LINK_IMM_OFFER = 2, /* slot: how many; sequence: of the first one */
+	HR_LINK_IMM_TILE = 3,  /* written with the immediate */
 };
 
 /* kind 2 | generation 4 | slot 10 | sequence 16, in network order */
@@ -166,19 +163,9 @@ struct hr_link_offer {
 /* Most offers of one message; they lie one behind the other. */
 #define HR_LINK_OFFERS 4u
 
-#define HR_LINK_HAS_CRC 1u
-
-struct hr_link_descriptor {
-	uint64_t tile;
-	uint32_t slot, sequence;
-	uint32_t bytes, crc, flags, reserved;
-	uint64_t padding[4];
-};
-
-/* Bytes of each entry of a receiver's table. */
+/* Bytes of a table for each slot. */
 #define HR_LINK_ENTRY_BYTES 64u
 
-HR_STATIC_ASSERT(sizeof(struct hr_link_descriptor) == HR_LINK_ENTRY_BYTES, "wire");
 HR_STATIC_ASSERT(sizeof(struct hr_link_offer) <= HR_LINK_ENTRY_BYTES, "wire");
 
 /* Text for a refusal, on the side that is refused. */

@@ -176,8 +176,7 @@ bool hr_link_has(const struct hr_link *link, uint64_t tile)
 	return false;
 }
 
-int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes,
-		 const uint32_t *crc)
+int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t bytes)
 {
 	return note(seen.send, &seen.sends, FAKE_LINK_SEND, slot, bytes, tile);
 }

@@ -52,17 +52,12 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 			   uint32_t rkey, uint32_t immediate)
 {
 	const struct hr_link_offer *offer = entry;
-	const struct hr_link_descriptor *d = entry;
 
 	cr_expect_eq(qp, &link_->qp);
 	calls_note("entry >%llu/%u", (unsigned long long)to, rkey);
 	for (uint32_t i = 0; link_->setup.side == R && i < bytes / sizeof *offer; i++)
 		calls_note(" %llu:%u:%u", (unsigned long long)offer[i].tile, offer[i].slot,
 			   offer[i].sequence);
-	if (link_->setup.side == S)
-		calls_note(" %u: %llu:%u:%u %u bytes crc %u flags %u", bytes,
-			   (unsigned long long)d->tile, d->slot, d->sequence, d->bytes, d->crc,
-			   d->flags);
 	note_immediate(immediate);
 	return will.entry;
 }

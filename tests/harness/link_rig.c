@@ -173,10 +173,8 @@ void link_rig_fill(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t 
 
 int link_rig_send(struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes)
 {
-	const uint32_t crc = (uint32_t)tile * 3;
-
 	link_rig_fill(rig, slot, tile, bytes);
-	return hr_link_send(rig->link[HR_LINK_SENDER], slot, tile, bytes, &crc);
+	return hr_link_send(rig->link[HR_LINK_SENDER], slot, tile, bytes);
 }
 
 bool link_rig_holds(const struct link_rig *rig, uint32_t slot, uint64_t tile, uint32_t bytes)

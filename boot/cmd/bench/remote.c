@@ -160,7 +160,7 @@ static void note_tile(struct bench *b, uint32_t bytes)
 static bool send_one(struct bench *b)
 {
 	const uint32_t slot = b->waiting[b->waiting_at];
-	const int err = hr_link_send(b->link, slot, b->tile[slot], b->setup.tile_bytes, NULL);
+	const int err = hr_link_send(b->link, slot, b->tile[slot], b->setup.tile_bytes);
 
 	if (err == -EAGAIN || err == -ENOTCONN)
 		return false;

@@ -371,7 +371,7 @@ static void send_missing(uint64_t tiles)
 {
 	for (uint64_t t = 0; t < tiles; t++)
 		if (!hr_link_has(rig.link[S], t))
-			hr_link_send(rig.link[S], (uint32_t)t, t, 70000, NULL);
+			hr_link_send(rig.link[S], (uint32_t)t, t, 70000);
 }
 
 Test(life, nothing_is_lost_and_nothing_comes_twice_wherever_the_connection_breaks)

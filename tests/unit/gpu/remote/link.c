@@ -125,12 +125,12 @@ Test(link, calls_out_of_range_are_refused)
 	cr_expect_eq(hr_link_offer(r, 0, 4095), 0);
 	cr_expect_eq(hr_link_offer(r, 0, 1), -EALREADY);
 	cr_expect_eq(hr_link_offer(r, 1, 4095), -EALREADY);
-	cr_expect_eq(hr_link_send(r, 0, 0, 1, NULL), -EINVAL);
-	cr_expect_eq(hr_link_send(s, RIG_SLOTS, 0, 1, NULL), -EINVAL);
-	cr_expect_eq(hr_link_send(s, 0, 9999, 1, NULL), -EINVAL);
-	cr_expect_eq(hr_link_send(s, 0, 0, 0, NULL), -EINVAL);
-	cr_expect_eq(hr_link_send(s, 0, 0, RIG_TILE + 1, NULL), -EINVAL);
-	cr_expect_eq(hr_link_send(s, 0, 0, 1, NULL), -EAGAIN);
+	cr_expect_eq(hr_link_send(r, 0, 0, 1), -EINVAL);
+	cr_expect_eq(hr_link_send(s, RIG_SLOTS, 0, 1), -EINVAL);
+	cr_expect_eq(hr_link_send(s, 0, 9999, 1), -EINVAL);
+	cr_expect_eq(hr_link_send(s, 0, 0, 0), -EINVAL);
+	cr_expect_eq(hr_link_send(s, 0, 0, RIG_TILE + 1), -EINVAL);
+	cr_expect_eq(hr_link_send(s, 0, 0, 1), -EAGAIN);
 	hr_link_durable(r, 5);
 	cr_expect_eq(hr_link_offer(r, 2, 4), -EALREADY);
 }
@@ -143,9 +143,8 @@ Test(link, no_more_than_depth_tiles_are_in_flight)
 	for (uint32_t t = 0; t < RIG_SLOTS; t++)
 		link_rig_until(&rig, S, HR_LINK_OFFERED);
 	for (uint32_t t = 0; t < RIG_SLOTS; t++)
-		cr_expect_eq(hr_link_send(rig.link[S], t, t, 10, NULL), t < 4 ? 0 : -EAGAIN);
-	cr_expect_eq(hr_link_send(rig.link[S], 0, 5, 10, NULL),
-		     -EINVAL); /* the slot is in flight */
+		cr_expect_eq(hr_link_send(rig.link[S], t, t, 10), t < 4 ? 0 : -EAGAIN);
+	cr_expect_eq(hr_link_send(rig.link[S], 0, 5, 10), -EINVAL); /* the slot is in flight */
 }
 
 static int flushes;
@@ -164,7 +163,7 @@ Test(link, writes_to_gpu_memory_are_flushed_before_a_tile_is_an_event)
 	for (uint32_t t = 0; t < 2; t++) {
 		cr_assert_eq(hr_link_offer(rig.link[R], t, t), 0);
 		link_rig_until(&rig, S, HR_LINK_OFFERED);
-		cr_assert_eq(hr_link_send(rig.link[S], t, t, 10, NULL), 0);
+		cr_assert_eq(hr_link_send(rig.link[S], t, t, 10), 0);
 		if (t == 0)
 			link_rig_until(&rig, R, HR_LINK_TILE);
 	}

@@ -159,15 +159,15 @@ Test(wire, a_hello_of_another_version_is_taken_to_be_refused_by_name)
 
 Test(wire, an_immediate_has_kind_generation_slot_and_sequence)
 {
-	const uint32_t imm = hr_link_immediate(HR_LINK_IMM_DESCRIPTOR, 0x12, 1023, 0x10005);
+	const uint32_t imm = hr_link_immediate(HR_LINK_IMM_TILE, 0x12, 1023, 0x10005);
 	uint32_t slot;
 
-	cr_expect_eq(ntohl(imm), 1u << 30 | 2u << 26 | 1023u << 16 | 5);
-	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_DESCRIPTOR, 2, 5, &slot), 0);
+	cr_expect_eq(ntohl(imm), 3u << 30 | 2u << 26 | 1023u << 16 | 5);
+	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_TILE, 2, 5, &slot), 0);
 	cr_expect_eq(slot, 1023);
 	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_OFFER, 2, 5, &slot), -EPROTO);
-	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_DESCRIPTOR, 3, 5, &slot), -EPROTO);
-	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_DESCRIPTOR, 2, 6, &slot), -EPROTO);
+	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_TILE, 3, 5, &slot), -EPROTO);
+	cr_expect_eq(hr_link_immediate_check(imm, HR_LINK_IMM_TILE, 2, 6, &slot), -EPROTO);
 }
 
 Test(wire, each_refusal_has_a_text)
