@@ -19,6 +19,21 @@ static int give_up(struct hr_ctrl *ctrl, int err)
 	return err;
 }
 
+/* The opcode of a command that was lost: that of an asynchronous one, or the one waited for. */
+static uint8_t opcode_of(uint32_t token, uint8_t waited_for)
+{
+	switch (token) {
+	case HR_ADMIN_EVENT:
+		return nvme_admin_async_event;
+	case HR_ADMIN_EVENT_LOG:
+		return nvme_admin_get_log_page;
+	case HR_ADMIN_EVENT_NS:
+		return nvme_admin_identify;
+	default:
+		return waited_for;
+	}
+}
+
 static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid, struct hr_error *e)
 {
 	hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, -ETIMEDOUT,
@@ -27,12 +42,58 @@ static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid, struct hr_er
 	return give_up(ctrl, -ETIMEDOUT);
 }
 
+static int broken(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	char text[80];
+
+	return hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, ctrl->admin.broken,
+			       "admin queue: %s",
+			       hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
+}
+
+bool hr_admin_reap(struct hr_ctrl *ctrl)
+{
+	struct hr_nvme_qp *qp = &ctrl->admin;
+	struct hr_done done;
+
+	if (qp->broken) /* its end was reported */
+		return false;
+	while (hr_qp_reap(qp, &done))
+		hr_ctrl_note_event(ctrl, &done);
+	if (qp->broken)
+		broken(ctrl, NULL);
+	else if (hr_qp_expire(qp, hr_now_ns(), &done))
+		lost(ctrl, opcode_of(done.token, 0), done.cid, NULL);
+	return !qp->broken;
+}
+
+int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token,
+		  struct hr_error *e)
+{
+	struct hr_nvme_qp *qp = &ctrl->admin;
+	const int cid = hr_qp_push(qp, true, sqe, token);
+	char text[80];
+
+	hr_qp_ring(qp);
+	if (cid >= 0 && token == HR_ADMIN_EVENT)
+		qp->inflight[(uint32_t)cid & qp->index_mask].deadline_ns = UINT64_MAX;
+	if (cid >= 0)
+		return 0;
+	if (!qp->broken) {
+		hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, NULL, cid,
+				"admin queue: it has no room for %s",
+				hr_opcode_name(sqe->opcode, true));
+		give_up(ctrl, cid);
+	}
+	return hr_fail_known(e, HR_ERROR_DEVICE, cid, "%s: the admin queue accepts no commands: %s",
+			     ctrl->health.name, hr_qp_error_text(qp, text, sizeof text));
+}
+
 /* The wait is bounded: late and stray completions do not extend the deadline. */
 static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done, struct hr_error *e)
 {
 	struct hr_nvme_qp *qp = &ctrl->admin;
 	uint32_t spins = 0;
-	char text[80];
 	int err;
 
 	for (;;) {
@@ -43,14 +104,12 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done,
 			continue;
 		}
 		if (qp->broken)
-			return hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, qp->broken,
-					       "admin queue: %s",
-					       hr_qp_error_text(qp, text, sizeof(text)));
+			return broken(ctrl, e);
 		err = hr_ctrl_check(ctrl, e);
 		if (err)
 			return give_up(ctrl, err);
 		if (hr_qp_expire(qp, hr_now_ns(), done))
-			return lost(ctrl, opcode, done->cid, e);
+			return lost(ctrl, opcode_of(done->token, opcode), done->cid, e);
 		hr_wait_step(&spins);
 		hr_tick();
 	}

@@ -17,6 +17,19 @@
  */
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e);
 
+/*
+ * For nvme/events.c: commands that nothing waits for. reap hands their completions to
+ * hr_ctrl_note_event(), and finds that the queue has ended: a bad completion, or a command whose
+ * deadline has passed, which is named. That is a fault, and is logged at once. False: the queue has
+ * ended, now or before.
+ *
+ * push sends a command with a token other than HR_ADMIN_WAITED_FOR; an HR_ADMIN_EVENT has no deadline,
+ * because it completes when an event occurs. 0, or the error of the queue, which was logged.
+ */
+bool hr_admin_reap(struct hr_ctrl *ctrl);
+int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token,
+		  struct hr_error *e);
+
 /* Returns err. A status fills e: "NAME: admin WHAT NUMBER: STATUS (sct/sc)". */
 int hr_admin_fail(const struct hr_ctrl *ctrl, const char *what, uint32_t number, int err,
 		  struct hr_error *e);

@@ -220,9 +220,10 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e)
 }
 
 /* Lay out [SQ page][CQ page][data page][event page] and give the controller the first two. */
-static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region, size_t offset,
-			   uint64_t timeout_ns)
+static int set_admin_queue(struct hr_ctrl *ctrl)
 {
+	const struct hr_region *region = ctrl->admin_region;
+	const size_t offset = ctrl->admin_offset;
 	struct hr_transport *t = ctrl->transport;
 	uint8_t *cpu = (uint8_t *)region->cpu + offset;
 	const struct hr_qp_memory memory = {
@@ -230,7 +231,7 @@ static int set_admin_queue(struct hr_ctrl *ctrl, const struct hr_region *region,
 		.cq = cpu + HR_PAGE,
 		.table = ctrl->admin_table,
 	};
-	int err = hr_qp_init(&ctrl->admin, 0, HR_ADMIN_ENTRIES, &memory, timeout_ns);
+	int err = hr_qp_init(&ctrl->admin, 0, HR_ADMIN_ENTRIES, &memory, ctrl->admin_timeout_ns);
 
 	if (err)
 		return err;
@@ -326,27 +327,11 @@ static void find_quirks(struct hr_ctrl *ctrl)
 		found->reason);
 }
 
-/* The steps of NVMe Base 3.5.1. The number of queues is set later, when the caller knows it
- * (step 10). */
-int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
-		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
-		 struct hr_error *e)
+/* Start a disabled controller. On error it is disabled again. */
+static int start(struct hr_ctrl *ctrl, struct hr_error *e)
 {
-	int err;
+	int err = set_admin_queue(ctrl); /* step 3 */
 
-	if (!region->cpu || offset % HR_PAGE || offset + HR_CTRL_ADMIN_BYTES > region->bytes)
-		return -EINVAL;
-	memset(ctrl, 0, sizeof(*ctrl));
-	ctrl->transport = transport;
-	ctrl->health.name = transport->name;
-	find_quirks(ctrl);
-	err = read_capabilities(ctrl, e);
-	if (err)
-		return err;
-	err = disable(ctrl, e); /* step 2 */
-	if (err)
-		return err;
-	err = set_admin_queue(ctrl, region, offset, admin_timeout_ns); /* step 3 */
 	if (err)
 		return err;
 	err = enable(ctrl, e); /* steps 4 to 7 */
@@ -361,6 +346,46 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	if (err)
 		note_end(ctrl, err == -ENOLINK ? err : reset(ctrl, e));
 	return err;
+}
+
+/* The steps of NVMe Base 3.5.1. The number of queues is set later, when the caller knows it
+ * (step 10). */
+int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
+		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
+		 struct hr_error *e)
+{
+	int err;
+
+	if (!region->cpu || offset % HR_PAGE || offset + HR_CTRL_ADMIN_BYTES > region->bytes)
+		return -EINVAL;
+	memset(ctrl, 0, sizeof(*ctrl));
+	ctrl->transport = transport;
+	ctrl->health.name = transport->name;
+	find_quirks(ctrl);
+	ctrl->admin_region = region;
+	ctrl->admin_offset = offset;
+	ctrl->admin_timeout_ns = admin_timeout_ns;
+	err = read_capabilities(ctrl, e);
+	if (!err)
+		err = disable(ctrl, e); /* step 2 */
+	return err ? err : start(ctrl, e);
+}
+
+int hr_ctrl_reset(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	char serial[sizeof(ctrl->serial)];
+	int err = hr_ctrl_disable(ctrl, e);
+
+	memcpy(serial, ctrl->serial, sizeof(serial));
+	ctrl->has_host_id = false;
+	if (!err)
+		err = start(ctrl, e);
+	if (err || strcmp(serial, ctrl->serial) == 0)
+		return err;
+	hr_ctrl_disable(ctrl, e);
+	return hr_error_add(e, HR_ERROR_DEVICE, -ESTALE,
+			    "%s: after its reset it reports serial number '%s', before '%s'",
+			    ctrl->transport->name, ctrl->serial, serial);
 }
 
 /*

@@ -4,8 +4,8 @@
  * Spec: NVMe Base 2.0, 3.5 (initialization), 3.6 (shutdown); NVMe over PCIe Transport 1.0, 3.1
  * (registers). Host side only; one thread at a time per controller. Every wait is bounded: register
  * waits by CAP.TO (or CRTO) and one more unit of 500 ms, because some controllers become ready just
- * after it, shutdown by RTD3E, commands by admin_timeout_ns. An admin command
- * that times out ends the admin queue: every later admin command returns -ETIMEDOUT.
+ * after it, shutdown by RTD3E, commands by admin_timeout_ns. An admin command that times out ends the
+ * admin queue: every later admin command returns -ETIMEDOUT, until hr_ctrl_reset().
  *
  * Errors everywhere: 0; -ENOLINK: a register reads all ones, or VS reads 0: the device is gone;
  * -ETIMEDOUT: CAP.TO or a deadline passed; -EIO: CSTS.CFS; -EPROTO: the controller violated the
@@ -80,6 +80,9 @@ struct hr_ctrl {
 	bool volatile_cache; /* VWC present: data is durable only after a flush or with FUA */
 	char serial[21], model[41], firmware[9]; /* trailing blanks removed, unprintables as '?' */
 	struct hr_nvme_qp admin;
+	const struct hr_region *admin_region; /* of the caller of hr_ctrl_open(), with its offset */
+	size_t admin_offset;
+	uint64_t admin_timeout_ns;
 	void *admin_data; /* one page for identify and log pages */
 	struct hr_bus admin_data_bus;
 	/* nvme/events.c */
@@ -96,9 +99,14 @@ struct hr_ctrl {
 	uint32_t event[HR_CTRL_EVENTS + 1], events;
 	/* data read for event[0], as enum hr_admin_token: log page or namespace; or 0 */
 	uint32_t event_read;
-	bool event_busy;   /* that data is being read */
-	bool event_failed; /* the controller has not given that data */
-	void *event_data;  /* one page */
+	bool event_busy;       /* that data is being read */
+	uint16_t event_status; /* with which the controller has not given that data; 0: it has */
+	/* The command for that data, to send it again when the controller was not ready. */
+	struct hr_sqe event_sqe;
+	uint32_t event_token, event_tries;
+	uint64_t event_first_ns; /* time of its first failure */
+	uint64_t event_again_ns; /* time of its next attempt; 0: none is due */
+	void *event_data;	 /* one page */
 	struct hr_bus event_data_bus;
 	struct hr_smart smart;	/* the health log as it was read last */
 	uint64_t smart_next_ns; /* time of the next reading; 0: at once */
@@ -118,6 +126,14 @@ struct hr_ctrl {
 int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 		 const struct hr_region *region, size_t offset, uint64_t admin_timeout_ns,
 		 struct hr_error *e);
+
+/*
+ * Reset a controller that is up, and bring it up again over the same memory: only this helps when its
+ * admin queue has ended. No command may be in flight. Its I/O queue pairs are gone, and no event is
+ * requested; namespaces, reservations and cached data stay. Errors of hr_ctrl_open(); -ESTALE: another
+ * serial number. After an error the health is HR_HEALTH_STOPPED or HR_HEALTH_STUCK.
+ */
+int hr_ctrl_reset(struct hr_ctrl *ctrl, struct hr_error *e);
 
 /*
  * Orderly shutdown (CC.SHN normal, CSTS.SHST complete), then disable. A controller that does not

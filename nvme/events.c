@@ -6,6 +6,7 @@
 #include "config/log.h"
 #include "nvme/admin.h"
 #include "nvme/identify.h"
+#include "nvme/retry.h"
 #include "nvme/status.h"
 
 #define HEALTH_WARNINGS 0x1fu /* event configuration: all that Base 2.0 defines for disks */
@@ -17,22 +18,23 @@
 #define RAE \
 	(1u << 15) /* CDW10 of Get Log Page: retain the event, whose completion may be underway */
 
-/* Send an admin command without waiting. 0, or an error of the queue. */
-static int push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, enum hr_admin_token token,
-		struct hr_error *e)
+/* Send the command that reads data for the oldest event, also again. */
+static int send_asked(struct hr_ctrl *ctrl, struct hr_error *e)
 {
-	const int cid = hr_qp_push(&ctrl->admin, true, sqe, token);
-	char text[80];
+	const int err = hr_admin_push(ctrl, &ctrl->event_sqe, ctrl->event_token, e);
 
-	hr_qp_ring(&ctrl->admin);
-	if (cid < 0) /* the end of the queue was reported */
-		return hr_fail_known(
-			e, HR_ERROR_DEVICE, cid, "%s: the admin queue accepts no commands: %s",
-			ctrl->health.name, hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
-	if (token == HR_ADMIN_EVENT) /* it completes when an event occurs, which may be never */
-		ctrl->admin.inflight[(uint32_t)cid & ctrl->admin.index_mask].deadline_ns =
-			UINT64_MAX;
-	return 0;
+	ctrl->event_again_ns = 0;
+	ctrl->event_busy = !err;
+	return err;
+}
+
+static int ask(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, enum hr_admin_token token,
+	       struct hr_error *e)
+{
+	ctrl->event_sqe = *sqe;
+	ctrl->event_token = token;
+	ctrl->event_tries = 0;
+	return send_asked(ctrl, e);
 }
 
 static int request(struct hr_ctrl *ctrl, struct hr_error *e)
@@ -41,7 +43,7 @@ static int request(struct hr_ctrl *ctrl, struct hr_error *e)
 	int err = 0;
 
 	while (!err && ctrl->requests < ctrl->requests_wanted) {
-		err = push(ctrl, &sqe, HR_ADMIN_EVENT, e);
+		err = hr_admin_push(ctrl, &sqe, HR_ADMIN_EVENT, e);
 		if (!err)
 			ctrl->requests++;
 	}
@@ -62,14 +64,12 @@ static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 		       ctrl->transport->name, ns->nsid, HR_CTRL_EVENT_NS);
 }
 
-int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
+static int configure(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t notices = ctrl->oaes & (NVME_CTRL_OAES_NA | NVME_CTRL_OAES_FA);
 	char text[80];
 	int err;
 
-	if (ctrl->events_on || ctrl->events_refused)
-		return ctrl->events_on ? add(ctrl, ns, e) : 0;
 	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_ASYNC_EVENT, HEALTH_WARNINGS | notices, NULL,
 				   e);
 	if (err > 0)
@@ -77,12 +77,32 @@ int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_er
 			ctrl->transport->name, hr_error_name(err, text, sizeof(text)),
 			(unsigned)err);
 	ctrl->events_refused = err > 0;
-	if (err)
-		return err < 0 ? err : 0;
-	ctrl->events_on = true;
+	ctrl->events_on = err == 0;
 	ctrl->requests_wanted = ctrl->aerl + 1u < HR_CTRL_EVENTS ? ctrl->aerl + 1u : HR_CTRL_EVENTS;
-	err = add(ctrl, ns, e);
-	return err ? err : request(ctrl, e);
+	return err < 0 ? err : 0;
+}
+
+int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
+{
+	const bool first = !ctrl->events_on && !ctrl->events_refused;
+	int err = first ? configure(ctrl, e) : 0;
+
+	if (!err && ctrl->events_on)
+		err = add(ctrl, ns, e);
+	return !err && first && ctrl->events_on ? request(ctrl, e) : err;
+}
+
+int hr_ctrl_events_renew(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	int err;
+
+	ctrl->requests = ctrl->events = ctrl->event_read = 0;
+	ctrl->event_busy = false;
+	ctrl->event_again_ns = 0;
+	if (!ctrl->events_on)
+		return 0;
+	err = configure(ctrl, e);
+	return !err && ctrl->events_on ? request(ctrl, e) : err;
 }
 
 void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns)
@@ -118,11 +138,13 @@ static int act_on_error(struct hr_ctrl *ctrl, uint32_t information, struct hr_er
 	}
 }
 
-/* page NULL: the controller has refused to give it. */
-static void note_smart(struct hr_ctrl *ctrl, const void *page)
+/* page NULL: the controller has refused to give it, with that status. */
+static void note_smart(struct hr_ctrl *ctrl, const void *page, uint16_t status)
 {
 	const struct hr_smart was = ctrl->smart;
 
+	if (!page && hr_status_is_transient(status))
+		return; /* the next reading may succeed */
 	if (!page) {
 		if (!ctrl->smart_refused)
 			hr_info("%s: does not give its health log page", ctrl->transport->name);
@@ -139,7 +161,7 @@ int hr_ctrl_read_smart(struct hr_ctrl *ctrl, struct hr_error *e)
 
 	if (err < 0)
 		return err;
-	note_smart(ctrl, err ? NULL : ctrl->admin_data);
+	note_smart(ctrl, err ? NULL : ctrl->admin_data, (uint16_t)err);
 	ctrl->smart_next_ns = hr_now_ns() + HR_CTRL_SMART_NS;
 	return 0;
 }
@@ -162,7 +184,6 @@ static int ask_for_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 		.cdw10 = NVME_IDENTIFY_CNS_NS,
 	};
 	uint32_t i = 0;
-	int err;
 
 	while (i < HR_CTRL_EVENT_NS && !(ctrl->event_ns[i].ns && ctrl->event_ns[i].changed))
 		i++;
@@ -172,9 +193,7 @@ static int ask_for_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 	ctrl->event_ns[i].changed = false;
 	ctrl->event_asked = i;
 	memset(ctrl->event_data, 0, HR_PAGE);
-	err = push(ctrl, &sqe, HR_ADMIN_EVENT_NS, e);
-	ctrl->event_busy = !err;
-	return err;
+	return ask(ctrl, &sqe, HR_ADMIN_EVENT_NS, e);
 }
 
 /* True: the namespace must not be used any more. An event is logged where it is found, because the
@@ -207,8 +226,13 @@ static bool is_other(const struct hr_ctrl *ctrl, const struct hr_ns *was)
 static int act_on_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const struct hr_ns *was = ctrl->event_ns[ctrl->event_asked].ns;
+	char text[80];
 
-	if (was && is_other(ctrl, was)) /* NULL: no longer in use */
+	if (was && hr_status_is_transient(ctrl->event_status))
+		hr_warn("%s: namespace %u has changed and cannot be identified: %s (%03x)",
+			ctrl->transport->name, was->nsid,
+			hr_error_name(ctrl->event_status, text, sizeof(text)), ctrl->event_status);
+	else if (was && is_other(ctrl, was)) /* NULL: no longer in use */
 		ctrl->event_ns[ctrl->event_asked].lost = true;
 	return ask_for_namespace(ctrl, e);
 }
@@ -243,7 +267,7 @@ static int act(struct hr_ctrl *ctrl, uint32_t dw0, struct hr_error *e)
 	case NVME_AER_ERROR:
 		return act_on_error(ctrl, INFORMATION(dw0), e);
 	case NVME_AER_SMART:
-		note_smart(ctrl, ctrl->event_failed ? NULL : ctrl->event_data);
+		note_smart(ctrl, ctrl->event_status ? NULL : ctrl->event_data, ctrl->event_status);
 		return 0;
 	case NVME_AER_NOTICE:
 		return act_on_notice(ctrl, INFORMATION(dw0), e);
@@ -281,14 +305,25 @@ static int read_log(struct hr_ctrl *ctrl, struct hr_error *e)
 		.prp1 = ctrl->event_data_bus.addr,
 		.cdw10 = (bytes / 4 - 1) << 16 | (ctrl->event[0] == SMART_DUE ? RAE : 0) | lid,
 	};
-	int err;
 
 	memset(ctrl->event_data, 0, HR_PAGE);
-	if (!bytes)
-		return 0;
-	err = push(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e);
-	ctrl->event_busy = !err;
-	return err;
+	return bytes ? ask(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e) : 0;
+}
+
+/* The controller is not ready to give the data: ask again after a pause. False: no time is left. */
+static bool ask_later(struct hr_ctrl *ctrl, const struct hr_done *done)
+{
+	const uint64_t now_ns = hr_now_ns();
+	const uint64_t again_ns =
+		now_ns + hr_qp_retry_pause(&ctrl->admin, done->crd, ctrl->event_tries);
+
+	if (done->dnr || !hr_status_is_not_ready(done->status))
+		return false;
+	ctrl->event_first_ns = ctrl->event_tries++ ? ctrl->event_first_ns : now_ns;
+	if (again_ns - ctrl->event_first_ns > ctrl->admin.timeout_ns)
+		return false;
+	ctrl->event_again_ns = again_ns;
+	return true;
 }
 
 void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
@@ -304,8 +339,10 @@ void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
 	case HR_ADMIN_EVENT_LOG:
 	case HR_ADMIN_EVENT_NS:
 		ctrl->event_busy = false;
+		if (ask_later(ctrl, done))
+			break;
 		ctrl->event_read = done->token;
-		ctrl->event_failed = done->status != 0;
+		ctrl->event_status = done->status;
 		break;
 	default:
 		break;
@@ -344,27 +381,39 @@ static void read_smart_when_due(struct hr_ctrl *ctrl)
 	ctrl->event[ctrl->events++] = SMART_DUE;
 }
 
+/* The next step of the oldest event. */
+static int go_on(struct hr_ctrl *ctrl, struct hr_error *e)
+{
+	int err;
+
+	if (ctrl->event_again_ns)
+		return send_asked(ctrl, e);
+	if (ctrl->event_read != HR_ADMIN_WAITED_FOR)
+		return settle(ctrl, e);
+	err = read_log(ctrl, e);
+	if (!err && !ctrl->event_busy)
+		ctrl->event_read = HR_ADMIN_EVENT_LOG;
+	return err;
+}
+
+static bool pauses(const struct hr_ctrl *ctrl)
+{
+	return ctrl->event_again_ns && hr_now_ns() < ctrl->event_again_ns;
+}
+
 int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
-	struct hr_done done;
 	int err = 0;
 
-	if (!ctrl->events_on && !ctrl->events_refused)
-		return 0;
-	while (hr_qp_reap(&ctrl->admin, &done))
-		hr_ctrl_note_event(ctrl, &done);
-	read_smart_when_due(ctrl);
-	while (!err && !ctrl->admin.broken && ctrl->events && !ctrl->event_busy) {
-		if (ctrl->event_read == HR_ADMIN_WAITED_FOR) {
-			err = read_log(ctrl, e);
-			if (!err && !ctrl->event_busy)
-				ctrl->event_read = HR_ADMIN_EVENT_LOG;
-		} else {
-			err = settle(ctrl, e);
-		}
+	if ((ctrl->events_on || ctrl->events_refused) && hr_admin_reap(ctrl)) {
+		read_smart_when_due(ctrl);
+		while (!err && ctrl->events && !ctrl->event_busy && !pauses(ctrl))
+			err = go_on(ctrl, e);
+		if (!err)
+			err = request(ctrl, e);
+		/* that is no error of the ssd, whose I/O goes on */
+		err = ctrl->admin.broken ? 0 : err;
 	}
-	if (!err && !ctrl->admin.broken)
-		err = request(ctrl, e);
 	if (err || !is_lost(ctrl, ns))
 		return err;
 	return hr_fail_known(e, HR_ERROR_DEVICE, -ENXIO,

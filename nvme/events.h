@@ -21,16 +21,24 @@
  */
 int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 
+/* After a reset of the controller: request the events again. Events before it are forgotten. 0, or an
+ * error of the admin queue. */
+int hr_ctrl_events_renew(struct hr_ctrl *ctrl, struct hr_error *e);
+
 /* The namespace is no longer in use. Events of the controller continue. */
 void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns);
 
 /*
  * Handle the events that have arrived, without waiting, and read the health log into ctrl->smart when
- * that is due; its changes are logged. Warnings are logged, and 0 is returned. An
- * event that ends the use of the controller is a fault: -EPROTO: a doorbell was written wrongly;
- * -EIO: persistent internal error. -ENXIO: ns is gone, or has another size or block size now, also
- * when an earlier call has found this. Such a change is logged once as an error, when it is found,
- * for any namespace of the call; e gets a text that is not printed again.
+ * that is due; its changes are logged. Data that the controller is not ready to give is requested
+ * again with pauses, until the deadline of admin commands. A fault that ends the admin queue is logged
+ * at once, and is no error here, because I/O goes on: the health says HR_HEALTH_NO_ADMIN.
+ *
+ * Warnings are logged, and 0 is returned. An event that ends the use of the controller is a fault:
+ * -EPROTO: a doorbell was written wrongly; -EIO: persistent internal error. -ENXIO: ns is gone, or has
+ * another size or block size now, also when an earlier call has found this. Such a change is logged
+ * once as an error, when it is found, for any namespace of the call; e gets a text that is not printed
+ * again.
  */
 int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 

@@ -8,18 +8,20 @@
 #include "config/log.h"
 
 static const struct hr_health_rule rule[HR_HEALTHS] = {
-	/*		        name       commands disable memory failed */
-	[HR_HEALTH_DOWN] = { "down", false, false, true, false },
-	[HR_HEALTH_UP] = { "up", true, true, false, false },
-	[HR_HEALTH_FAILED] = { "failed", false, true, false, true },
-	[HR_HEALTH_LOST] = { "lost", false, true, false, true },
-	[HR_HEALTH_STOPPED] = { "stopped", false, false, true, true },
-	[HR_HEALTH_STUCK] = { "stuck", false, false, false, true },
+	/*		        name       commands admin disable memory failed */
+	[HR_HEALTH_DOWN] = { "down", false, false, false, true, false },
+	[HR_HEALTH_UP] = { "up", true, true, true, false, false },
+	[HR_HEALTH_NO_ADMIN] = { "no_admin", true, false, true, false, false },
+	[HR_HEALTH_FAILED] = { "failed", false, false, true, false, true },
+	[HR_HEALTH_LOST] = { "lost", false, false, true, false, true },
+	[HR_HEALTH_STOPPED] = { "stopped", false, false, false, true, true },
+	[HR_HEALTH_STUCK] = { "stuck", false, false, false, false, true },
 };
 
 #define NO HR_HEALTHS /* the state refuses the fault or step */
 #define DOWN HR_HEALTH_DOWN
 #define UP HR_HEALTH_UP
+#define NO_ADMIN HR_HEALTH_NO_ADMIN
 #define FAILED HR_HEALTH_FAILED
 #define LOST HR_HEALTH_LOST
 #define STOPPED HR_HEALTH_STOPPED
@@ -31,27 +33,27 @@ static const struct hr_health_rule rule[HR_HEALTHS] = {
  * faults of its queues are still counted.
  */
 static const enum hr_health_state after_fault[HR_FAULTS][HR_HEALTHS] = {
-	/*			       DOWN  UP      FAILED  LOST  STOPPED STUCK */
-	[HR_FAULT_LOST_COMMAND] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_BROKEN_QUEUE] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_KEPT_QUEUE] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_UNKNOWN_QUEUES] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_NAMESPACE] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_DOORBELL] = { NO, FAILED, FAILED, LOST, NO, NO },
-	[HR_FAULT_ADMIN_QUEUE] = { DOWN, UP, FAILED, LOST, NO, NO },
-	[HR_FAULT_FATAL] = { DOWN, LOST, LOST, NO, NO, NO },
-	[HR_FAULT_GONE] = { DOWN, LOST, LOST, NO, NO, NO },
-	[HR_FAULT_RESET] = { NO, LOST, LOST, NO, NO, NO },
+	/*			       DOWN  UP        NO_ADMIN FAILED  LOST  STOPPED STUCK */
+	[HR_FAULT_LOST_COMMAND] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_BROKEN_QUEUE] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_KEPT_QUEUE] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_UNKNOWN_QUEUES] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_NAMESPACE] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_DOORBELL] = { NO, FAILED, FAILED, FAILED, LOST, NO, NO },
+	[HR_FAULT_ADMIN_QUEUE] = { DOWN, NO_ADMIN, NO, FAILED, LOST, NO, NO },
+	[HR_FAULT_FATAL] = { DOWN, LOST, LOST, LOST, NO, NO, NO },
+	[HR_FAULT_GONE] = { DOWN, LOST, LOST, LOST, NO, NO, NO },
+	[HR_FAULT_RESET] = { NO, LOST, LOST, LOST, NO, NO, NO },
 };
 
 static const enum hr_health_state after_step[HR_HEALTH_STEPS][HR_HEALTHS] = {
-	/*		       DOWN   UP       FAILED   LOST     STOPPED STUCK */
-	[HR_STEP_START] = { UP, NO, NO, NO, NO, NO },
-	[HR_STEP_GIVE_UP] = { NO, FAILED, NO, NO, NO, NO },
-	[HR_STEP_REOPEN] = { NO, NO, UP, NO, NO, NO },
-	[HR_STEP_STOPPED] = { NO, STOPPED, STOPPED, STOPPED, NO, STOPPED },
-	[HR_STEP_STUCK] = { STUCK, STUCK, STUCK, STUCK, NO, NO },
-	[HR_STEP_DOWN] = { NO, DOWN, NO, NO, DOWN, NO },
+	/*		       DOWN   UP       NO_ADMIN FAILED   LOST     STOPPED STUCK */
+	[HR_STEP_START] = { UP, NO, NO, NO, NO, UP, NO },
+	[HR_STEP_GIVE_UP] = { NO, FAILED, FAILED, NO, NO, NO, NO },
+	[HR_STEP_REOPEN] = { NO, NO, NO, UP, NO, NO, NO },
+	[HR_STEP_STOPPED] = { NO, STOPPED, STOPPED, STOPPED, STOPPED, NO, STOPPED },
+	[HR_STEP_STUCK] = { STUCK, STUCK, STUCK, STUCK, STUCK, NO, NO },
+	[HR_STEP_DOWN] = { NO, DOWN, DOWN, NO, NO, DOWN, NO },
 };
 
 /* Faults that concern the controller, so they count for all its ssds. */

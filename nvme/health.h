@@ -26,8 +26,9 @@
 #include "nvme/queue.h"
 
 enum hr_health_state {
-	HR_HEALTH_DOWN,	  /* not brought up; a controller knows no memory of this process */
-	HR_HEALTH_UP,	  /* in use */
+	HR_HEALTH_DOWN,	    /* not brought up; a controller knows no memory of this process */
+	HR_HEALTH_UP,	    /* in use */
+	HR_HEALTH_NO_ADMIN, /* I/O goes on; the admin queue has ended until a reset */
 	HR_HEALTH_FAILED, /* a queue pair or the namespace: no command; the controller still runs */
 	HR_HEALTH_LOST,	  /* the controller itself failed, is gone, or was reset by others */
 	HR_HEALTH_STOPPED, /* the controller is disabled: nothing is in flight */
@@ -39,6 +40,7 @@ enum hr_health_state {
 struct hr_health_rule {
 	const char *name; /* "up": as status reports it */
 	bool commands;	  /* the host and workers may send commands */
+	bool admin;	  /* also admin commands */
 	bool disable; /* the controller still runs, or may run: disable it before memory is freed */
 	bool memory;  /* memory that the controller knows may be freed */
 	bool failed;  /* a fault has occurred since it was up */
@@ -52,7 +54,7 @@ enum hr_fault {
 	HR_FAULT_UNKNOWN_QUEUES, /* the workers are gone, and their queue pairs cannot be read */
 	HR_FAULT_NAMESPACE,	 /* the namespace is not the one that was opened */
 	HR_FAULT_DOORBELL,	 /* the controller reports that a doorbell was written wrongly */
-	HR_FAULT_ADMIN_QUEUE,	 /* the admin queue ended; I/O continues */
+	HR_FAULT_ADMIN_QUEUE,	 /* the admin queue ended: a reset is needed; I/O continues */
 	HR_FAULT_FATAL,		 /* CSTS.CFS, or an event that reports an internal failure */
 	HR_FAULT_GONE,		 /* registers read all ones, or VS reads 0 */
 	HR_FAULT_RESET,		 /* another process or driver has reset the controller */
@@ -61,7 +63,7 @@ enum hr_fault {
 
 /* Actions of the owner of a controller. */
 enum hr_health_step {
-	HR_STEP_START,	 /* the controller is ready */
+	HR_STEP_START,	 /* the controller is ready, at first or after it was disabled */
 	HR_STEP_GIVE_UP, /* no fault was found, but the ssd must not be used any more */
 	HR_STEP_REOPEN,	 /* the only queue pair in use was deleted and created again */
 	HR_STEP_STOPPED, /* it was disabled, or is gone */

@@ -366,6 +366,14 @@ int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
 	return err;
 }
 
+int hr_resv_renew(struct hr_reservation *r, struct hr_nvme_blk *disk,
+		  const struct hr_resv_host *self, struct hr_resv_holder *holder,
+		  struct hr_error *e)
+{
+	memset(holder, 0, sizeof(*holder));
+	return r->held ? take(r, disk, self, holder, e) : 0;
+}
+
 void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool send,
 		     struct hr_error *e)
 {

@@ -67,6 +67,12 @@ int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
 		 const struct hr_resv_host *self, struct hr_resv_holder *holder,
 		 struct hr_error *e);
 
+/* After a reset of the controller, which has forgotten the Host Identifier: take a reservation that is
+ * held again, without the lock. As hr_resv_take(). */
+int hr_resv_renew(struct hr_reservation *r, struct hr_nvme_blk *disk,
+		  const struct hr_resv_host *self, struct hr_resv_holder *holder,
+		  struct hr_error *e);
+
 /*
  * Release the reservation and unregister. Does nothing when it is not held. When another host has
  * taken the reservation meanwhile, it stays, and a warning names its key. send: false when no

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "boot/appliance/mend.h"
 #include "boot/engine/admit.h"
 #include "boot/engine/plan.h"
 #include "boot/engine/refuse.h"
@@ -14,8 +15,6 @@
 #include "config/log.h"
 #include "config/seam.h"
 #include "config/tick.h"
-#include "nvme/ctrl_check.h"
-#include "nvme/events.h"
 
 /* An idle engine publishes this often, to show that it lives. */
 #define IDLE_NS HR_NS_PER_S
@@ -34,6 +33,7 @@ struct engine {
 	struct hr_runner runner;
 	struct hr_dispatch dispatch;	       /* the newest one */
 	uint64_t suspect_ns[HR_PIPELINES_MAX]; /* of a suspect: since it waits, or runs */
+	hr_pipelines again; /* starts that a lost admin command has stopped are made once more */
 	uint64_t looked_ns;
 	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
 	int failed;	  /* error of a device: no other start begins in this engine */
@@ -117,41 +117,10 @@ static int find_failed(struct hr_appliance *app)
 	return 0;
 }
 
-static bool is_used(const struct engine *engine, uint32_t d)
-{
-	bool used = false;
-
-	for (uint32_t i = 0; i < engine->app->config.pipelines; i++)
-		used |= engine->runner.running >> i & 1 && hr_run_uses_ssd(&engine->app->run[i], d);
-	return used;
-}
-
-/* Health logs and events of the ssds; those in use are watched by the runs
- * (boot/engine/runner.c). */
 static void look_at_ssds(struct engine *engine)
 {
-	struct hr_appliance *app = engine->app;
-
 	engine->looked_ns = hr_now_ns();
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_ssd *ssd = &app->ssd[d];
-		struct hr_error e = { 0 };
-		int err;
-
-		if (app->left_out[d] || !ssd->ctrl || !hr_health_commands(&ssd->health) ||
-		    is_used(engine, d))
-			continue;
-		err = hr_ctrl_check(ssd->ctrl, &e);
-		if (!err)
-			err = hr_ctrl_events(ssd->ctrl, &ssd->ns, &e);
-		if (!err)
-			continue;
-		hr_error_context(&e, "ssd '%s' is lost", app->config.ssd[d].name);
-		hr_error_log(&e, HR_LOG_ERROR);
-		if (err == -ENXIO)
-			hr_health_fault(&ssd->health, HR_FAULT_NAMESPACE, NULL, err, NULL);
-		hr_health_set(&ssd->health, HR_STEP_GIVE_UP);
-	}
+	hr_mend_look(engine->app, engine->runner.running);
 }
 
 /* ---- starts */
@@ -277,6 +246,11 @@ static void start_one(struct engine *engine, uint32_t i)
 		check_waiting(engine);
 		return;
 	}
+	if (err && hr_mend_is_due(engine->app, i) && !(engine->again >> i & 1)) {
+		engine->again |= 1u << i;
+		return;
+	}
+	engine->again &= ~(1u << i);
 	engine->attempt->record.run[i].number = engine->admit.request[i];
 	engine->attempt->record.run[i].over = engine->attempt->record.run[i].reported = 0;
 	engine->admit.waiting &= ~(1u << i);
@@ -292,9 +266,18 @@ static void start_waiting(struct engine *engine)
 {
 	uint32_t i;
 
-	while (!engine->failed && !engine->closed && !hr_signals_pending() &&
-	       (i = hr_admit_next(&engine->admit)) < HR_PIPELINES_MAX)
+	for (;;) {
+		engine->admit.held =
+			hr_mend_ssds(engine->app, engine->runner.running, engine->admit.planned);
+		if (!engine->failed)
+			engine->failed = find_failed(engine->app);
+		if (engine->failed || engine->closed || hr_signals_pending())
+			return;
+		i = hr_admit_next(&engine->admit);
+		if (i == HR_PIPELINES_MAX)
+			return;
 		start_one(engine, i);
+	}
 }
 
 static void look_at_running(struct engine *engine)
@@ -465,18 +448,6 @@ static int serve(struct engine *engine)
 	return engine->failed;
 }
 
-/*
- * Read the health logs before the first start, because a warning may hold that start. The next look
- * at the ssds reports faults.
- */
-static void read_health(struct hr_appliance *app)
-{
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (!app->left_out[d] && app->ssd[d].ctrl &&
-		    hr_health_commands(&app->ssd[d].health))
-			hr_ctrl_read_smart(app->ssd[d].ctrl, NULL);
-}
-
 static void note_usable(struct hr_attempt *attempt)
 {
 	const struct hr_appliance *app = attempt->app;
@@ -510,7 +481,7 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 	if (err)
 		return err;
 	attempt->record.has_run = true;
-	read_health(app);
+	hr_mend_read_health(app);
 	load(attempt);
 	note_usable(attempt);
 	note_versions(attempt);
@@ -525,6 +496,7 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 	hr_attempt_close_services(attempt);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);
+	hr_mend_disable(app);
 	hr_appliance_down(app);
 	return err;
 }

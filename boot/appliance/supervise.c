@@ -371,9 +371,12 @@ static int code_of_stop(struct hr_supervisor *s, int err)
 	return err && err != -EINTR ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
 }
 
-/* True when a pipeline is left for another reason than an awaited ssd. */
-static bool has_failed(const struct hr_supervisor *s)
+/* True when a pipeline is left for another reason than an awaited ssd, or a device has failed while no
+ * pipeline of a schedule ran. */
+static bool has_failed(const struct hr_supervisor *s, int err)
 {
+	if (s->repeat.on && s->has_run && err && err != -EINTR)
+		return true;
 	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
 		if (is_left(s, i) &&
 		    (s->app->run[i].selected || s->app->run[i].outcome == HR_RUN_FAILED))
@@ -482,7 +485,8 @@ int hr_supervise(struct hr_supervisor *s)
 		}
 		if (!any_left(s))
 			return code_of_failures(s);
-		if (s->blamed ? !go_on(s) : has_failed(s) && (is_hopeless(s, err) || !restart(s)))
+		if (s->blamed ? !go_on(s)
+			      : has_failed(s, err) && (is_hopeless(s, err) || !restart(s)))
 			return hr_error_report(&s->cause, err);
 		if (hr_signals_pending())
 			return code_of_stop(s, 0);

@@ -53,10 +53,11 @@ uint32_t hr_admit_next(const struct hr_admit *a)
 		return HR_PIPELINES_MAX;
 	for (; (i = oldest(a, left)) < HR_PIPELINES_MAX; left &= ~(1u << i)) {
 		const bool must_wait = a->running && is_alone(a, i);
+		const bool held = a->held >> i & 1;
 
-		if (!must_wait && !depends_on(a, i, before))
+		if (!held && !must_wait && !depends_on(a, i, before))
 			return i;
-		if (must_wait && !waits_for_earlier(a, i))
+		if (!held && must_wait && !waits_for_earlier(a, i))
 			return HR_PIPELINES_MAX;
 		before |= 1u << i;
 	}

@@ -35,6 +35,7 @@ struct hr_admit {
 	hr_pipelines running;
 	hr_pipelines suspects; /* of both */
 	hr_pipelines planned;  /* those that need no new plan */
+	hr_pipelines held;     /* those that cannot begin now; later starts may pass them */
 	uint64_t request
 		[HR_PIPELINES_MAX]; /* of a pipeline that waits or runs: number of the request */
 };

@@ -266,63 +266,60 @@ static void forget(struct hr_ssd *ssd)
 	ssd->health = health;
 }
 
-static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder,
-			   struct hr_error *e)
+/* 0, or -EBUSY without a text: something uses the controller. */
+static int check_idle(const struct hr_controller *c)
 {
-	char text[HR_RESV_TEXT], word[HR_QUOTE_BYTES];
+	for (uint32_t i = 0; i < HR_SSDS_MAX; i++) {
+		const struct hr_ssd *ssd = c->user[i];
 
-	if (holder->type)
-		return hr_fail(
-			e, HR_ERROR_MISSING, -EBUSY,
-			"%s: namespace %u is reserved by another host: %s; nothing was changed. "
-			"If that host does not use the disk any more: headrace store unlock --nsid "
-			"%u %s",
-			ssd->transport.name, ssd->ns.nsid, hr_resv_text(holder, text), ssd->ns.nsid,
-			hr_quote(ssd->device, word));
-	return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
-		       "%s: namespace %u is in use by another process or controller of this "
-		       "machine; nothing was changed",
-		       ssd->transport.name, ssd->ns.nsid);
+		if (ssd && (!hr_health_commands(&ssd->health) || ssd->disk.begun.active))
+			return -EBUSY;
+	}
+	return 0;
 }
 
-int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e)
+/* The disk and the reservation of an ssd, after the reset of its controller. */
+static int restore(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_resv_holder holder;
-	struct hr_resv_host self;
-	int err;
+	const int err = open_disk(ssd, !ssd->region.bytes, e);
 
-	if (ssd->steps < STEP_DISK || ssd->ns.read_only || ssd->reservation.held)
-		return 0;
-	hr_resv_self(&self);
-	err = hr_resv_take(&ssd->reservation, &ssd->disk, &self, &holder, e);
-	if (err == -EBUSY)
-		return held_by_another(ssd, &holder, e);
-	if (!err && ssd->reservation.held)
-		hr_info("%s: namespace %u: %s reservation, key 0x%016llx", ssd->transport.name,
-			ssd->ns.nsid, hr_resv_type_name(ssd->reservation.type),
-			(unsigned long long)ssd->reservation.key);
+	return err ? err : hr_ssd_renew(ssd, e);
+}
+
+static int reset(struct hr_controller *c, struct hr_error *e)
+{
+	int err = hr_ctrl_reset(&c->ctrl, e);
+
+	memset(c->queue, 0, sizeof c->queue);
+	memset(c->queue_for, 0, sizeof c->queue_for);
+	c->queues_used = 0;
+	if (!err)
+		err = hr_ctrl_set_queues(&c->ctrl, HR_SSD_QUEUES_WANTED, &c->queues, e);
+	if (!err)
+		err = hr_ctrl_events_renew(&c->ctrl, e);
+	for (uint32_t i = 0; !err && i < HR_SSDS_MAX; i++)
+		if (c->user[i])
+			err = restore(c->user[i], e);
 	return err;
 }
 
-int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder, struct hr_error *e)
+int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_resv_host self;
-	int err = -ENOTSUP;
+	struct hr_controller *c = ssd->controller;
+	int err = check_idle(c);
 
-	memset(holder, 0, sizeof *holder);
-	hr_resv_self(&self);
-	if (ssd->steps >= STEP_DISK)
-		err = hr_resv_clear(&ssd->disk, &self, holder, e);
-	if (ssd->blk == &ssd->kernel.blk)
-		return hr_fail(e, HR_ERROR_MISSING, err,
-			       "%s: a reservation is removed through pci:BDF or vfio:BDF, not "
-			       "through the kernel",
-			       ssd->transport.name);
-	if (err == -ENOTSUP)
-		return hr_fail(e, HR_ERROR_MISSING, err,
-			       "%s: namespace %u has no reservations (ONCS bit 5, RESCAP)",
-			       ssd->transport.name, ssd->ns.nsid);
-	return err == -EBUSY ? held_by_another(ssd, holder, e) : err;
+	if (err)
+		return err;
+	err = reset(c, e);
+	if (!err) {
+		hr_warn("%s: the controller was reset, because its admin queue had ended",
+			c->transport.name);
+		return 0;
+	}
+	hr_health_set(&c->ctrl.health, HR_STEP_GIVE_UP);
+	hr_error_context(e, "%s: its admin queue has ended, and its reset has failed",
+			 c->transport.name);
+	return err;
 }
 
 static int disable(struct hr_ssd *ssd, struct hr_error *e)
@@ -359,16 +356,23 @@ static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
 {
 	struct hr_controller *c = ssd->controller;
 	const uint16_t own = ssd->steps >= STEP_DISK ? ssd->disk.qp.id : 0;
+	bool wait = false; /* for the reset, which deletes all */
 
 	for (uint32_t id = c ? c->queues : 0; id > 0 && hr_health_commands(&ssd->health); id--) {
 		if (c->queue[id] != ssd || id == own || (owner && c->queue_for[id] != owner))
 			continue;
-		if (hr_ctrl_delete_qp(&c->ctrl, (uint16_t)id, e) != 0)
-			keep_queue(ssd);
-		else
+		wait |= hr_ssd_wants_reset(ssd);
+		if (!wait && hr_ctrl_delete_qp(&c->ctrl, (uint16_t)id, e) == 0) {
 			give_queue(c, (uint16_t)id);
+			continue;
+		}
+		wait |= hr_ssd_wants_reset(ssd);
+		if (!wait)
+			keep_queue(ssd);
 	}
-	return hr_health_commands(&ssd->health) ? 0 : disable(ssd, e);
+	if (wait && owner)
+		return -EBUSY;
+	return hr_health_commands(&ssd->health) && !wait ? 0 : disable(ssd, e);
 }
 
 /* Remove the queues and the namespace of an ssd, while other ssds stay on the controller. False:
@@ -401,7 +405,7 @@ static bool quiesce(struct hr_ssd *ssd, struct hr_error *e)
 		return disable(ssd, e) == 0;
 	if (c->users > 1)
 		return leave(ssd, e);
-	if (ssd->steps >= STEP_DISK)
+	if (ssd->steps >= STEP_DISK && !hr_ssd_wants_reset(ssd))
 		hr_nvme_blk_close(&ssd->disk, e);
 	hr_ctrl_close(&c->ctrl, e);
 	return hr_health_rule(c->ctrl.health.state)->memory;

@@ -110,6 +110,12 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_
 int hr_ssd_up_beside(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
 		     struct hr_error *e);
 
+/* True when the host has a queue pair of its own on the controller: bring-up is done. */
+static inline bool hr_ssd_has_disk(const struct hr_ssd *ssd)
+{
+	return ssd->controller && ssd->controller->queue[ssd->disk.qp.id] == ssd;
+}
+
 /* True when both are up on one controller. */
 static inline bool hr_ssd_share(const struct hr_ssd *a, const struct hr_ssd *b)
 {
@@ -146,9 +152,30 @@ void hr_ssd_down(struct hr_ssd *ssd);
  */
 int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e);
 
+/* After a reset of the controller: take a reservation that is held again. Errors of
+ * hr_ssd_reserve(). */
+int hr_ssd_renew(struct hr_ssd *ssd, struct hr_error *e);
+
 /* Remove another host's reservation, *holder, because the administrator requests it. As
  * hr_resv_clear(). */
 int hr_ssd_unlock(struct hr_ssd *ssd, struct hr_resv_holder *holder, struct hr_error *e);
+
+/* True when the admin queue of the controller has ended: I/O goes on, and no queue pair can be created
+ * or deleted before hr_ssd_reset(). */
+static inline bool hr_ssd_wants_reset(const struct hr_ssd *ssd)
+{
+	const struct hr_health_rule *rule = hr_health_rule(ssd->health.state);
+
+	return ssd->controller && rule->commands && !rule->admin;
+}
+
+/*
+ * Reset the controller, and restore the host's own queue pairs, the events and the reservations of all
+ * its ssds. No worker may use the controller; their queue pairs are gone. A success is logged.
+ * 0; -EBUSY: an ssd has failed, or a transfer of the host has begun, and nothing was done (no text);
+ * or the error of a step: the health of the ssds allows no commands any more.
+ */
+int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e);
 
 /* Memory of a worker's queue pair. */
 struct hr_ssd_qp_memory {
@@ -178,7 +205,8 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
  * health allows no commands. 0, or an error: the controller may still use their memory. */
 int hr_ssd_delete_qps(struct hr_ssd *ssd);
 
-/* The same for the queue pairs of one owner. */
+/* The same for the queue pairs of one owner, which has ended. Also -EBUSY: they stay until
+ * hr_ssd_reset(), and their memory with them. */
 int hr_ssd_delete_qps_of(struct hr_ssd *ssd, const void *owner);
 
 /* Disable the controller at once, unless that was done or tried before. When this returns 0, no

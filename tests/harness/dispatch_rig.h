@@ -1,7 +1,7 @@
 /*
  * tests/harness/dispatch_rig.h - the loop of an engine whose pipelines repeat; plan, runner, stores and
  * services are the rig's, which notes their calls. A test includes it once: it contains
- * boot/appliance/dispatch.c.
+ * boot/appliance/dispatch.c and mend.c.
  */
 #ifndef TESTS_HARNESS_DISPATCH_RIG_H
 #define TESTS_HARNESS_DISPATCH_RIG_H
@@ -39,6 +39,7 @@
 #define hr_log_set_level test_level
 #define hr_record_take test_record_take
 #include "boot/appliance/dispatch.c"
+#include "boot/appliance/mend.c"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -159,14 +159,18 @@ Test(ctrl, a_controller_that_fails_to_open_and_does_not_stop_is_stuck)
 	}
 }
 
-Test(ctrl, an_admin_queue_that_ends_leaves_the_controller_up)
+Test(ctrl, an_admin_queue_that_ends_leaves_io_until_a_reset)
 {
 	cr_assert_eq(fake_ctrl_open(&fake), 0);
 	fake.opcode = nvme_admin_get_log_page;
 	fake.lie = FAKE_LOSE;
 	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512, NULL), -ETIMEDOUT);
-	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_UP);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_NO_ADMIN);
 	cr_expect_eq(fake.ctrl.health.count[HR_FAULT_ADMIN_QUEUE], 1u);
+	fake.lie = FAKE_HONEST;
+	cr_expect_eq(hr_ctrl_reset(&fake.ctrl, NULL), 0);
+	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_UP);
+	cr_expect_eq(hr_admin_get_log(&fake.ctrl, 2, 512, NULL), 0);
 	cr_expect_eq(hr_ctrl_close(&fake.ctrl, NULL), 0);
 	cr_expect_eq(fake.ctrl.health.state, HR_HEALTH_STOPPED);
 }

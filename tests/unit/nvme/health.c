@@ -18,6 +18,8 @@ static void bring_to(enum hr_health_state state)
 		cr_assert(hr_health_set(&controller, HR_STEP_START));
 	hr_health_join(&ssd[0], &controller, "a");
 	hr_health_join(&ssd[1], &controller, "b");
+	if (state == HR_HEALTH_NO_ADMIN)
+		hr_health_fault(&controller, HR_FAULT_ADMIN_QUEUE, NULL, -ETIMEDOUT, NULL);
 	if (state == HR_HEALTH_FAILED)
 		hr_health_fault(&ssd[0], HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
 	if (state == HR_HEALTH_LOST)
@@ -34,10 +36,10 @@ static void bring_to(enum hr_health_state state)
 TestSuite(health, .timeout = 60);
 
 /*
- * The letters of states: Down, Up, Failed, Lost, Stopped, sTuck; '-': refused. A row has one letter
- * for each state before the fault.
+ * The letters of states: Down, Up, No admin, Failed, Lost, Stopped, sTuck; '-': refused. A row has
+ * one letter for each state before the fault.
  */
-static const char states[] = "DUFLST";
+static const char states[] = "DUNFLST";
 
 static enum hr_health_state state_of(char letter)
 {
@@ -49,11 +51,11 @@ static const struct {
 	const char *after;
 	bool controller;
 } fault_row[] = {
-	{ HR_FAULT_LOST_COMMAND, "-FFL--", false }, { HR_FAULT_BROKEN_QUEUE, "-FFL--", false },
-	{ HR_FAULT_KEPT_QUEUE, "-FFL--", false },   { HR_FAULT_UNKNOWN_QUEUES, "-FFL--", false },
-	{ HR_FAULT_NAMESPACE, "-FFL--", false },    { HR_FAULT_DOORBELL, "-FFL--", true },
-	{ HR_FAULT_ADMIN_QUEUE, "DUFL--", true },   { HR_FAULT_FATAL, "DLL---", true },
-	{ HR_FAULT_GONE, "DLL---", true },	    { HR_FAULT_RESET, "-LL---", true },
+	{ HR_FAULT_LOST_COMMAND, "-FFFL--", false }, { HR_FAULT_BROKEN_QUEUE, "-FFFL--", false },
+	{ HR_FAULT_KEPT_QUEUE, "-FFFL--", false },   { HR_FAULT_UNKNOWN_QUEUES, "-FFFL--", false },
+	{ HR_FAULT_NAMESPACE, "-FFFL--", false },    { HR_FAULT_DOORBELL, "-FFFL--", true },
+	{ HR_FAULT_ADMIN_QUEUE, "DN-FL--", true },   { HR_FAULT_FATAL, "DLLL---", true },
+	{ HR_FAULT_GONE, "DLLL---", true },	     { HR_FAULT_RESET, "-LLL---", true },
 };
 
 /* One fault in one state: either the whole transition happens, or nothing changes. */
@@ -145,9 +147,9 @@ Test(health, each_step_in_each_state)
 		enum hr_health_step step;
 		const char *after;
 	} row[] = {
-		{ HR_STEP_START, "U-----" },  { HR_STEP_GIVE_UP, "-F----" },
-		{ HR_STEP_REOPEN, "--U---" }, { HR_STEP_STOPPED, "-SSS-S" },
-		{ HR_STEP_STUCK, "TTTT--" },  { HR_STEP_DOWN, "-D--D-" },
+		{ HR_STEP_START, "U----U-" },  { HR_STEP_GIVE_UP, "-FF----" },
+		{ HR_STEP_REOPEN, "---U---" }, { HR_STEP_STOPPED, "-SSSS-S" },
+		{ HR_STEP_STUCK, "TTTTT--" },  { HR_STEP_DOWN, "-DD--D-" },
 	};
 
 	cr_assert_eq(sizeof row / sizeof *row, HR_HEALTH_STEPS);
@@ -179,6 +181,7 @@ Test(health, rules_of_states_exclude_each_other)
 		cr_expect_not(rule->memory && rule->disable, "%s", rule->name);
 		cr_expect_not(rule->memory && rule->commands, "%s", rule->name);
 		cr_expect_not(rule->failed && rule->commands, "%s", rule->name);
+		cr_expect(!rule->admin || rule->commands, "%s", rule->name);
 		cr_expect(!rule->commands || rule->disable, "%s", rule->name);
 	}
 	/* An overwritten word of health allows no action. */

@@ -322,12 +322,12 @@ Test(dispatch_calls, an_ssd_that_is_lost)
 Test(dispatch_calls, health_before_the_first_start)
 {
 	app->left_out[0] = true;
-	read_health(app);
+	hr_mend_read_health(app);
 	expect_calls("smart1 smart2 ");
 	app->left_out[0] = false;
 	app->ssd[1].ctrl = NULL;
 	app->ssd[2].health.state = HR_HEALTH_LOST;
-	read_health(app);
+	hr_mend_read_health(app);
 	expect_calls("smart0 ");
 }
 
