@@ -301,7 +301,12 @@ static int export_dmabuf(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes,
 
 int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd)
 {
-	return export_dmabuf(gpu, at, bytes, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, fd);
+	int err = export_dmabuf(gpu, at, bytes, CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, fd);
+
+	/* Refused by drivers without that choice, and for GPUs that have PCIe only. */
+	if (err == -ENOTSUP || err == -EINVAL)
+		err = export_dmabuf(gpu, at, bytes, 0, fd);
+	return err;
 }
 
 static int check_reach(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena, unsigned i)
@@ -333,11 +338,7 @@ int hr_cuda_arena_export_dmabuf(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *a
 	if (err)
 		return err;
 	chunk = &arena->chunk[i];
-	err = hr_cuda_dmabuf_export(gpu, arena->base + chunk->at, chunk->bytes, fd);
-	/* Refused by drivers without that choice, and for GPUs that have PCIe only. */
-	if (err == -ENOTSUP || err == -EINVAL)
-		err = export_dmabuf(gpu, arena->base + chunk->at, chunk->bytes, 0, fd);
-	return err;
+	return hr_cuda_dmabuf_export(gpu, arena->base + chunk->at, chunk->bytes, fd);
 }
 
 int hr_cuda_flush_writes(struct hr_cuda_gpu *gpu)

@@ -91,14 +91,14 @@ int hr_cuda_arena_export(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, u
 /* True when the driver can map a DMA-BUF of this GPU's memory, over its BAR, into a process. */
 bool hr_cuda_dmabuf_mappable(struct hr_cuda_gpu *gpu);
 
-/* *fd: a DMA-BUF of mapped GPU memory [at, at + bytes), accessed over PCIe; the caller closes
- * it. -ENOTSUP, -EINVAL: the driver does not support that for this memory. */
+/* *fd: a DMA-BUF of mapped GPU memory [at, at + bytes), for an ssd or a network device; the caller
+ * closes it. It is accessed over PCIe when the driver lets that be chosen, and as the driver decides
+ * otherwise. -ENOTSUP, -EINVAL: the driver does not support that for this memory. */
 int hr_cuda_dmabuf_export(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes, int *fd);
 
 /*
- * *fd: a DMA-BUF of chunk i for a network device; the caller closes it. It is accessed over PCIe when
- * the driver lets that be chosen, and as the driver decides otherwise. -EINVAL: no such chunk;
- * -ENOTSUP: other devices cannot access it, or hr_cuda_flush_writes() is needed and not supported.
+ * *fd: hr_cuda_dmabuf_export() of chunk i, for a network device. -EINVAL: no such chunk; -ENOTSUP:
+ * other devices cannot access it, or hr_cuda_flush_writes() is needed and not supported.
  */
 int hr_cuda_arena_export_dmabuf(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, unsigned i,
 				int *fd);

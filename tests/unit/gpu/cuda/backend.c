@@ -228,6 +228,11 @@ Test(cuda_backend, memory_can_be_exported_to_devices_that_reach_the_gpu)
 		     0);
 	cr_expect_geq(fd, 0);
 	close(fd);
+	fake_cuda.no_pcie_choice = true;
+	cr_expect_eq(backend.window->export(backend.window->to, (uint64_t)region.worker, HR_PAGE,
+					    &fd, test_error()),
+		     0, "%s", test_error_text());
+	close(fd);
 	cr_expect_eq(backend.window->export(backend.window->to, 4096, HR_PAGE, &fd, test_error()),
 		     -EINVAL);
 	cr_expect(strstr(test_error_text(), "cuMemGetHandleForAddressRange"), "%s",
