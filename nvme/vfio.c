@@ -53,6 +53,23 @@ static bool is_denied(int err)
 	return err == -EACCES || err == -EPERM;
 }
 
+static bool exists(const char *path)
+{
+	const int fd = hr_vfio_call_open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		hr_vfio_call_close(fd);
+	return fd >= 0;
+}
+
+/* What a machine without the container file lacks. */
+static const char *container_remedy(void)
+{
+	return exists("/dev/iommu") ? ": this kernel has iommufd only; use a kernel with "
+				      "CONFIG_VFIO_CONTAINER or CONFIG_IOMMUFD_VFIO_CONTAINER"
+				    : ": load the kernel's module: modprobe vfio-pci";
+}
+
 static int open_container(const char *bdf, struct hr_error *e)
 {
 	int err;
@@ -63,9 +80,8 @@ static int open_container(const char *bdf, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_MISSING, is_denied(err) ? -EACCES : -ENODEV,
 			       "%s: " CONTAINER ": %s%s", bdf, strerror(-err),
 			       is_denied(err) ? ": run as root, or let this user have it"
-			       : err == -ENOENT || err == -ENODEV
-				       ? ": load the kernel's module: modprobe vfio-pci"
-				       : "");
+			       : err == -ENOENT || err == -ENODEV ? container_remedy()
+								  : "");
 	}
 	if (ask(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
 	    ask(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
@@ -165,6 +181,14 @@ static int open_group(struct group *group, const struct hr_function_state *state
 	if (group->fd >= 0)
 		return 0;
 	err = -errno;
+	snprintf(path, sizeof(path), "/dev/vfio/noiommu-%d", state->group);
+	if (err == -ENOENT && exists(path))
+		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
+			       "%s: IOMMU group %d is in the kernel's no-IOMMU mode, so nothing "
+			       "translates its addresses; boot with an IOMMU (intel_iommu=on, "
+			       "amd_iommu=on), or use pci:%s",
+			       state->bdf, state->group, state->bdf);
+	snprintf(path, sizeof(path), "/dev/vfio/%d", state->group);
 	return hr_fail(e, HR_ERROR_MISSING,
 		       err == -EBUSY	? -EBUSY
 		       : is_denied(err) ? -EACCES

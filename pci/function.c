@@ -133,6 +133,40 @@ bool hr_function_translated(const struct hr_function_state *state)
 
 /* ---- locking and opening */
 
+/* ---- refusals of the kernel */
+
+/* The kernel's mode of lockdown, as "integrity"; "": none, or securityfs is not mounted. */
+static void read_lockdown(char *mode, size_t capacity)
+{
+	char line[64] = "", *begin;
+	int fd = open("/sys/kernel/security/lockdown", O_RDONLY | O_CLOEXEC);
+	long n = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+
+	if (fd >= 0)
+		close(fd);
+	line[n > 0 ? n : 0] = '\0';
+	begin = strchr(line, '[');
+	snprintf(mode, capacity, "%s", begin ? begin + 1 : "");
+	mode[strcspn(mode, "]")] = '\0';
+	if (strcmp(mode, "none") == 0)
+		mode[0] = '\0';
+}
+
+/* The remedy for an access to a function's files that the kernel refuses. */
+static const char *remedy(int err)
+{
+	char mode[32];
+
+	if (err == -EROFS)
+		return ": mount /sys read-write (a container: --privileged), or use vfio:BDF";
+	if (err != -EACCES && err != -EPERM)
+		return "";
+	read_lockdown(mode, sizeof mode);
+	return mode[0] ? ": the kernel is locked down (Secure Boot, lockdown=); use vfio:BDF"
+		       : ": run as root, in a container with CAP_SYS_ADMIN; a kernel that is locked "
+			 "down permits vfio:BDF only";
+}
+
 /* Whoever may not write to the configuration space cannot drive the function. */
 static int check_access(const char *bdf, struct hr_error *e)
 {
@@ -144,9 +178,9 @@ static int check_access(const char *bdf, struct hr_error *e)
 	if (fd >= 0)
 		return close(fd), 0;
 	err = -errno;
-	if (err == -EACCES || err == -EPERM)
-		return hr_fail(e, HR_ERROR_MISSING, -EACCES,
-			       "%s: its configuration space is not writable: run as root", bdf);
+	if (*remedy(err))
+		return hr_fail(e, HR_ERROR_MISSING, err == -EPERM ? -EACCES : err,
+			       "%s: its configuration space is not writable%s", bdf, remedy(err));
 	return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", bdf, path, strerror(-err));
 }
 
@@ -286,7 +320,7 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err == -EBUSY ? err : -ENODEV,
 			       "%s: the kernel does not enable it (%s)%s", f->bdf, strerror(-err),
-			       err == -EBUSY ? ": a driver is bound" : "");
+			       err == -EBUSY ? ": a driver is bound" : remedy(err));
 	f->counted = true;
 	if (bits & HR_COMMAND_BME) {
 		err = record_undo(f, e);
@@ -300,8 +334,12 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 		bits &= (uint16_t)~HR_COMMAND_MSE;
 	wanted = now | bits;
 	f->changed = true;
-	if (pci_device_cfg_write_u16(f->dev, wanted, HR_CFG_COMMAND) ||
-	    pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) ||
+	err = pci_device_cfg_write_u16(f->dev, wanted, HR_CFG_COMMAND);
+	if (err == EPERM)
+		return hr_fail(e, HR_ERROR_MISSING, -EPERM,
+			       "%s: the kernel refuses to change its command register%s", f->bdf,
+			       remedy(-err));
+	if (err || pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) ||
 	    (now & bits & ~COMMAND_INTX_OFF) != (bits & ~COMMAND_INTX_OFF))
 		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
 			       "%s: the command register reads %04x after %04x was written", f->bdf,
@@ -407,7 +445,7 @@ int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map,
 		       strerror(err),
 		       err == EINVAL || err == EBUSY
 			       ? " (a kernel driver owns it: unbind the driver)"
-			       : "");
+			       : remedy(-err));
 }
 
 void hr_function_unmap(struct hr_function *f, struct hr_bar_map *map)

@@ -9,8 +9,9 @@
 #include "nvme/vfio_calls.h"
 
 #define CONTAINER 10000
-#define GROUP 20000  /* plus the number of the group */
-#define DEVICE 30000 /* plus the number of its group */
+#define GROUP 20000	/* plus the number of the group */
+#define DEVICE 30000	/* plus the number of its group */
+#define FILE_THERE 9000 /* descriptor of a file that is only looked for */
 #define CONFIG (7ull << 40)
 
 #define GROUPS 64
@@ -32,8 +33,12 @@ int hr_vfio_call_open(const char *path, int flags)
 		fake.containers++;
 		return CONTAINER;
 	}
+	if (strcmp(path, "/dev/iommu") == 0)
+		return fake.only_iommufd ? FILE_THERE : fail(ENOENT);
 	if (strncmp(path, "/dev/vfio/", 10) != 0)
 		abort();
+	if (strncmp(path, "/dev/vfio/noiommu-", 18) == 0)
+		return fake.no_iommu_mode ? FILE_THERE : fail(ENOENT);
 	if (fake.no_group)
 		return fail(fake.no_group);
 	fake.groups++;
@@ -46,6 +51,8 @@ int hr_vfio_call_close(int fd)
 			 : fd >= GROUP ? &fake.groups
 				       : &fake.containers;
 
+	if (fd == FILE_THERE)
+		return 0;
 	if (fd < CONTAINER || *open == 0)
 		abort();
 	--*open;

@@ -33,6 +33,8 @@ struct fake_vfio {
 	/* errno of a failing call; 0: it works. */
 	int no_container, no_group, no_status, no_join, no_iommu, no_device, no_bar, no_map;
 	uint32_t map_fails_at; /* number of mappings that succeed before the failure */
+	bool only_iommufd;     /* there is /dev/iommu */
+	bool no_iommu_mode;    /* there is /dev/vfio/noiommu-N */
 	bool no_type1, not_viable, bar_is_not_memory;
 	bool command_is_stuck; /* the command register keeps its value */
 	uint64_t last_iova;    /* of the IOMMU's last range; 0: not reported */

@@ -188,6 +188,9 @@ static void expect_error(const char *says, size_t row)
 #define JOIN "open /dev/vfio/5; status 205; join 100 205; iommu3 100; "
 #define DEV "0000:01:00.0: "
 #define NAME "device 0000:01:00.0 205; "
+#define IOMMUFD                                                                       \
+	": this kernel has iommufd only; use a kernel with CONFIG_VFIO_CONTAINER or " \
+	"CONFIG_IOMMUFD_VFIO_CONTAINER"
 
 Test(vfio_order, each_failure_is_named_and_closes_what_was_open)
 {
@@ -196,12 +199,10 @@ Test(vfio_order, each_failure_is_named_and_closes_what_was_open)
 		int error, value, want; /* value: result of the request + 1; 0: it fails */
 		const char *calls, *says;
 	} row[] = {
-		{ 0, ENOENT, 0, -ENODEV, "open /dev/vfio/vfio; ",
-		  DEV "/dev/vfio/vfio: No such file or directory: load the kernel's module: "
-		      "modprobe vfio-pci" },
-		{ 0, ENODEV, 0, -ENODEV, "open /dev/vfio/vfio; ",
-		  DEV
-		  "/dev/vfio/vfio: No such device: load the kernel's module: modprobe vfio-pci" },
+		{ 0, ENOENT, 0, -ENODEV, "open /dev/vfio/vfio; open /dev/iommu; close 100; ",
+		  DEV "/dev/vfio/vfio: No such file or directory" IOMMUFD },
+		{ 0, ENODEV, 0, -ENODEV, "open /dev/vfio/vfio; open /dev/iommu; close 100; ",
+		  DEV "/dev/vfio/vfio: No such device" IOMMUFD },
 		{ 0, EACCES, 0, -EACCES, "open /dev/vfio/vfio; ",
 		  DEV "/dev/vfio/vfio: Permission denied: run as root, or let this user have it" },
 		{ 0, EMFILE, 0, -ENODEV, "open /dev/vfio/vfio; ",

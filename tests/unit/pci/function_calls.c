@@ -132,6 +132,9 @@ static int live(void *arg)
 }
 
 #define FOUND "init find 0:3:0.0 probe read "
+#define AS_ROOT                                                                                   \
+	": run as root, in a container with CAP_SYS_ADMIN; a kernel that is locked down permits " \
+	"vfio:BDF only"
 #define OPENED FOUND "[0 0 ok]\n" SSD " 0 "
 #define MEMORY "read write 0102 read [0 0 ok]\n"
 #define UNDONE "add config@4=0001 add enable@0=30 keep "
@@ -189,6 +192,10 @@ static const struct life_row lives[] = {
 	  .want = OPENED "read write 0102 [-5 4 " SSD
 			 ": the command register reads 0100 after 0102 was written]\n" MASTER AGAIN
 				 STOPPED CLOSED },
+	{ "write", 1, EPERM,
+	  .want = OPENED "read write 0102 [-1 3 " SSD
+			 ": the kernel refuses to change its command register" AS_ROOT
+			 "]\n" MASTER AGAIN STOPPED CLOSED },
 	{ "read", 8, 5,
 	  .want = OPENED MEMORY MASTER AGAIN "1 0506 read [0 0 ok]\nwrite 0100 " DROPPED
 					     "cleanup 0 0100 " },
@@ -386,7 +393,7 @@ Test(function_calls, bars_are_mapped_at_their_address, .init = fake_pci_start)
 		  .want = -EBUSY,
 		  .bus = 0x10,
 		  .calls = "read32 10 map 1000+100 1 ",
-		  .text = "x: BAR0 of 256 bytes cannot be mapped: Operation not permitted" },
+		  .text = "x: BAR0 of 256 bytes cannot be mapped: Operation not permitted" AS_ROOT },
 	};
 	static const struct hr_bar_map none;
 

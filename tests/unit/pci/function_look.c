@@ -192,7 +192,8 @@ static int locks(void *arg)
 	if (chmod(CONFIG, 0444) || setuid(65534))
 		return 5;
 	return is(hr_function_lock(SSD, &fd, test_error()), -EACCES,
-		  SSD ": its configuration space is not writable: run as root") &&
+		  SSD ": its configuration space is not writable: run as root, in a container "
+		      "with CAP_SYS_ADMIN; a kernel that is locked down permits vfio:BDF only") &&
 			       fd == -1 && next_fd() == before
 		       ? 0
 		       : 6;

@@ -1,0 +1,3 @@
+#!/bin/bash
+# The program that starts others with fewer rights.
+mkdir -p guest/lab && cp "$BUILD/tests/lab/withhold" guest/lab/withhold
