@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "config/utf8.h"
+
 static void fail(struct hr_json *j, int error)
 {
 	if (!j->error)
@@ -37,24 +39,6 @@ static void put_words(struct hr_json *j, const char *words)
 
 /* ---- strings */
 
-/* Bytes of the UTF-8 sequence at s, which ends with a NUL at the latest; 0: it is not valid. */
-static size_t sequence(const unsigned char *s)
-{
-	const size_t n = s[0] < 0x80			? 1
-			 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
-			 : s[0] >= 0xe0 && s[0] <= 0xef ? 3
-			 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-							: 0;
-	/* Limits of the second byte exclude overlong forms, surrogates and codes above U+10FFFF. */
-	const unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-	const unsigned char most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-
-	for (size_t i = 1; i < n; i++)
-		if (s[i] < (i == 1 ? least : 0x80) || s[i] > (i == 1 ? most : 0xbf))
-			return 0;
-	return n;
-}
-
 static void put_escaped(struct hr_json *j, unsigned char byte)
 {
 	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
@@ -80,7 +64,7 @@ static void put_string(struct hr_json *j, const char *value)
 		const unsigned char *from = at;
 		size_t n = 0;
 
-		while (*at >= ' ' && *at != '"' && *at != '\\' && (n = sequence(at)) > 0)
+		while (*at >= ' ' && *at != '"' && *at != '\\' && (n = hr_utf8_bytes(at)) > 0)
 			at += n;
 		put(j, (const char *)from, (size_t)(at - from));
 		if (*at)
@@ -286,6 +270,12 @@ void hr_json_real(struct hr_json *j, const char *key, double value)
 	put(j, text, n);
 	if (!memchr(text, '.', n) && !memchr(text, 'e', n))
 		put(j, ".0", 2); /* it stays a real number where it is read */
+}
+
+void hr_json_raw(struct hr_json *j, const char *key, const char *text)
+{
+	begin(j, key);
+	put_words(j, text);
 }
 
 void hr_json_bool(struct hr_json *j, const char *key, bool value)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/appliance/remember.h"
 #include "boot/engine/exit.h"
 #include "config/json.h"
 #include "config/nearest.h"
@@ -56,6 +57,30 @@ static void put_reload(struct hr_json *j, const struct hr_reload_reply *reload)
 	put_lines(j, "needs_restart", reload->restart);
 }
 
+/* The run of the start that the client has waited for. */
+static void put_run(struct hr_json *j, const struct hr_control *c,
+		    const struct hr_control_client *client)
+{
+	struct hr_past_run run;
+
+	if (c->status->history && client->start &&
+	    hr_history_find(c->status->history, client->request.pipeline, client->start, &run))
+		hr_past_run_json(j, "run", &run);
+}
+
+/* The newest one first. */
+static void put_runs(struct hr_json *j, const struct hr_control *c,
+		     const struct hr_control_client *client)
+{
+	struct hr_past_run run = { .sequence = UINT64_MAX };
+
+	hr_json_array(j, "runs");
+	while (c->status->history &&
+	       hr_history_newest(c->status->history, client->request.pipeline, run.sequence, &run))
+		hr_past_run_json(j, NULL, &run);
+	hr_json_close(j);
+}
+
 static uint32_t format(const struct hr_control *c, const struct hr_control_client *client,
 		       const struct verdict *v, char *text, size_t bytes)
 {
@@ -75,6 +100,10 @@ static uint32_t format(const struct hr_control *c, const struct hr_control_clien
 		put_message(&j, client, v->message);
 	if (v->reload)
 		put_reload(&j, v->reload);
+	if (client->request.kind == HR_REQUEST_TRIGGER && client->request.wait)
+		put_run(&j, c, client);
+	if (client->request.kind == HR_REQUEST_HISTORY && v->code == HR_EXIT_DONE)
+		put_runs(&j, c, client);
 	return hr_json_done(&j) == 0 ? (uint32_t)j.length : 0;
 }
 
@@ -160,8 +189,10 @@ static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
 		       near ? "'?" : "");
 }
 
-static bool is_supported(const struct hr_actions *actions, enum hr_request_kind kind)
+static bool is_supported(const struct hr_control *c, enum hr_request_kind kind)
 {
+	const struct hr_actions *actions = c->actions;
+
 	switch (kind) {
 	case HR_REQUEST_TRIGGER:
 		return actions->trigger && actions->ended;
@@ -174,6 +205,8 @@ static bool is_supported(const struct hr_actions *actions, enum hr_request_kind 
 	case HR_REQUEST_RELOAD:
 		return actions->reload && actions->reloaded;
 	default:
+		if (kind == HR_REQUEST_HISTORY)
+			return c->status->history != NULL;
 		return kind == HR_REQUEST_STATUS || (hr_request_has_disk(kind) && actions->pass);
 	}
 }
@@ -185,12 +218,13 @@ static int check(struct hr_control *c, struct hr_control_client *client, bool ma
 
 	if (!err && hr_request_has_pipeline(request->kind))
 		err = find_pipeline(c, client);
-	if (!err && !is_supported(c->actions, request->kind))
+	if (!err && !is_supported(c, request->kind))
 		err = hr_fail(&c->e, HR_ERROR_FAILED, -ENOTSUP,
 			      "'%s' is not possible: this appliance has no %s",
 			      hr_request_name(request->kind),
-			      hr_request_has_disk(request->kind) ? "engine that serves it"
-								 : "schedule");
+			      hr_request_has_disk(request->kind)    ? "engine that serves it"
+			      : request->kind == HR_REQUEST_HISTORY ? "history"
+								    : "schedule");
 	if (!err && !may_wait && (request->wait || request->kind == HR_REQUEST_RELOAD))
 		err = hr_fail(&c->e, HR_ERROR_FAILED, -EBUSY,
 			      "busy: %u clients wait already, which is the limit",
@@ -243,6 +277,8 @@ enum hr_answer hr_answer_begin(struct hr_control *c, struct hr_control_client *c
 		return reply_with(fail(c, client));
 	if (kind == HR_REQUEST_STATUS)
 		return reply_with(send_status(c, client, now_ns));
+	if (kind == HR_REQUEST_HISTORY)
+		return reply_with(succeed(c, client, "done"));
 	if (hr_request_has_disk(kind))
 		return pass(c, client);
 	err = carry_out(c, client);

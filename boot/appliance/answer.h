@@ -7,6 +7,9 @@
  *   {"schema": "headrace.answer", "version": 1, "appliance": "box", "request": "trigger",
  *    "pipeline": "sum", "start": 3, "result": "done", "code": 0}
  *
+ * `run` of a trigger with HR_MESSAGE_WAIT is the run of that start, `runs` of a history are those
+ * that are kept of the pipeline, the newest one first (boot/appliance/remember.h).
+ *
  * result: "done"; "accepted": the request is carried out later; "failed". code: the exit code of
  * the command. message: the reason of a failure. needs_restart: after a reload, an array of the
  * settings that differ and stay as they are.

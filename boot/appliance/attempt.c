@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/dispatch.h"
+#include "boot/appliance/remember.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/runs.h"
 #include "boot/engine/refuse.h"
@@ -94,11 +95,41 @@ void hr_attempt_report(struct hr_attempt *attempt, bool all)
 			continue;
 		which |= 1u << i;
 		run->reported = true;
+		if (attempt->dispatch < 0 && app->run[i].selected &&
+		    app->run[i].outcome != HR_RUN_WAITING)
+			hr_attempt_remember(attempt, i, 0);
 	}
 	if (which)
 		hr_report_runs(app, which, stdout);
 	fflush(stdout);
 	hr_tick_at_once();
+}
+
+static void note_history(struct hr_error *e, int err)
+{
+	static int last;
+
+	if (err && err != last) {
+		hr_error_context(e, "the history of runs is not durable");
+		hr_error_log(e, HR_LOG_WARN);
+	}
+	last = err;
+}
+
+void hr_attempt_load_history(struct hr_attempt *attempt)
+{
+	struct hr_error e = { 0 };
+
+	note_history(&e, hr_history_load(attempt->app, &attempt->page->history, &e));
+}
+
+void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
+{
+	struct hr_history *history = &attempt->page->history;
+	struct hr_error e = { 0 };
+
+	hr_remember_run(history, attempt->app, i, start);
+	note_history(&e, hr_history_save(attempt->app, history, &e));
 }
 
 static bool any_suspect(const struct hr_appliance *app)
@@ -187,6 +218,7 @@ static int run(struct hr_attempt *attempt)
 	if (err)
 		return err;
 	attempt->record.has_run = true;
+	hr_attempt_load_history(attempt);
 	hr_attempt_tell(attempt, HR_PHASE_RUNNING);
 	began = hr_now_ns();
 	err = hr_attempt_open_services(attempt, NULL, NULL);

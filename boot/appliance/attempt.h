@@ -42,6 +42,11 @@ int hr_attempt_make(struct hr_attempt *attempt);
 void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
 void hr_attempt_report(struct hr_attempt *attempt, bool all);
 
+/* Once the stores are up: read the history from the disks. Add the run that has ended to it, and make
+ * it durable; start: as of hr_remember_run(). An error is logged, when it is not that of before. */
+void hr_attempt_load_history(struct hr_attempt *attempt);
+void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start);
+
 /* Serve clients of the stores, taps and feeds from now on, also while pipelines run; changed(to) is
  * called after a put, or NULL. An engine that cannot serve clients of the stores goes on, with a
  * warning; one that cannot serve taps or feeds has no use: -errno, in app->error. */

@@ -155,6 +155,7 @@ static void finish(struct engine *engine, uint32_t i)
 	hr_feed_service_end(&engine->attempt->feeds, i);
 	hr_unseal();
 	hr_attempt_report(engine->attempt, false);
+	hr_attempt_remember(engine->attempt, i, engine->dispatch.starts.start[i].starts);
 	hr_attempt_publish(engine->attempt); /* with its counters, which the next call ends */
 	hr_plan_end(&engine->plan, i);
 	publish_end(engine, i);
@@ -483,6 +484,7 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 	attempt->record.has_run = true;
 	hr_mend_read_health(app);
 	load(attempt);
+	hr_attempt_load_history(attempt);
 	note_usable(attempt);
 	note_versions(attempt);
 	open_floor(&the_engine, attempt);

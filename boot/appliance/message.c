@@ -52,6 +52,7 @@ static const struct {
 	[HR_REQUEST_STORE_FACTS] = { "store-facts", .disk = true, .reads = true },
 	[HR_REQUEST_STORE_CP] = { "store-cp", .disk = true, .object = true, .target = true,
 				  .flags = HR_MESSAGE_REPLACE },
+	[HR_REQUEST_HISTORY] = { "history", .pipeline = true, .reads = true },
 };
 
 /* Least and most bytes of the body of an item. */

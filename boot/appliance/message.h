@@ -68,6 +68,7 @@ enum hr_request_kind {
 	HR_REQUEST_STORE_MV,
 	HR_REQUEST_STORE_CP,
 	HR_REQUEST_STORE_FACTS, /* the ssd, and what store-map has */
+	HR_REQUEST_HISTORY,	/* the last runs of a pipeline */
 	HR_REQUEST_KINDS,
 };
 

@@ -150,7 +150,7 @@ int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *
 	if (!err)
 		err = open_pair(&mine.clients, &its.clients);
 	if (!err) {
-		memset(p->page, 0, sizeof *p->page);
+		memset(p->page, 0, offsetof(struct hr_record_page, history));
 		fflush(stdout); /* else both processes would write the buffered text */
 		pid = hr_fork();
 		err = pid < 0 ? pid : 0;

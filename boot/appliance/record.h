@@ -14,6 +14,7 @@
 
 #include "boot/engine/counters.h"
 #include "boot/engine/crash.h"
+#include "boot/engine/history.h"
 #include "boot/engine/starts.h"
 #include "boot/engine/stages.h"
 #include "nvme/smart.h"
@@ -171,7 +172,8 @@ const char *hr_record_check(const struct hr_record *record, const struct hr_conf
 struct hr_record_page {
 	uint64_t sequence; /* odd while the record is being written */
 	struct hr_record record;
-	struct hr_crash crash; /* of the engine that ran last */
+	struct hr_crash crash;	   /* of the engine that ran last */
+	struct hr_history history; /* of all engines */
 };
 
 void hr_record_publish(struct hr_record_page *page, const struct hr_record *record);

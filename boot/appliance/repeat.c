@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/reload.h"
+#include "boot/appliance/remember.h"
 #include "boot/appliance/dispatch.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/signals.h"
@@ -294,12 +295,17 @@ void hr_repeat_end(struct hr_repeat *r)
 {
 	const struct hr_moment at = hr_moment_now();
 
-	for (uint32_t i = 0; r->begun && i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; r->begun && i < r->app->config.pipelines; i++) {
+		if (r->running >> i & 1 && has_begun(r, i) && !r->child->record->finished)
+			hr_remember_death(&r->child->process.page->history, &r->app->config, i,
+					  r->timetable.starts.start[i].starts,
+					  &r->child->record->run[i]);
 		if (r->running >> i & 1)
 			end_start(r, i,
 				  has_begun(r, i) ? error_of(&r->child->record->run[i], -EINTR)
 						  : -EINTR,
 				  &at);
+	}
 	r->greeted = false;
 	r->refused = 0;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/feed_service.h"
+#include "boot/appliance/remember.h"
 #include "boot/appliance/store_service.h"
 #include "boot/appliance/tap_service.h"
 #include "boot/appliance/repeat.h"
@@ -104,6 +105,15 @@ static void put_feed(struct hr_json *j, const struct hr_status *status, uint32_t
 	hr_json_close(j);
 }
 
+static void put_last(struct hr_json *j, const struct hr_status *status,
+		     const struct hr_config_pipeline *p)
+{
+	struct hr_past_run last;
+
+	if (status->history && hr_history_newest(status->history, p->name, UINT64_MAX, &last))
+		hr_past_run_json(j, "last", &last);
+}
+
 static void put_suspension(struct hr_json *j, const struct hr_status *status, uint32_t i,
 			   uint64_t now_ns)
 {
@@ -143,6 +153,7 @@ static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t 
 		hr_timetable_json(j, &status->repeat->timetable, i, &at);
 		put_delay(j, status->repeat, i, run);
 	}
+	put_last(j, status, p);
 	hr_counters_time(&count, run->started_ns, run->ended_ns, now_ns);
 	hr_counters_json(j, hr_pipeline_counters, &count, HR_IN_STATUS);
 	hr_role_counters_json(j, &count, HR_IN_STATUS);

@@ -34,6 +34,7 @@ struct hr_status {
 	/* By index of the pipeline: engines in a row that have died in its runs, and the end of its
 	 * suspension (hr_now_ns()). */
 	uint64_t deaths[HR_PIPELINES_MAX], suspended_until_ns[HR_PIPELINES_MAX];
+	const struct hr_history *history; /* NULL: none is kept */
 	bool told; /* the owner fills `record`; false: it is copied from app and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
 	const struct hr_tap_service *taps;	/* NULL: none, or told */

@@ -7,6 +7,7 @@
 #include "boot/appliance/act.h"
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
+#include "boot/appliance/remember.h"
 #include "boot/engine/progress.h"
 #include "boot/appliance/reload.h"
 #include "boot/engine/refuse.h"
@@ -105,6 +106,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, app);
+	s->status.history = s->child.process.page ? &s->child.process.page->history : NULL;
 	err = hr_repeat_open(&s->repeat, &s->child, app);
 	if (err)
 		hr_warn("no epoll descriptor: %s; the supervisor wakes each 5 ms", strerror(-err));
@@ -127,6 +129,7 @@ void hr_supervise_close(struct hr_supervisor *s)
 	hr_notify_close(&s->notify);
 	hr_watchdog_close(&s->watchdog);
 	hr_child_close(&s->child);
+	s->status.history = NULL; /* it was in the child's memory */
 	hr_repeat_close(&s->repeat);
 	hr_tap_sockets_close(&s->sockets);
 }
@@ -315,10 +318,22 @@ static void suspend(struct hr_supervisor *s, uint32_t i)
 	hr_error("pipeline '%s' is given up after %u restarts", run->config->name, boot->restarts);
 }
 
+/* The engine ended in its run, and has not added it to the history. */
+static void remember_death(struct hr_supervisor *s, uint32_t i)
+{
+	const struct hr_record_run *run = &s->status.record.run[i];
+
+	if (!s->status.record.finished && (run->blame || (run->selected && run->started_ns &&
+							  run->outcome == HR_RUN_INTERRUPTED)))
+		hr_remember_death(&s->child.process.page->history, &s->app->config, i, 0, run);
+}
+
 static void note_outcomes(struct hr_supervisor *s)
 {
 	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
 		const struct hr_run *run = &s->app->run[i];
+
+		remember_death(s, i);
 
 		if (s->status.record.run[i].blame && run->outcome == HR_RUN_FAILED)
 			suspend(s, i);

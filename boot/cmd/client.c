@@ -308,6 +308,27 @@ static void print_lines(struct json_object *o, const char *key, const char *what
 		printf("  %s: %s\n", what, entry_of(o, key, i));
 }
 
+/* "    start 3: done 2026-11-22T17:28:00Z, 12.345 ms, crc32c, 16 of 16 tiles" */
+void hr_client_print_run(struct json_object *run)
+{
+	static const char *const more[] = { "message", "error" };
+	struct json_object *part;
+
+	printf("    start %s: %s", text_of(run, "start"), text_of(run, "outcome"));
+	if (json_object_object_get_ex(run, "started_utc", &part))
+		printf(" %s", json_object_get_string(part));
+	printf(", %s ms, %s, %s of %s tiles\n", text_of(run, "duration_ms"),
+	       text_of(run, "operator"), text_of(run, "tiles_done"), text_of(run, "tiles"));
+	if (json_object_object_get_ex(run, "result", &part))
+		printf("      result %s\n",
+		       json_object_to_json_string_ext(part, JSON_C_TO_STRING_NOSLASHESCAPE));
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (json_object_object_get_ex(run, more[i], &part)) {
+			printf("      %s\n", json_object_get_string(part));
+			return;
+		}
+}
+
 static void print_text(struct json_object *o)
 {
 	struct json_object *part;
@@ -318,6 +339,8 @@ static void print_text(struct json_object *o)
 	if (json_object_object_get_ex(o, "start", &part))
 		printf(", start %s", json_object_get_string(part));
 	printf(": %s\n", text_of(o, "result"));
+	if (json_object_object_get_ex(o, "run", &part))
+		hr_client_print_run(part);
 	print_lines(o, "changes", "changes");
 	print_lines(o, "waits_for", "waits for the end of pipeline");
 	print_lines(o, "needs_restart", "needs a restart");

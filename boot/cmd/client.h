@@ -47,6 +47,11 @@ int hr_client_connect(const struct hr_client_appliance *appliance);
  */
 int hr_client_receive(int fd, void *to, size_t bytes);
 
+struct json_object;
+
+/* Print a run of a history in a line, and its result or message in further ones. */
+void hr_client_print_run(struct json_object *run);
+
 /* A whole command, argv[0] is the name of the request: its arguments, the request, and the reply as
  * text or with --json. */
 int hr_client_command(int argc, char **argv);

@@ -16,7 +16,7 @@
 #include "config/log.h"
 
 static const char help[] =
-	"usage: headrace status [NAME] [--json]\n"
+	"usage: headrace status [NAME] [--json] [--history PIPELINE]\n"
 	"       headrace status --counters\n\n"
 	"Live counters of an appliance that `headrace boot` or `headrace run` runs on this machine:\n"
 	"stage, pipelines, tiles, rates, heartbeats of the worker blocks, the consumers of taps,\n"
@@ -26,6 +26,10 @@ static const char help[] =
 	"this as the user of the appliance, or as one that `control` in its configuration\n"
 	"permits.\n\n"
 	"  --json       print the document as the appliance sends it\n"
+	"  --history PIPELINE\n"
+	"               the last 16 runs of a pipeline of `headrace boot`, the newest one first:\n"
+	"               outcome, time, duration, and the result or the reason of the failure;\n"
+	"               they survive restarts and power cuts\n"
 	"  --counters   list the counters of a pipeline, its roles, a tap and an ssd instead: name\n"
 	"               in JSON, unit, meaning, and whether status or the result of a run\n"
 	"               prints it\n" HR_EXIT_HELP;
@@ -190,6 +194,8 @@ static void print_pipeline(struct json_object *p)
 		       hr_span_format(span, sizeof span,
 				      number_of(p, "suspended_for_ms") * HR_NS_PER_MS),
 		       (unsigned long long)number_of(p, "engine_deaths_in_row"));
+	if (json_object_object_get_ex(p, "last", &error))
+		hr_client_print_run(error);
 	if (json_object_object_get_ex(p, "tap", &error))
 		print_tap(error);
 	if (json_object_object_get_ex(p, "remote", &error))
@@ -295,6 +301,28 @@ static int status(const char *wanted, bool json)
 	return code;
 }
 
+static int history(const char *pipeline, const char *wanted, bool json)
+{
+	static char text[HR_MESSAGE_REPLY_MAX];
+	struct hr_request request = { .kind = HR_REQUEST_HISTORY };
+	struct json_object *o;
+	int code;
+
+	if (strlen(pipeline) >= sizeof request.pipeline)
+		return hr_usage_error("status", "there is no pipeline '%.100s'", pipeline);
+	snprintf(request.pipeline, sizeof request.pipeline, "%s", pipeline);
+	code = hr_client_request(&request, wanted, text, sizeof text);
+	if (*text && json) {
+		fputs(text, stdout);
+	} else if (*text && code == HR_EXIT_DONE) {
+		o = json_tokener_parse(text);
+		printf("%s: pipeline '%s'\n", text_of(o, "appliance"), text_of(o, "pipeline"));
+		print_each(json_object_object_get(o, "runs"), hr_client_print_run);
+		json_object_put(o);
+	}
+	return code;
+}
+
 static void list_counters(const char *of, const struct hr_counter *row)
 {
 	static const struct {
@@ -313,9 +341,11 @@ static void list_counters(const char *of, const struct hr_counter *row)
 
 static int cmd_status(int argc, char **argv)
 {
+	const char *pipeline = NULL;
 	bool json = false, counters = false;
 	const struct hr_option options[] = { { "json", .flag = &json },
 					     { "counters", .flag = &counters },
+					     { "history", .text = &pipeline },
 					     { NULL } };
 	const char *name = NULL;
 	const int code = hr_options(argc, argv, options, "one name", &name);
@@ -323,8 +353,8 @@ static int cmd_status(int argc, char **argv)
 	if (code)
 		return code;
 	if (!counters)
-		return status(name, json);
-	if (json || name)
+		return pipeline ? history(pipeline, name, json) : status(name, json);
+	if (json || name || pipeline)
 		return hr_usage_error("status", "--counters stands alone");
 	list_counters("pipeline", hr_pipeline_counters);
 	list_counters("prefetch, compute, writeback, io", hr_role_counters);

@@ -7,7 +7,10 @@
 #include "boot/engine/appliance.h"
 #include "boot/engine/watch.h"
 
-/* Log which worker of the watched run has exceeded its limit: role and index of hr_watch_look(). */
+/*
+ * Log which worker of the watched run has exceeded its limit: role and index of hr_watch_look(). Also
+ * note it for the supervisor (boot/engine/crash.h).
+ */
 void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
 		  uint32_t index);
 

@@ -105,7 +105,7 @@ killed() {
     conf "" ",faults=$SCRATCH/faults" 48M && start running && exits 0 status --json || return 1
     engine=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["engine_pid"])' \
         "$SCRATCH/out")
-    kill -KILL "$engine" && until_true 60 grep -F "restart 1 of 3" "$SCRATCH/boot.err" &&
+    kill -KILL "$engine" && until_true 60 grep -F "pipeline 'sum' is suspended" "$SCRATCH/boot.err" &&
         exits 0 status --json && json 'r["restarts"] == 1' && clients garbage && stop_it
 }
 check "the engine is killed, and the appliance answers on" killed

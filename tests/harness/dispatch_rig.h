@@ -11,6 +11,8 @@
 #define hr_attempt_tell test_tell
 #define hr_attempt_publish test_publish
 #define hr_attempt_report test_report
+#define hr_attempt_remember test_remember
+#define hr_attempt_load_history test_load_history
 #define hr_attempt_open_services test_open_services
 #define hr_attempt_close_services test_close_services
 #define hr_ctrl_check test_check
@@ -97,6 +99,14 @@ void test_report(struct hr_attempt *of, bool all)
 {
 	cr_expect(of == at && !all);
 	calls_note("report ");
+}
+void test_remember(struct hr_attempt *of, uint32_t i, uint64_t start)
+{
+	cr_expect(of == at && start == engine->dispatch.starts.start[i].starts);
+}
+void test_load_history(struct hr_attempt *of)
+{
+	cr_expect_eq(of, at);
 }
 static void (*changed)(void *to);
 static void *changed_to;

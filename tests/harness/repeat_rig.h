@@ -43,6 +43,7 @@ static struct hr_supervisor *s;
 static struct hr_repeat *r;
 static struct hr_appliance *app;
 static struct hr_child child;
+static struct hr_record_page page; /* only its history is used */
 static struct hr_record record;
 static struct hr_dispatch dispatch;
 static int engine; /* its end of the socket */
@@ -62,7 +63,8 @@ static inline void begin(const char *config)
 	engine = pair[1];
 	r = &s->repeat;
 	s->app = app;
-	child = (struct hr_child){ .record = &record, .process = { .phases = -1 } };
+	memset(&page, 0, sizeof page);
+	child = (struct hr_child){ .record = &record, .process = { .page = &page, .phases = -1 } };
 	child.process.dispatch = pair[0];
 	child.process.pid = fork();
 	if (child.process.pid == 0) {

@@ -169,7 +169,7 @@ static void report(const struct hr_op_all *all, const struct hr_op_report *to)
 	static const uint64_t many[] = { 1, 2, 3, 4, 5, 6, 7, 8, UINT64_MAX };
 	const double reals[] = { 0.5, -INFINITY, (double)NAN };
 
-	if (((const struct liar_args *)all->args)->lie == LIE_REPORT)
+	if (all->args && ((const struct liar_args *)all->args)->lie == LIE_REPORT)
 		*(volatile uint32_t *)(uintptr_t)(8 * all->tiles) = 1;
 	to->u64(to, "tiles", *(const uint64_t *)all->result);
 	to->i64(to, "least", INT64_MIN);

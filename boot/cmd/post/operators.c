@@ -148,7 +148,7 @@ static int compare(const struct hr_operator *op, const struct known *k, const st
 	if (!k->result)
 		return 0;
 	hr_json_to_text(&result, HR_JSON_LINE, text, sizeof text);
-	hr_result_json(op, all, &result);
+	hr_result_json(op, all, true, &result);
 	if (hr_json_done(&result) == 0 && strstr(text, k->result))
 		return 0;
 	return hr_fail(e, HR_ERROR_DEVICE, -EPROTO, "its result is %.100s, expected %.100s", text,

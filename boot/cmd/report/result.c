@@ -20,6 +20,7 @@ struct jsoner {
 	struct hr_json *out;	 /* NULL: values are only counted */
 	uint32_t named, unnamed; /* values */
 	bool bare;		 /* an item that is one value without a name */
+	bool single;		 /* arrays and lists are left out */
 };
 
 /* The interface lets no operator write to it. */
@@ -201,7 +202,7 @@ JSON_VALUE(json_text, const char *, hr_json_string)
 	{                                                                                        \
 		struct jsoner *j = jsoner_of(to);                                                \
                                                                                                  \
-		if (!wanted(j, name, &name))                                                     \
+		if (j->single || !wanted(j, name, &name))                                        \
 			return;                                                                  \
 		hr_json_array(j->out, name);                                                     \
 		for (uint32_t i = 0; i < count; i++)                                             \
@@ -237,7 +238,7 @@ static void json_list(const struct hr_op_report *to, const char *name, const str
 {
 	struct jsoner *j = jsoner_of(to);
 
-	if (!wanted(j, name, &name))
+	if (j->single || !wanted(j, name, &name))
 		return;
 	hr_json_array(j->out, name);
 	for (uint64_t i = 0; i < count && !j->out->error; i++)
@@ -253,12 +254,13 @@ static void json_line(const struct hr_op_report *to, const char *format, ...)
 {
 }
 
-void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all,
+void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all, bool lists,
 		    struct hr_json *object)
 {
 	struct jsoner j = { .report = { json_u64, json_i64, json_real, json_text, json_u64s,
 					json_reals, json_list, json_line },
-			    .out = object };
+			    .out = object,
+			    .single = !lists };
 
 	if (op->report)
 		op->report(all, &j.report);

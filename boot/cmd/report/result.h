@@ -12,8 +12,8 @@
 /* Lines for people, without a newline at the end; nothing for an operator without a report. */
 void hr_result_print(const struct hr_operator *op, const struct hr_op_all *all, FILE *out);
 
-/* Members added to the object. */
-void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all,
+/* Members added to the object. Without `lists`: only those that are single values. */
+void hr_result_json(const struct hr_operator *op, const struct hr_op_all *all, bool lists,
 		    struct hr_json *object);
 
 #endif

@@ -4,6 +4,7 @@
 #include "boot/cmd/report/runs.h"
 #include "boot/cmd/report/verify.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -426,7 +427,7 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 		gather(run, &all);
 		hr_json_object(out, "result");
 		begin_report(run);
-		hr_result_json(p->op, &all, out);
+		hr_result_json(p->op, &all, true, out);
 		end_report();
 		hr_json_close(out);
 	}
@@ -467,4 +468,31 @@ void hr_report_runs_json(const struct hr_appliance *app, struct hr_json *report)
 		if (app->run[i].selected)
 			run_json(app, &app->run[i], report);
 	hr_json_close(report);
+}
+
+static int result_text(const struct hr_run *run, bool lists, char *text, size_t bytes)
+{
+	struct hr_op_all all;
+	struct hr_json j;
+	int err;
+
+	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
+	gather(run, &all);
+	begin_report(run);
+	hr_result_json(run->config->op, &all, lists, &j);
+	end_report();
+	err = hr_json_done(&j);
+	text[strcspn(text, "\n")] = '\0';
+	if (err || strcmp(text, "{}") == 0)
+		text[0] = '\0';
+	return err;
+}
+
+int hr_report_result(const struct hr_run *run, char *text, size_t bytes)
+{
+	const int err = result_text(run, true, text, bytes);
+
+	if (err == -ENOBUFS)
+		result_text(run, false, text, bytes);
+	return err;
 }

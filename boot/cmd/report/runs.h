@@ -17,4 +17,11 @@
 void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out);
 void hr_report_runs_json(const struct hr_appliance *app, struct hr_json *report);
 
+/*
+ * The result of a run whose outcome is HR_RUN_DONE, as the object that hr_report_runs_json() has for
+ * it, in one line; "" for an operator without a result. 0; -ENOBUFS: it does not fit, and the text
+ * has only its single values, not its arrays; or "" when they do not fit either.
+ */
+int hr_report_result(const struct hr_run *run, char *text, size_t bytes);
+
 #endif

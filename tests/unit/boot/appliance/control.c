@@ -71,20 +71,22 @@ Test(control, the_error_of_the_appliance_is_the_reply)
 Test(control, a_request_that_the_appliance_does_not_support_is_refused)
 {
 	static const struct hr_actions none;
+	static const char *const part[] = { "schedule", "engine that serves it", "history" };
 
 	rig_open(&none);
 	for (int k = HR_REQUEST_TRIGGER; k < HR_REQUEST_KINDS; k++) {
 		const enum hr_request_kind kind = (enum hr_request_kind)k;
 
+		char want[96];
+
+		snprintf(want, sizeof want, "is not possible: this appliance has no %s",
+			 part[kind == HR_REQUEST_HISTORY ? 2 : hr_request_has_disk(kind)]);
 		rig_expect_text(rig_ask(kind,
 					hr_request_has_pipeline(kind)
 						? rig_app->config.pipeline[0].name
 						: "",
 					HR_ERROR_FAILED),
-				hr_request_has_disk(kind)
-					? "is not possible: this appliance has no engine that "
-					  "serves it"
-					: "is not possible: this appliance has no schedule");
+				want);
 	}
 	rig_expect_text(rig_ask(STATUS, "", 0), "\"phase\"");
 }

@@ -143,7 +143,7 @@ Test(message, a_status_and_what_reads_a_store_change_nothing)
 		cr_expect_eq(hr_request_only_reads((enum hr_request_kind)k),
 			     k == HR_REQUEST_STATUS || k == HR_REQUEST_STORE_MAP ||
 				     k == HR_REQUEST_STORE_GET || k == HR_REQUEST_STORE_VERIFY ||
-				     k == HR_REQUEST_STORE_FACTS);
+				     k == HR_REQUEST_STORE_FACTS || k == HR_REQUEST_HISTORY);
 }
 
 /* ---- requests of the store */

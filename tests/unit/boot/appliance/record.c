@@ -290,7 +290,7 @@ Test(record, each_word_may_have_its_limit)
 	expect_limit(&role->failed, 3, "failed");
 	expect_limit(&record.ready, 1, "ready");
 	expect_limit(&record.usable, (1u << app.config.pipelines) - 1, "usable");
-	expect_limit(&job->kind, HR_REQUEST_KINDS - 1, "kind of a store request");
+	expect_limit(&job->kind, HR_REQUEST_STORE_FACTS, "kind of a store request");
 	expect_limit(&job->ssd, HR_SSDS_MAX, "ssd of a store request");
 	job->total_bytes = 9;
 	expect_limit(&job->done_bytes, 9, "done_bytes of a store request");

@@ -106,7 +106,7 @@ Test(ops_data, crc32c_reports_the_checksum_of_the_whole_and_of_each_tile)
 	fclose(out);
 	cr_expect_str_eq(text, "crc32c e3069283 of 9 bytes in 2 tiles", "%s", text);
 	hr_json_to_text(&json, HR_JSON_LINE, text, sizeof text);
-	hr_result_json(hr_op_get(c.op), &c.all, &json);
+	hr_result_json(hr_op_get(c.op), &c.all, true, &json);
 	cr_assert_eq(hr_json_done(&json), 0);
 	cr_expect_str_eq(text,
 			 "{\"crc32c\": \"e3069283\", \"tiles\": [\"6087809a\", \"1a2cc12c\"]}\n",

@@ -270,7 +270,7 @@ static void expect_report(const char *op, const void *result, const uint64_t *by
 	if (bytes)
 		memcpy(all.object_bytes, bytes, sizeof all.object_bytes);
 	hr_json_to_text(&json, HR_JSON_LINE, text, sizeof text);
-	hr_result_json(hr_op_find(op), &all, &json);
+	hr_result_json(hr_op_find(op), &all, true, &json);
 	cr_assert_eq(hr_json_done(&json), 0);
 	cr_expect_str_eq(text, expected, "%s: %s", op, text);
 }

@@ -197,7 +197,7 @@ Test(ops_rows, filter_sum_names_the_unit_of_revenue_in_text_and_json)
 			 row[i].cents);
 		cr_expect_str_eq(text, expected, "%s", text);
 		hr_json_to_text(&json, HR_JSON_LINE, document, sizeof document);
-		hr_result_json(hr_op_get(c.op), &c.all, &json);
+		hr_result_json(hr_op_get(c.op), &c.all, true, &json);
 		cr_assert_eq(hr_json_done(&json), 0);
 		snprintf(expected, sizeof expected, "\"revenue_cents\": \"%s\"", row[i].cents);
 		cr_expect(strstr(document, expected), "%s", document);
@@ -316,7 +316,7 @@ Test(ops_rows, topk_dot_reports_rows_and_scores)
 	cr_expect_str_eq(text, "2 best rows\n   1. row 2, score inf\n   2. row 1, score 1.5", "%s",
 			 text);
 	hr_json_to_text(&json, HR_JSON_LINE, document, sizeof document);
-	hr_result_json(hr_op_get(c.op), &c.all, &json);
+	hr_result_json(hr_op_get(c.op), &c.all, true, &json);
 	cr_assert_eq(hr_json_done(&json), 0);
 	cr_expect_str_eq(
 		document,

@@ -567,7 +567,7 @@ Test(op_user, a_result_is_printed_as_lines_and_as_a_json_object)
 			 "rows\n  row 0 of a?b items\n  row 1 of a?b items\n  0",
 			 "%s", text);
 	hr_json_to_text(&json, HR_JSON_LINE, text, sizeof text);
-	hr_result_json(op, &all, &json);
+	hr_result_json(op, &all, true, &json);
 	cr_assert_eq(hr_json_done(&json), 0);
 	cr_expect_str_eq(text,
 			 "{\"tiles\": 7, \"least\": -9223372036854775808, \"half\": 0.5, "
