@@ -60,7 +60,8 @@ check "the supervisor has no PCI function open" test -z \
     "$(find /proc/$supervisor/fd -exec readlink {} \; | grep -E 'pci|vfio')"
 kill -KILL "$engine"
 host throttle nv0 0
-check "the restart after kill -9 is reported" soon said "restart 1 of 1 in 3.0 s"
+check "the suspension after kill -9 is reported" soon said \
+    "pipeline 'copy' is suspended for 3.0 s"
 check "the controller does not master the bus in the pause after kill -9" silent_in_the_pause
 check "the death by signal 9 is reported" said "engine $engine: ended by signal 9"
 check "status answers in the pause" headrace status box --json
@@ -81,7 +82,8 @@ echo 1000 >"/proc/$engine/oom_score_adj"
 echo 1 >/proc/sys/kernel/sysrq
 echo f >/proc/sysrq-trigger
 host throttle nv0 0
-check "the restart after the lack of memory is reported" soon said "restart 1 of 1 in 3.0 s"
+check "the suspension after the lack of memory is reported" soon said \
+    "pipeline 'copy' is suspended for 3.0 s"
 check "the controller does not master the bus in the pause after the lack of memory" silent_in_the_pause
 check "the lack of memory is reported" said \
     "engine $engine: ended by signal 9 (Killed), the kernel was out of memory; it ran: pipeline 'copy'"
