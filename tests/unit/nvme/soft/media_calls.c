@@ -154,9 +154,10 @@ Test(media_calls, an_image_is_opened_as_the_options_say)
 		uint64_t got; /* size of the media */
 		const char *says;
 	} row[] = {
-		{ ABSENT, 8192, false, false, false, 0, 0, O_RDWR | O_CREAT, LOCK_EX, 8192, "" },
-		{ 0, 8192, false, false, true, 0, 0, O_RDWR | O_CREAT, LOCK_SH, 8192, "" },
-		{ 8192, 8192, false, false, false, 0, 0, O_RDWR | O_CREAT, LOCK_EX, 8192, "" },
+		{ ABSENT, 8192, false, false, false, 0, 0, O_RDWR | O_CREAT | O_EXCL, LOCK_EX, 8192,
+		  "" },
+		{ 0, 8192, false, false, true, 0, 0, O_RDWR, LOCK_SH, 8192, "" },
+		{ 8192, 8192, false, false, false, 0, 0, O_RDWR, LOCK_EX, 8192, "" },
 		{ 8192, 0, false, false, false, 0, 0, O_RDWR, LOCK_EX, 8192, "" },
 		{ 8192, 8192, true, false, false, 0, 0, O_RDWR, LOCK_EX, 8192, "" },
 		{ 8192, 8192, false, true, false, 0, 0, O_RDONLY, LOCK_SH, 8192, "" },
@@ -171,8 +172,8 @@ Test(media_calls, an_image_is_opened_as_the_options_say)
 		  "the image is empty" },
 		{ 0, 8192, false, true, false, -EINVAL, HR_ERROR_USAGE, O_RDONLY, LOCK_SH, 0,
 		  "the image is empty" },
-		{ 4096, 8192, false, false, false, -EINVAL, HR_ERROR_USAGE, O_RDWR | O_CREAT,
-		  LOCK_EX, 0, "the image has 4096 bytes, but size= is 8192" },
+		{ 4096, 8192, false, false, false, -EINVAL, HR_ERROR_USAGE, O_RDWR, LOCK_EX, 0,
+		  "the image has 4096 bytes, but size= is 8192" },
 		{ 0, 0, false, false, false, -EINVAL, HR_ERROR_USAGE, O_RDWR, LOCK_EX, 0,
 		  "0 bytes are not whole blocks of 4096 (or none)" },
 		{ 4608, 0, false, false, false, -EINVAL, HR_ERROR_USAGE, O_RDWR, LOCK_EX, 0,
