@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "config/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/quirks.h"
@@ -21,6 +22,29 @@ static uint32_t pairs_within_bar(const struct hr_ctrl *ctrl)
 	return pairs <= QUEUES_MAX ? (uint32_t)pairs - 1 : QUEUES_MAX;
 }
 
+/* *dw0: Number of Queues, of a controller that may not let it be set: some refuse the feature, and have
+ * a fixed number. Without that number all that were wanted are tried. 0, or an error of the queue. */
+static int get_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *dw0, struct hr_error *e)
+{
+	const char *name = ctrl->transport->name;
+	char text[80];
+	int refused, err;
+
+	refused = hr_admin_set_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES,
+				       (want - 1) << 16 | (want - 1), dw0, e);
+	if (refused <= 0)
+		return refused;
+	err = hr_admin_get_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES, dw0, e);
+	if (err < 0)
+		return err;
+	if (err)
+		*dw0 = (want - 1) << 16 | (want - 1);
+	hr_warn("%s: does not let the number of queues be set: %s (%03x); %s", name,
+		hr_error_name(refused, text, sizeof(text)), (unsigned)refused,
+		err ? "nor does it report the number" : "it reports the number");
+	return 0;
+}
+
 int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struct hr_error *e)
 {
 	uint32_t dw0 = 0, nsqa, ncqa;
@@ -28,10 +52,9 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struc
 
 	if (want == 0 || want > QUEUES_MAX)
 		return -EINVAL;
-	err = hr_admin_set_feature(ctrl, NVME_FEAT_FID_NUM_QUEUES, (want - 1) << 16 | (want - 1),
-				   &dw0, e);
+	err = get_queues(ctrl, want, &dw0, e);
 	if (err)
-		return hr_admin_fail(ctrl, "set features, number of queues", want, err, e);
+		return err;
 	nsqa = (dw0 & 0xffff) + 1; /* zero-based; may be more than asked for (5.27.1.5) */
 	ncqa = (dw0 >> 16) + 1;
 	ctrl->io_queues = nsqa < ncqa ? nsqa : ncqa;

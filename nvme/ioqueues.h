@@ -9,7 +9,8 @@
 /*
  * Request `want` I/O queue pairs. Call before the first is created. *got is the number that the
  * controller grants: at most `want`, and only queue pairs whose doorbells lie in BAR0. -EINVAL:
- * want is 0 or above 65535.
+ * want is 0 or above 65535. A controller that refuses the number is asked for its own one; when it does
+ * not report that either, all that were wanted count as granted. One warning says so.
  */
 int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struct hr_error *e);
 

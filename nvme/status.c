@@ -82,6 +82,8 @@ static const char *own_word(int error)
 		return "the controller was reset";
 	case NVME_SC_RESERVATION_CONFLICT:
 		return "Reservation Conflict: another host holds the reservation of the namespace";
+	case HR_STATUS_OF(NVME_SCT_MEDIA, NVME_SC_ACCESS_DENIED & 0xff):
+		return "Access Denied: the disk is locked (TCG Opal); unlock it, as with sedutil-cli";
 	default:
 		return NULL;
 	}

@@ -129,4 +129,32 @@ put_later() {
 }
 check "store put waits until the disk is ready" put_later
 
+# ---- optional commands that a controller refuses
+
+# goes_on FAULT TEXT: the run is done, and says how
+goes_on() {
+    faults "$1"
+    conf
+    exits 0 run "$SCRATCH/x.conf" && says "$crc" && warns "$2"
+}
+check "a controller that does not let the number of queues be set" \
+    goes_on "on admin opcode 0x09 nth 2: status 0x6" \
+    "does not let the number of queues be set: Internal Error (006); it reports the number"
+fixed_queues() {
+    faults "on admin opcode 0x09 nth 2: status 0x6" "on admin opcode 0x0a: status 0x2"
+    conf
+    exits 0 run "$SCRATCH/x.conf" && says "$crc" && warns "nor does it report the number"
+}
+check "a controller that does not report the number of queues either" fixed_queues
+
+# ---- locked disks
+
+locked() {
+    faults "on read count 999999: status 0x286 dnr" "on write count 999999: status 0x286 dnr"
+    conf
+    exits 4 boot "$SCRATCH/x.conf" && warns "Access Denied: the disk is locked" &&
+        ! grep -q "restart 1 of" "$SCRATCH/err"
+}
+check "a locked disk is named, and the appliance does not restart over it" locked
+
 done_testing
