@@ -298,7 +298,7 @@ size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, s
 	put_ssds(&j, config, record);
 	hr_json_array(&j, "pipelines");
 	for (uint32_t i = 0; i < config->pipelines; i++)
-		if (status->repeat || record->run[i].selected ||
+		if (status->repeat || record->run[i].selected || status->deaths[i] ||
 		    record->run[i].outcome != HR_RUN_WAITING)
 			put_run(&j, status, i, &record->run[i], now_ns);
 	hr_json_close(&j);

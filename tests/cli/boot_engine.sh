@@ -66,7 +66,7 @@ WAIT
 cat >"$SCRATCH/wait_again" <<'WAIT'
 #!/bin/bash
 other="r['engine_pid'] not in (0, $(cat "$SCRATCH/engine"))"
-until "$SCRATCH/ask" "$other and p[0]['outcome'] == 'running'" >/dev/null; do sleep 0.05; done
+until "$SCRATCH/ask" "$other and p[0]['name'] == 'p' and p[0]['outcome'] == 'running'" >/dev/null; do sleep 0.05; done
 "$SCRATCH/ask" 'r["engine_pid"]' >"$SCRATCH/engine"
 WAIT
 chmod +x "$SCRATCH/ask" "$SCRATCH/wait" "$SCRATCH/wait_again"
