@@ -34,8 +34,8 @@ cat >"$SCRATCH/until.py" <<'PYTHON'
 import json, subprocess, sys, time
 for _ in range(1200):
     out = subprocess.run([sys.argv[1], "status", "--json"], capture_output=True).stdout
-    r = json.loads(out) if out else {"pipelines": [], "ssds": []}
-    p, s = (r["pipelines"] + [{}])[0], (r["ssds"] + [{}])[0]
+    r = json.loads(out) if out else {}
+    p, s = (r.get("pipelines", []) + [{}])[0], (r.get("ssds", []) + [{}])[0]
     try:
         if eval(sys.argv[2]):
             sys.exit(0)
