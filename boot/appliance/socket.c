@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/seam.h"
+
 #define BACKLOG 128
+#define BORN_S 10 /* an owner listens sooner after it has made its file */
 
 /* ---- the directory */
 
@@ -125,21 +128,59 @@ int hr_socket_address(struct sockaddr_un *at, const char *directory, const char 
 	return name_socket(at, directory, name, &kinds[0]);
 }
 
+/* True: no process listens at this socket file. */
+static bool is_dead(const struct sockaddr_un *at, int type)
+{
+	const int probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const bool dead = probe >= 0 &&
+			  connect(probe, (const struct sockaddr *)at, sizeof(*at)) != 0 &&
+			  errno == ECONNREFUSED;
+
+	if (probe >= 0)
+		close(probe);
+	return dead;
+}
+
+/*
+ * Move the file aside first, because a new owner may have replaced it after it was found dead: then
+ * it goes back.
+ */
+static void remove_dead(const char *path, ino_t dead)
+{
+	char aside[sizeof(((struct sockaddr_un *)0)->sun_path) + 16];
+	struct stat st;
+
+	snprintf(aside, sizeof aside, "%s.%d", path, (int)getpid());
+	if (rename(path, aside) != 0)
+		return;
+	if (lstat(aside, &st) != 0 || st.st_ino != dead)
+		(void)!link(aside, path);
+	unlink(aside);
+}
+
+bool hr_socket_lives(const struct sockaddr_un *at)
+{
+	struct stat st;
+
+	if (lstat(at->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return false;
+	if (!is_dead(at, SOCK_STREAM))
+		return true;
+	if ((int64_t)(hr_wall_ns() / HR_NS_PER_S) - st.st_mtime > BORN_S)
+		remove_dead(at->sun_path, st.st_ino);
+	return false;
+}
+
 /* The socket file of a dead owner refuses connections and blocks the name, so it is replaced. */
 static int bind_at(int fd, const struct sockaddr_un *at, int type)
 {
 	const struct sockaddr *address = (const struct sockaddr *)at;
-	int probe, err;
 
 	if (bind(fd, address, sizeof(*at)) == 0)
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
-	probe = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	err = probe < 0 || connect(probe, address, sizeof(*at)) != 0 ? errno : 0;
-	if (probe >= 0)
-		close(probe);
-	if (err != ECONNREFUSED)
+	if (!is_dead(at, type))
 		return -EADDRINUSE;
 	unlink(at->sun_path);
 	return bind(fd, address, sizeof(*at)) == 0 ? 0 : -errno;

@@ -37,6 +37,13 @@ const char *hr_socket_reason(int err, char *text, size_t bytes);
 int hr_socket_address(struct sockaddr_un *at, const char *directory, const char *name);
 
 /*
+ * True when the file is a socket at which an appliance listens, or this user may not connect. The
+ * file of an owner that is dead is removed, where this user may, when it is old enough that no owner
+ * is about to listen.
+ */
+bool hr_socket_lives(const struct sockaddr_un *at);
+
+/*
  * Open the socket of an appliance for users with a permission in control->mode, and write its
  * address. The socket file of a process that is dead is replaced. Returns a descriptor that does not
  * block; or the error of hr_socket_directory() (-ENOKEY: no variable is set); -EADDRINUSE: an

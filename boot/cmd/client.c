@@ -21,6 +21,7 @@
 #define TIMEOUT_S 5	    /* an appliance answers late during bring-up */
 #define RELOAD_TIMEOUT_S 90 /* user operators are loaded, which may take a minute */
 #define DIRECTORIES 2u
+#define LISTED_MAX 16u /* names in a message */
 #define SUFFIX ".sock"
 
 /* ---- which appliance */
@@ -51,24 +52,26 @@ static bool is_socket(const char *entry, char name[HR_NAME_MAX])
 	return true;
 }
 
-/* Look for the appliance, or for any, in a directory; returns the number of appliances found, of
- * which the first `max` are in found[]. *err: of a directory that cannot be read. */
+/* Look for the appliance, or for all that live, in a directory; returns the number of appliances
+ * found, of which the first `max` are in found[]. *err: of a directory that cannot be read. */
 static unsigned look(const char *directory, const char *wanted, struct hr_client_appliance *found,
 		     unsigned max, int *err)
 {
 	DIR *entries = opendir(directory);
 	char name[HR_NAME_MAX];
+	struct sockaddr_un at;
 	struct dirent *entry;
 	unsigned count = 0;
 
 	if (!entries)
 		*err = -errno;
 	while (entries && (entry = readdir(entries))) {
-		if (!is_socket(entry->d_name, name) || (wanted && strcmp(name, wanted) != 0))
+		if (!is_socket(entry->d_name, name) || (wanted && strcmp(name, wanted) != 0) ||
+		    hr_socket_address(&at, directory, name) != 0 || !hr_socket_lives(&at))
 			continue;
 		if (count++ >= max)
 			continue;
-		hr_socket_address(&found->at, directory, name);
+		found->at = at;
 		memcpy(found->name, name, sizeof name);
 		found++;
 	}
@@ -92,10 +95,33 @@ static void report_none(const char *wanted, const char *directories, int err)
 			 directories);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct hr_client_appliance *)a)->name,
+		      ((const struct hr_client_appliance *)b)->name);
+}
+
+/* found[]: the first LISTED_MAX of `count` appliances */
+static void report_several(struct hr_client_appliance *found, unsigned count,
+			   const char *directories)
+{
+	const unsigned listed = count < LISTED_MAX ? count : LISTED_MAX;
+	char names[LISTED_MAX * (HR_NAME_MAX + 4)];
+	size_t at = 0;
+
+	qsort(found, listed, sizeof *found, compare_names);
+	for (unsigned i = 0; i < listed; i++)
+		at += (size_t)snprintf(names + at, sizeof names - at, "%s'%s'", i ? ", " : "",
+				       found[i].name);
+	hr_error("%u appliances run here (sockets in %s); give the name of one: %s%s", count,
+		 directories, names, count > listed ? ", ..." : "");
+}
+
 static int find(const char *wanted, struct hr_client_appliance *found)
 {
 	char path[DIRECTORIES][sizeof found->at.sun_path], reason[256];
 	char directories[DIRECTORIES * sizeof found->at.sun_path + 2];
+	struct hr_client_appliance each[LISTED_MAX];
 	unsigned appliances = 0, count;
 	int err;
 
@@ -108,15 +134,19 @@ static int find(const char *wanted, struct hr_client_appliance *found)
 	}
 	err = 0;
 	/* the same name in the directory of this user goes before that of root */
-	for (unsigned i = 0; i < count && !(wanted && appliances); i++)
-		appliances += look(path[i], wanted, found, appliances ? 0 : 1, &err);
+	for (unsigned i = 0; i < count && !(wanted && appliances); i++) {
+		const unsigned at = appliances < LISTED_MAX ? appliances : LISTED_MAX;
+
+		appliances += look(path[i], wanted, each + at, LISTED_MAX - at, &err);
+	}
 	snprintf(directories, sizeof directories, "%s%s%s", path[0], count > 1 ? ", " : "",
 		 count > 1 ? path[1] : "");
 	if (!appliances)
 		report_none(wanted, directories, err);
 	else if (appliances > 1)
-		hr_error("%u appliances run here (sockets in %s); give the name of one", appliances,
-			 directories);
+		report_several(each, appliances, directories);
+	else
+		*found = each[0];
 	return appliances == 1 ? HR_EXIT_DONE : appliances ? HR_EXIT_USAGE : HR_EXIT_MISSING;
 }
 

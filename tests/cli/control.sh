@@ -49,6 +49,35 @@ named() {
         exits 0 status box && exits 3 status bax && warns "no appliance 'bax' runs here"
 }
 check "an appliance is asked by its name" named
+# sockets NAME...: a socket file of each name whose owner is dead, from yesterday
+sockets() {
+    python3 - "$@" <<'PYTHON'
+import os, socket, sys, time
+for name in sys.argv[1:]:
+    path = os.environ["RUNTIME_DIRECTORY"] + "/" + name + ".sock"
+    socket.socket(socket.AF_UNIX).bind(path)
+    os.utime(path, (time.time() - 86400,) * 2)
+PYTHON
+}
+dead() {
+    sockets dead gone && exits 0 status && says "box: " && exits 3 status dead &&
+        warns "no appliance 'dead' runs here" && [ ! -e "$RUNTIME_DIRECTORY/dead.sock" ] &&
+        [ ! -e "$RUNTIME_DIRECTORY/gone.sock" ] && [ -e "$RUNTIME_DIRECTORY/box.sock" ] || return 1
+    sockets young && touch "$RUNTIME_DIRECTORY/young.sock" && exits 0 status && says "box: " &&
+        [ -e "$RUNTIME_DIRECTORY/young.sock" ] && rm "$RUNTIME_DIRECTORY/young.sock"
+}
+check "sockets of dead programs are no appliances, and are removed unless they are new" dead
+several() {
+    local other code=0
+    sed 's/name = "box"/name = "another"/' "$SCRATCH/x.conf" >"$SCRATCH/y.conf"
+    "$HEADRACE" boot "$SCRATCH/y.conf" >/dev/null 2>&1 </dev/null &
+    other=$!
+    until_true 60 test -e "$RUNTIME_DIRECTORY/another.sock"
+    exits 2 status && warns "2 appliances run here" && warns "give the name of one: 'another', 'box'" &&
+        exits 2 stop || code=1
+    until_true 60 exits 0 stop --appliance another && wait "$other" && return $code
+}
+check "with several appliances a request without a name lists them" several
 unknown() { exits 2 trigger summ && warns "there is no pipeline 'summ'; did you mean 'sum'?" &&
     exits 2 pause / && exits 2 resume "$(printf 'n%.0s' {1..64})"; }
 check "an unknown pipeline is refused with the nearest name" unknown
