@@ -6,6 +6,8 @@
 
 #define RESTARTS_MAX 1000000u
 #define WAIT_S_MAX 86400u
+#define PROGRESS_S 30u
+#define PROGRESS_S_MAX 3600u
 
 static const char *const posts[] = { "full", "quick", "off", NULL };
 static const char *const ends[] = { "poweroff", "reboot", "halt", "stay", "shell", NULL };
@@ -23,6 +25,9 @@ static const struct hr_field boot_fields[] = {
 	{ "heal", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, heal_ns) },
 	{ "wait_s", HR_FIELD_U32, .offset = offsetof(struct hr_config_boot, wait_s), .min = 0,
 	  .max = WAIT_S_MAX },
+	{ "progress_s", HR_FIELD_U32, .offset = offsetof(struct hr_config_boot, progress_s),
+	  .min = 1, .max = PROGRESS_S_MAX },
+	{ "results", HR_FIELD_BOOL, .offset = offsetof(struct hr_config_boot, results) },
 	{ "watchdog", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_boot, watchdog_ns) },
 	{ "after", HR_FIELD_CHOICE, .offset = offsetof(struct hr_config_boot, after),
 	  .choices = ends },
@@ -45,6 +50,7 @@ void hr_config_boot_default(struct hr_config_boot *boot)
 	boot->backoff_ns = HR_NS_PER_S;
 	boot->heal_ns = 600 * HR_NS_PER_S;
 	boot->wait_s = 60;
+	boot->progress_s = PROGRESS_S;
 }
 
 static void read_modules(struct hr_config_boot *boot, const struct hr_group *group)

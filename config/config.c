@@ -278,6 +278,12 @@ static void read_operators(struct hr_config *config, const struct hr_group *top)
 			hr_config_operator_read(config, &element, i);
 }
 
+static void read_appliance(struct hr_config *config, const struct hr_group *group)
+{
+	hr_group_read(group, appliance_fields, HR_COUNT(appliance_fields), config);
+	config->log_chosen = config_setting_get_member(group->setting, "log") != NULL;
+}
+
 static void read_top(struct hr_config *config, const struct hr_group *top)
 {
 	unsigned pipelines = hr_group_list(top, "pipelines");
@@ -285,7 +291,7 @@ static void read_top(struct hr_config *config, const struct hr_group *top)
 
 	hr_group_read(top, top_fields, HR_COUNT(top_fields), config);
 	if (hr_group_member(top, "appliance", &group))
-		hr_group_read(&group, appliance_fields, HR_COUNT(appliance_fields), config);
+		read_appliance(config, &group);
 	if (hr_group_member(top, "memory", &group))
 		hr_group_read(&group, memory_fields, HR_COUNT(memory_fields), config);
 	if (hr_group_member(top, "boot", &group))
@@ -496,4 +502,9 @@ int hr_config_read(struct hr_config *config, const struct hr_config_names *names
 		err = parse_file(config, text, bytes, e);
 	free(text);
 	return err;
+}
+
+enum hr_log_level hr_config_boot_log(const struct hr_config *config)
+{
+	return config->log_chosen ? config->log : HR_LOG_INFO;
 }

@@ -242,8 +242,12 @@ struct hr_config_boot {
 	uint64_t collect_ns; /* age at which incomplete objects are removed; 0: never */
 	/* so much run time without a failure resets restarts and backoff; 0: never; 10 min */
 	uint64_t heal_ns;
-	uint32_t wait_s;	      /* longest wait for absent ssds, in seconds; default 60 */
+	uint32_t wait_s; /* longest wait for absent ssds, in seconds; default 60 */
+	/* longest time in which an engine whose pipelines run publishes nothing, in seconds; default
+	 * 30 */
+	uint32_t progress_s;
 	uint64_t watchdog_ns;	      /* of /dev/watchdog; 0: not used */
+	bool results;		      /* each start of a pipeline that repeats prints its result */
 	enum hr_boot_end after;	      /* when all pipelines are done; default poweroff */
 	enum hr_boot_end last_resort; /* when the pipelines cannot be done; default poweroff */
 };
@@ -281,6 +285,7 @@ struct hr_config {
 	uint32_t folder;		     /* length of the folder part of `file`, with its '/' */
 	char name[HR_NAME_MAX]; /* of the appliance; default: of the file, without its ending */
 	enum hr_log_level log;	/* default HR_LOG_WARN */
+	bool log_chosen;	/* the file has it */
 	/* interval between durable records of progress; default 5 s; 0: never */
 	uint64_t checkpoint_ns;
 	uint32_t parallel; /* limit of pipelines that run at the same time; default 1 */
@@ -314,6 +319,9 @@ int hr_config_read(struct hr_config *config, const struct hr_config_names *names
 /* The same for text in memory: `bytes` long, without a NUL. `file` begins the lines of mistakes. */
 int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
 		    const char *text, size_t bytes, struct hr_error *e);
+
+/* The level of messages under `headrace boot`: that of the file, or HR_LOG_INFO. */
+enum hr_log_level hr_config_boot_log(const struct hr_config *config);
 
 /*
  * Set all user operators to NULL: for a configuration that another process has read. Their

@@ -1,17 +1,26 @@
 #include "config/log.h"
 
+#include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/clock.h"
+#include "config/json.h"
+#include "config/seam.h"
+
+#define DAY_S 86400u
+#define JSON_MAX (6 * HR_LOG_LINE_MAX + 512) /* each byte of a message may be escaped */
 
 static enum hr_log_level shown = HR_LOG_WARN;
 static unsigned long long stamp_ns; /* 0: lines carry no times */
 static char *kept;		    /* errors; NULL: they are not kept */
 static size_t kept_bytes, kept_used;
+static bool with_wall, as_json;
 static char rank_text[24]; /* "": messages carry no rank */
+static unsigned rank_number;
 
 void hr_log_set_level(enum hr_log_level level)
 {
@@ -23,8 +32,19 @@ void hr_log_set_stamp(unsigned long long start_ns)
 	stamp_ns = start_ns;
 }
 
+void hr_log_set_wall(void)
+{
+	with_wall = true;
+}
+
+void hr_log_set_json(void)
+{
+	as_json = true;
+}
+
 void hr_log_set_rank(unsigned rank)
 {
+	rank_number = rank;
 	snprintf(rank_text, sizeof rank_text, "rank %u: ", rank);
 }
 
@@ -45,43 +65,164 @@ static void keep(const char *line, size_t length)
 		__atomic_fetch_add(&kept_used, kept_bytes, __ATOMIC_RELAXED);
 }
 
+/*
+ * "2026-11-29T10:00:04.123456Z"; "" while the clock is not set. gmtime_r() may allocate. The
+ * Gregorian calendar repeats after 146097 days; its years begin in March here, so that the day that
+ * leap years have more is the last one.
+ */
+static const char *put_wall(char *text, size_t bytes)
+{
+	const uint64_t wall_ns = hr_wall_ns(), s = wall_ns / HR_NS_PER_S;
+	const uint64_t days = s / DAY_S + 719468, era = days / 146097, day = days % 146097;
+	const uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	const uint64_t of_year = day - (365 * year + year / 4 - year / 100);
+	const uint64_t month = (5 * of_year + 2) / 153;
+
+	if (wall_ns < HR_WALL_SET_NS)
+		return "";
+	snprintf(text, bytes, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ",
+		 (unsigned)(era * 400 + year + (month >= 10)),
+		 (unsigned)(month < 10 ? month + 3 : month - 9),
+		 (unsigned)(of_year - (153 * month + 2) / 5 + 1), (unsigned)(s % DAY_S / 3600),
+		 (unsigned)(s % 3600 / 60), (unsigned)(s % 60),
+		 (unsigned)(wall_ns % HR_NS_PER_S / 1000));
+	return text;
+}
+
 static int put_stamp(char *line, size_t bytes)
 {
 	const unsigned long long now_ns = hr_now_ns(), since_ns = now_ns - stamp_ns;
+	char wall[64];
+	const char *time = with_wall ? put_wall(wall, sizeof wall) : "";
 
-	return snprintf(line, bytes, "[%5llu.%06llu +%llu.%06llu] ", now_ns / HR_NS_PER_S,
-			now_ns % HR_NS_PER_S / 1000, since_ns / HR_NS_PER_S,
+	return snprintf(line, bytes, "%s%s[%5llu.%06llu +%llu.%06llu] ", time, *time ? " " : "",
+			now_ns / HR_NS_PER_S, now_ns % HR_NS_PER_S / 1000, since_ns / HR_NS_PER_S,
 			since_ns % HR_NS_PER_S / 1000);
 }
 
-void hr_log(enum hr_log_level level, const char *format, ...)
+/* ---- lines of JSON */
+
+/* Messages name objects as "pipeline 'NAME'". */
+static void put_name(struct hr_json *j, const char *key, const char *message)
+{
+	char text[HR_LOG_LINE_MAX];
+	const char *at = message;
+	const size_t length = strlen(key);
+	size_t end;
+
+	while ((at = strstr(at, key)) && strncmp(at + length, " '", 2) != 0)
+		at += length;
+	if (!at)
+		return;
+	at += length + 2;
+	end = strcspn(at, "'");
+	if (!at[end] || !end)
+		return;
+	snprintf(text, sizeof text, "%.*s", (int)end, at);
+	hr_json_string(j, key, text);
+}
+
+static bool is_address(const char *text, size_t length)
+{
+	static const char form[] = "xxxx:xx:xx.x"; /* of a PCI function */
+
+	if (length != sizeof form - 1)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
+			return false;
+	return true;
+}
+
+/* Messages about a device begin with it: "soft:a.img: ...", "0000:41:00.0: ...". */
+static void put_device(struct hr_json *j, const char *message)
+{
+	static const char *const kind[] = { "soft:", "pci:", "vfio:", "cuda:", "host:" };
+	const char *end = strstr(message, ": ");
+	const size_t length = end ? (size_t)(end - message) : 0;
+	bool found = is_address(message, length);
+	char text[HR_LOG_LINE_MAX];
+
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+		found |=
+			length > strlen(kind[i]) && strncmp(message, kind[i], strlen(kind[i])) == 0;
+	if (!found)
+		return;
+	snprintf(text, sizeof text, "%.*s", (int)length, message);
+	hr_json_string(j, "device", text);
+}
+
+static void write_json(enum hr_log_level level, const char *message)
+{
+	static const char *const name[] = { "error", "warn", "info", "debug" };
+	static const char *const objects[] = { "pipeline", "ssd", "gpu" };
+	char line[JSON_MAX], wall[64];
+	const char *time = put_wall(wall, sizeof wall);
+	struct hr_json j;
+
+	hr_json_to_text(&j, HR_JSON_LINE, line, sizeof line);
+	hr_json_string(&j, "time", *time ? time : NULL);
+	hr_json_u64(&j, "kernel_us", hr_now_ns() / 1000);
+	hr_json_string(&j, "level", name[level]);
+	if (*rank_text)
+		hr_json_u64(&j, "rank", rank_number);
+	for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+		put_name(&j, objects[i], message);
+	put_device(&j, message);
+	hr_json_string(&j, "message", message);
+	if (hr_json_done(&j) == 0 && write(STDERR_FILENO, line, j.length) < 0)
+		return;
+}
+
+/* ---- lines of text */
+
+/*
+ * One write per line, so that lines of several threads never mix. A failed write is ignored.
+ */
+static void write_text(enum hr_log_level level, const char *message, size_t length)
 {
 	static const char *const prefix[] = { "headrace: error: ", "headrace: warning: ",
 					      "headrace: ", "headrace: debug: " };
 	char line[HR_LOG_LINE_MAX];
+	size_t head = stamp_ns ? (size_t)put_stamp(line, sizeof line) : 0;
+
+	head += (size_t)snprintf(line + head, sizeof line - head, "%s%s", prefix[level], rank_text);
+	if (length > sizeof line - head - 2) {
+		length = sizeof line - head - 2;
+		memcpy(line + head, message, length);
+		memcpy(line + head + length - 3, "...", 3);
+	} else {
+		memcpy(line + head, message, length);
+	}
+	line[head + length] = '\n';
+	if (write(STDERR_FILENO, line, head + length + 1) < 0)
+		return;
+}
+
+void hr_log(enum hr_log_level level, const char *format, ...)
+{
+	char message[HR_LOG_LINE_MAX];
 	va_list args;
-	int head, body;
+	int length;
 
 	if (level > __atomic_load_n(&shown, __ATOMIC_RELAXED))
 		return;
-	head = stamp_ns ? put_stamp(line, sizeof line) : 0;
-	head += snprintf(line + head, sizeof line - (size_t)head, "%s%s", prefix[level], rank_text);
 	va_start(args, format);
-	body = vsnprintf(line + head, sizeof line - (size_t)head - 1, format, args);
+	length = vsnprintf(message, sizeof message, format, args);
 	va_end(args);
-	if (body < 0)
+	if (length < 0)
 		return;
-	if (body > (int)sizeof line - head - 2) {
-		body = (int)sizeof line - head - 2;
-		memcpy(line + head + body - 3, "...", 3);
+	if ((size_t)length >= sizeof message) {
+		length = (int)sizeof message - 1;
+		memcpy(message + length - 3, "...", 3);
 	}
-	line[head + body] = '\n';
-	if (level == HR_LOG_ERROR && kept)
-		keep(line + head, (size_t)body + 1);
-	/*
-	 * One write per line, so that lines of several threads never mix. A failed write is
-	 * ignored.
-	 */
-	if (write(STDERR_FILENO, line, (size_t)(head + body) + 1) < 0)
-		return;
+	if (level == HR_LOG_ERROR && kept) {
+		message[length] = '\n';
+		keep(message, (size_t)length + 1);
+		message[length] = '\0';
+	}
+	if (as_json)
+		write_json(level, message);
+	else
+		write_text(level, message, (size_t)length);
 }

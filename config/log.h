@@ -25,6 +25,20 @@ void hr_log_set_level(enum hr_log_level level);
 void hr_log_set_stamp(unsigned long long start_ns);
 
 /*
+ * From now on the two times come after that of the wall clock in UTC, "2026-11-29T10:00:04.123456Z",
+ * while that clock is set (HR_WALL_SET_NS): for logs to which nobody else adds it.
+ */
+void hr_log_set_wall(void);
+
+/*
+ * From now on each message is one JSON object in one line: `time`, the wall clock in UTC, null while
+ * it is not set; `kernel_us`, since the kernel started; `level`, as the configuration spells it;
+ * `rank` when set; `pipeline`, `ssd`, `gpu`, the first name of each that the message has; `device`
+ * when the message begins with one; and `message`. Call while the process has one thread.
+ */
+void hr_log_set_json(void);
+
+/*
  * From now on the text of each message begins with "rank N: ", so that the messages of several
  * processes on one terminal can be told apart. Call while the process has one thread.
  */

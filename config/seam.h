@@ -65,7 +65,9 @@ void hr_cond_broadcast(pthread_cond_t *cond);
 
 /* ---- clocks, random numbers */
 
-/* Nanoseconds since 1970; 0 when the clock was never set. */
+/* Nanoseconds since 1970; 0 when the clock was never set. An earlier time than HR_WALL_SET_NS, the
+ * begin of 2025, counts as a clock that was not set after the machine lost its time. */
+#define HR_WALL_SET_NS (1735689600 * HR_NS_PER_S)
 uint64_t hr_wall_ns(void);
 
 /* Time that the CPUs have spent on this process; 0: unknown. */

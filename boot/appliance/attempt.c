@@ -81,7 +81,8 @@ static void note_start(const struct hr_appliance *app)
 
 /*
  * Report the results of all pipelines, or only of those that need not run again, unless reported
- * before.
+ * before. An appliance of months starts pipelines that repeat a million times: their results are
+ * printed only when the configuration says so.
  */
 void hr_attempt_report(struct hr_attempt *attempt, bool all)
 {
@@ -99,7 +100,7 @@ void hr_attempt_report(struct hr_attempt *attempt, bool all)
 		    app->run[i].outcome != HR_RUN_WAITING)
 			hr_attempt_remember(attempt, i, 0);
 	}
-	if (which)
+	if (which && (app->config.boot.results || !hr_config_repeats(&app->config)))
 		hr_report_runs(app, which, stdout);
 	fflush(stdout);
 	hr_tick_at_once();

@@ -128,7 +128,7 @@ static void look_at_ssds(struct engine *engine)
 /* Messages that each start would repeat have the level debug. */
 static void log_less(const struct hr_config *config, bool less)
 {
-	if (config->log < HR_LOG_DEBUG)
+	if (hr_config_boot_log(config) == HR_LOG_INFO)
 		hr_log_set_level(less ? HR_LOG_WARN : HR_LOG_INFO);
 }
 

@@ -43,6 +43,7 @@
 #include "boot/appliance/retry.h"
 #include "boot/engine/starts.h"
 #include "config/config.h"
+#include "config/seam.h"
 
 /* Pipelines as a bit each, by index. */
 typedef uint32_t hr_timetable_set;
@@ -52,8 +53,6 @@ struct hr_moment {
 	uint64_t wall_ns; /* hr_wall_ns() */
 };
 
-/* A wall clock before 2025 has not been set: a machine without a battery starts in 1970. */
-#define HR_WALL_SET_NS (1735689600ull * 1000000000)
 #define HR_LATE_NS (60ull * 1000000000)
 
 /* Now, from the clocks of the seam. */

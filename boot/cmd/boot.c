@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/reboot.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
@@ -22,14 +24,16 @@
 #define READ_IT_NS (5 * HR_NS_PER_S) /* time to read the console before the last resort */
 
 static const char help[] =
-	"usage: headrace boot [CONFIG]\n"
+	"usage: headrace boot [CONFIG] [--log FORM]\n"
 	"       headrace boot --modules CONFIG\n\n"
 	"Run the appliance that CONFIG describes: self-test, bring-up, pipelines, and restarts\n"
 	"after failures, as the group `boot` of the configuration says. Each message begins with\n"
-	"two times in seconds: since the start of the kernel, and since the start of headrace.\n"
+	"two times in seconds: since the start of the kernel, and since the start of headrace;\n"
+	"before them comes the wall clock in UTC, unless the journal adds it. `appliance.log`\n"
+	"selects the messages.\n"
 	"Without CONFIG the built-in configuration runs.\n\n"
-	"  --modules   check CONFIG and list the kernel modules that it names, for the builder of\n"
-	"              an image; nothing is started\n\n"
+	"  --modules      check CONFIG and list the kernel modules that it names, for the builder of\n"
+	"                 an image; nothing is started\n" HR_LOG_HELP "\n"
 	"As a service: boot/appliance/headrace.service is a unit for systemd. Readiness, status and\n"
 	"keepalive messages are sent to NOTIFY_SOCKET. SIGTERM and SIGINT stop the appliance\n"
 	"cleanly, at any time: no new command is started, commands in flight end, written tiles are\n"
@@ -55,6 +59,7 @@ static const char help[] =
 	"(Ctrl-Alt-Del) reboots and SIGTERM powers off. Options on the kernel command line:\n\n"
 	"  headrace.config=FILE       the configuration, " CONFIG_DEFAULT "; `builtin` for\n"
 	"                             the built-in one\n"
+	"  headrace.log=FORM          as --log\n"
 	"  headrace.last_resort=END   poweroff, reboot, halt or shell: action when the appliance\n"
 	"                             cannot run; replaces last_resort of the\n"
 	"                             configuration\n" HR_EXIT_HELP;
@@ -105,14 +110,32 @@ static int supervise(struct hr_appliance *app, bool first)
 	return code;
 }
 
+/* systemd passes device and inode of the journal's socket, which adds the time to each line. */
+static bool is_journal(void)
+{
+	const char *named = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return named && sscanf(named, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+static void set_times(void)
+{
+	hr_log_set_stamp(hr_start_ns());
+	if (!is_journal())
+		hr_log_set_wall();
+}
+
 static struct hr_appliance *load(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_appliance *app;
 
-	hr_log_set_stamp(hr_start_ns());
+	set_times();
 	app = hr_load_to_boot(file, last_resort, code);
-	if (app && app->config.log < HR_LOG_INFO)
-		hr_log_set_level(HR_LOG_INFO);
+	if (app)
+		hr_log_set_level(hr_config_boot_log(&app->config));
 	hr_signals_catch();
 	hr_signals_announce();
 	hr_signals_reload_on_hangup();
@@ -168,11 +191,14 @@ static void as_first(const char *file) __attribute__((noreturn));
 static void as_first(const char *file)
 {
 	static char named[512];
+	char word[32];
 	enum hr_boot_end after = HR_BOOT_POWEROFF, configured;
 	struct hr_appliance *app;
 	int code, err;
 
-	hr_log_set_stamp(hr_start_ns());
+	if (hr_init_cmdline("headrace.log", word, sizeof word))
+		hr_option_log("boot", word);
+	set_times();
 	hr_log_set_level(HR_LOG_INFO);
 	hr_init_mount();
 	reboot(RB_DISABLE_CAD); /* the kernel sends SIGINT on Ctrl-Alt-Del */
@@ -208,14 +234,18 @@ static int list_modules(const char *file)
 static int cmd_boot(int argc, char **argv)
 {
 	bool modules = false;
-	const struct hr_option options[] = { { "modules", .flag = &modules }, { NULL } };
-	const char *file = NULL;
+	const char *file = NULL, *log = NULL;
+	const struct hr_option options[] = { { "modules", .flag = &modules },
+					     { "log", .text = &log },
+					     { NULL } };
 	int code;
 
 	/* The kernel passes unknown words of its command line as arguments; they are ignored. */
 	if (hr_init_is())
 		as_first(argc == 2 ? argv[1] : NULL);
 	code = hr_options(argc, argv, options, "one configuration", &file);
+	if (!code)
+		code = hr_option_log("boot", log);
 	if (code)
 		return code;
 	return modules ? list_modules(file) : as_service(file);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "boot/cmd/report/usage.h"
+#include "config/log.h"
 #include "config/nearest.h"
 
 bool hr_option_count(const char *text, unsigned long max, uint32_t *number)
@@ -61,6 +62,16 @@ static const struct hr_option *find(const struct hr_option *option, const char *
 	while (option->name && strcmp(option->name, name) != 0)
 		option++;
 	return option->name ? option : NULL;
+}
+
+int hr_option_log(const char *command, const char *form)
+{
+	if (!form || strcmp(form, "text") == 0)
+		return 0;
+	if (strcmp(form, "json") != 0)
+		return hr_usage_error(command, "--log is '%.32s', expected text or json", form);
+	hr_log_set_json();
+	return 0;
 }
 
 static void take(const struct hr_option *option)

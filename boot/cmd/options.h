@@ -31,6 +31,16 @@ bool hr_option_count(const char *text, unsigned long max, uint32_t *number);
 /* Parse "I/N", part I of N: N up to max, I below N. */
 bool hr_option_part(const char *text, unsigned long max, uint32_t *index, uint32_t *count);
 
+/* Obey the value of --log: "text", which NULL means, too, or "json" (hr_log_set_json()). 0, or
+ * HR_EXIT_USAGE, printed. */
+int hr_option_log(const char *command, const char *form);
+
+/* The option, for help texts. */
+#define HR_LOG_HELP                                                                                  \
+	"  --log FORM     form of messages on stderr: \"text\", or \"json\": one JSON object in a\n" \
+	"                 line, with time, level, message, and the pipeline, ssd, gpu or device\n"   \
+	"                 that the message names\n"
+
 /*
  * Take the options of argv, whose first word is the name of the command, and at most one further
  * argument, which goes to *argument and is named `what` in errors. -q stands for an option "quiet".

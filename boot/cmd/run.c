@@ -40,7 +40,7 @@ static const char help[] =
 	"                 each gpu, and a note when it was chosen or differs from the request\n"
 	"  --map          before the run, also print the partition map of `headrace check`, with\n"
 	"                 the addresses of each part for workers, CPU and ssds\n"
-	"  -q, --quiet    no progress line\n" HR_BIND_HELP
+	"  -q, --quiet    no progress line\n" HR_LOG_HELP HR_BIND_HELP
 	"  --mpi          this process is one of N ranks that mpirun or srun has started; each runs\n"
 	"                 a part of the tiles of pipelines with shard, or the rows that its ssds\n"
 	"                 have, and rank 0 prints\n"
@@ -340,15 +340,19 @@ static int run_ranks(struct request *request)
 static int cmd_run(int argc, char **argv)
 {
 	struct request request = { 0 };
+	const char *log = NULL;
 	const struct hr_option options[] = { { "pipeline", .text = &request.pipeline },
 					     { "bind", .call = hr_transport_allow_bind },
 					     { "json", .flag = &request.json },
 					     { "map", .flag = &request.map },
 					     { "quiet", .flag = &request.quiet },
 					     { "mpi", .flag = &request.mpi },
+					     { "log", .text = &log },
 					     { NULL } };
-	const int code = hr_options(argc, argv, options, "one configuration", &request.file);
+	int code = hr_options(argc, argv, options, "one configuration", &request.file);
 
+	if (!code)
+		code = hr_option_log("run", log);
 	if (code)
 		return code;
 	return request.mpi ? run_ranks(&request) : run_alone(&request);

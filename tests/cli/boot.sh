@@ -19,9 +19,50 @@ CONF
 
 built_in() { exits 0 boot && says "ssd0:counting.copy, 16 of 16 tiles durable" &&
     warns "stage queues up in" && warns "first tile submitted"; }
-stamped() { grep -qE '^\[ *[0-9]+\.[0-9]{6} \+[0-9]+\.[0-9]{6}\] headrace: ' "$SCRATCH/err"; }
+stamped() { grep -qE '^20[2-9][0-9]-[01][0-9]-[0-3][0-9]T[0-9:]{8}\.[0-9]{6}Z \[ *[0-9]+\.[0-9]{6} \+[0-9]+\.[0-9]{6}\] headrace: ' "$SCRATCH/err"; }
 check "the built-in configuration boots" built_in
-check "messages carry both times" stamped
+check "messages carry the wall clock and both times" stamped
+cat >"$SCRATCH/journal.py" <<'PYTHON'
+import os, socket, subprocess, sys
+own, its = socket.socketpair()
+st = os.fstat(its.fileno())
+env = dict(os.environ, JOURNAL_STREAM=f"{st.st_dev}:{st.st_ino}")
+code = subprocess.run(sys.argv[1:], env=env, stdout=subprocess.DEVNULL, stderr=its).returncode
+its.close()
+sys.stdout.write(own.makefile().read())
+sys.exit(code)
+PYTHON
+journal() {
+    python3 "$SCRATCH/journal.py" "$HEADRACE" boot >"$SCRATCH/err" || return 1
+    grep -qE '^\[ *[0-9.]+ \+[0-9.]+\] headrace: ' "$SCRATCH/err" && ! grep '^20' "$SCRATCH/err"
+}
+check "the journal adds the wall clock to messages" journal
+leveled() {
+    conf ''
+    sed -i 's/name = "box";/name = "box"; log = "warn";/' "$SCRATCH/x.conf"
+    exits 0 boot "$SCRATCH/x.conf" && silent && sed -i 's/"warn"/"info"/' "$SCRATCH/x.conf" &&
+        exits 0 boot "$SCRATCH/x.conf" && warns "stage queues up in"
+}
+check "boot obeys appliance.log" leveled
+# every line is an object with these members
+objects() {
+    python3 - "$SCRATCH/err" "$1" <<'PYTHON'
+import json, re, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT[\d:]{8}\.\d{6}Z", m["time"]) and m["level"] in
+           ("error", "warn", "info") and m["kernel_us"] > 0 and m["message"] for m in lines)
+assert eval(sys.argv[2]), lines
+PYTHON
+}
+json_lines() {
+    conf ''
+    exits 0 boot "$SCRATCH/x.conf" --log json && objects \
+        '{("device", "soft:memory"), ("ssd", "a"), ("pipeline", "sum")} <= {i for m in lines for i in m.items()}' && says "64 tiles" || return 1
+    sed -i 's/object = "in"; };/object = "im"; };/' "$SCRATCH/x.conf"
+    exits 2 run --log json "$SCRATCH/x.conf" && objects 'lines[-1]["level"] == "error"' &&
+        exits 2 boot --log xml "$SCRATCH/x.conf" && warns "--log is 'xml', expected text or json"
+}
+check "--log json writes each message as an object" json_lines
 
 broken() { echo 'ssds = (' >"$SCRATCH/x.conf"; exits 2 boot "$SCRATCH/x.conf" && warns "x.conf:2"; }
 check "boot does not retry a broken configuration" broken

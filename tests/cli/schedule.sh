@@ -166,6 +166,15 @@ foreign() {
         exits 0 store get "soft:$SCRATCH/a.img" headrace.starts - && cmp "$SCRATCH/in" "$SCRATCH/out"
 }
 check "an object of the user with the name of the starts stays, and one line tells it" foreign
+# results KEY LINES: so many results are printed after a start that was asked for
+results() {
+    image && conf 'on = "request";' 'on = "request";' 'keep = 2;' "$1" && service until=idle \
+        "sh=$HEADRACE trigger sum --wait" "${stopped[@]}" &&
+        [ "$(grep -c crc32c "$SCRATCH/boot.out")" = "$2" ]
+}
+check "starts of pipelines that repeat print no results" results '' 0
+check "starts of pipelines that repeat print results when the configuration says so" \
+    results 'results = true;' 2
 in_hours() {
     image && conf 'every = "73800s";' 'on = "request";' &&
         service "$(until_status 's["starts_count"] == 1 and s["last_outcome"] == "done"')" \

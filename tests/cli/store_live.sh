@@ -16,7 +16,7 @@ conf() {
 appliance = { name = "box"; };
 ssds = ( { name = "a"; device = "$ssd,size=64M${2-}"; timeout_ms = 600000; } );
 gpus = ( { name = "g"; device = "host:1"; } );
-boot = { post = "off"; backoff = "20ms"; };
+boot = { post = "off"; backoff = "20ms"; results = true; };
 control = { ${3-} };
 pipelines = ( { name = "sum"; source = { object = "in"; }; operator = "crc32c"; tile = "4K"; slots = 2; ${1-} } );
 CONF

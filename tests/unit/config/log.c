@@ -7,6 +7,7 @@
 
 #include "config/clock.h"
 #include "config/log.h"
+#include "config/seam.h"
 #include "tests/fakes/clock.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -97,6 +98,95 @@ Test(log, lines_carry_times_and_the_rank)
 		fake_clock_stop();
 		cr_expect_str_eq(got, row[i].want, "%s", got);
 	}
+}
+
+/* The wall clock is that of the test. */
+static uint64_t wall_ns;
+
+uint64_t hr_wall_ns(void)
+{
+	return wall_ns;
+}
+
+Test(log, lines_carry_the_wall_clock_while_it_is_set)
+{
+	static const struct {
+		uint64_t wall_s;
+		const char *want;
+	} row[] = {
+		{ 0, "" },
+		{ HR_WALL_SET_NS / HR_NS_PER_S - 1, "" },
+		{ 1735689600, "2025-01-01T00:00:00.000007Z " },
+		{ 1772323199, "2026-02-28T23:59:59.000007Z " },
+		{ 1772323200, "2026-03-01T00:00:00.000007Z " },
+		{ 1835395199, "2028-02-28T23:59:59.000007Z " },
+		{ 1835395200, "2028-02-29T00:00:00.000007Z " },
+		{ 1798761599, "2026-12-31T23:59:59.000007Z " },
+		{ 4107542400, "2100-03-01T00:00:00.000007Z " },
+		{ 951782400 + 12622780800, "2400-02-29T00:00:00.000007Z " },
+	};
+
+	fake_clock_start(5, NULL, NULL);
+	hr_log_set_stamp(5);
+	hr_log_set_wall();
+	for (size_t i = 0; i < ROWS(row); i++) {
+		char want[128];
+
+		wall_ns = row[i].wall_s * HR_NS_PER_S + 7999;
+		if (!*row[i].want)
+			wall_ns = row[i].wall_s * HR_NS_PER_S;
+		snprintf(want, sizeof want, "%s[    0.000000 +0.000000] headrace: error: x\n",
+			 row[i].want);
+		begin();
+		hr_error("x");
+		cr_expect_str_eq(next(), want);
+		end();
+	}
+}
+
+Test(log, lines_of_json)
+{
+	static const struct {
+		const char *message, *want;
+	} row[] = {
+		{ "x", "\"message\": \"x\"}\n" },
+		{ "ssd 'a': \"b\"", "\"ssd\": \"a\", \"message\": \"ssd 'a': \\\"b\\\"\"}\n" },
+		{ "pipelines of pipeline 'p', gpu 'g' and 'h'",
+		  "\"pipeline\": \"p\", \"gpu\": \"g\", \"message\": \"pipelines of pipeline 'p', "
+		  "gpu 'g' and 'h'\"}\n" },
+		{ "pipeline 'p", "\"message\": \"pipeline 'p\"}\n" },
+		{ "pipeline ''", "\"message\": \"pipeline ''\"}\n" },
+		{ "0000:4a:00.1: gone",
+		  "\"device\": \"0000:4a:00.1\", \"message\": \"0000:4a:00.1: gone\"}\n" },
+		{ "0000:4a:00,1: gone", "\"message\": \"0000:4a:00,1: gone\"}\n" },
+		{ "soft:a b.img: gone",
+		  "\"device\": \"soft:a b.img\", \"message\": \"soft:a b.img: gone\"}\n" },
+		{ "soft:: gone", "\"message\": \"soft:: gone\"}\n" },
+	};
+	static char want[HR_LOG_LINE_MAX * 6 + 256], text[2 * HR_LOG_LINE_MAX];
+	static const char start[] =
+		"{\"time\": null, \"kernel_us\": 5, \"level\": \"warn\", \"rank\": 3, ";
+
+	fake_clock_start(5999, NULL, NULL);
+	hr_log_set_rank(3);
+	hr_log_set_json();
+	for (size_t i = 0; i < ROWS(row); i++) {
+		snprintf(want, sizeof want, "%s%s", start, row[i].want);
+		begin();
+		hr_warn("%s", row[i].message);
+		cr_expect_str_eq(next(), want);
+		end();
+	}
+	/* the longest message, each byte of which is escaped */
+	memset(text, '"', sizeof text - 1);
+	begin();
+	hr_warn("%s", text);
+	snprintf(want, sizeof want, "%s", next());
+	snprintf(want + strlen(want), sizeof want - strlen(want), "%s", next());
+	cr_expect_eq(strlen(want),
+		     sizeof start - 1 + strlen("\"message\": \"\"}\n") + 2 * 1020 + 3);
+	cr_expect_str_eq(want + strlen(want) - 6, "...\"}\n");
+	end();
 }
 
 /* A line of up to 1023 bytes is whole, with its newline. */
