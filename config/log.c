@@ -214,7 +214,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 		return;
 	if ((size_t)length >= sizeof message) {
 		length = (int)sizeof message - 1;
-		memcpy(message + length - 3, "...", 3);
+		memcpy(message + length - 3, "...", sizeof "...");
 	}
 	if (level == HR_LOG_ERROR && kept) {
 		message[length] = '\n';

@@ -49,6 +49,7 @@ static void hear(struct hr_child *c, uint64_t now_ns)
 			continue;
 		if (!c->running_ns && (phase == HR_PHASE_RUNNING || phase == HR_PHASE_IDLE))
 			c->running_ns = now_ns;
+		c->phase = phase;
 		c->heard(c->to, phase);
 	}
 	c->hung_up = err == -EPIPE;
@@ -85,9 +86,17 @@ void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t 
 		take_record(c, config);
 }
 
+static uint64_t limit_ns(const struct hr_child *c)
+{
+	const bool at_work = c->phase == HR_PHASE_RUNNING || c->phase == HR_PHASE_IDLE;
+
+	return c->progress_ns && (at_work || c->progress_ns > c->timeout_ns) ? c->progress_ns
+									     : c->timeout_ns;
+}
+
 bool hr_child_moves(const struct hr_child *c)
 {
-	return c->process.pid == 0 || c->still_ns < c->timeout_ns;
+	return c->process.pid == 0 || c->still_ns < limit_ns(c);
 }
 
 uint64_t hr_child_ran_ns(const struct hr_child *c)
@@ -329,6 +338,7 @@ static void begin(struct hr_child *c, const struct hr_appliance *app)
 	c->looked_ns = hr_now_ns();
 	c->kills = count_kills();
 	c->masters = masters(&app->config);
+	c->phase = HR_PHASE_STARTING;
 	c->wrong = NULL;
 	c->hung_up = false;
 	hr_error_clear(&c->death);

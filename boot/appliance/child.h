@@ -17,8 +17,10 @@
 #include "config/clock.h"
 
 /*
- * Longest time in which an engine may publish nothing. It publishes every few milliseconds, and
- * ends by itself when a worker makes no progress (boot/engine/watch.h).
+ * Longest time in which an engine may publish nothing in self-test, bring-up and shutdown, where a
+ * call of a driver, or pinning much memory, takes long. While pipelines run, or wait for their starts,
+ * boot.progress_s is the limit: its control path then publishes every few milliseconds, and it ends by
+ * itself when a worker makes no progress (boot/engine/watch.h).
  */
 #define HR_CHILD_TIMEOUT_NS (120 * HR_NS_PER_S)
 /*
@@ -35,6 +37,7 @@ struct hr_child {
 	void (*heard)(void *to, enum hr_phase phase);
 	void *to;
 	uint64_t timeout_ns, stop_ns, undo_ns; /* the limits above; tests set others */
+	uint64_t progress_ns;		       /* boot.progress_s; 0: timeout_ns in each phase */
 	/* Called with rest_to in place of a pause of 5 ms while the engine runs; NULL: none. */
 	void (*rest)(void *rest_to);
 	void *rest_to;
@@ -48,6 +51,7 @@ struct hr_child {
 	struct hr_record fresh; /* copy that is not yet checked */
 	uint64_t sequence;	/* of the page, at the last look */
 	uint64_t still_ns;	/* time without a change of the sequence */
+	enum hr_phase phase;	/* as the engine told last; HR_PHASE_STARTING: none yet */
 	uint64_t looked_ns;	/* time of the last look */
 	uint64_t running_ns;	/* time when pipelines started; 0: they do not run */
 	uint64_t asked_ns;	/* time of the request to stop; 0: none */
@@ -72,7 +76,7 @@ void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t 
 /* Ask the engine to end cleanly, unless it has been asked. */
 void hr_child_stop(struct hr_child *c, uint64_t now_ns);
 
-/* True when no engine runs, or the engine has published within timeout_ns. */
+/* True when no engine runs, or the engine has published within the limit of its phase. */
 bool hr_child_moves(const struct hr_child *c);
 
 /*

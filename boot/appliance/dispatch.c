@@ -212,7 +212,9 @@ static int prepare(struct engine *engine, uint32_t i)
 
 	if (err != -EAGAIN || engine->admit.running)
 		return err;
+	hr_attempt_tell(engine->attempt, HR_PHASE_BRING_UP); /* memory can take long */
 	err = hr_plan_make(&engine->plan, 1u << i);
+	tell(engine);
 	if (!err)
 		err = hr_plan_check(&engine->plan, i) == -EAGAIN ? -ENOSPC : 0;
 	if (err) {

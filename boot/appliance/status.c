@@ -290,6 +290,8 @@ size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, s
 	begin(&j, status, text, bytes);
 	hr_json_string(&j, "configuration", config->file);
 	hr_json_u64(&j, "engine_pid", (uint64_t)status->engine);
+	if (status->engine)
+		hr_json_u64(&j, "progress_age_ms", status->still_ns / HR_NS_PER_MS);
 	hr_json_u64(&j, "uptime_ms", (now_ns - hr_start_ns()) / HR_NS_PER_MS);
 	hr_json_string(&j, "phase", hr_phase_name(status->phase));
 	hr_json_string(&j, "stage", hr_stage_name((enum hr_stage)record->stage));

@@ -30,6 +30,7 @@ struct hr_status {
 	uint32_t restarts;		/* restarts of the appliance since its start */
 	uint32_t restarts_left;		/* restarts left before it fails; 0 for `headrace run` */
 	int engine;			/* process identifier of the engine; 0: none runs */
+	uint64_t still_ns;		/* time since the engine published its progress */
 	const struct hr_repeat *repeat; /* NULL: no pipeline repeats */
 	/* By index of the pipeline: engines in a row that have died in its runs, and the end of its
 	 * suspension (hr_now_ns()). */

@@ -48,6 +48,7 @@ static void tick(void *to, uint64_t now_ns)
 
 	hr_child_look(&s->child, &s->app->config, now_ns);
 	s->status.engine = (int)s->child.process.pid;
+	s->status.still_ns = s->child.still_ns;
 	hr_control_tick(&s->control, now_ns);
 	hr_act_signals(s);
 	hr_repeat_look(&s->repeat); /* after requests */
@@ -103,6 +104,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 		return err;
 	}
 	s->child.process.sockets = &s->sockets;
+	s->child.progress_ns = app->config.boot.progress_s * HR_NS_PER_S;
 	hr_budget_begin(&s->budget, &app->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, app);

@@ -257,10 +257,26 @@ static void print_store(struct json_object *store)
 	print_each(json_object_object_get(store, "requests"), print_store_job);
 }
 
+/* "box: running, stage queues, up 20 h 29 min, progress 3 ms ago, 0 restarts (pid 4242, box.conf)" */
+static void print_head(struct json_object *o)
+{
+	struct json_object *age;
+	char span[32];
+
+	printf("%s: %s, stage %s, up %s, ", text_of(o, "appliance"), text_of(o, "phase"),
+	       text_of(o, "stage"),
+	       hr_span_format(span, sizeof span, number_of(o, "uptime_ms") * HR_NS_PER_MS));
+	if (json_object_object_get_ex(o, "progress_age_ms", &age))
+		printf("progress %s ago, ",
+		       hr_span_format(span, sizeof span,
+				      number_of(o, "progress_age_ms") * HR_NS_PER_MS));
+	printf("%llu restarts (pid %llu, %s)\n", (unsigned long long)number_of(o, "restarts"),
+	       (unsigned long long)number_of(o, "pid"), text_of(o, "configuration"));
+}
+
 static int print_text(const char *text)
 {
 	struct json_object *o = json_tokener_parse(text), *failure;
-	char span[32];
 
 	if (!o || strcmp(text_of(o, "schema"), "headrace.status") != 0 ||
 	    number_of(o, "version") != HR_STATUS_SCHEMA) {
@@ -274,11 +290,7 @@ static int print_text(const char *text)
 		json_object_put(o);
 		return HR_EXIT_FAILED;
 	}
-	printf("%s: %s, stage %s, up %s, %llu restarts (pid %llu, %s)\n", text_of(o, "appliance"),
-	       text_of(o, "phase"), text_of(o, "stage"),
-	       hr_span_format(span, sizeof span, number_of(o, "uptime_ms") * HR_NS_PER_MS),
-	       (unsigned long long)number_of(o, "restarts"),
-	       (unsigned long long)number_of(o, "pid"), text_of(o, "configuration"));
+	print_head(o);
 	print_each(json_object_object_get(o, "ssds"), print_ssd);
 	print_each(json_object_object_get(o, "pipelines"), print_pipeline);
 	print_store(json_object_object_get(o, "store"));

@@ -102,6 +102,32 @@ Test(child_steps, silence)
 	cr_expect(hr_child_moves(child));
 }
 
+/* The phases in which calls of drivers may take long have the longer limit. */
+Test(child_steps, limits_of_phases)
+{
+	static const struct {
+		enum hr_phase phase;
+		uint64_t progress_ns, limit_ns;
+	} row[] = {
+		{ HR_PHASE_RUNNING, 2 * S, 2 * S },    { HR_PHASE_IDLE, 2 * S, 2 * S },
+		{ HR_PHASE_BRING_UP, 2 * S, 9 * S },   { HR_PHASE_POST, 2 * S, 9 * S },
+		{ HR_PHASE_GOING_DOWN, 2 * S, 9 * S }, { HR_PHASE_STARTING, 2 * S, 9 * S },
+		{ HR_PHASE_RUNNING, 12 * S, 12 * S },  { HR_PHASE_BRING_UP, 12 * S, 12 * S },
+		{ HR_PHASE_RUNNING, 0, 9 * S },
+	};
+
+	child->process.pid = 500;
+	child->timeout_ns = 9 * S;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		child->phase = row[i].phase;
+		child->progress_ns = row[i].progress_ns;
+		child->still_ns = row[i].limit_ns - 1;
+		cr_expect(hr_child_moves(child), "row %zu", i);
+		child->still_ns++;
+		cr_expect_not(hr_child_moves(child), "row %zu", i);
+	}
+}
+
 Test(child_steps, a_record_that_is_out_of_range)
 {
 	static const struct {

@@ -178,10 +178,12 @@ Test(dispatch_calls, new_plans)
 		int result;
 	} row[] = {
 		{ BIT(1), 0, 0, "plan(0) ", -EAGAIN },
-		{ 0, 0, 0, "plan(0) make(1)! plan(0) ", -EAGAIN },
-		{ 0, -ENOMEM, 0, "plan(0) make(1)! refuse(0,-12) ", -ENOMEM },
-		{ 0, 0, -EAGAIN, "plan(0) make(1)! refuse(0,-28) ", -ENOSPC },
-		{ 0, 0, -ENOENT, "plan(0) make(1)! plan(0) ", -EAGAIN },
+		{ 0, 0, 0, "plan(0) tell(bring-up) make(1)! tell(idle) plan(0) ", -EAGAIN },
+		{ 0, -ENOMEM, 0, "plan(0) tell(bring-up) make(1)! tell(idle) refuse(0,-12) ",
+		  -ENOMEM },
+		{ 0, 0, -EAGAIN, "plan(0) tell(bring-up) make(1)! tell(idle) refuse(0,-28) ",
+		  -ENOSPC },
+		{ 0, 0, -ENOENT, "plan(0) tell(bring-up) make(1)! tell(idle) plan(0) ", -EAGAIN },
 	};
 
 	will.start[0] = -EAGAIN;
@@ -195,7 +197,7 @@ Test(dispatch_calls, new_plans)
 	engine->admit.running = 0;
 	will.start[3] = -EAGAIN;
 	cr_expect_eq(prepare(engine, 3), -EAGAIN);
-	expect_calls("plan(3) make(8)! plan(3) ");
+	expect_calls("plan(3) tell(bring-up) make(8)! tell(idle) plan(3) ");
 	engine->admit.running = BIT(1);
 	engine->admit.waiting = BIT(0) | BIT(2);
 	engine->plan.planned = BIT(1);

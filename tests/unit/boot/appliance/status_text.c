@@ -115,7 +115,8 @@ Test(status_text, the_members_of_the_appliance)
 	static const char wanted[] =
 		"{\"schema\":\"headrace.status\",\"version\":1,"
 		"\"appliance\":\"box\",\"pid\":%d,\"configuration\":\"test.conf\","
-		"\"engine_pid\":77,\"uptime_ms\":1500,\"phase\":\"backoff\",\"stage\":\"%s\","
+		"\"engine_pid\":77,\"progress_age_ms\":1234,"
+		"\"uptime_ms\":1500,\"phase\":\"backoff\",\"stage\":\"%s\","
 		"\"restarts\":3,\"restarts_left\":2,\"ssds\":[{";
 	char want[512];
 
@@ -123,6 +124,7 @@ Test(status_text, the_members_of_the_appliance)
 	status.restarts = 3;
 	status.restarts_left = 2;
 	status.engine = 77;
+	status.still_ns = 1234 * MS + MS / 2;
 	status.record.stage = HR_STAGE_STORES;
 	format(hr_start_ns() + 1500 * MS + MS / 2);
 	snprintf(want, sizeof want, wanted, (int)getpid(), hr_stage_name(HR_STAGE_STORES));
