@@ -159,6 +159,9 @@ static void take_versions(struct hr_repeat *r, const struct hr_moment *at)
 
 static bool is_absent(const struct hr_repeat *r, uint32_t i)
 {
+	for (uint32_t g = 0; g < r->app->config.gpus; g++)
+		if (r->absent_gpus >> g & 1 && hr_config_uses_gpu(&r->app->config.pipeline[i], g))
+			return true;
 	for (uint32_t d = 0; d < r->app->config.ssds; d++)
 		if (hr_config_uses_ssd(&r->app->config.pipeline[i], d) &&
 		    hr_transport_is_absent(r->app->config.ssd[d].device))
@@ -179,7 +182,7 @@ static void cannot_start(struct hr_repeat *r, uint32_t i, const struct hr_moment
 		hr_timetable_started(&r->timetable, 1u << i, at);
 		note_end(r, i, error_of(run, -EIO), at);
 	} else if (!is_absent(r, i)) {
-		hr_info("pipeline '%s' is due, and its ssd is not up: a new engine brings it up",
+		hr_info("pipeline '%s' is due, and its ssd or gpu is not up: a new engine brings it up",
 			r->app->config.pipeline[i].name);
 		r->renew = true;
 	}

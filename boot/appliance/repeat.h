@@ -24,8 +24,9 @@
 #define HR_REPEAT_RESULTS 8u /* ends of starts that are remembered for each pipeline */
 
 struct hr_repeat {
-	bool on;  /* a pipeline of the configuration repeats; all else is 0 otherwise */
-	int wake; /* epoll descriptor whose events end the sleep; -1: none */
+	uint32_t absent_gpus; /* a bit for each gpu that is awaited; the supervisor's */
+	bool on;	      /* a pipeline of the configuration repeats; all else is 0 otherwise */
+	int wake;	      /* epoll descriptor whose events end the sleep; -1: none */
 	struct hr_child *child;
 	struct hr_appliance *app;
 	bool begun; /* the timetable is valid: an engine has read the starts */

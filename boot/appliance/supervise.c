@@ -21,6 +21,25 @@
 
 #define LOOK_NS (100 * HR_NS_PER_MS) /* interval of looks at absent ssds */
 
+/* ---- gpus */
+
+/* True: a look at the gpus runs. A gpu that has been awaited for too long is not looked at. */
+static bool look_at_gpus(struct hr_supervisor *s)
+{
+	const struct hr_config *config = &s->app->config;
+	const uint32_t awaited = hr_gpus_awaited(&s->gpus, config);
+	uint32_t which = 0;
+	bool looks;
+
+	for (uint32_t g = 0; config->boot.wait_s && g < config->gpus; g++)
+		if (hr_backend_may_come(config->gpu[g].device) &&
+		    (awaited >> g & 1 || !(s->gpus.absent >> g & 1)))
+			which |= 1u << g;
+	looks = hr_gpus_step(&s->gpus, config, which);
+	s->repeat.absent_gpus = hr_gpus_awaited(&s->gpus, config);
+	return looks;
+}
+
 /* ---- the periodic function of the supervising thread */
 
 /* For readers of the status, and for requests. */
@@ -51,6 +70,8 @@ static void tick(void *to, uint64_t now_ns)
 	s->status.still_ns = s->child.still_ns;
 	hr_control_tick(&s->control, now_ns);
 	hr_act_signals(s);
+	if (s->gpus.absent) /* while other pipelines run */
+		look_at_gpus(s);
 	hr_repeat_look(&s->repeat); /* after requests */
 	take_suspensions(s, now_ns);
 	if (hr_child_moves(&s->child)) {
@@ -132,6 +153,7 @@ void hr_supervise_close(struct hr_supervisor *s)
 	hr_watchdog_close(&s->watchdog);
 	hr_child_close(&s->child);
 	s->status.history = NULL; /* it was in the child's memory */
+	hr_gpus_close(&s->gpus);
 	hr_repeat_close(&s->repeat);
 	hr_tap_sockets_close(&s->sockets);
 }
@@ -239,6 +261,34 @@ static void choose_ssds(struct hr_supervisor *s)
 			hr_leave_out_ssd(s->app, d);
 }
 
+/* Leave out the gpus that are absent and awaited. Asking the driver takes a second or more. */
+static void choose_gpus(struct hr_supervisor *s)
+{
+	const struct hr_config *config = &s->app->config;
+
+	while (look_at_gpus(s) && !hr_signals_pending())
+		hr_wait_ns(LOOK_NS / 10);
+	for (uint32_t g = 0; g < config->gpus; g++)
+		if (hr_gpus_awaited(&s->gpus, config) >> g & 1)
+			hr_leave_out_gpu(s->app, g);
+}
+
+/*
+ * Pipelines that are done, and are selected only because the contents of soft:memory are lost, do not
+ * run while all others wait for a device.
+ */
+static void rest_when_done(struct hr_supervisor *s)
+{
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+		if (s->app->run[i].selected && !s->pipeline[i].done)
+			return;
+	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+		if (s->app->run[i].selected)
+			s->app->run[i].outcome = HR_RUN_COMPLETE;
+		s->app->run[i].selected = false;
+	}
+}
+
 /* Initialise the appliance again, except its configuration. 0, or -errno of hr_appliance_init(). */
 static int choose(struct hr_supervisor *s)
 {
@@ -250,7 +300,9 @@ static int choose(struct hr_supervisor *s)
 	s->app->collect_ns = s->app->config.boot.collect_ns;
 	choose_runs(s);
 	choose_ssds(s);
+	choose_gpus(s);
 	choose_trusted(s);
+	rest_when_done(s);
 	hr_record_take(&s->status.record, s->app);
 	return 0;
 }

@@ -27,6 +27,7 @@
 
 #include "boot/appliance/child.h"
 #include "boot/appliance/control.h"
+#include "boot/appliance/gpus.h"
 #include "boot/appliance/notify.h"
 #include "boot/appliance/retry.h"
 #include "boot/appliance/repeat.h"
@@ -59,10 +60,11 @@ struct hr_supervisor {
 	struct hr_budget budget;
 	struct hr_supervised pipeline[HR_PIPELINES_MAX];
 	uint64_t absent_ns[HR_SSDS_MAX]; /* time since which an ssd is absent; 0: it is present */
-	bool has_run;			 /* the newest attempt: bring-up succeeded, pipelines ran */
-	uint64_t ran_ns;		 /* time in which pipelines ran */
-	struct hr_error cause;		 /* of the newest attempt's failure; printed */
-	bool mute;			 /* an engine could not write its reports to stdout */
+	struct hr_gpus gpus;
+	bool has_run;	       /* the newest attempt: bring-up succeeded, pipelines ran */
+	uint64_t ran_ns;       /* time in which pipelines ran */
+	struct hr_error cause; /* of the newest attempt's failure; printed */
+	bool mute;	       /* an engine could not write its reports to stdout */
 	bool blamed; /* a pipeline is to blame for the end of the newest engine, and is suspended */
 	struct hr_repeat repeat; /* when pipelines repeat */
 };

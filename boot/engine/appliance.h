@@ -79,6 +79,7 @@ struct hr_appliance {
 	/* BAR of an ssd that the gpu uses; address for workers */
 	void *bar[HR_GPUS_MAX][HR_SSDS_MAX];
 	bool gpu_used[HR_GPUS_MAX], gpu_up[HR_GPUS_MAX];
+	bool gpu_left_out[HR_GPUS_MAX]; /* awaited: not opened, and not tested */
 	struct hr_run run[HR_PIPELINES_MAX];
 	struct hr_tap_tiles tap_tiles[HR_PIPELINES_MAX];     /* by index of the pipeline */
 	struct hr_feed_memory feed_memory[HR_PIPELINES_MAX]; /* by index of the pipeline */

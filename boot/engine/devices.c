@@ -281,6 +281,24 @@ int hr_backend_check(const char *device, struct hr_error *e)
 		       device);
 }
 
+bool hr_backend_may_come(const char *device)
+{
+	unsigned number;
+	bool compressible;
+
+	return strcmp(device, "auto") == 0 || is_cuda(device, &number, &compressible);
+}
+
+int hr_backend_await(const char *device, struct hr_error *e)
+{
+	unsigned number;
+	bool compressible;
+
+	if (is_cuda(device, &number, &compressible))
+		return hr_cuda_await((int)number, e);
+	return strcmp(device, "auto") == 0 ? hr_cuda_await(HR_CUDA_FIRST, e) : 0;
+}
+
 static int open_cuda(struct hr_backend *b, const char *device, unsigned number, bool compressible,
 		     struct hr_error *e)
 {

@@ -73,4 +73,11 @@ int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_block
 /* Check only the form of the string. 0 or -EINVAL. */
 int hr_backend_check(const char *device, struct hr_error *e);
 
+/* True for a gpu that may be absent, or not ready, when the machine starts. */
+bool hr_backend_may_come(const char *device);
+
+/* 0; or -EAGAIN, with the reason in *e: it is not there yet. As hr_cuda_await(), for a process that
+ * ends soon. */
+int hr_backend_await(const char *device, struct hr_error *e);
+
 #endif

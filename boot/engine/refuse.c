@@ -97,6 +97,15 @@ void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d)
 			hr_leave_out_run(app, i);
 }
 
+void hr_leave_out_gpu(struct hr_appliance *app, uint32_t g)
+{
+	app->gpu_left_out[g] = true;
+	app->gpu_used[g] = false;
+	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		if (app->run[i].selected && hr_config_uses_gpu(app->run[i].config, g))
+			hr_leave_out_run(app, i);
+}
+
 void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err)
 {
 	char text[96];

@@ -22,8 +22,9 @@ void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err);
 /* Log app->error and empty it, where bring-up goes on without the part that failed. */
 void hr_stage_error_log(struct hr_appliance *app);
 
-/* Before bring-up: leave out an ssd and the pipelines that cannot run without it; none of them
- * has failed. */
+/* Before bring-up: leave out a gpu or an ssd, and the pipelines that cannot run without it; none of
+ * them has failed. */
+void hr_leave_out_gpu(struct hr_appliance *app, uint32_t g);
 void hr_leave_out_ssd(struct hr_appliance *app, uint32_t d);
 
 /* Before bring-up: leave out a pipeline and those that read its sink; none of them has failed. */

@@ -263,10 +263,9 @@ static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_err
 	r->sends = hr_config_sends(run->config);
 	r->tiles = HR_NO_TILE;
 	err = describe(app, run, &setup, e);
-	if (err)
-		return err;
-	err = r->sends ? hr_remote_sender_memory(app, r, &setup.memory, e)
-		       : hr_remote_receiver_memory(app, r, &setup.memory, e);
+	if (!err)
+		err = r->sends ? hr_remote_sender_memory(app, r, &setup.memory, e)
+			       : hr_remote_receiver_memory(app, r, &setup.memory, e);
 	if (err) {
 		explicit_bzero(setup.key, sizeof setup.key);
 		return err;
@@ -275,10 +274,9 @@ static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_err
 	streams++;
 	err = hr_link_open(&r->link, &setup, e);
 	explicit_bzero(setup.key, sizeof setup.key);
+	r->report.open = !err;
 	if (err)
 		forget(r);
-	else
-		r->report.open = true;
 	return err;
 }
 

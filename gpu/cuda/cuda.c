@@ -522,3 +522,11 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr
 			b->name);
 	return 0;
 }
+
+int hr_cuda_await(int ordinal, struct hr_error *e)
+{
+	static struct hr_cuda_driver cu; /* one per process */
+	const int err = hr_cuda_gpu_await(&cu, ordinal);
+
+	return err ? hr_fail(e, HR_ERROR_MISSING, err, "%s", cu.error.text) : 0;
+}

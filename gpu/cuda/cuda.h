@@ -24,4 +24,11 @@
  */
 int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr_error *e);
 
+/*
+ * 0; or -EAGAIN, with the reason in *e: GPU `ordinal` is not there yet, or the driver is not ready;
+ * for HR_CUDA_FIRST only the latter. Initialises the driver in this process, for which its failure
+ * may be final; so a process that ends soon makes the call.
+ */
+int hr_cuda_await(int ordinal, struct hr_error *e);
+
 #endif

@@ -256,6 +256,27 @@ static int open_first(struct hr_cuda_gpu *gpu, int count)
 	return hr_cuda_fail(&gpu->cu, err, "%s", reasons);
 }
 
+/* CUDA_ERROR_UNKNOWN: before the module nvidia_uvm is loaded. */
+static bool may_pass(CUresult result, int ordinal)
+{
+	return result == CUDA_ERROR_SYSTEM_NOT_READY || result == CUDA_ERROR_MPS_SERVER_NOT_READY ||
+	       (ordinal != HR_CUDA_ANY &&
+		(result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_UNKNOWN));
+}
+
+int hr_cuda_gpu_await(struct hr_cuda_driver *cu, int ordinal)
+{
+	int count = 0, err = hr_cuda_driver_open(cu);
+
+	if (!err)
+		err = HR_CU(cu, DeviceGetCount, &count);
+	if (err)
+		return may_pass(cu->result, ordinal) ? -EAGAIN : 0;
+	if (ordinal < count) /* also HR_CUDA_ANY */
+		return 0;
+	return hr_cuda_fail(cu, -EAGAIN, "the NVIDIA driver has %d GPUs", count);
+}
+
 int hr_cuda_gpu_open(struct hr_cuda_gpu *gpu, int ordinal)
 {
 	int count = 0, err;

@@ -27,6 +27,13 @@ struct hr_cuda_gpu {
 };
 
 /*
+ * Whether a GPU that cannot be opened may come: 0: it is there, or waiting changes nothing; -EAGAIN,
+ * with the reason in cu->error: the driver is not ready, or finds no such GPU. With HR_CUDA_ANY a
+ * driver without a GPU is not waited for. Initialises the driver.
+ */
+int hr_cuda_gpu_await(struct hr_cuda_driver *cu, int ordinal);
+
+/*
  * Open a GPU by its number, or HR_CUDA_ANY. -ENODEV: no driver, no such GPU, or no usable GPU;
  * -ENOTSUP: the GPU or the driver lacks a required feature; -EIO, -ENOMEM.
  */

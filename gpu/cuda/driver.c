@@ -52,6 +52,40 @@ static const struct {
 	{ CUDA_ERROR_NOT_FOUND, -ENOENT },
 };
 
+/* What the operator can do. CUDA_ERROR_UNKNOWN has a remedy only when it ends the initialisation. */
+static const struct {
+	CUresult result;
+	const char *remedy;
+} remedies[] = {
+	{ CUDA_ERROR_STUB_LIBRARY,
+	  "this libcuda.so.1 is the stub of the CUDA toolkit: take its folder out of LD_LIBRARY_PATH" },
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE,
+	  "another process has the GPU for itself, or its compute mode permits none: 'nvidia-smi -q "
+	  "-d COMPUTE' shows the mode, 'nvidia-smi -c DEFAULT' permits all" },
+	{ CUDA_ERROR_SYSTEM_NOT_READY,
+	  "a machine with NVSwitches needs nvidia-fabricmanager, of the driver's version, and running: "
+	  "'systemctl status nvidia-fabricmanager'" },
+	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+	  "libcuda.so.1 and the loaded kernel module are of different versions: reboot after an update "
+	  "of the driver, or take a cuda-compat library out of LD_LIBRARY_PATH and ld.so.conf" },
+	{ CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE,
+	  "the cuda-compat library does not support this GPU: install a newer driver, or take the "
+	  "library out of LD_LIBRARY_PATH and ld.so.conf" },
+	{ CUDA_ERROR_UNKNOWN,
+	  "load the module nvidia_uvm ('nvidia-modprobe -u -c 0'); the kernel's log shows other causes "
+	  "(NVRM, Xid)" },
+};
+
+static const char *find_remedy(const char *name, CUresult result)
+{
+	if (result == CUDA_ERROR_UNKNOWN && strcmp(name, "cuInit") != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
+		if (remedies[i].result == result)
+			return remedies[i].remedy;
+	return NULL;
+}
+
 /* An errno of a refused call is not a usage error: the refused value may come from headrace
  * itself. */
 static enum hr_error_kind kind_of(int error)
@@ -84,18 +118,23 @@ int hr_cuda_fail(struct hr_cuda_driver *cu, int error, const char *format, ...)
 
 int hr_cuda_check(struct hr_cuda_driver *cu, const char *name, CUresult result)
 {
-	const char *title = NULL, *text = NULL;
+	const char *title = NULL, *text = NULL, *remedy = find_remedy(name, result);
 	int error = -EIO;
 
 	if (result == CUDA_SUCCESS)
 		return 0;
+	cu->result = result;
+	if (result == CUDA_ERROR_UNKNOWN && remedy)
+		error = -ENODEV;
 	for (size_t i = 0; i < sizeof meaning / sizeof *meaning; i++)
 		if (meaning[i].result == result)
 			error = meaning[i].error;
 	if (cu->GetErrorName(result, &title) != CUDA_SUCCESS || !title ||
 	    cu->GetErrorString(result, &text) != CUDA_SUCCESS || !text)
-		return hr_cuda_fail(cu, error, "%s: CUDA error %d", name, (int)result);
-	return hr_cuda_fail(cu, error, "%s: %s: %s", name, title, text);
+		return hr_cuda_fail(cu, error, "%s: CUDA error %d%s%s", name, (int)result,
+				    remedy ? "; " : "", remedy ? remedy : "");
+	return hr_cuda_fail(cu, error, "%s: %s: %s%s%s", name, title, text, remedy ? "; " : "",
+			    remedy ? remedy : "");
 }
 
 static int find_calls(struct hr_cuda_driver *cu, PFN_cuGetProcAddress_v12000 find)

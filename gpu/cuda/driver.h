@@ -47,6 +47,7 @@
 struct hr_cuda_driver {
 	HR_CUDA_CALLS(HR_CUDA_MEMBER)
 	int version;	       /* 13000: CUDA 13.0 */
+	CUresult result;       /* of the last failed call of the driver */
 	struct hr_error error; /* error of the last failed call of gpu/cuda/ */
 };
 

@@ -99,4 +99,75 @@ with_driver "a driver without a GPU is reported" refused none "$none"
 with_driver "auto uses the host backend with a driver without a GPU" goes_on none "$none"
 with_driver "a driver that cannot be loaded is reported with the loader's text" refused broken \
     "$SCRATCH/broken/libcuda.so.1: undefined symbol: nowhere; install the NVIDIA driver"
+# The remedy of each error of cuInit.
+remedies() {
+    local code text
+    while read -r code text; do
+        failing "code$code" 99000 "$code" && refused "code$code" "cuInit: ?: ?; $text" || return 1
+    done <<'CODES'
+34 this libcuda.so.1 is the stub of the CUDA toolkit: take its folder out of LD_LIBRARY_PATH
+46 another process has the GPU for itself, or its compute mode permits none: 'nvidia-smi -q -d COMPUTE' shows
+802 a machine with NVSwitches needs nvidia-fabricmanager, of the driver's version, and running
+803 libcuda.so.1 and the loaded kernel module are of different versions: reboot after an update
+804 the cuda-compat library does not support this GPU: install a newer driver
+999 load the module nvidia_uvm
+CODES
+}
+with_driver "errors of the driver come with what to do" remedies
+
+# A driver that is not ready before $SCRATCH/ready exists, and then has a GPU of no capability. A process to which
+# it was not ready once does not see it ready, as with some drivers.
+driver late <<C
+#include <string.h>
+#include <unistd.h>
+static int version(int *v) { *v = 99000; return 0; }
+static int text(int e, const char **t) { *t = e == 802 ? "CUDA_ERROR_SYSTEM_NOT_READY" : "?"; return 0; }
+static int init(int flags) { static int was = -1; return was = was > 0 ? was : access("$SCRATCH/ready", F_OK) ? 802 : 0; }
+static int count(int *n) { *n = 1; return 0; }
+static int any(void) { return 0; }
+int cuGetProcAddress_v2(const char *name, void **f, int v, unsigned long flags, int *found)
+{
+    *f = strcmp(name, "cuDriverGetVersion") == 0 ? (void *)version
+        : strcmp(name, "cuInit") == 0 ? (void *)init
+        : strcmp(name, "cuDeviceGetCount") == 0 ? (void *)count
+        : strncmp(name, "cuGetError", 10) == 0 ? (void *)text : (void *)any;
+    *found = 0;
+    return 0;
+}
+C
+# waiting WAIT_S DEVICE: pipeline p needs that gpu, pipeline q does not
+waiting() {
+    rm -f "$SCRATCH/ready"
+    cat >"$SCRATCH/x.conf" <<CONF
+ssds = ( { name = "s"; device = "soft:memory,size=64M"; objects = ( { name = "o"; bytes = "1M"; } ); } );
+gpus = ( { name = "g"; device = "$2"; }, { name = "h"; device = "host:1"; } );
+boot = { post = "off"; restarts = 0; wait_s = $1; };
+pipelines = ( { name = "p"; gpu = "g"; source = { object = "o"; }; operator = "crc32c"; },
+  { name = "q"; gpu = "h"; source = { object = "o"; }; operator = "crc32c"; } );
+CONF
+}
+export SCRATCH
+service() {
+    LD_LIBRARY_PATH="$SCRATCH/$1" python3 "$(dirname "$0")/lib/service.py" "$HEADRACE" "$SCRATCH/x.conf" "${@:2}" ||
+        { cat "$SCRATCH/boot.err"; return 1; }
+}
+told() { grep -qF -- "$1" "$SCRATCH/boot.err" || { cat "$SCRATCH/boot.err"; return 1; }; }
+not_ready="gpu 'g': cuda:0: cuInit: CUDA_ERROR_SYSTEM_NOT_READY: CUDA_ERROR_SYSTEM_NOT_READY; "
+awaits() {
+    waiting 86400 cuda:0 && service late until=running "until=going down" until=waiting \
+        "sh=grep -q '^q .*done' $SCRATCH/boot.out" "sh=touch $SCRATCH/ready" exit=3 &&
+        told "$not_ready" && told "waiting for it for 86400 s" &&
+        told "gpu 'g': cuda:0:  : compute capability 0.0, needs 8.0 or later" && ! told "restart 1" >/dev/null
+}
+with_driver "boot waits for a driver that is not ready, and runs what does not need the GPU" awaits
+stops() { waiting 86400 cuda:0 && service late until=waiting signal=TERM exit=0; }
+with_driver "SIGTERM during the wait for a GPU is an orderly stop" stops
+gives_up() { waiting 1 cuda:0 && service late exit=3 && told "$not_ready" && told "waiting for it for 1 s"; }
+with_driver "boot waits for a GPU no longer than wait_s" gives_up
+none_yet() { waiting 86400 cuda:0 && service none until=waiting signal=TERM exit=0 && told "$none"; }
+with_driver "boot waits for a GPU that the driver does not find" none_yet
+no_wait() { waiting 86400 auto && sed -i 's/"q"; gpu = "h"/"q"; gpu = "g"/' "$SCRATCH/x.conf" && service none exit=0; }
+with_driver "boot does not wait for a GPU that auto does without" no_wait
+auto_waits() { waiting 86400 auto && service late until=waiting signal=TERM exit=0 && told "gpu 'g': auto: cuInit: "; }
+with_driver "boot waits for a driver that is not ready before auto chooses" auto_waits
 done_testing

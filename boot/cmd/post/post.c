@@ -112,8 +112,11 @@ static void test_gpus(struct hr_post *post)
 		struct hr_error e = { 0 };
 		uint64_t began = hr_now_ns();
 		struct hr_backend backend;
-		int err = hr_backend_open(&backend, gpu->device, 1, &e);
+		int err = 0;
 
+		if (post->app->gpu_left_out[g])
+			continue;
+		err = hr_backend_open(&backend, gpu->device, 1, &e);
 		if (!err)
 			snprintf(detail, sizeof detail, "%s, up to %u blocks%s%.*s", backend.name,
 				 backend.max_blocks, backend.note[0] ? "; " : "",

@@ -324,8 +324,10 @@ Test(repeat_steps, a_pipeline_whose_ssd_failed_at_bring_up)
 	cr_expect_eq(look(), 0u);
 	cr_expect(r->renew);
 	cr_expect_eq(start_of(A)->failures, 1u);
-	cr_expect_str_eq(fake_log_last_of(HR_LOG_INFO),
-			 "pipeline 'a' is due, and its ssd is not up: a new engine brings it up");
+	cr_expect_str_eq(
+		fake_log_last_of(HR_LOG_INFO),
+		"pipeline 'a' is due, and its ssd or gpu is not up: a new engine brings it "
+		"up");
 	end();
 }
 

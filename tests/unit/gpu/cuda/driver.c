@@ -136,6 +136,7 @@ Test(cuda_driver, the_first_gpu_that_can_be_used_is_chosen)
 Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
 {
 	unsigned calls;
+	int err;
 
 	cr_assert_eq(hr_cuda_gpu_open(&gpu, 0), 0);
 	calls = fake_cuda.calls;
@@ -143,11 +144,46 @@ Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
 	for (unsigned n = 1; n <= calls; n++) {
 		fake_cuda_reset();
 		fake_cuda_fail(NULL, n, CUDA_ERROR_UNKNOWN);
-		refused(0, -EIO, ": CUDA_ERROR_UNKNOWN: in words");
+		err = hr_cuda_gpu_open(&gpu, 0);
+		/* the driver initialises only with the module nvidia_uvm */
+		cr_expect_eq(err, strcmp(fake_cuda.failed, "cuInit") == 0 ? -ENODEV : -EIO, "%s",
+			     gpu.cu.error.text);
+		cr_expect(strstr(gpu.cu.error.text, ": CUDA_ERROR_UNKNOWN: in words"));
+		cr_expect_str_eq(fake_cuda_leaks(), "");
 		cr_expect(strstr(gpu.cu.error.text, fake_cuda.failed) == gpu.cu.error.text,
 			  "%s: %s", fake_cuda.failed, gpu.cu.error.text);
 	}
 	cr_expect_gt(calls, 25);
+}
+
+/* A GPU that may come, and errors that waiting does not change. */
+Test(cuda_driver, awaits_a_gpu)
+{
+	static const struct {
+		CUresult init;
+		int one, any; /* of GPU 0, of the first one */
+	} row[] = {
+		{ CUDA_SUCCESS, 0, 0 },
+		{ CUDA_ERROR_SYSTEM_NOT_READY, -EAGAIN, -EAGAIN },
+		{ CUDA_ERROR_NO_DEVICE, -EAGAIN, 0 },
+		{ CUDA_ERROR_UNKNOWN, -EAGAIN, 0 },
+		{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 0, 0 },
+		{ CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 0, 0 },
+		{ CUDA_ERROR_STUB_LIBRARY, 0, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		fake_cuda_reset();
+		fake_cuda_fail("cuInit", row[i].init != CUDA_SUCCESS, row[i].init);
+		cr_expect_eq(hr_cuda_gpu_await(&gpu.cu, 0), row[i].one, "row %zu", i);
+		fake_cuda_fail("cuInit", row[i].init != CUDA_SUCCESS, row[i].init);
+		cr_expect_eq(hr_cuda_gpu_await(&gpu.cu, HR_CUDA_ANY), row[i].any, "row %zu", i);
+	}
+	fake_cuda_reset();
+	cr_expect_eq(hr_cuda_gpu_await(&gpu.cu, fake_cuda.devices), -EAGAIN);
+	cr_expect_str_eq(gpu.cu.error.text, "the NVIDIA driver has 1 GPUs");
+	fake_cuda.no_library = -ENODEV;
+	cr_expect_eq(hr_cuda_gpu_await(&gpu.cu, 0), 0);
 }
 
 Test(cuda_driver, an_attribute_unknown_to_an_older_driver_is_unsupported)
