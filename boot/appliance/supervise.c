@@ -437,7 +437,8 @@ static int code_of_stop(struct hr_supervisor *s, int err)
 {
 	if (hr_any_stuck(s->app) || s->child.unsafe)
 		return HR_EXIT_DEVICE;
-	return err && err != -EINTR ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
+	/* a pipeline that ends the engine is suspended; that is no failure of the appliance */
+	return err && err != -EINTR && !s->blamed ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
 }
 
 /* True when a pipeline is left for another reason than an awaited ssd, or a device has failed while no

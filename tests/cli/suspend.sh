@@ -41,7 +41,7 @@ for _ in range(1200):
         sys.exit("the appliance has ended")
     out = subprocess.run([sys.argv[1], "status", "--json"], capture_output=True).stdout
     r = json.loads(out) if out else {"pipelines": []}
-    b, s = (r["pipelines"] + [{}, {}])[:2]
+    b, s = (r.get("pipelines", []) + [{}, {}])[:2]
     try:
         if eval(sys.argv[2]):
             sys.exit(0)
