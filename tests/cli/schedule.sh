@@ -33,7 +33,7 @@ import json, subprocess, sys, time
 for _ in range(1200):
     out = subprocess.run([sys.argv[1], "status", "--json"], capture_output=True).stdout
     r = json.loads(out) if out else {"pipelines": []}
-    s, p = (r["pipelines"] + [{}, {}])[:2]
+    s, p = (r.get("pipelines", []) + [{}, {}])[:2]
     try:
         if eval(sys.argv[2]):
             sys.exit(0)
