@@ -3,9 +3,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "config/clock.h"
 #include "config/config.h"
+
+#define MINUTE_S 60u
+#define HOUR_S 3600u
+#define DAY_S 86400u
 
 /* Read digits at *text and advance *text past them. 0, -EINVAL: no digit, -ERANGE: over 2^63. */
 static int digits(const char **text, uint64_t *value)
@@ -71,4 +77,21 @@ int hr_duration_parse(const char *text, uint64_t *ns)
 		return 0;
 	}
 	return -EINVAL;
+}
+
+const char *hr_span_format(char *text, size_t bytes, uint64_t ns)
+{
+	const unsigned long long s = ns / HR_NS_PER_S;
+
+	if (s >= DAY_S)
+		snprintf(text, bytes, "%llu d %llu h", s / DAY_S, s % DAY_S / HOUR_S);
+	else if (s >= HOUR_S)
+		snprintf(text, bytes, "%llu h %llu min", s / HOUR_S, s % HOUR_S / MINUTE_S);
+	else if (s >= MINUTE_S)
+		snprintf(text, bytes, "%llu min %llu s", s / MINUTE_S, s % MINUTE_S);
+	else if (s)
+		snprintf(text, bytes, "%llu.%llu s", s, ns % HR_NS_PER_S / (HR_NS_PER_S / 10));
+	else
+		snprintf(text, bytes, "%llu ms", (unsigned long long)(ns / HR_NS_PER_MS));
+	return text;
 }

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "boot/engine/progress.h"
+#include "config/units.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "nvme/status.h"

@@ -8,7 +8,7 @@
 #include "boot/engine/devices.h"
 #include "boot/appliance/init.h"
 #include "boot/appliance/remember.h"
-#include "boot/engine/progress.h"
+#include "config/units.h"
 #include "boot/appliance/reload.h"
 #include "boot/engine/refuse.h"
 #include "config/clock.h"

@@ -4,7 +4,7 @@
 
 #include "boot/appliance/local_time.h"
 #include "boot/appliance/timetable_json.h"
-#include "boot/engine/progress.h"
+#include "config/units.h"
 #include "boot/engine/starts.h"
 #include "config/clock.h"
 

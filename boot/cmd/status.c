@@ -12,6 +12,7 @@
 #include "boot/cmd/options.h"
 #include "boot/engine/counters.h"
 #include "boot/engine/progress.h"
+#include "config/units.h"
 #include "config/clock.h"
 #include "config/log.h"
 

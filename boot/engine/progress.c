@@ -9,9 +9,6 @@
 #include "config/clock.h"
 
 #define STEP_NS (100 * HR_NS_PER_MS)
-#define MINUTE_S 60u
-#define HOUR_S 3600u
-#define DAY_S 86400u
 #define COLUMNS_DEFAULT 80u
 #define COLUMNS_MAX 160u
 #define BAR_MAX 40u
@@ -40,23 +37,6 @@ void hr_time_format(char *text, size_t bytes, double seconds)
 		snprintf(text, bytes, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
 	else
 		snprintf(text, bytes, "%lu:%02lu", s / 60, s % 60);
-}
-
-const char *hr_span_format(char *text, size_t bytes, uint64_t ns)
-{
-	const unsigned long long s = ns / HR_NS_PER_S;
-
-	if (s >= DAY_S)
-		snprintf(text, bytes, "%llu d %llu h", s / DAY_S, s % DAY_S / HOUR_S);
-	else if (s >= HOUR_S)
-		snprintf(text, bytes, "%llu h %llu min", s / HOUR_S, s % HOUR_S / MINUTE_S);
-	else if (s >= MINUTE_S)
-		snprintf(text, bytes, "%llu min %llu s", s / MINUTE_S, s % MINUTE_S);
-	else if (s)
-		snprintf(text, bytes, "%llu.%llu s", s, ns % HR_NS_PER_S / (HR_NS_PER_S / 10));
-	else
-		snprintf(text, bytes, "%llu ms", (unsigned long long)(ns / HR_NS_PER_MS));
-	return text;
 }
 
 /* A line that wraps cannot be erased. Returns the length to print. */

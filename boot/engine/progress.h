@@ -39,7 +39,4 @@ size_t hr_progress_format(char *line, size_t bytes, const struct hr_progress *p,
 void hr_rate_format(char *text, size_t bytes, double bytes_per_s);
 void hr_time_format(char *text, size_t bytes, double seconds);
 
-/* "3 d 4 h", "20 h 29 min", "4 min 10 s", "12.5 s", "517 ms", without rounding up. Returns text. */
-const char *hr_span_format(char *text, size_t bytes, uint64_t ns);
-
 #endif

@@ -17,10 +17,21 @@
 #include "tests/harness/error.h"
 
 TestSuite(vfio, .timeout = 60);
-static const struct hr_function_state one = { "0000:01:00.0", HR_CLASS_NVME, "vfio-pci", 5, "DMA" };
-static const struct hr_function_state two = { "0000:02:00.0", HR_CLASS_NVME, "vfio-pci", 6, "DMA" };
-static const struct hr_function_state beside = { "0000:01:00.1", HR_CLASS_NVME, "vfio-pci", 5,
-						 "DMA" };
+static const struct hr_function_state one = { .bdf = "0000:01:00.0",
+					      .class = HR_CLASS_NVME,
+					      .driver = "vfio-pci",
+					      .group = 5,
+					      .group_type = "DMA" };
+static const struct hr_function_state two = { .bdf = "0000:02:00.0",
+					      .class = HR_CLASS_NVME,
+					      .driver = "vfio-pci",
+					      .group = 6,
+					      .group_type = "DMA" };
+static const struct hr_function_state beside = { .bdf = "0000:01:00.1",
+						 .class = HR_CLASS_NVME,
+						 .driver = "vfio-pci",
+						 .group = 5,
+						 .group_type = "DMA" };
 
 static char space[64]; /* an address */
 static const struct hr_region whole = {

@@ -26,7 +26,11 @@
 
 TestSuite(vfio_order, .timeout = 60);
 
-static const struct hr_function_state one = { "0000:01:00.0", HR_CLASS_NVME, "vfio-pci", 5, "DMA" };
+static const struct hr_function_state one = { .bdf = "0000:01:00.0",
+					      .class = HR_CLASS_NVME,
+					      .driver = "vfio-pci",
+					      .group = 5,
+					      .group_type = "DMA" };
 static uint8_t bar[64];
 
 /* From `nth` on, counted from 0, a call fails with `error`, or a request returns `value` when that is
