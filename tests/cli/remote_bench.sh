@@ -36,7 +36,7 @@ agree() {
     done
 }
 
-members='["side", "address", "path", "tile_bytes", "slots", "depth", "tiles", "bytes", "duration_ms", "mb_per_s",
+members='["schema", "version", "side", "address", "path", "tile_bytes", "slots", "depth", "tiles", "bytes", "duration_ms", "mb_per_s",
     "cpu_ms_per_gb", "broken", "tiles_again", "not_ready", "connections_refused", "exit_code"]'
 members=${members//$'\n'/}
 
