@@ -7,8 +7,10 @@
 #include "boot/appliance/store_job_change.h"
 #include "boot/appliance/store_job_put.h"
 #include "boot/engine/exit.h"
+#include "boot/engine/history.h"
 #include "boot/engine/inuse.h"
 #include "boot/engine/stand_in.h"
+#include "boot/engine/starts.h"
 #include "cache/crc32c.h"
 #include "cache/store/objmap_verify.h"
 #include "config/json.h"
@@ -197,6 +199,14 @@ int hr_store_job_check_changing(const struct hr_store_service *c, struct hr_stor
 	return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
 		       "busy: pipeline '%s' changes object '%s' now: try again when it has ended",
 		       run->config->name, object ? object->name : d->request.object);
+}
+
+int hr_store_job_check_own(struct hr_store_job *d, const char *name)
+{
+	if (strcmp(name, HR_STARTS_OBJECT) != 0 && strcmp(name, HR_HISTORY_OBJECT) != 0)
+		return 0;
+	return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY, "object '%s' belongs to the appliance",
+		       name);
 }
 
 static void begin_map(struct hr_store_service *c, struct hr_store_job *d)

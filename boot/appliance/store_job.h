@@ -54,4 +54,7 @@ void hr_store_job_reply(const struct hr_store_service *service, struct hr_store_
 int hr_store_job_check_changing(const struct hr_store_service *service, struct hr_store_job *job,
 				uint64_t id, bool running);
 
+/* 0, or -EBUSY with job->e: the appliance itself makes the objects of that name. */
+int hr_store_job_check_own(struct hr_store_job *job, const char *name);
+
 #endif

@@ -7,7 +7,6 @@
 #include "boot/engine/inuse.h"
 #include "boot/engine/pending.h"
 #include "boot/engine/ssd_store.h"
-#include "boot/engine/starts.h"
 
 static int busy(struct hr_store_job *d, const struct hr_run *run, const char *does,
 		const char *name)
@@ -17,15 +16,13 @@ static int busy(struct hr_store_job *d, const struct hr_run *run, const char *do
 		       run->config->name, does, name);
 }
 
-/* 0; -EBUSY: a run makes an object of that name, or the name is that of the starts. */
+/* 0; -EBUSY: a run makes an object of that name, or the name is one of the appliance. */
 static int check_name(const struct hr_store_service *c, struct hr_store_job *d, const char *name)
 {
 	const struct hr_run *run = hr_run_making(c->app, d->ssd, name);
+	const int err = hr_store_job_check_own(d, name);
 
-	if (strcmp(name, HR_STARTS_OBJECT) == 0)
-		return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
-			       "object '%s' belongs to the appliance", name);
-	return run ? busy(d, run, "makes", name) : 0;
+	return !err && run ? busy(d, run, "makes", name) : err;
 }
 
 /* 0; -EBUSY: a run reads or changes this finished object. */

@@ -7,17 +7,15 @@
 #include "boot/engine/exit.h"
 #include "boot/engine/inuse.h"
 #include "boot/engine/ssd_store.h"
-#include "boot/engine/starts.h"
 
 static int create(struct hr_store_service *c, struct hr_store_job *d)
 {
 	const struct hr_run *run = hr_run_making(c->app, d->ssd, d->request.object);
 	struct hr_store_object *object;
-	int err;
+	int err = hr_store_job_check_own(d, d->request.object);
 
-	if (strcmp(d->request.object, HR_STARTS_OBJECT) == 0)
-		return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
-			       "object '%s' belongs to the appliance", d->request.object);
+	if (err)
+		return err;
 	if (run)
 		return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
 			       "busy: pipeline '%s' makes object '%s' now", run->config->name,

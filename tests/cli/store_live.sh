@@ -66,7 +66,8 @@ changes() {
         exits 0 store mv --replace "$ssd" other new && exits 0 store get "$ssd" new - && cmp "$SCRATCH/out" "$SCRATCH/in" &&
         exits 0 store cp "$ssd" new a && exits 0 store rm "$ssd" a && exits 1 store rm "$ssd" a && warns "there is no such object" &&
         exits 2 store mv "$ssd" new a/b && exits 2 store rm "$ssd" a/b && exits 1 store mv "$ssd" none x &&
-        exits 1 store mv "$ssd" new headrace.starts && warns "belongs to the appliance"
+        exits 1 store mv "$ssd" new headrace.starts && warns "belongs to the appliance" &&
+        exits 1 store cp --replace "$ssd" new headrace.history && warns "'headrace.history' belongs to the appliance"
 }
 check "and copies, renames and removes them" changes
 frees() {

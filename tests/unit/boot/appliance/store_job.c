@@ -1,5 +1,6 @@
 /* Answers to requests of the store, whole: each item, and each byte of the reply. */
 #include "boot/appliance/store_job_put.h"
+#include "boot/engine/history.h"
 #include "boot/engine/starts.h"
 #include "cache/store/objmap_verify.h"
 #include "tests/fakes/log.h"
@@ -181,6 +182,9 @@ Test(store_job, refusals)
 	expect_reply(put_of(HR_STARTS_OBJECT, 5), HR_REQUEST_STORE_PUT, 1,
 		     FAILED("store-put", "headrace.starts", 1,
 			    "object 'headrace.starts' belongs to the appliance"));
+	expect_reply(put_of(HR_HISTORY_OBJECT, 5), HR_REQUEST_STORE_PUT, 1,
+		     FAILED("store-put", "headrace.history", 1,
+			    "object 'headrace.history' belongs to the appliance"));
 	while (hr_store_pin(store, hr_store_find(store, "in")->id, false, &pins[held]) == 0)
 		held++;
 	expect_reply(ask(HR_REQUEST_STORE_GET, "in"), HR_REQUEST_STORE_GET, 1,
