@@ -72,6 +72,12 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr
 	return cuda_err ? hr_fail(e, HR_ERROR_MISSING, cuda_err, "no GPU") : 0;
 }
 
+int hr_cuda_await(int ordinal, struct hr_error *e)
+{
+	calls_note("await %d;", ordinal);
+	return cuda_err ? hr_fail(e, HR_ERROR_MISSING, -EAGAIN, "not ready") : 0;
+}
+
 int hr_host_open(struct hr_backend *b, unsigned cpus, uint32_t max_blocks, struct hr_error *e)
 {
 	calls_note("host %u %u;", cpus, max_blocks);
