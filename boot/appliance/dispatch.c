@@ -37,7 +37,8 @@ struct engine {
 	uint64_t looked_ns;
 	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
 	int failed;	  /* error of a device: no other start begins in this engine */
-	bool closed;	  /* no more dispatches come */
+	struct hr_error cause; /* of `failed`; ends of other runs clear that of the appliance */
+	bool closed;	       /* no more dispatches come */
 };
 
 static struct engine the_engine; /* one a process, and too large for a stack */
@@ -101,20 +102,21 @@ static void note_versions(struct hr_attempt *attempt)
 
 /* ---- devices */
 
-/* 0, or the error of a device that has failed. */
-static int find_failed(struct hr_appliance *app)
+/* Note the first device that has failed. */
+static void find_failed(struct engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
+	const struct hr_appliance *app = engine->app;
+
+	for (uint32_t d = 0; !engine->failed && d < app->config.ssds; d++)
 		if (!app->left_out[d] && hr_health_failed(&app->ssd[d].health))
-			return hr_fail(&app->error, HR_ERROR_DEVICE, -EIO,
-				       "ssd '%s' has failed: it needs a new engine",
-				       app->config.ssd[d].name);
-	for (uint32_t g = 0; g < app->config.gpus; g++)
+			engine->failed = hr_fail(&engine->cause, HR_ERROR_DEVICE, -EIO,
+						 "ssd '%s' has failed: it needs a new engine",
+						 app->config.ssd[d].name);
+	for (uint32_t g = 0; !engine->failed && g < app->config.gpus; g++)
 		if (app->gpu_failed[g])
-			return hr_fail(&app->error, HR_ERROR_DEVICE, -EIO,
-				       "gpu '%s' has failed: it needs a new engine",
-				       app->config.gpu[g].name);
-	return 0;
+			engine->failed = hr_fail(&engine->cause, HR_ERROR_DEVICE, -EIO,
+						 "gpu '%s' has failed: it needs a new engine",
+						 app->config.gpu[g].name);
 }
 
 static void look_at_ssds(struct engine *engine)
@@ -199,8 +201,7 @@ static void end_start(struct engine *engine, uint32_t i)
 	finish(engine, i);
 	if (engine->app->run[i].outcome == HR_RUN_FAILED)
 		drop_readers(engine, i);
-	if (!engine->failed)
-		engine->failed = find_failed(engine->app);
+	find_failed(engine);
 	check_waiting(engine);
 	tell(engine);
 }
@@ -272,8 +273,7 @@ static void start_waiting(struct engine *engine)
 	for (;;) {
 		engine->admit.held =
 			hr_mend_ssds(engine->app, engine->runner.running, engine->admit.planned);
-		if (!engine->failed)
-			engine->failed = find_failed(engine->app);
+		find_failed(engine);
 		if (engine->failed || engine->closed || hr_signals_pending())
 			return;
 		i = hr_admit_next(&engine->admit);
@@ -445,9 +445,10 @@ static int serve(struct engine *engine)
 		hr_tick();
 		if (hr_now_ns() - engine->looked_ns >= LOOK_NS)
 			look_at_ssds(engine);
-		if (!engine->failed)
-			engine->failed = find_failed(engine->app);
+		find_failed(engine);
 	}
+	if (engine->failed)
+		engine->app->error = engine->cause;
 	return engine->failed;
 }
 

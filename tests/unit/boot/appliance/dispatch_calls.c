@@ -269,22 +269,27 @@ Test(dispatch_calls, when_nothing_starts)
 
 /* ---- devices */
 
+static void expect_failed(int failed, const char *text)
+{
+	find_failed(engine);
+	cr_expect_eq(engine->failed, failed);
+	cr_expect_str_eq(engine->cause.text, text);
+	engine->failed = 0;
+	hr_error_clear(&engine->cause);
+}
+
 Test(dispatch_calls, devices_that_have_failed)
 {
-	cr_expect_eq(find_failed(app), 0);
+	expect_failed(0, "");
 	app->gpu_failed[1] = true;
-	cr_expect_eq(find_failed(app), -EIO);
-	cr_expect_str_eq(app->error.text, "gpu 'g1' has failed: it needs a new engine");
-	hr_error_clear(&app->error);
+	expect_failed(-EIO, "gpu 'g1' has failed: it needs a new engine");
 	app->ssd[2].health.state = HR_HEALTH_LOST;
 	app->left_out[2] = true;
-	cr_expect_eq(find_failed(app), -EIO);
-	cr_expect_str_eq(app->error.text, "gpu 'g1' has failed: it needs a new engine");
-	hr_error_clear(&app->error);
+	expect_failed(-EIO, "gpu 'g1' has failed: it needs a new engine");
 	app->left_out[2] = false;
-	cr_expect_eq(find_failed(app), -EIO);
-	cr_expect_str_eq(app->error.text, "ssd 's2' has failed: it needs a new engine");
-	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
+	find_failed(engine);
+	cr_expect_eq(engine->cause.kind, HR_ERROR_DEVICE);
+	expect_failed(-EIO, "ssd 's2' has failed: it needs a new engine");
 }
 
 /* Those that no running pipeline uses. */
@@ -450,7 +455,10 @@ Test(dispatch_calls, the_loop_ends)
 	will.pause_ns = S;
 	will.at_wait = fail_gpu;
 	engine->looked_ns = START;
+	hr_fail(&app->error, HR_ERROR_FAILED, -EINVAL, "of another run");
 	cr_expect_eq(serve(engine), -EIO);
+	cr_expect_str_eq(app->error.text, "gpu 'g0' has failed: it needs a new engine");
+	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
 	expect_calls("store taps rest0 rest1 rest2 wait(service,1000000000) wake0 wake1 wake2 tick "
 		     "check0 events0 check1 events1 check2 events2 ");
 	app->gpu_failed[0] = false;
