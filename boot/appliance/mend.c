@@ -2,12 +2,16 @@
 
 #include <errno.h>
 
+#include "boot/appliance/retry.h"
 #include "boot/engine/refuse.h"
 #include "boot/engine/ssd.h"
+#include "config/clock.h"
 #include "config/log.h"
 #include "config/uses.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/events.h"
+
+#define PAUSE_MAX_NS (60 * HR_NS_PER_S)
 
 static bool is_used(const struct hr_appliance *app, hr_pipelines running, uint32_t d)
 {
@@ -69,19 +73,44 @@ static bool is_controller_used(const struct hr_appliance *app, hr_pipelines runn
 	return used;
 }
 
+/*
+ * The first reset is made at once. A controller whose admin queue ends again and again would cost
+ * a reset with each run, without an end.
+ */
+static bool is_early(const struct hr_config_boot *boot, struct hr_controller *c)
+{
+	const uint64_t passed_ns = hr_now_ns() - c->reset_ns;
+	uint64_t pause_ns;
+
+	if (boot->heal_ns && passed_ns >= boot->heal_ns)
+		c->resets = 0;
+	pause_ns = c->resets ? hr_pause_ns(boot, c->resets) : 0;
+	return passed_ns < (pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS);
+}
+
+static void reset(struct hr_ssd *ssd)
+{
+	struct hr_controller *c = ssd->controller;
+	struct hr_error e = { 0 };
+
+	if (hr_ssd_reset(ssd, &e) == 0 && c->resets > 1)
+		hr_warn("%s: %u resets in a row: pipelines on it wait longer before each further "
+			"one, up to a minute",
+			c->transport.name, c->resets);
+	hr_error_log(&e, HR_LOG_ERROR);
+}
+
 hr_pipelines hr_mend_ssds(struct hr_appliance *app, hr_pipelines running, hr_pipelines planned)
 {
 	hr_pipelines held = 0;
 	bool any = false;
 
 	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_error e = { 0 };
-
 		if (app->left_out[d] || !hr_ssd_wants_reset(&app->ssd[d]))
 			continue;
-		if (!is_controller_used(app, running, d))
-			hr_ssd_reset(&app->ssd[d], &e);
-		hr_error_log(&e, HR_LOG_ERROR);
+		if (!is_controller_used(app, running, d) &&
+		    !is_early(&app->config.boot, app->ssd[d].controller))
+			reset(&app->ssd[d]);
 		any |= hr_ssd_wants_reset(&app->ssd[d]);
 	}
 	for (uint32_t i = 0; any && i < app->config.pipelines; i++)

@@ -23,9 +23,11 @@ bool hr_mend_is_due(const struct hr_appliance *app, uint32_t i);
 
 /*
  * Reset the controllers whose admin queue has ended, unless a running pipeline or a transfer of a
- * client uses them. A reset that fails is logged; the ssd has failed then. Returns the pipelines that
- * cannot start now: those that use such a controller, and those that are not `planned`, because a new
- * plan frees memory that may still belong to queue pairs.
+ * client uses them. A reset that fails is logged; the ssd has failed then. The first reset is made
+ * at once; each one within boot.heal of the last one waits as a pipeline does after a failure
+ * (hr_pause_ns()), a minute at most. Returns the pipelines that cannot start now: those that use
+ * such a controller, and those that are not `planned`, because a new plan frees memory that may
+ * still belong to queue pairs.
  */
 hr_pipelines hr_mend_ssds(struct hr_appliance *app, hr_pipelines running, hr_pipelines planned);
 

@@ -314,6 +314,8 @@ int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 	if (!err) {
 		hr_warn("%s: the controller was reset, because its admin queue had ended",
 			c->transport.name);
+		c->resets++;
+		c->reset_ns = hr_now_ns();
 		return 0;
 	}
 	hr_health_set(&c->ctrl.health, HR_STEP_GIVE_UP);

@@ -54,7 +54,10 @@ struct hr_controller {
 	/* owner by queue id; NULL: free */
 	const struct hr_ssd *queue[HR_SSD_QUEUES_WANTED + 1];
 	const void *queue_for[HR_SSD_QUEUES_WANTED + 1]; /* hr_ssd_qp_memory.owner */
-	size_t kept;	/* bytes that it may still write to, and that are never freed */
+	size_t kept; /* bytes that it may still write to, and that are never freed */
+	/* hr_ssd_reset(): number, and hr_now_ns() of the last one */
+	uint32_t resets;
+	uint64_t reset_ns;
 	unsigned steps; /* completed steps of bring-up */
 };
 

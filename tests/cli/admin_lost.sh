@@ -74,6 +74,16 @@ broken_queue() {
 }
 check "a broken admin queue costs no start" broken_queue
 
+# Each Delete I/O CQ is lost. The second reset waits for backoff, and the start with it.
+resets_pause() {
+    conf "on admin opcode 0x04 count 1000000: drop" 'every = "100ms";'
+    sed -i 's/backoff = "20ms"/backoff = "1h"/' "$SCRATCH/x.conf"
+    service "$(until_status 's["admin_queue_failures"] == 2 and s["health"] == "no_admin" and "waits_for" in p')" \
+        signal=TERM exit=0 || { cat "$SCRATCH/boot.err"; return 1; }
+    warned_once "the controller was reset, because its admin queue had ended"
+}
+check "a controller that loses each admin command is not reset without a pause" resets_pause
+
 # The pipeline runs while a log page is lost: I/O goes on. The event comes from the first read.
 in_a_run() {
     conf "on read nth 3: warn 2
