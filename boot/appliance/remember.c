@@ -95,8 +95,6 @@ void hr_remember_death(struct hr_history *history, const struct hr_config *confi
 {
 	static struct hr_past_run past; /* a page, too large for a stack */
 
-	if (start && hr_history_find(history, config->pipeline[i].name, start, &past))
-		return;
 	begin(&past, history, config, i, start);
 	past.outcome = run->outcome == HR_RUN_INTERRUPTED ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
 	past.error = run->error.code;

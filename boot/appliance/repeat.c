@@ -226,6 +226,17 @@ static hr_timetable_set held(struct hr_repeat *r)
 	return set;
 }
 
+static uint64_t newest_run(const struct hr_repeat *r, uint32_t i)
+{
+	static struct hr_past_run run; /* a page, too large for a stack */
+	const struct hr_record_page *page = r->child->process.page;
+
+	return page && hr_history_newest(&page->history, r->app->config.pipeline[i].name,
+					 UINT64_MAX, &run)
+		       ? run.sequence
+		       : 0;
+}
+
 static hr_timetable_set suspects(const struct hr_repeat *r)
 {
 	hr_timetable_set set = 0;
@@ -250,6 +261,9 @@ static void dispatch(struct hr_repeat *r, hr_timetable_set due, const struct hr_
 	dispatch.number = r->dispatches + 1;
 	dispatch.pipelines = due;
 	dispatch.starts = r->timetable.starts;
+	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+		if (due >> i & 1)
+			r->before[i] = newest_run(r, i);
 	if (hr_process_dispatch(&r->child->process, &dispatch, sizeof dispatch) != 0) {
 		r->timetable = before;
 		return;
@@ -299,7 +313,8 @@ void hr_repeat_end(struct hr_repeat *r)
 	const struct hr_moment at = hr_moment_now();
 
 	for (uint32_t i = 0; r->begun && i < r->app->config.pipelines; i++) {
-		if (r->running >> i & 1 && has_begun(r, i) && !r->child->record->finished)
+		if (r->running >> i & 1 && has_begun(r, i) && !r->child->record->finished &&
+		    newest_run(r, i) == r->before[i]) /* the engine has not added the run */
 			hr_remember_death(&r->child->process.page->history, &r->app->config, i,
 					  r->timetable.starts.start[i].starts,
 					  &r->child->record->run[i]);

@@ -35,6 +35,8 @@ struct hr_repeat {
 	int result[HR_PIPELINES_MAX][HR_REPEAT_RESULTS];
 	uint64_t dispatches;		   /* number of the newest dispatch */
 	uint64_t number[HR_PIPELINES_MAX]; /* of the newest dispatch of each pipeline */
+	/* Sequence of the newest run in the history when a pipeline was dispatched; 0: none. */
+	uint64_t before[HR_PIPELINES_MAX];
 	/* Of the engine that runs. */
 	bool greeted;		  /* its `ready` has been seen */
 	bool renew;		  /* the engine is asked to end, so that a new one begins */

@@ -338,14 +338,16 @@ static void print_lines(struct json_object *o, const char *key, const char *what
 		printf("  %s: %s\n", what, entry_of(o, key, i));
 }
 
-/* "    start 3: done 2026-11-22T17:28:00Z, 12.345 ms, crc32c, 16 of 16 tiles" */
+/* "    start 3: done 2026-11-22T17:28:00Z, 12.345 ms, crc32c, 16 of 16 tiles"; the time is that of the
+ * end when the start has failed before its run. */
 void hr_client_print_run(struct json_object *run)
 {
 	static const char *const more[] = { "message", "error" };
 	struct json_object *part;
 
 	printf("    start %s: %s", text_of(run, "start"), text_of(run, "outcome"));
-	if (json_object_object_get_ex(run, "started_utc", &part))
+	if (json_object_object_get_ex(run, "started_utc", &part) ||
+	    json_object_object_get_ex(run, "ended_utc", &part))
 		printf(" %s", json_object_get_string(part));
 	printf(", %s ms, %s, %s of %s tiles\n", text_of(run, "duration_ms"),
 	       text_of(run, "operator"), text_of(run, "tiles_done"), text_of(run, "tiles"));

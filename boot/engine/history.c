@@ -94,9 +94,9 @@ bool hr_history_newest(const struct hr_history *history, const char *pipeline, u
 bool hr_history_find(const struct hr_history *history, const char *pipeline, uint64_t start,
 		     struct hr_past_run *run)
 {
-	for (uint32_t k = 0; k < HR_HISTORY_ENTRIES; k++)
-		if (is_of(&history->run[k], pipeline) && history->run[k].start == start &&
-		    hr_history_get(history, k, run) && is_of(run, pipeline) && run->start == start)
+	run->sequence = UINT64_MAX;
+	while (hr_history_newest(history, pipeline, run->sequence, run))
+		if (run->start == start)
 			return true;
 	return false;
 }

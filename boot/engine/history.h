@@ -62,7 +62,11 @@ bool hr_history_get(const struct hr_history *history, uint32_t k, struct hr_past
 bool hr_history_newest(const struct hr_history *history, const char *pipeline, uint64_t before,
 		       struct hr_past_run *run);
 
-/* The run of a start. False: it is not there, or not any more. */
+/*
+ * The run of a start; of several with this number the newest one, because a pipeline that was removed
+ * from the configuration counts from 1 when it is in it again. False: it is not there, or not any
+ * more.
+ */
 bool hr_history_find(const struct hr_history *history, const char *pipeline, uint64_t start,
 		     struct hr_past_run *run);
 

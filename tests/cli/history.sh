@@ -73,9 +73,24 @@ replies() {
         "$(holds status '[p["last"]["outcome"] for p in r["pipelines"]] == ["done", "failed", "failed"]')" \
         "$(holds status 'r["pipelines"][0]["last"]["result"] == want and r["pipelines"][2]["last"]["engine_ended"]')" \
         'sh="$HEADRACE" status | grep -q "^      result {.*crc32c"' \
+        'sh="$HEADRACE" status | grep -q "^    start 1: failed 20[0-9-]*T.*, 0.000 ms, copy"' \
         "${stopped[@]}"
 }
 check "trigger --wait and status have the result of a run" replies
+
+# An engine that dies in a start whose number an earlier start of that name has: both deaths are kept.
+removed() {
+    image && sed '/name = "bad"/,/lie = "trap"/d; s/^    tile = "64K"; sink = { object = "bad".*//' "$SCRATCH/x.conf" |
+        sed 's/replace = true; }; },$/replace = true; }; } );/' >"$SCRATCH/less.conf" && cp "$SCRATCH/x.conf" "$SCRATCH/all.conf" &&
+        service until=idle 'sh="$HEADRACE" trigger bad --wait 2>"$SCRATCH/err"; cp "$SCRATCH/less.conf" "$SCRATCH/x.conf" && "$HEADRACE" reload --wait' \
+            'sh=cp "$SCRATCH/all.conf" "$SCRATCH/x.conf" && "$HEADRACE" reload --wait' \
+            "$(holds 'trigger bad --wait' 'r["run"]["start"] == 1')" \
+            "$(holds 'status --history bad' '[(x["start"], x["engine_ended"]) for x in r["runs"]] == [(1, True), (1, True)]')" \
+            "${stopped[@]}"
+}
+check "a pipeline that is added again and ends the engine has that in its history" removed
+image >/dev/null
+service until=idle 'sh="$HEADRACE" trigger sum --wait; "$HEADRACE" trigger bad --wait; true' "${stopped[@]}" >/dev/null 2>&1
 
 # The same runs after a restart of the supervisor, and more of them, of which 16 are kept.
 history() {
