@@ -199,6 +199,11 @@ bool hr_reload_revert(struct hr_repeat *r, const struct hr_error *cause, const s
 	}
 	if (!former)
 		return false;
+	if (r->next) { /* the next engine has a newer configuration, not the earlier one */
+		hr_warn("%s: no engine comes up with it, and it has been read again since: %s",
+			r->app->config.file, cause->kind ? cause->text : "the engine has died");
+		return true;
+	}
 	hr_error_clear(&r->reload_error);
 	r->reload_result = hr_fail(
 		&r->reload_error, cause->kind ? cause->kind : HR_ERROR_FAILED, -ECANCELED,

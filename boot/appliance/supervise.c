@@ -315,7 +315,7 @@ static int wait_for_any(struct hr_supervisor *s)
 
 	if (!err && !hr_any_selected(s->app))
 		set_phase(s, any_suspended(s) ? HR_PHASE_BACKOFF : HR_PHASE_WAITING);
-	while (!err && !hr_any_selected(s->app) && !hr_signals_pending()) {
+	while (!err && !hr_any_selected(s->app) && !s->repeat.next && !hr_signals_pending()) {
 		hr_wait_ns(LOOK_NS);
 		err = choose(s);
 	}
@@ -543,6 +543,8 @@ int hr_supervise(struct hr_supervisor *s)
 			continue;
 		if (err)
 			return HR_EXIT_USAGE;
+		if (!hr_any_selected(s->app) && s->repeat.next && !hr_signals_pending())
+			continue; /* another configuration than that which waits for its devices */
 		if (!hr_signals_pending())
 			err = attempt(s);
 		if (hr_signals_pending())

@@ -99,4 +99,22 @@ reverts() {
         names "['a']" && until_true 60 in_phase idle && starts a 1 && exits 0 trigger a --wait && ends
 }
 check "when no engine comes up, the earlier configuration is in force again" reverts
+# A configuration whose ssd is absent waits for it for wait_s; a newer one takes its place at once.
+corrects() {
+    begins "$(pipeline a)" && exits 0 trigger a --wait || return 1
+    conf "$(pipeline a), $(pipeline b)" && sed -i "s|soft:$image|soft:$SCRATCH/absent.img|" "$SCRATCH/x.conf"
+    exits 0 reload && until_true 60 in_phase waiting || return 1
+    conf "$(pipeline c), $(pipeline a)"
+    exits 0 reload --wait --json && json 'r["result"] == "done"' && names "['c', 'a']" && starts a 1 && exits 0 trigger a --wait && ends
+}
+check "a newer configuration takes the place of one that waits for its ssd" corrects
+# The number of a start counts from 1 again: the reply has the new run, not the earlier one of that number.
+again() {
+    begins "$(pipeline a), $(pipeline b)" && exits 0 trigger a --wait && exits 0 trigger a --wait || return 1
+    conf "$(pipeline b)" && exits 0 reload --wait && conf "$(pipeline b), $(pipeline a 'on = "request"; slots = 2;')" &&
+        sed -i '/name = "a"/s/{ name = "a"; \(.*\)64K/{ name = "a"; \1128K/' "$SCRATCH/x.conf" && exits 0 reload --wait &&
+        exits 0 trigger a --wait --json && json '(r["start"], r["run"]["start"], r["run"]["tiles"]) == (1, 1, 23)' &&
+        exits 0 status --history a --json && json '[(x["start"], x["tiles"]) for x in r["runs"]] == [(1, 23), (2, 46), (1, 46)]' && ends
+}
+check "a pipeline that is added again has its own starts" again
 done_testing
