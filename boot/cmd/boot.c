@@ -37,7 +37,7 @@ static const char help[] =
 	"As a service: boot/appliance/headrace.service is a unit for systemd. Readiness, status and\n"
 	"keepalive messages are sent to NOTIFY_SOCKET. SIGTERM and SIGINT stop the appliance\n"
 	"cleanly, at any time: no new command is started, commands in flight end, written tiles are\n"
-	"made durable, and the exit code is 0. SIGHUP reads the schedule again (headrace reload).\n\n"
+	"made durable, and the exit code is 0. SIGHUP reads CONFIG again (headrace reload).\n\n"
 	"A pipeline that fails does not stop the others. A failure that a restart cannot change (a\n"
 	"block that cannot be read, an object that does not exist) is reported, and that pipeline\n"
 	"is not run again. After any other failure the pipelines that are not done run again after\n"

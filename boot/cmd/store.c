@@ -567,7 +567,7 @@ static int cmd_store(int argc, char **argv)
 
 const struct hr_command hr_cmd_store = {
 	.name = "store",
-	.summary = "the object store of one ssd: format, put, get, ls, rm, verify, df, unlock",
+	.summary = "objects of one ssd: format, put, get, ls, rm, mv, cp, verify, df, unlock",
 	.help = help,
 	.fn = cmd_store,
 	.own_help = true,
