@@ -8,6 +8,7 @@
 #define FLAG_IEN 2u			/* CDW11 of a CQ: interrupts enabled */
 #define QPRIO(cdw11) ((cdw11) >> 1 & 3) /* CDW11 of an SQ */
 #define QPRIO_MEDIUM 2u
+#define FEW_QUEUES 8u /* I/O queue pairs with the quirk `few-queues` */
 
 static uint16_t qid_of(const struct hr_sqe *sqe)
 {
@@ -26,6 +27,8 @@ static uint16_t check_create(const struct soft *soft, const struct hr_sqe *sqe, 
 	const struct soft_window *hint = soft->window;
 
 	if (qid_of(sqe) == 0 || qid_of(sqe) > soft->granted || ring)
+		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
+	if (soft_has_quirk(soft, HR_SOFT_FEW_QUEUES) && qid_of(sqe) > FEW_QUEUES)
 		return NVME_SC_QID_INVALID | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
 	if (entries_of(sqe) < 2 || entries_of(sqe) > HR_SOFT_ENTRIES)
 		return NVME_SC_QUEUE_SIZE | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;

@@ -48,6 +48,7 @@ enum hr_soft_quirk {
 	HR_SOFT_SAME_SERIAL = 1 << 8,
 	HR_SOFT_SQHD_BACK = 1 << 9,
 	HR_SOFT_LIST_END = 1 << 10,
+	HR_SOFT_FEW_QUEUES = 1 << 11,
 };
 
 struct hr_soft_options {

@@ -90,7 +90,7 @@ Test(soft_options, each_quirk_has_its_name)
 	static const char *const name[] = { "no-shutdown", "late-ready", "early-ready",
 					    "admin-64",	   "ones",	 "medium-priority",
 					    "same-eui64",  "same-nguid", "same-serial",
-					    "sqhd-back",   "list-end" };
+					    "sqhd-back",   "list-end",	 "few-queues" };
 	struct hr_soft_options o;
 	char text[64];
 
