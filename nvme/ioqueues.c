@@ -135,6 +135,20 @@ int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus
 	return err;
 }
 
+bool hr_ctrl_has_no_more(int err)
+{
+	switch (err) {
+	case NVME_SC_INVALID_FIELD:
+	case NVME_SC_INTERNAL:
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_CQ_INVALID):
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_QID_INVALID):
+	case HR_STATUS_OF(NVME_SCT_CMD_SPECIFIC, NVME_SC_QUEUE_SIZE):
+		return true;
+	default:
+		return false;
+	}
+}
+
 int hr_ctrl_delete_qp(struct hr_ctrl *ctrl, uint16_t id, struct hr_error *e)
 {
 	const int err = delete_queue(ctrl, nvme_admin_delete_sq, id, e);

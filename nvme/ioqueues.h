@@ -24,6 +24,13 @@ int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus
 		      struct hr_bus cq, struct hr_error *e);
 
 /*
+ * True when err, of hr_ctrl_create_qp(), says that the controller has no room for one more queue pair:
+ * Invalid Queue Identifier, Completion Queue Invalid, Invalid Queue Size, Internal Error, or Invalid
+ * Field. Those that exist work.
+ */
+bool hr_ctrl_has_no_more(int err);
+
+/*
  * Delete the SQ, then the CQ. The controller aborts commands that are still in flight. When the SQ
  * cannot be deleted, the CQ remains too.
  */

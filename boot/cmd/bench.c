@@ -21,6 +21,7 @@
 #include "boot/engine/paths.h"
 #include "config/error.h"
 #include "boot/engine/signals.h"
+#include "boot/engine/stage_queues.h"
 #include "config/config.h"
 #include "config/units.h"
 #include "gpu/remote/link.h"
@@ -277,6 +278,7 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d)
 	const bool misses = run->request->only_misses, peers = run->request->only_peers;
 	const bool only = run->request->only.io_bytes != 0 || misses || peers;
 	struct hr_measure_shape shape;
+	uint32_t queues;
 	int err;
 
 	if (!ssd->has_store && !ssd->transport.keeps_no_data)
@@ -285,8 +287,11 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d)
 			       "'headrace store format'",
 			       app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
 	run->found.measured_count = run->found.op_count = 0;
-	shape = shape_of(&t, d);
-	err = hr_measure_up(&t.measure, app, &shape);
+	do {
+		queues = hr_ssd_queues(ssd);
+		shape = shape_of(&t, d);
+		err = hr_measure_up(&t.measure, app, &shape);
+	} while (err && hr_queues_fewer(app, d, queues));
 	if (err)
 		return err;
 	if (out)

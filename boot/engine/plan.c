@@ -254,6 +254,11 @@ int hr_plan_start(struct hr_plan *plan, uint32_t i)
 		err = lay_out(plan, i);
 	if (!err)
 		err = hr_signals_pending() ? -EINTR : raise_one(app, i);
+	if (err == -EAGAIN) { /* the plan has more queue pairs than a controller creates */
+		hr_plan_end(plan, i);
+		plan->planned = 0;
+		return err;
+	}
 	run->selected = true;
 	if (err) {
 		hr_plan_end(plan, i);

@@ -42,7 +42,8 @@ int hr_plan_check(struct hr_plan *plan, uint32_t i);
 
 /*
  * Prepare a start of pipeline i, which does not run. 0: it can be launched (hr_runner_start()), or
- * its outcome is HR_RUN_COMPLETE. -EAGAIN: as hr_plan_check(). Other errors:
+ * its outcome is HR_RUN_COMPLETE. -EAGAIN: as hr_plan_check(); when a controller has created fewer
+ * queue pairs than it has granted, no pipeline is in the plan any more. Other errors:
  * outcome, error and cause of its run are set, and the cause is logged.
  */
 int hr_plan_start(struct hr_plan *plan, uint32_t i);

@@ -146,7 +146,8 @@ static int take_memory(struct hr_ssd *ssd, bool first, struct hr_error *e)
 /* The lowest free id of an I/O queue pair, or 0. */
 static uint16_t free_queue(const struct hr_controller *c)
 {
-	for (uint32_t id = 1; id <= c->queues; id++)
+	/* some in use may have an id above c->queues */
+	for (uint32_t id = 1; c->queues_used < c->queues && id <= c->queues; id++)
 		if (!c->queue[id])
 			return (uint16_t)id;
 	return 0;
@@ -294,7 +295,7 @@ static int reset(struct hr_controller *c, struct hr_error *e)
 	memset(c->queue_for, 0, sizeof c->queue_for);
 	c->queues_used = 0;
 	if (!err)
-		err = hr_ctrl_set_queues(&c->ctrl, HR_SSD_QUEUES_WANTED, &c->queues, e);
+		err = hr_ctrl_set_queues(&c->ctrl, c->queues, &c->queues, e);
 	if (!err)
 		err = hr_ctrl_events_renew(&c->ctrl, e);
 	for (uint32_t i = 0; !err && i < HR_SSDS_MAX; i++)
@@ -360,7 +361,8 @@ static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
 	const uint16_t own = ssd->steps >= STEP_DISK ? ssd->disk.qp.id : 0;
 	bool wait = false; /* for the reset, which deletes all */
 
-	for (uint32_t id = c ? c->queues : 0; id > 0 && hr_health_commands(&ssd->health); id--) {
+	for (uint32_t id = c ? HR_SSD_QUEUES_WANTED : 0; id > 0 && hr_health_commands(&ssd->health);
+	     id--) {
 		if (c->queue[id] != ssd || id == own || (owner && c->queue_for[id] != owner))
 			continue;
 		wait |= hr_ssd_wants_reset(ssd);
@@ -569,6 +571,8 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
 		hr_error_context(e, "%s: cannot create I/O queue pair %u of %u",
 				 ssd->transport.name, ssd->controller->queues_used + 1,
 				 ssd->controller->queues);
+		if (hr_ctrl_has_no_more(err))
+			ssd->controller->queues = ssd->controller->queues_used;
 		return err;
 	}
 	take_queue(ssd, id);

@@ -49,8 +49,9 @@ struct hr_controller {
 	struct hr_region region;
 	struct hr_ssd *user[HR_SSDS_MAX]; /* ssds on this controller; NULL: none */
 	uint32_t users;			  /* number of ssds in user[] */
-	uint32_t queues;		  /* I/O queue pairs granted */
-	uint32_t queues_used;		  /* number of those in use */
+	/* I/O queue pairs: granted, or those that it has created when it refuses to create more */
+	uint32_t queues;
+	uint32_t queues_used; /* number of those in use */
 	/* owner by queue id; NULL: free */
 	const struct hr_ssd *queue[HR_SSD_QUEUES_WANTED + 1];
 	const void *queue_for[HR_SSD_QUEUES_WANTED + 1]; /* hr_ssd_qp_memory.owner */
@@ -128,7 +129,8 @@ static inline bool hr_ssd_share(const struct hr_ssd *a, const struct hr_ssd *b)
 /* Remove the image of the ssd, if hr_ssd_up() has made it. Before hr_ssd_down(). */
 void hr_ssd_discard(const struct hr_ssd *ssd);
 
-/* I/O queue pairs that the controller has granted to all its ssds; number of free ones. */
+/* I/O queue pairs that the controller has for all its ssds (hr_controller.queues); number of free
+ * ones. */
 static inline uint32_t hr_ssd_queues(const struct hr_ssd *ssd)
 {
 	return ssd->controller ? ssd->controller->queues : 0;
@@ -200,6 +202,8 @@ int hr_ssd_check_rings(const struct hr_ssd *ssd, const struct hr_region *rings, 
 /*
  * Create the next I/O queue pair, of queue_entries, for a worker; its pointers are addresses for
  * the worker. As hr_ctrl_create_qp(); -ENOTSUP: no free id, or a ring is not contiguous on the bus.
+ * When the controller refuses it although it has granted more (hr_ctrl_has_no_more()), hr_ssd_queues()
+ * is then the number that exist.
  */
 int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
 		     const struct hr_ssd_qp_memory *memory, struct hr_error *e);

@@ -95,15 +95,33 @@ static int wire_run(struct hr_appliance *app, struct hr_run *run)
 	return hr_pipe_layout_wire(&run->layout, &run->pipe, &app->error);
 }
 
+bool hr_queues_fewer(struct hr_appliance *app, uint32_t d, uint32_t before)
+{
+	const uint32_t have = hr_ssd_queues(&app->ssd[d]);
+
+	if (have >= before)
+		return false;
+	hr_warn("%s; going on with %u", app->error.text, have);
+	hr_error_clear(&app->error);
+	return true;
+}
+
 int hr_queues_up(struct hr_appliance *app)
 {
+	uint32_t before[HR_SSDS_MAX] = { 0 };
 	int err = 0;
+
+	for (uint32_t d = 0; d < app->config.ssds; d++)
+		before[d] = hr_ssd_queues(&app->ssd[d]);
 
 	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
 		if (app->run[i].selected && app->run[i].outcome == HR_RUN_WAITING)
 			err = hr_signals_pending() ? -EINTR : wire_run(app, &app->run[i]);
 	if (!err)
 		hr_seal();
+	for (uint32_t d = 0; err && d < app->config.ssds; d++)
+		if (hr_queues_fewer(app, d, before[d]))
+			return -EAGAIN;
 	return err;
 }
 

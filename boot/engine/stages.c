@@ -107,6 +107,19 @@ const char *hr_stage_name(enum hr_stage s)
 	return s < HR_STAGES ? stage[s].name : "?";
 }
 
+/* A controller creates fewer queue pairs than it has granted: lay out the runs for those. */
+static int plan_again(struct hr_appliance *app)
+{
+	int err;
+
+	hr_appliance_down_to(app, HR_STAGE_OBJECTS);
+	err = hr_any_stuck(app) ? -EIO : hr_partition_plan(app);
+	hr_error_log(&app->error, HR_LOG_ERROR);
+	if (!err)
+		app->up = HR_STAGE_PARTITION;
+	return err;
+}
+
 int hr_appliance_raise(struct hr_appliance *app, enum hr_stage last)
 {
 	const enum hr_stage before = app->up;
@@ -120,6 +133,10 @@ int hr_appliance_raise(struct hr_appliance *app, enum hr_stage last)
 			hr_error_log(&app->error, HR_LOG_ERROR);
 			if (stage[next].down)
 				stage[next].down(app);
+			if (next == HR_STAGE_QUEUES && err == -EAGAIN)
+				err = plan_again(app);
+			if (!err)
+				continue;
 			hr_appliance_down_to(app, before);
 			return next > HR_STAGE_CONTROLLERS ? hr_gone(err) : err;
 		}

@@ -30,7 +30,8 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
  */
 int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
 
-/* The same, but on error the stages that were up before are still up. */
+/* The same, but on error the stages that were up before are still up; only those up to `objects` when a
+ * controller has created fewer queue pairs than it has granted, and the runs were planned again. */
 int hr_appliance_raise(struct hr_appliance *app, enum hr_stage last);
 
 /* Take down all stages that are up, in reverse order. Unseals. */

@@ -4,6 +4,7 @@
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh
 . "$(dirname "$0")/lib/tap.sh"
+export SCRATCH
 
 image=$SCRATCH/ssd.img
 
@@ -89,6 +90,68 @@ CONF
     exits 0 run --json "$SCRATCH/x.conf" && silent && json 'r["pipelines"][0]["cost"]["io"]["commands"] > 0'
 }
 
+# few OPTIONS PIPELINES [KEYS]: a configuration with a controller that creates 8 queue pairs
+few() {
+    cat >"$SCRATCH/x.conf" <<CONF
+ssds = ( { name = "a"; device = "soft:$image,quirks=few-queues$1"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+boot = { post = "off"; restarts = 0; };
+${3-}
+pipelines = ( $2 );
+CONF
+}
+sum() { echo "{ name = \"$1\"; source = { object = \"in\"; }; operator = \"crc32c\"; tile = \"64K\"; blocks = { prefetch = $2; }; ${3-} }"; }
+planned="admin create I/O CQ 9: Invalid Queue Identifier (101); going on with 8"
+
+# One of the 8 is of the object store.
+enough() {
+    few "" "$(sum p 7)"
+    exits 0 run "$SCRATCH/x.conf" && silent
+}
+# needs_more OPTIONS: more queue pairs are configured than exist
+needs_more() {
+    few "$1" "$(sum p 5), $(sum q 3)"
+    exits 3 run "$SCRATCH/x.conf" && warns "$planned" &&
+        warns "the pipelines need 8 I/O queue pairs, but the controller has 7 left; use fewer blocks" &&
+        [ "$(wc -l <"$SCRATCH/err")" -eq "$2" ]
+}
+fixed() {
+    printf '%s\n' "on admin opcode 0x09 nth 2: status 0x6" "on admin opcode 0x0a: status 0x2" >"$SCRATCH/faults"
+    needs_more ",faults=$SCRATCH/faults" 3 && warns "nor does it report the number"
+}
+bench() {
+    few "" "$(sum p 1)"
+    exits 3 bench "$SCRATCH/x.conf" --blocks 8 --seconds 0.1 && warns "$planned" &&
+        warns "cannot create I/O queue pair 9 of 8: all are in use"
+}
+# One SQ is refused once, when the sink exists: the second plan removes it and makes it again.
+again() {
+    printf '%s\n' "on admin opcode 0x01 nth 3: status 0x6 dnr" >"$SCRATCH/faults"
+    conf "faults=$SCRATCH/faults"
+    exits 3 run "$SCRATCH/x.conf" && warns "create I/O SQ 3: Internal Error (006); going on with 2" &&
+        warns "need 2 I/O queue pairs, but the controller has 1 left" && exits 0 store ls --json "soft:$image" &&
+        json 'not any(o["pending"] for o in r["objects"])'
+}
+# Both repeat, and run at the same time until the queue pairs of both do not exist: then one after the
+# other.
+repeats() {
+    printf '%s\n' "on read nth 40 count 1000000: delay 20ms" >"$SCRATCH/faults"
+    few ",faults=$SCRATCH/faults" "$(sum p 5 'every = "50ms";'), $(sum q 6 'every = "50ms";')" "appliance = { name = \"box\"; parallel = 2; };"
+    cat >"$SCRATCH/until.py" <<'PYTHON'
+import json, subprocess, sys, time
+for _ in range(1200):
+    out = subprocess.run([sys.argv[1], "status", "--json"], capture_output=True).stdout
+    p = json.loads(out).get("pipelines", []) if out else []
+    if len(p) == 2 and all(x.get("done_count", 0) >= 3 and x["failures_count"] == 0 for x in p):
+        sys.exit(0)
+    time.sleep(0.05)
+sys.exit(f"{p}")
+PYTHON
+    python3 "$(dirname "$0")/lib/service.py" "$HEADRACE" "$SCRATCH/x.conf" \
+        "sh=python3 $SCRATCH/until.py $HEADRACE" signal=TERM exit=0 || { cat "$SCRATCH/boot.err"; return 1; }
+    [ "$(grep -cF "$planned" "$SCRATCH/boot.err")" -eq 1 ] || { cat "$SCRATCH/boot.err"; return 1; }
+}
+
 check "prepare an image" make_image
 check "a shutdown that never completes is no error" works quirks=no-shutdown
 check "a controller that becomes ready one unit of CAP.TO late" works quirks=late-ready
@@ -107,6 +170,12 @@ check "the identifiers of a model that is known for it are not compared" alike q
 check "reservations do not take one identifier for one disk" alike quirks=same-eui64,reservations=1 EUI64
 check "disks of one subsystem with one EUI64 are one disk" one quirks=same-eui64+same-serial EUI64
 check "disks of controllers that share with one EUI64 are one disk" one quirks=same-eui64,shared=1 EUI64
+check "a controller that creates few queue pairs has enough for a small pipeline" enough
+check "more queue pairs are configured than the controller creates" needs_more "" 2
+check "the same when it does not report the number" fixed
+check "bench with more workers than there are queue pairs" bench
+check "no sink stays after a queue pair was refused" again
+check "pipelines that repeat share the queue pairs that exist" repeats
 check "an unknown quirk is refused with all names" refused "'two': expected some of these" quirks=ones+two
 check "a malformed id is refused" refused "id=8086: expected VENDOR:DEVICE" id=8086
 done_testing

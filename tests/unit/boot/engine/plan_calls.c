@@ -35,7 +35,7 @@ static int fits;	     /* number of pipelines that the limits allow */
 static unsigned raises_fail; /* so many times */
 static int raise_error;
 static unsigned calls, fails_at; /* of a start */
-static bool interrupted, complete;
+static bool interrupted, complete, fewer;
 static uint64_t tiles[RUNS]; /* of the objects as they are now */
 
 static int fail(const char *what)
@@ -151,7 +151,7 @@ int hr_sinks_up(struct hr_appliance *of)
 int hr_queues_up(struct hr_appliance *of)
 {
 	note("queues");
-	return fail("queue");
+	return fewer ? -EAGAIN : fail("queue");
 }
 
 void hr_sinks_down(struct hr_appliance *of)
@@ -209,7 +209,7 @@ static void begin(void)
 	raises_fail = 0;
 	raise_error = -ENOMEM;
 	calls = fails_at = 0;
-	interrupted = complete = false;
+	interrupted = complete = fewer = false;
 	calls_take();
 }
 
@@ -459,6 +459,19 @@ Test(plan_calls, a_start_that_fails_is_taken_down, .fini = end)
 	cr_expect_eq(hr_plan_start(plan, 1), -EINVAL);
 	cr_expect_str_eq(calls_take(), "objects:2 " END);
 	cr_expect_str_eq(app->run[1].cause.text, "no object of p1");
+}
+
+/* A controller has created fewer queue pairs than the plan has. */
+Test(plan_calls, a_start_without_its_queue_pairs_ends_the_plan, .fini = end)
+{
+	struct hr_run *run = make(1);
+
+	fewer = true;
+	cr_expect_eq(hr_plan_start(plan, 1), -EAGAIN);
+	cr_expect_str_eq(calls_take(), START END);
+	cr_expect_eq(plan->planned, 0u);
+	cr_expect_eq(run->outcome, HR_RUN_WAITING);
+	cr_expect_eq(app->error.kind, HR_ERROR_NONE);
 }
 
 Test(plan_calls, an_end_deletes_the_queue_pairs_of_the_run, .fini = end)

@@ -308,8 +308,7 @@ Test(ssd, a_refused_admin_command_is_named)
 		{ 0x06, 1, REFUSED("identify controller") },
 		{ 0x06, 2, REFUSED("identify namespace 1") },
 		{ 0x06, 3, REFUSED("identify namespace 1") },
-		{ 0x09, 1, REFUSED("set features, number of queues 256") },
-		{ 0x09, 2, REFUSED("set features, number of queues 256") },
+		{ 0x09, 1, "" }, /* with the number that it reports */
 		{ 0x05, 1, REFUSED("create I/O CQ 1") },
 		{ 0x01, 1, REFUSED("create I/O SQ 1") },
 		{ 0x0c, 1, "" }, /* without events */
