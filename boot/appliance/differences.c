@@ -71,7 +71,7 @@ static bool take(const void *a, void *b, size_t bytes)
 
 static void list_restart(const struct hr_config *a, struct hr_config *b, char *text, size_t bytes)
 {
-	add(text, bytes, TAKE(name) | TAKE(log), "appliance");
+	add(text, bytes, TAKE(name) | TAKE(log) | TAKE(log_chosen), "appliance");
 	add(text, bytes, TAKE(boot), "boot");
 	add(text, bytes, TAKE(control), "control");
 }

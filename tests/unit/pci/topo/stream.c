@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,21 +49,28 @@ ssize_t read(int fd, void *to, size_t room)
 	return (ssize_t)n;
 }
 
+#define NUMBER 1000 /* of the descriptor: an empty file, because its type is tested */
+
 static void up(void)
 {
+	const int file = memfd_create("empty", MFD_CLOEXEC);
+
+	cr_assert_eq(dup2(file, NUMBER), NUMBER);
+	syscall(SYS_close, file);
 	cr_assert_eq(hr_model_init(&model), 0);
 }
 
 static void down(void)
 {
 	hr_model_fini(&model);
+	syscall(SYS_close, NUMBER);
 }
 
 TestSuite(topo_stream, .init = up, .fini = down, .timeout = 60);
 
 static void begin(const struct step *steps)
 {
-	descriptor = 1000;
+	descriptor = NUMBER;
 	step = steps;
 	for (left = 0; left < STEPS_MAX && (steps[left].text || steps[left].err);)
 		left++;
@@ -245,7 +253,7 @@ Test(topo_stream, a_long_text_is_read_into_memory_of_its_own)
 		hr_model_reset(&model);
 		used = model.used;
 		begin(xml);
-		descriptor = i ? 0 : 1000;
+		descriptor = i ? 0 : NUMBER;
 		cr_expect_eq(hr_source_open(&model, path[i]), 0, "%s", model.error.text);
 		descriptor = -1;
 		cr_expect_eq(model.count, 1u);
