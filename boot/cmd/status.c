@@ -177,6 +177,21 @@ static void print_feed(struct json_object *f)
 	print_each(json_object_object_get(f, "attached"), print_producer);
 }
 
+/* The reason of a failure, unless the line of the last run has it. */
+static void print_error(struct json_object *p)
+{
+	struct json_object *error, *said, *last = json_object_object_get(p, "last");
+
+	if (!json_object_object_get_ex(p, "message", &error) &&
+	    !json_object_object_get_ex(p, "error", &error))
+		return;
+	if ((json_object_object_get_ex(last, "message", &said) ||
+	     json_object_object_get_ex(last, "error", &said)) &&
+	    json_object_equal(said, error))
+		return;
+	printf("    %s\n", json_object_get_string(error));
+}
+
 static void print_pipeline(struct json_object *p)
 {
 	struct json_object *error;
@@ -203,9 +218,7 @@ static void print_pipeline(struct json_object *p)
 		print_remote(error);
 	if (json_object_object_get_ex(p, "feed", &error))
 		print_feed(error);
-	if (json_object_object_get_ex(p, "message", &error) ||
-	    json_object_object_get_ex(p, "error", &error))
-		printf("    %s\n", json_object_get_string(error));
+	print_error(p);
 }
 
 #define KELVIN 273

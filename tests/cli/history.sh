@@ -69,6 +69,7 @@ replies() {
     service until=idle \
         "$(holds 'trigger sum --wait' 'r["run"]["result"] == want and r["run"]["outcome"] == "done" and r["run"]["start"] == 1 and r["run"]["duration_ms"] > 0')" \
         "$(holds 'trigger copy --wait' 'r["run"]["outcome"] == "failed" and "none" in r["run"]["message"] and "result" not in r["run"]')" \
+        'sh=[ "$("$HEADRACE" status | grep -c "no object .none.")" = 1 ]' \
         "$(holds 'trigger bad --wait' '"ended by signal" in r["run"]["message"] or "exited with" in r["run"]["message"]')" \
         "$(holds status '[p["last"]["outcome"] for p in r["pipelines"]] == ["done", "failed", "failed"]')" \
         "$(holds status 'r["pipelines"][0]["last"]["result"] == want and r["pipelines"][2]["last"]["engine_ended"]')" \
