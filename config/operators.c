@@ -41,7 +41,7 @@ static bool find_file(const struct hr_config *config, const char *file, char pat
 static void load(const struct hr_config *config, const struct hr_group *group,
 		 struct hr_config_operator *op)
 {
-	char path[HR_FILE_MAX];
+	char path[HR_FILE_MAX] = ""; /* padded with zeros: configurations are compared */
 	struct hr_error e = { 0 };
 	const struct hr_operator *loaded = NULL;
 	int err;

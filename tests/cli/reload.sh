@@ -117,4 +117,13 @@ again() {
         exits 0 status --history a --json && json '[(x["start"], x["tiles"]) for x in r["runs"]] == [(1, 23), (2, 46), (1, 46)]' && ends
 }
 check "a pipeline that is added again has its own starts" again
+# A user operator whose file is the same is no change.
+same_operator() {
+    env -i PATH="$PATH" make NVCC= O="$SCRATCH" op OP=tests/op/liar.c >"$SCRATCH/make.out" 2>&1 &&
+        begins "$(pipeline a)" '' "operators = ( { name = \"liar\"; file = \"$SCRATCH/liar.op\"; } );" || return 1
+    local before
+    before=$(engine) && conf "$(pipeline a 'every = "1h";')" '' "operators = ( { name = \"liar\"; file = \"$SCRATCH/liar.op\"; } );" &&
+        exits 0 reload --wait --json && json 'r["changes"] == []' && [ "$(engine)" = "$before" ] && ends
+}
+check "a user operator with the same file is no change" same_operator
 done_testing
