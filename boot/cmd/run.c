@@ -28,7 +28,8 @@
 #include "nvme/transport.h"
 
 static const char help[] =
-	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet] [--bind]\n"
+	"usage: headrace run [CONFIG] [--pipeline NAME] [--json] [--map] [--quiet]\n"
+	"                    [--log FORM] [--bind]\n"
 	"       mpirun -n N headrace run --mpi CONFIG [...]\n\n"
 	"Bring up the appliance that CONFIG describes, and run its pipelines one after another to\n"
 	"completion. Without CONFIG the built-in configuration runs, which needs no hardware.\n"
