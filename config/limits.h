@@ -27,6 +27,7 @@
 #define HR_OBJECTS_MAX 16u   /* objects of an access operator; they fill a fixed array of workers */
 #define HR_VERSIONS_MAX 100u /* versions of a sink; the older ones have one or two digits more */
 #define HR_TAP_CONSUMERS_MAX 16u /* of one tap at the same time; each has two pages or more */
+#define HR_TAP_SETS_MAX 48u /* clients of one run on a GPU: all seats, and some dozens after them */
 #define HR_TAP_TRIES_MAX 1000u	 /* more would keep a pipeline from its end for long */
 #define HR_TAP_TRIES_DEFAULT 3u	 /* a fault of one consumer, and of another one */
 #define HR_REMOTE_PEERS_MAX 16u	 /* addresses that may connect to remote sources */

@@ -58,6 +58,14 @@ int hr_places_attach_words(struct hr_places *places, struct hr_error *e)
 	return err;
 }
 
+void hr_places_detach_words(struct hr_places *places)
+{
+	if (places->has_words)
+		places->backend->ops->detach(places->backend,
+					     places->region[HR_PLACE_TAP_WORDS].cpu);
+	places->has_words = false;
+}
+
 /* Allocate the copy in which the CPU writes data for workers, when it is needed. */
 static int take_copy(struct hr_places *places)
 {
@@ -181,8 +189,8 @@ static void give_one(struct hr_places *places, enum hr_place place)
 
 	if (!region->bytes)
 		return;
-	if (place == HR_PLACE_TAP_WORDS && places->has_words)
-		b->ops->detach(b, region->cpu);
+	if (place == HR_PLACE_TAP_WORDS)
+		hr_places_detach_words(places);
 	if (is_reserved(places, place)) {
 		munmap(region->cpu, region->bytes);
 		return;

@@ -39,6 +39,10 @@ int hr_places_take(struct hr_places *places, struct hr_backend *backend,
  */
 int hr_places_attach_words(struct hr_places *places, struct hr_error *e);
 
+/* Undo that, before parts of it get other memory. No worker runs. Does nothing when it is not
+ * attached. */
+void hr_places_detach_words(struct hr_places *places);
+
 /*
  * Let other devices access HR_PLACE_GPU: its region then has bus addresses, and cpu when this
  * process can access it. Does nothing when the region already has them, as with host memory and

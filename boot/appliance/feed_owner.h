@@ -1,7 +1,7 @@
 /*
- * boot/appliance/feed_owner.h - the process that has the memory of a feed on a GPU mapped.
+ * boot/appliance/feed_owner.h - the process that has the tiles of a feed on a GPU mapped.
  *
- * A GPU maps memory only before a launch, so all producers of a feed get the same memory, also in later
+ * A GPU maps memory only before a launch, so all producers of a feed get the same tiles, also in later
  * runs. A process that detaches keeps its mapping, and could write to the tiles of the next producer.
  * So that is the same process, or another one after the end of this one. Under MPS the server may still
  * execute work of a process that was killed: HR_FEED_QUIET_NS pass before the memory is used again.

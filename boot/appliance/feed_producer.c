@@ -87,30 +87,37 @@ static int make(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr
 	return 0;
 }
 
-/* The objects of the bring-up: hr_feed_owner_check() has found that no other process has them
- * mapped. */
-static void reuse(const struct hr_feed_producer *p, int fds[HR_TAP_FDS])
+/* Objects of the bring-up: tiles, which no other process has mapped, as hr_feed_owner_check() has
+ * found, and words that no other process has had. */
+static int take_set(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_error *e)
 {
-	const struct hr_run *run = p->run;
+	uint32_t set = 0;
+	const int err = hr_sets_next(&p->memory->sets, &set, &fds[1], e);
 
+	if (err)
+		return err;
 	fds[0] = p->memory->tiles;
-	fds[1] = p->memory->entries;
-	fds[2] = p->memory->page;
-	memset(hr_run_feed_entries(run), 0, hr_tap_ring_bytes(run->feed.role.ring));
-	memset(hr_run_feed_page(run), 0, hr_feed_page_bytes(run->slots));
+	words_of(p)->set = set;
+	return 0;
+}
+
+/* The producer has got the descriptors, or not. */
+static void close_objects(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], bool sent)
+{
+	if (!is_fixed(p))
+		close_fds(fds, HR_TAP_FDS);
+	else if (sent)
+		hr_sets_spend(&p->memory->sets);
 }
 
 static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_error *e)
 {
-	struct hr_feed_head *head = head_of(p);
-	int err = 0;
+	const int err = is_fixed(p) ? take_set(p, fds, e) : make(p, fds, e);
+	struct hr_feed_head *head;
 
-	if (is_fixed(p))
-		reuse(p, fds);
-	else
-		err = make(p, fds, e);
 	if (err)
 		return err;
+	head = head_of(p);
 	head->magic = HR_TAP_MAGIC;
 	head->version = HR_FEED_VERSION;
 	head->epoch = p->epoch;
@@ -420,8 +427,7 @@ int hr_feed_producer_greet(struct hr_feed_producer *p, const struct hr_tap_messa
 		p->credits = hello->credits;
 	describe_feed(p, &m);
 	err = say(fd, &m, fds, HR_TAP_FDS);
-	if (!is_fixed(p))
-		close_fds(fds, HR_TAP_FDS);
+	close_objects(p, fds, !err);
 	if (err) {
 		unmap(p, HR_TAP_FDS);
 		return hr_fail(e, HR_ERROR_FAILED, err, "%s", strerror(-err));

@@ -8,7 +8,7 @@
  * A producer is gone when it says so (DETACH), when its connection or its process has ended (pidfd), or
  * when it breaks the protocol. What it has committed until then is kept; its other tiles are offered
  * to the next one. On the host backend each producer has memory of its own, so no time must pass before
- * the next one; on a GPU they share it (boot/appliance/feed_owner.h).
+ * the next one; on a GPU they share the tiles (boot/appliance/feed_owner.h).
  */
 #ifndef BOOT_APPLIANCE_FEED_PRODUCER_H
 #define BOOT_APPLIANCE_FEED_PRODUCER_H
@@ -35,7 +35,7 @@ enum hr_feed_producer_state {
 
 struct hr_feed_producer {
 	struct hr_run *run;
-	const struct hr_feed_memory *memory;
+	struct hr_feed_memory *memory;
 	const struct hr_gpu_facts *facts; /* of the GPU that has the tiles; NULL on `host` */
 	struct hr_feed_owner owner;	  /* after a producer on a GPU has gone; of all runs */
 	uint64_t epoch;			  /* random, of this bring-up */
@@ -58,8 +58,8 @@ struct hr_feed_producer {
 /*
  * Welcome the process that has sent `hello`: map its memory, and send the descriptors. The state is
  * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE,
- * -EAGAIN and -EBUSY of hr_feed_owner_check(), or the error of its connection: it stays ABSENT, and
- * the caller keeps both.
+ * -EAGAIN and -EBUSY of hr_feed_owner_check(), -EBUSY of hr_sets_next(), or the error of its
+ * connection: it stays ABSENT, and the caller keeps both.
  */
 int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_tap_message *hello,
 			   const struct hr_credentials *peer, int fd, int pidfd,

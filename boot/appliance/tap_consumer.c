@@ -28,12 +28,12 @@ static uint64_t page_bytes(const struct hr_run *run)
 
 static struct hr_tap_head *head_of(const struct hr_run *run, uint32_t seat)
 {
-	return (struct hr_tap_head *)(void *)(hr_run_tap_entries(run) + seat * ring_bytes(run));
+	return (struct hr_tap_head *)(void *)hr_run_tap_entries_of(run, seat);
 }
 
 static struct hr_tap_page *page_of(const struct hr_run *run, uint32_t seat)
 {
-	return (struct hr_tap_page *)(void *)(hr_run_tap_pages(run) + seat * page_bytes(run));
+	return (struct hr_tap_page *)(void *)hr_run_tap_page_of(run, seat);
 }
 
 static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
@@ -41,16 +41,28 @@ static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
 	return &hr_run_tap_words(run)->seat[seat];
 }
 
-static const struct hr_tap_tiles *tiles_of(const struct hr_tap_table *table)
+static struct hr_tap_tiles *tiles_of(const struct hr_tap_table *table)
 {
 	return &table->app->tap_tiles[table->pipeline];
+}
+
+/* The objects were made at bring-up: the consumer gets a set that no other one has had. On the host
+ * backend a seat has one place, and each consumer gets new objects there. */
+static bool has_sets(const struct hr_tap_table *table)
+{
+	return tiles_of(table)->sets.count != 0;
+}
+
+static void set_words(const struct hr_tap_table *table, uint32_t seat, uint32_t set)
+{
+	hr_relaxed_sys_u32(&words_of(table->run, seat)->set, set);
 }
 
 static void unmap_seat(const struct hr_tap_table *table, uint32_t seat)
 {
 	const struct hr_run *run = table->run;
 
-	if (tiles_of(table)->fixed)
+	if (has_sets(table))
 		return;
 	hr_tap_memory_drop(head_of(run, seat), ring_bytes(run));
 	hr_tap_memory_drop(page_of(run, seat), page_bytes(run));
@@ -75,40 +87,36 @@ static int make_seat(const struct hr_run *run, uint32_t seat, int fds[HR_TAP_FDS
 	return fds[2];
 }
 
-/* The objects of the bring-up. hr_tap_consumer_seat() gives a seat to a process only when no other one
- * can have its objects mapped. */
-static void reuse_seat(const struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FDS])
+/* The client has got the descriptors, or not. */
+static void close_seat(const struct hr_tap_table *table, const int fds[HR_TAP_FDS], bool sent)
 {
-	const struct hr_run *run = table->run;
-
-	fds[1] = tiles_of(table)->seat[seat].entries;
-	fds[2] = tiles_of(table)->seat[seat].page;
-	memset(head_of(run, seat), 0, ring_bytes(run));
-	memset(page_of(run, seat), 0, page_bytes(run));
-}
-
-static void close_seat(const struct hr_tap_table *table, const int fds[HR_TAP_FDS])
-{
-	if (tiles_of(table)->fixed)
-		return;
-	close(fds[1]);
-	close(fds[2]);
+	if (!has_sets(table)) {
+		close(fds[1]);
+		close(fds[2]);
+	} else if (sent) {
+		hr_sets_spend(&tiles_of(table)->sets);
+	}
 }
 
 static int map_seat(struct hr_tap_table *table, uint32_t seat, int fds[HR_TAP_FDS],
 		    struct hr_error *e)
 {
 	const struct hr_run *run = table->run;
-	struct hr_tap_head *head = head_of(run, seat);
+	struct hr_tap_head *head;
+	uint32_t set = seat;
 	int err = 0;
 
 	fds[0] = tiles_of(table)->fd;
-	if (tiles_of(table)->fixed)
-		reuse_seat(table, seat, fds);
-	else
+	if (has_sets(table))
+		err = hr_sets_next(&tiles_of(table)->sets, &set, &fds[1], e);
+	if (err)
+		return err;
+	set_words(table, seat, set);
+	if (!has_sets(table))
 		err = make_seat(run, seat, fds, e);
 	if (err)
 		return err;
+	head = head_of(run, seat);
 	head->magic = HR_TAP_MAGIC;
 	head->version = HR_TAP_VERSION;
 	head->epoch = table->epoch;
@@ -191,16 +199,8 @@ static void free_seat(struct hr_tap_table *table, struct hr_tap_consumer *c, uin
 {
 	unmap_seat(table, seat);
 	hang_up(&c->fd);
-	if (!tiles_of(table)->fixed)
-		close_fd(&c->pidfd);
+	close_fd(&c->pidfd);
 	c->state = HR_TAP_FREE;
-}
-
-/* The process of the last consumer may have the objects of the seat mapped, until it ends. */
-static void check_owner(struct hr_tap_consumer *c)
-{
-	if (hr_wait_readable(c->pidfd, 0))
-		close_fd(&c->pidfd);
 }
 
 /* Its connection has ended, or it has: no further tile is lent to it. */
@@ -402,11 +402,8 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 {
 	struct hr_tap_consumer *c = &table->consumer[seat];
 
-	if (c->state == HR_TAP_FREE) {
-		if (events && c->pidfd >= 0)
-			check_owner(c);
+	if (c->state == HR_TAP_FREE)
 		return;
-	}
 	if (events && c->state <= HR_TAP_ATTACHED)
 		listen_to(table, c, seat);
 	if (c->state == HR_TAP_GREETED && age_ns(c->since_ns, now_ns) >= HR_TAP_READY_NS)
@@ -431,17 +428,10 @@ void hr_tap_consumers_begin(struct hr_tap_table *table)
 		table->consumer[seat].fd = table->consumer[seat].pidfd = -1;
 }
 
-/* The last consumer's process has no part of the seat's memory mapped, or is the same one. */
-static bool is_for(const struct hr_tap_consumer *c, pid_t process)
-{
-	return c->pidfd < 0 || (process > 0 && c->peer.process == process) ||
-	       hr_wait_readable(c->pidfd, 0);
-}
-
-int hr_tap_consumer_seat(const struct hr_tap_table *table, pid_t process)
+int hr_tap_consumer_seat(const struct hr_tap_table *table)
 {
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++)
-		if (table->consumer[i].state == HR_TAP_FREE && is_for(&table->consumer[i], process))
+		if (table->consumer[i].state == HR_TAP_FREE)
 			return (int)i;
 	return -EBUSY;
 }
@@ -489,7 +479,6 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	struct hr_tap_message m = { 0 };
 	int fds[HR_TAP_FDS], err;
 
-	close_fd(&c->pidfd);
 	memset(c, 0, sizeof *c);
 	c->fd = c->pidfd = -1;
 	err = map_seat(table, seat, fds, e);
@@ -502,7 +491,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	c->share.asked = hello->credits || !is_shared(table);
 	describe_tap(table, c->credits, &m);
 	err = say(fd, &m, fds, HR_TAP_FDS);
-	close_seat(table, fds);
+	close_seat(table, fds, !err);
 	if (err) {
 		unmap_seat(table, seat);
 		return hr_fail(e, HR_ERROR_FAILED, err, "%s", strerror(-err));
@@ -556,10 +545,7 @@ bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
 
 void hr_tap_consumers_end(struct hr_tap_table *table, bool again)
 {
-	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
 		if (table->consumer[seat].state != HR_TAP_FREE)
 			end_consumer(table, seat, again);
-		if (!tiles_of(table)->fixed || has_ended(&table->consumer[seat]))
-			close_fd(&table->consumer[seat].pidfd);
-	}
 }

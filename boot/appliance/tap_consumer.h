@@ -39,10 +39,8 @@ enum hr_tap_consumer_state {
 
 struct hr_tap_consumer {
 	enum hr_tap_consumer_state state;
-	int fd; /* -1: the connection has ended */
-	/* -1: the kernel has none for the process. On a GPU also in state FREE: the process of
-	 * the last consumer, which can have the seat's memory mapped until it ends */
-	int pidfd;
+	int fd;		   /* -1: the connection has ended */
+	int pidfd;	   /* -1: the kernel has none for the process */
 	uint64_t since_ns; /* time of the last change of the state */
 	struct hr_credentials peer;
 	uint32_t credits;
@@ -71,14 +69,13 @@ struct hr_tap_table {
 /* Before the first consumer: all seats are free. */
 void hr_tap_consumers_begin(struct hr_tap_table *table);
 
-/* A free seat for a process (0: not known); -EBUSY: all are in use. On a GPU the memory of a
- * seat goes to another process only after the end of the last one. */
-int hr_tap_consumer_seat(const struct hr_tap_table *table, pid_t process);
+/* A free seat; -EBUSY: all are in use. */
+int hr_tap_consumer_seat(const struct hr_tap_table *table);
 
 /*
  * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success
- * the table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, or the error of its
- * connection: the seat stays free, and the caller keeps both.
+ * the table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, -EBUSY
+ * (hr_sets_next()), or the error of its connection: the seat stays free, and the caller keeps both.
  */
 int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 			  const struct hr_tap_message *hello, const struct hr_credentials *peer,

@@ -18,7 +18,7 @@
 
 static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 {
-	const int seat = hr_tap_consumer_seat(&port->table, client->peer.process);
+	const int seat = hr_tap_consumer_seat(&port->table);
 	const int pidfd = hr_tap_client_process(client);
 	struct hr_error e = { 0 };
 	int err = seat;

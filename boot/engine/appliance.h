@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "boot/engine/run.h"
+#include "boot/engine/sets.h"
 #include "boot/engine/ssd.h"
 #include "config/config.h"
 #include "config/log.h"
@@ -44,24 +45,21 @@ struct hr_path {
 /* The memory of the tiles of a tap, which consumers map. */
 struct hr_tap_tiles {
 	bool up;
-	int fd;		/* valid while `up` */
-	uint64_t bytes; /* of that memory object */
-	/* On a GPU, which maps host memory only before a launch: the objects of all seats, made at
-	 * bring-up. On the host backend each consumer gets new ones, and `fixed` is false. */
-	bool fixed;
-	struct {
-		int entries, page;
-	} seat[HR_TAP_SEATS];
+	int fd;		     /* valid while `up` */
+	uint64_t bytes;	     /* of that memory object */
+	struct hr_sets sets; /* on a GPU; on the host backend each consumer gets new objects */
 	/* A run was broken off: consumers may still read tiles, so the next run gets other
 	 * memory. */
 	bool in_hand;
 };
 
-/* The memory of a feed on a GPU, which its producers map one after the other. */
+/* The memory of a feed on a GPU: its producers map the tiles one after the other, and each a set of its
+ * own. */
 struct hr_feed_memory {
 	bool up;
-	int tiles, entries, page; /* descriptors, valid while `up` */
-	uint64_t bytes;		  /* of the object of the tiles */
+	int tiles;	/* a descriptor, valid while `up` */
+	uint64_t bytes; /* of that memory object */
+	struct hr_sets sets;
 };
 
 struct hr_elsewhere;

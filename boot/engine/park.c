@@ -41,10 +41,8 @@ struct returns {
 static void count_slot(const struct hr_run *run, uint32_t s, const struct hr_tap_lending *lending,
 		       struct returns *r)
 {
-	const uint64_t page_bytes = hr_tap_page_bytes(run->slots);
-
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
-		const uint8_t *page = hr_run_tap_pages(run) + seat * page_bytes;
+		const uint8_t *page = hr_run_tap_page_of(run, seat);
 		const uint32_t *gen =
 			(const uint32_t *)(const void *)(page + sizeof(struct hr_tap_page));
 

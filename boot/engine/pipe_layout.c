@@ -110,6 +110,7 @@ static int plan_writers(struct hr_pipe_layout *l)
 static int plan_tap(struct hr_pipe_layout *l)
 {
 	const struct hr_pipe *p = l->pipe;
+	const uint32_t sets = l->tap_sets ? l->tap_sets : HR_TAP_SEATS;
 	const struct hr_layout_row row[] = {
 		{ "tap", HR_PLACE_WORKER, 1, sizeof *p->tap, AT(tap) },
 		{ "tap, lendings of slots", HR_PLACE_WORKER, p->slots, sizeof *p->tap->lending,
@@ -118,14 +119,14 @@ static int plan_tap(struct hr_pipe_layout *l)
 		  .part = &l->tap_words },
 		{ "tap, tiles", HR_PLACE_TAP, p->slots, hr_plan_tile_bytes(p->sink_tile_bytes),
 		  .align = l->tap_align, .data = true, .part = &l->sink.part },
-		{ "tap, entries of consumers", HR_PLACE_TAP_WORDS, HR_TAP_SEATS,
+		{ "tap, entries of consumers", HR_PLACE_TAP_WORDS, sets,
 		  hr_tap_ring_bytes(l->tap->ring), .align = HR_PAGE, .data = true,
 		  .part = &l->tap_entries },
-		{ "tap, pages of consumers", HR_PLACE_TAP_WORDS, HR_TAP_SEATS,
-		  hr_tap_page_bytes(p->slots), .align = HR_PAGE, .data = true,
-		  .part = &l->tap_pages },
+		{ "tap, pages of consumers", HR_PLACE_TAP_WORDS, sets, hr_tap_page_bytes(p->slots),
+		  .align = HR_PAGE, .data = true, .part = &l->tap_pages },
 	};
 
+	l->tap_sets = sets;
 	return hr_layout_add(&l->parts, ROWS(row));
 }
 
@@ -133,6 +134,7 @@ static int plan_tap(struct hr_pipe_layout *l)
 static int plan_feed(struct hr_pipe_layout *l)
 {
 	const struct hr_pipe *p = l->pipe;
+	const uint32_t sets = l->feed_sets ? l->feed_sets : 1;
 	const struct hr_layout_row row[] = {
 		{ "feed", HR_PLACE_WORKER, 1, sizeof *p->feed, AT(feed) },
 		{ "feed, offers of slots", HR_PLACE_WORKER, p->slots, sizeof *p->feed->offer,
@@ -142,13 +144,15 @@ static int plan_feed(struct hr_pipe_layout *l)
 		{ "feed, tiles", HR_PLACE_TAP, p->slots,
 		  hr_plan_tile_bytes(p->source[0].tile_bytes), .align = l->tap_align, .data = true,
 		  .part = &l->source[0].part },
-		{ "feed, entries of the producer", HR_PLACE_TAP_WORDS, 1,
+		{ "feed, entries of the producer", HR_PLACE_TAP_WORDS, sets,
 		  hr_tap_ring_bytes(l->feed->ring), .align = HR_PAGE, .data = true,
 		  .part = &l->feed_entries },
-		{ "feed, page of the producer", HR_PLACE_TAP_WORDS, 1, hr_feed_page_bytes(p->slots),
-		  .align = HR_PAGE, .data = true, .part = &l->feed_page },
+		{ "feed, page of the producer", HR_PLACE_TAP_WORDS, sets,
+		  hr_feed_page_bytes(p->slots), .align = HR_PAGE, .data = true,
+		  .part = &l->feed_pages },
 	};
 
+	l->feed_sets = sets;
 	return hr_layout_add(&l->parts, ROWS(row));
 }
 
@@ -276,7 +280,7 @@ static void wire_feed(const struct hr_pipe_layout *l, struct hr_pipe *descriptor
 
 	*feed = *l->feed;
 	feed->entries = hr_partition_worker(p, l->feed_entries);
-	feed->page = hr_partition_worker(p, l->feed_page);
+	feed->pages = hr_partition_worker(p, l->feed_pages);
 	feed->words = hr_partition_worker(p, l->feed_words);
 	feed->offer = hr_partition_worker(p, l->feed_offers);
 	words->total = HR_NO_TILE;

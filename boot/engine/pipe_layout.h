@@ -62,11 +62,13 @@ struct hr_pipe_layout {
 	 * pointers, in place of `read`. NULL: prefetch reads the sources. */
 	const struct hr_feed_role *feed;
 	uint32_t tap_align; /* of the memory of the tiles of a tap or feed */
+	/* Of entries and pages; 0 becomes one for each seat of a tap, or for the producer of a feed. */
+	uint32_t tap_sets, feed_sets;
 	/* Set by plan. */
 	struct hr_layout parts;
 	int descriptor, checksums, read_tables, write_tables, chunks, prps;
 	int tap_words, tap_lending, tap_entries, tap_pages;
-	int feed_words, feed_offers, feed_entries, feed_page;
+	int feed_words, feed_offers, feed_entries, feed_pages;
 };
 
 /* Add all parts of the pipeline to *partition. 0, or -ENOSPC as hr_layout_add(). */

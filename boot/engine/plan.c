@@ -5,6 +5,7 @@
 
 #include "boot/engine/refuse.h"
 #include "boot/engine/run_tap.h"
+#include "boot/engine/run_words.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stage_memory.h"
@@ -205,6 +206,7 @@ static int lay_out(struct hr_plan *plan, uint32_t i)
 	for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++)
 		err = hr_layout_clear(hr_run_layout(run, p),
 				      &app->memory[hr_config_gpu(run->config, p)], &app->error);
+	err = err ? err : hr_run_words_renew(app, i);
 	return err ? err : hr_run_tap_renew(app, i);
 }
 

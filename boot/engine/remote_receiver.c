@@ -16,7 +16,7 @@ static struct hr_feed_head *head_of(const struct hr_run *run)
 
 static struct hr_feed_page *page_of(const struct hr_run *run)
 {
-	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_page);
+	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_pages);
 }
 
 static struct hr_feed_words *words_of(const struct hr_run *run)
@@ -31,7 +31,7 @@ static void list_parts(const struct hr_run *run, int part[3])
 {
 	part[0] = run->layout.source[0].part;
 	part[1] = run->layout.feed_entries;
-	part[2] = run->layout.feed_page;
+	part[2] = run->layout.feed_pages;
 }
 
 static void drop(const struct hr_run *run, unsigned count)

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "gpu/tap/memory.h"
-
 static uint8_t *cpu_of(const struct hr_run *run, int part)
 {
 	return hr_partition_cpu(run->layout.parts.partition, part);
@@ -11,45 +9,50 @@ static uint8_t *cpu_of(const struct hr_run *run, int part)
 
 uint8_t *hr_run_feed_entries(const struct hr_run *run)
 {
-	return cpu_of(run, run->layout.feed_entries);
+	return cpu_of(run, run->layout.feed_entries) +
+	       hr_run_feed_words(run)->set * hr_tap_ring_bytes(run->feed.role.ring);
 }
 
 uint8_t *hr_run_feed_page(const struct hr_run *run)
 {
-	return cpu_of(run, run->layout.feed_page);
+	return cpu_of(run, run->layout.feed_pages) +
+	       hr_run_feed_words(run)->set * hr_feed_page_bytes(run->slots);
 }
 
-/* Entries and page, which lie in host memory. */
-static int take_words(const struct hr_run *run, struct hr_feed_memory *memory, struct hr_error *e)
+int hr_run_feed_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
 {
-	memory->entries =
-		hr_tap_memory_create("headrace feed entries", hr_run_feed_entries(run),
-				     hr_tap_ring_bytes(run->feed.role.ring), HR_TAP_READ_ONLY, e);
-	if (memory->entries < 0)
-		return memory->entries;
-	memory->page = hr_tap_memory_create("headrace feed page", hr_run_feed_page(run),
-					    hr_feed_page_bytes(run->slots), HR_TAP_WRITABLE, e);
-	if (memory->page >= 0)
-		return 0;
-	close(memory->entries);
-	return memory->page;
+	const struct hr_run *run = &app->run[i];
+	const struct hr_sets_range range = {
+		.entries_name = "headrace feed entries",
+		.page_name = "headrace feed page",
+		.entries = cpu_of(run, run->layout.feed_entries),
+		.pages = cpu_of(run, run->layout.feed_pages),
+		.entries_bytes = hr_tap_ring_bytes(run->feed.role.ring),
+		.page_bytes = hr_feed_page_bytes(run->slots),
+		.count = run->layout.feed_sets,
+	};
+
+	return hr_sets_fill(&app->feed_memory[i].sets, &range, e);
 }
 
-static int take(const struct hr_run *run, struct hr_places *places, struct hr_feed_memory *memory,
-		struct hr_error *e)
+static int take(struct hr_appliance *app, uint32_t i)
 {
-	const int part = run->layout.source[0].part;
-	const struct hr_part *at = &run->layout.parts.partition->part[part];
+	const struct hr_run *run = &app->run[i];
+	struct hr_feed_memory *memory = &app->feed_memory[i];
+	const struct hr_part *at = &run->layout.parts.partition->part[run->layout.source[0].part];
+	struct hr_places *places = &app->memory[run->config->gpu];
 	struct hr_backend *b = places->backend;
 	size_t object;
 	int err = b->ops->make_shared(b, &places->region[HR_PLACE_TAP], at->offset, at->bytes,
-				      &object, &memory->tiles, e);
+				      &object, &memory->tiles, &app->error);
 
 	if (err)
 		return err;
-	err = take_words(run, memory, e);
-	if (err)
+	err = hr_run_feed_fill(app, i, &app->error);
+	if (err) {
 		close(memory->tiles);
+		hr_sets_give(&memory->sets);
+	}
 	memory->bytes = object;
 	memory->up = !err;
 	return err;
@@ -58,12 +61,11 @@ static int take(const struct hr_run *run, struct hr_places *places, struct hr_fe
 int hr_run_feed_take(struct hr_appliance *app, uint32_t i)
 {
 	const struct hr_run *run = &app->run[i];
-	struct hr_places *places = &app->memory[run->config->gpu];
 	int err;
 
-	if (!places->backend->ops->make_shared)
+	if (!app->memory[run->config->gpu].backend->ops->make_shared)
 		return 0;
-	err = take(run, places, &app->feed_memory[i], &app->error);
+	err = take(app, i);
 	hr_error_context(&app->error, "pipeline '%s': feed '%s'", run->config->name,
 			 run->config->feed.name);
 	return err;
@@ -71,10 +73,8 @@ int hr_run_feed_take(struct hr_appliance *app, uint32_t i)
 
 void hr_run_feed_give(struct hr_feed_memory *memory)
 {
-	if (memory->up) {
+	if (memory->up)
 		close(memory->tiles);
-		close(memory->entries);
-		close(memory->page);
-	}
+	hr_sets_give(&memory->sets);
 	memory->up = false;
 }

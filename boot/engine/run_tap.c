@@ -19,6 +19,18 @@ uint8_t *hr_run_tap_pages(const struct hr_run *run)
 	return cpu_of(run, run->layout.tap_pages);
 }
 
+uint8_t *hr_run_tap_entries_of(const struct hr_run *run, uint32_t seat)
+{
+	return hr_run_tap_entries(run) +
+	       hr_run_tap_words(run)->seat[seat].set * hr_tap_ring_bytes(run->tap.role.ring);
+}
+
+uint8_t *hr_run_tap_page_of(const struct hr_run *run, uint32_t seat)
+{
+	return hr_run_tap_pages(run) +
+	       hr_run_tap_words(run)->seat[seat].set * hr_tap_page_bytes(run->slots);
+}
+
 struct hr_tap_words *hr_run_tap_words(const struct hr_run *run)
 {
 	return cpu_of(run, run->layout.tap_words);
@@ -46,70 +58,40 @@ static int take_tiles(const struct hr_run *run, struct hr_places *places,
 	return fd;
 }
 
-static void close_seats(struct hr_tap_tiles *tiles, uint32_t count)
+int hr_run_tap_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
 {
-	while (count-- > 0) {
-		close(tiles->seat[count].entries);
-		close(tiles->seat[count].page);
-	}
-	tiles->fixed = false;
-}
+	const struct hr_run *run = &app->run[i];
+	const struct hr_sets_range range = {
+		.entries_name = "headrace tap entries",
+		.page_name = "headrace tap page",
+		.entries = hr_run_tap_entries(run),
+		.pages = hr_run_tap_pages(run),
+		.entries_bytes = hr_tap_ring_bytes(run->tap.role.ring),
+		.page_bytes = hr_tap_page_bytes(run->slots),
+		.count = run->layout.tap_sets,
+	};
 
-static int take_seat(const struct hr_run *run, struct hr_tap_tiles *tiles, uint32_t i,
-		     struct hr_error *e)
-{
-	const uint64_t ring = hr_tap_ring_bytes(run->tap.role.ring);
-	const uint64_t page = hr_tap_page_bytes(run->slots);
-
-	tiles->seat[i].entries =
-		hr_tap_memory_create("headrace tap entries", hr_run_tap_entries(run) + i * ring,
-				     ring, HR_TAP_READ_ONLY, e);
-	if (tiles->seat[i].entries < 0)
-		return tiles->seat[i].entries;
-	tiles->seat[i].page = hr_tap_memory_create(
-		"headrace tap page", hr_run_tap_pages(run) + i * page, page, HR_TAP_WRITABLE, e);
-	if (tiles->seat[i].page >= 0)
-		return 0;
-	close(tiles->seat[i].entries);
-	return tiles->seat[i].page;
-}
-
-static int take_seats(const struct hr_run *run, struct hr_tap_tiles *tiles, struct hr_error *e)
-{
-	int err;
-
-	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
-		err = take_seat(run, tiles, i, e);
-		if (!err)
-			continue;
-		close_seats(tiles, i);
-		return err;
-	}
-	tiles->fixed = true;
-	return 0;
-}
-
-static int take(const struct hr_run *run, struct hr_places *places, struct hr_tap_tiles *tiles,
-		struct hr_error *e)
-{
-	int err;
-
-	tiles->fd = take_tiles(run, places, tiles, e);
-	if (tiles->fd < 0)
-		return tiles->fd;
-	err = places->backend->lanes == 1 || tiles->fixed ? 0 : take_seats(run, tiles, e);
-	if (err)
-		close(tiles->fd);
-	tiles->up = !err;
-	tiles->in_hand = false;
-	return err;
+	return hr_sets_fill(&app->tap_tiles[i].sets, &range, e);
 }
 
 static int take_named(struct hr_appliance *app, uint32_t i)
 {
 	const struct hr_run *run = &app->run[i];
-	const int err = take(run, &app->memory[run->config->gpu], &app->tap_tiles[i], &app->error);
+	struct hr_places *places = &app->memory[run->config->gpu];
+	struct hr_tap_tiles *tiles = &app->tap_tiles[i];
+	const bool has_sets = tiles->sets.count;
+	int err = tiles->fd = take_tiles(run, places, tiles, &app->error);
 
+	if (err >= 0 && places->backend->lanes > 1 && !has_sets)
+		err = hr_run_tap_fill(app, i, &app->error);
+	tiles->up = err >= 0;
+	tiles->in_hand = false;
+	if (tiles->up)
+		return 0;
+	if (tiles->fd >= 0)
+		close(tiles->fd);
+	if (!has_sets)
+		hr_sets_give(&tiles->sets);
 	hr_error_context(&app->error, "pipeline '%s': tap '%s'", run->config->name,
 			 run->config->tap.name);
 	return err;
@@ -133,8 +115,7 @@ int hr_run_tap_renew(struct hr_appliance *app, uint32_t i)
 
 void hr_run_tap_give(struct hr_tap_tiles *tiles)
 {
-	if (tiles->fixed)
-		close_seats(tiles, HR_TAP_SEATS);
+	hr_sets_give(&tiles->sets);
 	if (tiles->up)
 		close(tiles->fd);
 	tiles->up = false;

@@ -75,9 +75,13 @@ static void describe_objects(struct hr_appliance *app, struct hr_run *run)
 	const struct hr_config_pipeline *c = run->config;
 	struct hr_pipe_layout *layout = &run->layout;
 	const uint32_t align = app->backend[c->gpu].shared_align;
+	const bool gpu = app->backend[c->gpu].lanes > 1;
 	struct hr_pipe *pipe = &run->cpu;
 
 	layout->tap_align = align > HR_PAGE ? align : HR_PAGE;
+	/* a peer is one client, for the whole run */
+	layout->tap_sets = gpu && !hr_config_sends(c) ? HR_TAP_SETS_MAX : 0;
+	layout->feed_sets = gpu && !hr_config_receives(c) ? HR_TAP_SETS_MAX : 0;
 	pipe->sources = c->sources;
 	for (uint32_t s = 0; s < hr_config_source_objects(c); s++) {
 		pipe->source[s].tile_bytes = run->source[s].tile_bytes;

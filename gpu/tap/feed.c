@@ -13,19 +13,22 @@
 
 HR_WORKER struct hr_feed_head *feed_head(const struct hr_feed_role *feed)
 {
-	return (struct hr_feed_head *)(void *)feed->entries;
+	uint8_t *at = feed->entries + feed->set * hr_tap_ring_bytes(feed->ring);
+
+	return (struct hr_feed_head *)(void *)at;
 }
 
 HR_WORKER struct hr_tap_entry *feed_entry(const struct hr_feed_role *feed, uint64_t n)
 {
-	uint8_t *first = feed->entries + sizeof(struct hr_feed_head);
-
-	return (struct hr_tap_entry *)(void *)first + n % feed->ring;
+	return (struct hr_tap_entry *)(void *)(feed_head(feed) + 1) + n % feed->ring;
 }
 
-HR_WORKER const struct hr_feed_page *feed_page(const struct hr_feed_role *feed)
+HR_WORKER const struct hr_feed_page *feed_page(const struct hr_pipe *pipe)
 {
-	return (const struct hr_feed_page *)(const void *)feed->page;
+	const struct hr_feed_role *feed = pipe->feed;
+	const uint8_t *at = feed->pages + feed->set * hr_feed_page_bytes(pipe->slots);
+
+	return (const struct hr_feed_page *)(const void *)at;
 }
 
 /* Bytes of a full tile, or of the last one of a feed that is not ended earlier. */
@@ -153,10 +156,11 @@ HR_WORKER void feed_end_early(const struct hr_pipe *pipe, uint64_t next)
 
 /* The word of the slot is a commit of its offer: true, with its bytes. The word is untrusted, so it is
  * read once. Any lane. */
-HR_WORKER bool feed_committed(const struct hr_feed_role *feed, uint32_t s, uint32_t *bytes)
+HR_WORKER bool feed_committed(const struct hr_pipe *pipe, uint32_t s, uint32_t *bytes)
 {
+	const struct hr_feed_role *feed = pipe->feed;
 	const uint64_t word =
-		feed->offer[s].open ? hr_acquire_sys_u64(&feed_page(feed)->commit[s]) : 0;
+		feed->offer[s].open ? hr_acquire_sys_u64(&feed_page(pipe)->commit[s]) : 0;
 
 	*bytes = (uint32_t)word;
 	return word && word >> 32 == feed->offer[s].gen;
@@ -201,7 +205,7 @@ HR_WORKER void feed_take_full(struct hr_role_worker *w, struct feed_found *found
 	found->bytes = 0;
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
-		hr_mask lanes = hr_ballot(s < pipe->slots && feed_committed(pipe->feed, s, &bytes));
+		hr_mask lanes = hr_ballot(s < pipe->slots && feed_committed(pipe, s, &bytes));
 
 		/* the producer has written the tile at another address */
 		if (lanes)
@@ -225,7 +229,7 @@ HR_WORKER bool feed_end_wanted(const struct hr_role_worker *w)
 	if (!hr_role_host_round(w))
 		return false;
 	if (hr_lane() == 0)
-		end = hr_acquire_sys_u64(&feed_page(feed)->end);
+		end = hr_acquire_sys_u64(&feed_page(w->pipe)->end);
 	return hr_shfl_u64(end, 0) == feed->epoch;
 }
 
@@ -266,6 +270,7 @@ HR_WORKER void feed_begin(const struct hr_pipe *pipe, uint64_t next)
 	feed->held = feed->last = 0;
 	feed->sent = feed->committed = 0;
 	feed->credits = words->credits;
+	feed->set = words->set;
 	feed->epoch = feed_head(feed)->epoch;
 	feed->offers = 1;
 	hr_relaxed_sys_u64(&words->offered, 0);

@@ -44,6 +44,7 @@ struct hr_feed_words {
 	/* by the host */
 	uint32_t order __attribute__((aligned(64))); /* 0: none yet */
 	uint32_t credits;			     /* before HR_FEED_OFFER: 1 .. ring */
+	uint32_t set; /* before HR_FEED_OFFER: the entries and the page of the producer */
 	/* by the worker */
 	uint32_t done __attribute__((aligned(64))); /* the last order that it has carried out */
 	uint32_t fault;				    /* enum hr_feed_fault, of this producer */
@@ -68,12 +69,13 @@ struct hr_feed_role {
 	uint32_t ring;		   /* entries; a power of two, at least the slots */
 	uint32_t row_bytes;	   /* a tile has whole rows */
 	uint32_t out_num, out_den; /* bytes of output for bytes of input */
-	uint8_t *entries;	   /* [hr_tap_ring_bytes(ring)] */
-	uint8_t *page;		   /* [hr_feed_page_bytes(slots)] */
+	uint8_t *entries;	   /* of all sets, each of hr_tap_ring_bytes(ring) */
+	uint8_t *pages;		   /* of all sets, each of hr_feed_page_bytes(slots) */
 	struct hr_feed_words *words;
 	struct hr_feed_offer *offer; /* [slots] */
 	/* State of the worker; initially all zero. */
 	uint32_t done, offers, last;
+	uint32_t set;		     /* of the producer */
 	uint32_t held, credits;	     /* tiles that the producer has */
 	uint32_t holding;	     /* slots that hold a tile which is not committed */
 	uint32_t ending, ended;	     /* the end is known; it is published */

@@ -6,16 +6,16 @@
 
 #include "gpu/tap/role.h"
 
-HR_WORKER struct hr_tap_entry *tap_entries(const struct hr_tap_role *tap, uint32_t seat)
-{
-	uint8_t *at = tap->entries + seat * hr_tap_ring_bytes(tap->ring);
-
-	return (struct hr_tap_entry *)(void *)(at + sizeof(struct hr_tap_head));
-}
-
 HR_WORKER struct hr_tap_head *tap_head(const struct hr_tap_role *tap, uint32_t seat)
 {
-	return (struct hr_tap_head *)(void *)(tap->entries + seat * hr_tap_ring_bytes(tap->ring));
+	uint8_t *at = tap->entries + tap->own[seat].set * hr_tap_ring_bytes(tap->ring);
+
+	return (struct hr_tap_head *)(void *)at;
+}
+
+HR_WORKER struct hr_tap_entry *tap_entries(const struct hr_tap_role *tap, uint32_t seat)
+{
+	return (struct hr_tap_entry *)(void *)(tap_head(tap, seat) + 1);
 }
 
 /* The watcher reads it. */

@@ -178,6 +178,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 
 	tap->own[seat].lends = order % HR_TAP_ORDERS == HR_TAP_LEND;
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
+		tap->own[seat].set = hr_fresh_u32(&tap_watch()->set[seat]);
 		hr_relaxed_u32(&tap->own[seat].held, 0);
 		hr_relaxed_u64(&tap->own[seat].sent, 0);
 		tap->own[seat].returned = 0;

@@ -11,7 +11,9 @@
  *
  * Consumers have seats. The host orders what the worker does with a seat, and the worker
  * acknowledges it: before `done` equals `order`, the worker may access the seat's entries and page.
- * So the host unmaps them only after that, or when no worker runs.
+ * So the host unmaps them only after that, or when no worker runs. Entries and pages are sets: the host
+ * names the set of a consumer before it orders HR_TAP_LEND, and the worker uses that one until the
+ * next.
  *
  * With `park` all workers leave the launch, and the GPU, when each output is lent, or waits for a
  * credit, for HR_TAP_PARK_NS: compute can do nothing then before a consumer gives a tile back, or the
@@ -46,6 +48,7 @@ struct hr_tap_seat {
 	/* by the host */
 	uint32_t order __attribute__((aligned(64))); /* 0: none yet */
 	uint32_t credits; /* 1 .. ring; at any time: less takes nothing back */
+	uint32_t set;	  /* before HR_TAP_LEND: the entries and the page of the consumer */
 	/* by the worker */
 	uint32_t done __attribute__((aligned(64))); /* the last order that it has carried out */
 	/* Of the consumer that has the seat: tiles lent, given back, given back as failed, and
@@ -110,8 +113,8 @@ struct hr_tap_role {
 		consumers; /* least number of consumers before the first tile is lent; at least 1 */
 	uint32_t tries;	   /* a tile that has failed so often is dropped; 0: after the first time */
 	uint32_t ring;	   /* entries of a seat; a power of two, at least the slots */
-	uint8_t *entries;  /* [HR_TAP_SEATS][hr_tap_ring_bytes(ring)] */
-	uint8_t *pages;	   /* [HR_TAP_SEATS][hr_tap_page_bytes(slots)] */
+	uint8_t *entries;  /* of all sets, each of hr_tap_ring_bytes(ring) */
+	uint8_t *pages;	   /* of all sets, each of hr_tap_page_bytes(slots) */
 	struct hr_tap_words *words;
 	struct hr_tap_lending *lending; /* [slots] */
 	/* State of the worker; initially all zero. */
@@ -121,6 +124,7 @@ struct hr_tap_role {
 	uint64_t looked_ns; /* time of the watcher's last look at what consumers hold */
 	struct {
 		uint32_t done, lends, held, credits;
+		uint32_t set;		 /* of its consumer */
 		uint64_t sent, returned; /* entries, tiles */
 		uint64_t hold_ns, hold_max_ns;
 	} own[HR_TAP_SEATS];

@@ -42,6 +42,7 @@ struct tap_watch {
 	uint32_t news;	    /* counts changes of the orders and credits, after them */
 	uint32_t rounds;    /* of its loop that have ended */
 	uint32_t order[HR_TAP_SEATS], credits[HR_TAP_SEATS];
+	uint32_t set[HR_TAP_SEATS]; /* whose page it reads for a seat */
 	/* what consumers have given back: generation << 32 | mask of seats that have failed << 16 |
 	 * mask of seats */
 	uint64_t back[HR_SLOTS_MAX];
@@ -102,6 +103,7 @@ HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
 	for (i = hr_thread(); i < HR_TAP_SEATS; i += hr_threads()) {
 		watch->order[i] = far->tap->own[i].done;
 		watch->credits[i] = far->tap->own[i].credits;
+		watch->set[i] = hr_acquire_sys_u32(&far->tap->words->seat[i].set);
 	}
 	hr_block_sync();
 	if (hr_thread() == 0) {
@@ -132,17 +134,19 @@ HR_WORKER void tap_watch_keep(void)
 	hr_lanes_sync();
 }
 
-/* The mirrored word of a slot. `gens`: its generation in the page of seat 0; the pages have so many
- * bytes. A page is untrusted: a wrong word only gives back a tile of this seat, or keeps it. */
+/* The mirrored word of a slot. `gens`: its generation in the page of set 0; the pages have so many
+ * bytes. `set`: of each seat. A page is untrusted: a wrong word only gives back a tile of this seat, or
+ * keeps it. */
 HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, const uint8_t *gens,
-				      uint64_t page_bytes)
+				      uint64_t page_bytes, const uint32_t *set)
 {
 	const uint32_t gen = hr_fresh_u32(&lending->gen);
 	uint32_t left = hr_fresh_u32(&lending->seats), back = 0, failed = 0;
 
 	for (; left; left &= left - 1) {
 		const uint32_t seat = hr_lowest_bit(left), bit = (uint32_t)1 << seat;
-		const uint32_t *at = (const uint32_t *)(const void *)(gens + seat * page_bytes);
+		const uint8_t *its = gens + set[seat] * page_bytes;
+		const uint32_t *at = (const uint32_t *)(const void *)its;
 		const uint32_t word = hr_poll_sys_u32(at);
 
 		if ((word & ~HR_TAP_FAILED) != gen)
@@ -156,8 +160,8 @@ HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, cons
 
 /*
  * As tap_watch_slots(), with a slot in each lane whose tile has one consumer: from one load over
- * the link to the next there are no other loads but of the slot's lending, as all else is in
- * registers.
+ * the link to the next there are no other loads but of the slot's lending and the seat's set, as all
+ * else is in registers.
  */
 HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
 {
@@ -166,12 +170,13 @@ HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
 	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
 	const uint8_t *word = pipe->tap->pages + sizeof(struct hr_tap_page) + s * sizeof(uint32_t);
 	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
+	const uint32_t *set = tap_watch()->set;
 	uint64_t *back = &tap_watch()->back[s], was = *back;
 
 	for (; times; times--) {
 		const uint32_t seats = valid ? hr_fresh_u32(&lending->seats) : 0;
 		const uint32_t gen = hr_fresh_u32(&lending->gen);
-		const uint64_t at = seats ? hr_lowest_bit(seats) * page_bytes : 0;
+		const uint64_t at = seats ? set[hr_lowest_bit(seats)] * page_bytes : 0;
 		const uint32_t *gens = (const uint32_t *)(const void *)(word + at);
 		const uint32_t found = seats ? hr_poll_sys_u32(gens) : 0;
 		const uint32_t failed = found & HR_TAP_FAILED ? seats : 0;
@@ -193,14 +198,16 @@ HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 	const struct hr_tap_lending *lending = pipe->tap->lending;
 	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
 	const uint32_t slots = pipe->slots;
-	uint64_t *back = tap_watch()->back;
+	struct tap_watch *watch = tap_watch();
+	const uint32_t *set = watch->set;
+	uint64_t *back = watch->back;
 	uint32_t s;
 
 	for (; times; times--)
 		for (s = hr_lane(); s < slots; s += HR_LANES) {
 			const uint64_t was = back[s];
 			uint64_t now = tap_watch_returned(&lending[s], gens + s * sizeof(uint32_t),
-							  page_bytes);
+							  page_bytes, set);
 
 			now |= was >> 32 == now >> 32 ? was : 0;
 			if (now != was)
@@ -210,7 +217,7 @@ HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 
 /* Mirror the seats' orders, and the credits, which the host changes at any time. An order was given
  * after all that `back` has to tell of the time before it, so the pages are read between the order
- * and its mirror. Collective. */
+ * and its mirror. The set of a seat changes only while no tile is lent to it. Collective. */
 HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 {
 	const uint32_t seat = hr_lane();
@@ -235,6 +242,8 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 			valid && (order != watch->order[i] || credits != watch->credits[i]);
 
 		if (changed) {
+			hr_relaxed_u32(&watch->set[i],
+				       hr_acquire_sys_u32(&pipe->tap->words->seat[i].set));
 			hr_relaxed_u32(&watch->order[i], order);
 			hr_relaxed_u32(&watch->credits[i], credits);
 		}

@@ -24,6 +24,7 @@
 #include "tests/fakes/clock.h"
 #include "tests/fuzz/tap_peers.h"
 
+#define SETS 3u
 #define SLOTS 4u
 #define CREDITS 3u
 #define TILE 4096u
@@ -70,29 +71,32 @@ static void set_up(void)
 	run->tiles = TILES;
 	run->source[0].tile_bytes = TILE;
 	run->feed.role.ring = SLOTS;
-	role.entries = reserve(hr_tap_ring_bytes(SLOTS));
-	role.page = reserve(hr_feed_page_bytes(SLOTS));
+	role.entries = reserve(SETS * hr_tap_ring_bytes(SLOTS));
+	role.pages = reserve(SETS * hr_feed_page_bytes(SLOTS));
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].in[0].data = tiles + s * TILE;
 	run->cpu.feed = &role;
 	run->layout.parts.partition = &partition;
 	run->layout.feed_entries = add_part(HR_PLACE_TAP_WORDS, role.entries);
-	run->layout.feed_page = add_part(HR_PLACE_HOST, role.page);
+	run->layout.feed_pages = add_part(HR_PLACE_HOST, role.pages);
 	run->layout.feed_words = add_part(HR_PLACE_CONTROL, &words);
 	run->cpu.slot = slots;
 }
 
-/* Memory as on a GPU: made before the run, and the same for all producers. */
+/* Memory as on a GPU: made before the run; the tiles are the same for all producers. */
 static void make_fixed(bool mps)
 {
 	struct hr_feed_memory *memory = &app.feed_memory[0];
+	const struct hr_sets_range range = { .entries_name = "entries",
+					     .page_name = "page",
+					     .entries = role.entries,
+					     .pages = role.pages,
+					     .entries_bytes = hr_tap_ring_bytes(SLOTS),
+					     .page_bytes = hr_feed_page_bytes(SLOTS),
+					     .count = SETS };
 
 	memory->tiles = memfd_create("tiles", MFD_CLOEXEC);
-	memory->entries = hr_tap_memory_create("entries", role.entries, hr_tap_ring_bytes(SLOTS),
-					       HR_TAP_READ_ONLY, NULL);
-	memory->page = hr_tap_memory_create("page", role.page, hr_feed_page_bytes(SLOTS),
-					    HR_TAP_WRITABLE, NULL);
-	must(memory->tiles >= 0 && memory->entries >= 0 && memory->page >= 0);
+	must(memory->tiles >= 0 && hr_sets_fill(&memory->sets, &range, NULL) == 0);
 	memory->bytes = SLOTS * TILE;
 	memory->up = true;
 	facts.mps = mps;
@@ -102,8 +106,8 @@ static void make_fixed(bool mps)
 static void drop_fixed(void)
 {
 	hr_run_feed_give(&app.feed_memory[0]);
-	hr_tap_memory_drop(role.entries, hr_tap_ring_bytes(SLOTS));
-	hr_tap_memory_drop(role.page, hr_feed_page_bytes(SLOTS));
+	hr_tap_memory_drop(role.entries, SETS * hr_tap_ring_bytes(SLOTS));
+	hr_tap_memory_drop(role.pages, SETS * hr_feed_page_bytes(SLOTS));
 	app.backend[0].facts = NULL;
 }
 
@@ -148,11 +152,13 @@ static void carry_out(void)
 
 static void access_memory(void)
 {
-	const struct hr_feed_head *head = (const struct hr_feed_head *)(void *)role.entries;
-	const struct hr_feed_page *page = (const struct hr_feed_page *)(void *)role.page;
+	uint8_t *entries = role.entries + words.set * hr_tap_ring_bytes(SLOTS);
+	const uint8_t *pages = role.pages + words.set * hr_feed_page_bytes(SLOTS);
+	const struct hr_feed_head *head = (const struct hr_feed_head *)(void *)entries;
+	const struct hr_feed_page *page = (const struct hr_feed_page *)(const void *)pages;
 
 	must(head->magic == HR_TAP_MAGIC && head->epoch);
-	role.entries[sizeof *head]++;
+	entries[sizeof *head]++;
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		words.committed += *(const volatile uint64_t *)&page->commit[s] & 1;
 		if (!app.feed_memory[0].up)

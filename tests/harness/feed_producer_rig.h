@@ -29,6 +29,8 @@
 #define SLOTS 4u
 #define BEGIN_NS (1000 * HR_NS_PER_S)
 #define PAGE 4096u
+#define SETS 3u /* on a GPU */
+#define RESERVED ((2 * SLOTS + 2 * SETS) * PAGE)
 #define ORDER(count, what) ((count)*HR_FEED_ORDERS + (what))
 #define WHO "feed 'f': producer 'one' (process 71 of user 5)"
 
@@ -39,8 +41,8 @@ static struct hr_feed_words *words;
 static struct hr_slot slots[SLOTS];
 static struct hr_feed_memory memory;
 static struct hr_feed_producer p;
-static uint8_t *reserved; /* tiles, entries, page */
-static struct hr_feed_head *head;
+static uint8_t *reserved;	  /* tiles, entries, pages */
+static struct hr_feed_head *head; /* of the first set */
 static struct hr_feed_page *page;
 static int peer = -1; /* the producer's end of the connection */
 
@@ -56,11 +58,10 @@ static inline void begin(void)
 	words = aligned_alloc(64, sizeof *words);
 	cr_assert(app && words);
 	memset(words, 0, sizeof *words);
-	reserved =
-		mmap(NULL, (2 * SLOTS + 2) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(reserved, MAP_FAILED);
 	head = (void *)(reserved + 2 * SLOTS * PAGE);
-	page = (void *)(reserved + (2 * SLOTS + 1) * PAGE);
+	page = (void *)(reserved + (2 * SLOTS + SETS) * PAGE);
 	pipeline = &app->config.pipeline[0];
 	strcpy(pipeline->name, "work");
 	strcpy(pipeline->feed.name, "f");
@@ -78,7 +79,7 @@ static inline void begin(void)
 	slots[0].in[0].data = reserved;
 	run->layout.parts.partition = &app->partition[0];
 	run->layout.feed_entries = 1;
-	run->layout.feed_page = 2;
+	run->layout.feed_pages = 2;
 	run->layout.feed_words = 3;
 	set_part(1, HR_PLACE_TAP_WORDS, head);
 	set_part(2, HR_PLACE_HOST, page);
@@ -98,7 +99,8 @@ static inline void end(void)
 		close(p.pidfd);
 	if (peer >= 0)
 		close(peer);
-	munmap(reserved, (2 * SLOTS + 2) * PAGE);
+	hr_sets_give(&memory.sets);
+	munmap(reserved, RESERVED);
 	free(words);
 	free(app);
 }
@@ -108,9 +110,19 @@ static struct hr_gpu_facts facts = { .uuid = "0123456789abcde" };
 
 static inline void fix_memory(void)
 {
-	cr_assert_eq(mprotect(reserved, (2 * SLOTS + 2) * PAGE, PROT_READ | PROT_WRITE), 0);
-	memset(reserved, 0xee, (2 * SLOTS + 2) * PAGE);
-	memory = (struct hr_feed_memory){ .up = true, .bytes = 1 << 21, .entries = 1, .page = 2 };
+	const struct hr_sets_range range = { .entries_name = "entries",
+					     .page_name = "page",
+					     .entries = (uint8_t *)head,
+					     .pages = (uint8_t *)page,
+					     .entries_bytes = PAGE,
+					     .page_bytes = PAGE,
+					     .count = SETS };
+
+	cr_assert_eq(mprotect(reserved, 2 * SLOTS * PAGE, PROT_READ | PROT_WRITE), 0);
+	memset(reserved, 0xee, 2 * SLOTS * PAGE);
+	hr_sets_give(&memory.sets);
+	memory = (struct hr_feed_memory){ .up = true, .bytes = 1 << 21 };
+	cr_assert_eq(hr_sets_fill(&memory.sets, &range, test_error()), 0);
 	p.facts = &facts;
 }
 

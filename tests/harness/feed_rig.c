@@ -72,7 +72,7 @@ void feed_rig_set_up(uint64_t bytes)
 					       .out_num = 1,
 					       .out_den = 2,
 					       .entries = feed_rig.entries,
-					       .page = (uint8_t *)feed_rig.page,
+					       .pages = (uint8_t *)feed_rig.page,
 					       .words = &feed_rig.words,
 					       .offer = feed_rig.offer };
 	feed_rig.pipe.tiles = (bytes + TILE - 1) / TILE;

@@ -100,6 +100,8 @@ static inline void set_up(uint64_t count, bool each, bool drop, uint32_t consume
 	memset(&status, 0, sizeof status);
 	memset(&control, 0, sizeof control);
 	memset(&words, 0, sizeof words);
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		words.seat[seat].set = seat;
 	memset(lending, 0, sizeof lending);
 	memset(entries, 0, sizeof entries);
 	memset(pages, 0, sizeof pages);

@@ -111,6 +111,7 @@ static inline void end(void)
 			if (fds[k] >= 0)
 				close(fds[k]);
 	}
+	hr_sets_give(&app->tap_tiles[1].sets);
 	munmap(reserved, 2 * HR_TAP_SEATS * SEAT_BYTES);
 	free(words);
 	free(table);

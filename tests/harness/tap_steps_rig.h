@@ -74,6 +74,8 @@ static inline void begin(void)
 				  .tap = &tap };
 	pipe_.blocks[HR_ROLE_WRITEBACK] = pipe_.workers[HR_ROLE_WRITEBACK] = 1;
 	tap_watch()->far = &pipe_;
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		words.seat[seat].set = tap.own[seat].set = tap_watch()->set[seat] = seat;
 	hr_role_worker_set(&w, &pipe_, HR_ROLE_WRITEBACK, 0, 1);
 	w.launch = 7;
 }

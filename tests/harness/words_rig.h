@@ -66,6 +66,8 @@ static inline void begin(void)
 	run->layout.tap_pages =
 		words_part(HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	hr_partition_bind(&app->partition[0], region);
+	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
+		hr_run_tap_words(run)->seat[seat].set = seat;
 	run->cpu.control = &control;
 	run->cpu.tap = &tap_role;
 	run->pipe = &pipe_words;

@@ -375,6 +375,10 @@ Test(places, words_of_taps_are_attached_when_a_gpu_needs_it)
 		cr_expect_eq(gpu.attached, row[i].attached);
 		if (row[i].attached)
 			cr_expect_eq((uintptr_t)words->worker, (uintptr_t)words->cpu + AWAY);
+		hr_places_detach_words(&places);
+		cr_expect(gpu.attached == 0 && !places.has_words);
+		gpu.fail_after = 0;
+		cr_expect_eq(hr_places_attach_words(&places, test_error()), 0, "row %zu", i);
 		hr_places_give(&places);
 		cr_expect_eq(gpu.attached, 0);
 	}

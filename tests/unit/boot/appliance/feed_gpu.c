@@ -1,6 +1,7 @@
 /*
- * The producers of a feed on a GPU: they get the memory of the bring-up, one process after the other.
- * The test plays the worker; one producer is a child, the other one the test itself.
+ * The producers of a feed on a GPU: they get the tiles of the bring-up, one process after the other,
+ * each with words of its own. The test plays the worker; one producer is a child, the other one the
+ * test itself.
  */
 #include "boot/appliance/feed_service.h"
 
@@ -20,13 +21,13 @@
 #include "boot/engine/run_feed.h"
 #include "config/log.h"
 #include "config/seam.h"
-#include "gpu/tap/memory.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 
 #define SLOTS 4u
 #define TILE 8192u
 #define BYTES ((size_t)2 << 20)
+#define SETS 4u
 #define LIMIT_NS (120 * HR_NS_PER_S)
 
 static struct hr_appliance app;
@@ -59,15 +60,17 @@ static uint8_t *reserve(uint64_t bytes)
 static void make_memory(void)
 {
 	struct hr_feed_memory *memory = &app.feed_memory[0];
+	struct hr_sets_range range = { .entries_name = "entries",
+				       .page_name = "page",
+				       .entries_bytes = hr_tap_ring_bytes(SLOTS),
+				       .page_bytes = hr_feed_page_bytes(SLOTS),
+				       .count = SETS };
 
-	role.entries = reserve(hr_tap_ring_bytes(SLOTS));
-	role.page = reserve(hr_feed_page_bytes(SLOTS));
+	role.entries = range.entries = reserve(SETS * range.entries_bytes);
+	role.pages = range.pages = reserve(SETS * range.page_bytes);
 	memory->tiles = memfd_create("tiles", MFD_CLOEXEC);
-	memory->entries = hr_tap_memory_create("entries", role.entries, hr_tap_ring_bytes(SLOTS),
-					       HR_TAP_READ_ONLY, test_error());
-	memory->page = hr_tap_memory_create("page", role.page, hr_feed_page_bytes(SLOTS),
-					    HR_TAP_WRITABLE, test_error());
-	cr_assert(memory->tiles >= 0 && memory->entries >= 0 && memory->page >= 0);
+	cr_assert_geq(memory->tiles, 0);
+	cr_assert_eq(hr_sets_fill(&memory->sets, &range, test_error()), 0);
 	memory->bytes = BYTES;
 	memory->up = true;
 	app.backend[0].facts = &facts;
@@ -101,7 +104,7 @@ static void set_up(void)
 	run->cpu.slot = slots;
 	run->layout.parts.partition = &partition;
 	run->layout.feed_entries = add_part(HR_PLACE_TAP_WORDS, role.entries);
-	run->layout.feed_page = add_part(HR_PLACE_HOST, role.page);
+	run->layout.feed_pages = add_part(HR_PLACE_HOST, role.pages);
 	run->layout.feed_words = add_part(HR_PLACE_CONTROL, &words);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0, "%s",
@@ -250,9 +253,10 @@ Test(feed_gpu, welcome_names_the_gpu_and_its_memory)
 	close(fd);
 }
 
-Test(feed_gpu, a_process_attaches_again_with_an_empty_page)
+/* Not even a process attaches again to words that it has passed on. */
+Test(feed_gpu, each_producer_has_a_page_of_its_own)
 {
-	struct hr_feed_page *page = (struct hr_feed_page *)(void *)role.page;
+	struct hr_feed_page *page = (struct hr_feed_page *)(void *)role.pages;
 	struct hr_tap_message m;
 	int fd = expect_welcome(&m);
 
@@ -264,9 +268,28 @@ Test(feed_gpu, a_process_attaches_again_with_an_empty_page)
 	cr_expect_eq(page->commit[1], 99, "the memory stays mapped");
 	close(fd);
 	fd = expect_welcome(&m);
-	cr_expect_eq(page->commit[1], 0);
+	cr_expect_eq(words.set, 1);
+	cr_expect_eq((uint8_t *)hr_run_feed_page(&app.run[0]),
+		     role.pages + hr_feed_page_bytes(SLOTS));
+	cr_expect_eq(((struct hr_feed_page *)(void *)hr_run_feed_page(&app.run[0]))->commit[1], 0);
 	cr_expect_eq(app.run[0].feed.attached, 2);
 	close(fd);
+}
+
+Test(feed_gpu, a_run_has_so_many_producers)
+{
+	struct hr_tap_message m;
+
+	for (uint32_t i = 0; i < SETS; i++) {
+		const int fd = expect_welcome(&m);
+
+		say(fd, HR_TAP_DETACH);
+		step(HR_TAP_STEP_NS);
+		step(HR_TAP_STEP_NS);
+		close(fd);
+	}
+	expect_refused("memory for 4 clients on the GPU is used up: it is renewed when this "
+		       "pipeline starts and no other runs");
 }
 
 Test(feed_gpu, another_process_waits_for_the_end_of_one_that_has_detached)

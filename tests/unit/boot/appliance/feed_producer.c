@@ -355,11 +355,12 @@ Test(feed_producer, a_producer_hears_of_the_end)
 	};
 
 	hr_feed_producer_end(&p); /* there is none */
-	fix_memory();
 	for (size_t i = 0; i < ROWS(row); i++) {
 		struct hr_tap_message m;
 		unsigned count;
 
+		fix_memory();
+		words->set = 0;
 		attach(-1);
 		run->durable_tiles = 9;
 		run->outcome = row[i].outcome;

@@ -116,9 +116,10 @@ Test(feed_welcome, credits_and_names)
 	}
 }
 
-Test(feed_welcome, the_memory_of_a_gpu_is_used_again)
+Test(feed_welcome, each_producer_on_a_gpu_gets_words_of_its_own)
 {
 	struct hr_tap_message m;
+	const uint64_t commit = 77;
 	int fds[HR_TAP_FDS], pidfd[2];
 	unsigned count;
 
@@ -126,11 +127,11 @@ Test(feed_welcome, the_memory_of_a_gpu_is_used_again)
 	words->next = 6;
 	cr_assert_eq(pipe2(pidfd, O_CLOEXEC), 0);
 	cr_assert_eq(greet("one", 2, pidfd[0]), 0, "%s", test_error_text());
-	cr_expect_eq(fake_memfd.created, 0u);
+	cr_expect_eq(fake_memfd.created, 2 * SETS);
 	cr_assert_gt(come(&m, fds, &count), 0);
 	cr_assert_eq(count, 3u);
-	for (unsigned i = 0; i < 3; i++)
-		close(fds[i]);
+	close(fds[0]);
+	close(fds[1]);
 	expect_welcome(&m, 2, true);
 	expect_head();
 	for (uint32_t i = 0; i < PAGE; i++) {
@@ -160,6 +161,35 @@ Test(feed_welcome, the_memory_of_a_gpu_is_used_again)
 	cr_expect_eq(greet("one", 0, -1), 0);
 	cr_expect_not(p.owner.known);
 	facts.mps = false;
+	/* whoever has the page of the first producer does not reach that of this one */
+	cr_expect_eq(words->set, 1);
+	cr_expect_eq(pwrite(fds[2], &commit, sizeof commit, 8), (ssize_t)sizeof commit);
+	cr_expect_eq(((uint64_t *)page)[1], commit);
+	cr_expect_eq(((uint64_t *)page)[PAGE / 8 + 1], 0);
+	cr_expect_eq(((struct hr_feed_head *)((uint8_t *)head + PAGE))->epoch, p.epoch);
+	close(fds[2]);
+}
+
+/* One that does not get the descriptors costs no set. */
+Test(feed_welcome, a_gpu_has_words_for_so_many_producers_in_a_run)
+{
+	const unsigned before = open_fds();
+
+	fix_memory();
+	for (uint32_t i = 0; i < SETS; i++) {
+		cr_assert_eq(greet("one", 0, -1), 0, "%s", test_error_text());
+		cr_expect_eq(words->set, i);
+		cr_expect_eq(memory.sets.spent, i + 1);
+		tell(HR_TAP_DETACH);
+		step(true);
+		hr_feed_owner_forget(&p.owner);
+	}
+	cr_expect_eq(greet("one", 0, -1), -EBUSY);
+	cr_expect_str_eq(test_error_text(),
+			 "memory for 3 clients on the GPU is used up: it is renewed when this "
+			 "pipeline starts and no other runs");
+	cr_expect_eq(p.state, HR_FEED_ABSENT);
+	cr_expect_eq(open_fds(), before + 1, "the client's end");
 }
 
 Test(feed_welcome, a_failure_leaves_nothing)
@@ -184,13 +214,14 @@ Test(feed_welcome, a_lost_connection_leaves_nothing)
 {
 	const struct hr_credentials sender = { .process = 71 };
 	const struct hr_tap_message hello = { .credits = 0 };
-	const unsigned before = open_fds();
 
 	for (int fixed = 0; fixed < 2; fixed++) {
+		unsigned before;
 		int pair[2];
 
 		if (fixed)
 			fix_memory();
+		before = open_fds();
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 		close(pair[1]);
 		cr_expect_eq(hr_feed_producer_greet(&p, &hello, &sender, pair[0], -1, test_error()),
@@ -206,5 +237,6 @@ Test(feed_welcome, a_lost_connection_leaves_nothing)
 		cr_expect_eq(is_mapped(head), fixed);
 		cr_expect_eq(is_mapped(page), fixed);
 		cr_expect_eq(p.state, HR_FEED_ABSENT);
+		cr_expect_eq(memory.sets.spent, 0);
 	}
 }

@@ -20,44 +20,18 @@ Test(tap_seats, all_are_free_at_first)
 		cr_expect_eq(table->consumer[i].fd, -1);
 		cr_expect_eq(table->consumer[i].pidfd, -1);
 	}
-	cr_expect_eq(hr_tap_consumer_seat(table, 0), 0);
+	cr_expect_eq(hr_tap_consumer_seat(table), 0);
 }
 
-/* One process can still have seat 2 mapped; each seat in turn is the only free one. */
-Test(tap_seats, a_seat_goes_to_the_same_process_or_after_its_end)
+Test(tap_seats, the_first_free_seat_is_given)
 {
-	static const struct {
-		pid_t owner, process;
-		bool known, ended;
-		bool gets;
-	} row[] = {
-		{ 70, 70, true, false, true },	{ 70, 71, true, false, false },
-		{ 70, 0, true, false, false },	{ 0, 0, true, false, false },
-		{ -1, -1, true, false, false }, { 70, 71, true, true, true },
-		{ 70, 71, false, false, true }, { 1, 1, true, false, true },
-	};
-
-	for (uint32_t free_one = 0; free_one < HR_TAP_SEATS; free_one += HR_TAP_SEATS - 1)
-		for (size_t i = 0; i < ROWS(row); i++) {
-			struct hr_tap_consumer *c = &table->consumer[free_one];
-
-			for (uint32_t k = 0; k < HR_TAP_SEATS; k++)
-				table->consumer[k].state =
-					k == free_one ? HR_TAP_FREE : HR_TAP_GREETED + k % 4;
-			c->peer.process = row[i].owner;
-			c->pidfd = row[i].known ? a_process(row[i].ended) : -1;
-			cr_expect_eq(hr_tap_consumer_seat(table, row[i].process),
-				     row[i].gets ? (int)free_one : -EBUSY, "row %zu", i);
-			if (c->pidfd >= 0) {
-				close(c->pidfd);
-				end_process(c->pidfd);
-			}
-			c->pidfd = -1;
-		}
-	table->consumer[HR_TAP_SEATS - 1].state = HR_TAP_LEAVING;
-	cr_expect_eq(hr_tap_consumer_seat(table, 70), -EBUSY);
+	for (uint32_t k = 0; k < HR_TAP_SEATS; k++)
+		table->consumer[k].state = HR_TAP_GREETED + k % 4;
+	cr_expect_eq(hr_tap_consumer_seat(table), -EBUSY);
+	table->consumer[HR_TAP_SEATS - 1].state = HR_TAP_FREE;
+	cr_expect_eq(hr_tap_consumer_seat(table), HR_TAP_SEATS - 1);
 	table->consumer[3].state = table->consumer[9].state = HR_TAP_FREE;
-	cr_expect_eq(hr_tap_consumer_seat(table, 70), 3);
+	cr_expect_eq(hr_tap_consumer_seat(table), 3);
 }
 
 static void expect_welcome(const struct hr_tap_message *m, const struct hr_tap_message *want)
@@ -108,7 +82,6 @@ Test(tap_seats, welcome_comes_with_new_memory)
 	set_numbers();
 	c->late = c->late_tile = c->woken = c->share.rate = 5;
 	c->told_last = true;
-	c->pidfd = a_process(true);
 	fake_clock_advance(9);
 	cr_assert_eq(greet(2, "one\x1ftwo\x7f ~\xff", 0, pidfd), 0, "%s", test_error_text());
 	cr_expect_str_eq(fake_memfd.names, "headrace tap entries;headrace tap page;");
@@ -193,17 +166,19 @@ Test(tap_seats, credits_are_those_asked_for_up_to_the_limit)
 	}
 }
 
-/* As at a bring-up for a GPU: memory that stays, with the words of an earlier consumer in seat 1. */
+/* As at a bring-up for a GPU: so many sets as there are seats. */
 static void fix_memory(void)
 {
-	struct hr_tap_tiles *tiles = &app->tap_tiles[1];
+	const struct hr_sets_range range = { .entries_name = "entries",
+					     .page_name = "page",
+					     .entries = (uint8_t *)head_at(0),
+					     .pages = (uint8_t *)page_at(0),
+					     .entries_bytes = SEAT_BYTES,
+					     .page_bytes = SEAT_BYTES,
+					     .count = HR_TAP_SEATS };
 
-	cr_assert_eq(mprotect(reserved, 2 * HR_TAP_SEATS * SEAT_BYTES, PROT_READ | PROT_WRITE), 0);
-	memset(reserved, 0xee, 2 * HR_TAP_SEATS * SEAT_BYTES);
-	tiles->fixed = true;
-	tiles->bytes = 1 << 21;
-	tiles->seat[1].entries = STDIN_FILENO;
-	tiles->seat[1].page = STDOUT_FILENO;
+	app->tap_tiles[1].bytes = 1 << 21;
+	cr_assert_eq(hr_sets_fill(&app->tap_tiles[1].sets, &range, test_error()), 0);
 }
 
 static bool is_filled(const void *at, int byte, size_t bytes)
@@ -214,45 +189,82 @@ static bool is_filled(const void *at, int byte, size_t bytes)
 	return true;
 }
 
-Test(tap_seats, the_memory_of_a_gpu_is_used_again)
+/* The page of the consumer in a seat, which it passes on. */
+static int greet_and_keep(uint32_t seat, struct hr_tap_message *m)
+{
+	int fds[HR_TAP_FDS];
+	unsigned count;
+
+	cr_assert_eq(greet(seat, "g", 4, a_process(true)), 0, "%s", test_error_text());
+	cr_assert_gt(come(seat, m, fds, &count), 0);
+	cr_assert_eq(count, 3u);
+	close(fds[0]);
+	close(fds[1]);
+	return fds[2];
+}
+
+static void detach(uint32_t seat)
+{
+	tell(seat, HR_TAP_DETACH);
+	step(seat, true);
+	cr_assert_eq(table->consumer[seat].state, HR_TAP_FREE);
+	cr_expect_eq(table->consumer[seat].fd, -1);
+	cr_expect_eq(table->consumer[seat].pidfd, -1);
+}
+
+Test(tap_seats, each_consumer_on_a_gpu_has_memory_of_its_own)
 {
 	struct hr_gpu_facts facts = { .uuid = "0123456789abcde" };
 	struct hr_tap_message m, want = { .credits = 4, .memory = HR_TAP_MEMORY_CUDA };
-	int fds[HR_TAP_FDS];
-	unsigned count;
+	const uint64_t wake = 77;
+	int kept;
 
 	want.gpu.bytes = 1 << 21;
 	memcpy(want.gpu.uuid, facts.uuid, sizeof want.gpu.uuid);
 	table->facts = &facts;
 	set_numbers();
 	fix_memory();
-	cr_assert_eq(greet(1, "g", 4, a_process(true)), 0);
-	cr_expect_eq(fake_memfd.created, 0u);
-	cr_assert_gt(come(1, &m, fds, &count), 0);
-	cr_assert_eq(count, 3u);
-	for (unsigned i = 0; i < 3; i++)
-		close(fds[i]);
+	kept = greet_and_keep(1, &m);
 	expect_welcome(&m, &want);
-	cr_expect(is_open(STDIN_FILENO) && is_open(STDOUT_FILENO) && is_open(STDERR_FILENO));
+	cr_expect(is_open(STDERR_FILENO));
+	cr_expect_eq(words->seat[1].set, 0);
+	cr_expect_eq(head_at(0)->magic, HR_TAP_MAGIC);
+	cr_expect_eq(head_at(0)->state, HR_TAP_RUNS);
+	cr_expect(is_filled(&head_at(0)->last, 0, SEAT_BYTES - offsetof(struct hr_tap_head, last)));
+	cr_expect(is_filled(page_at(0), 0, SEAT_BYTES));
+	cr_expect(is_filled(head_at(1), 0, SEAT_BYTES) && is_filled(head_at(2), 0, SEAT_BYTES));
+	/* whoever has its page does not reach that of the next consumer of the seat */
+	detach(1);
+	close(greet_and_keep(1, &m));
+	cr_expect_eq(words->seat[1].set, 1);
 	cr_expect_eq(head_at(1)->magic, HR_TAP_MAGIC);
-	cr_expect_eq(head_at(1)->state, HR_TAP_RUNS);
-	cr_expect(is_filled(&head_at(1)->last, 0, SEAT_BYTES - offsetof(struct hr_tap_head, last)));
+	cr_expect_eq(pwrite(kept, &wake, sizeof wake, 0), (ssize_t)sizeof wake);
+	cr_expect_eq(page_at(0)->wake, 77, "the GPU has it until the end of the run");
 	cr_expect(is_filled(page_at(1), 0, SEAT_BYTES));
-	cr_expect(is_filled(head_at(0), 0xee, SEAT_BYTES) &&
-		  is_filled(head_at(2), 0xee, SEAT_BYTES) &&
-		  is_filled(page_at(0), 0xee, SEAT_BYTES) &&
-		  is_filled(page_at(2), 0xee, SEAT_BYTES));
-	/* its process can read until it ends: it keeps the seat */
-	tell(1, HR_TAP_DETACH);
-	step(1, true);
-	cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);
-	cr_expect_eq(table->consumer[1].fd, -1);
-	cr_expect_geq(table->consumer[1].pidfd, 0);
-	cr_expect(is_mapped(head_at(1)) && is_mapped(page_at(1)));
-	step(1, false);
-	cr_expect_geq(table->consumer[1].pidfd, 0);
-	step(1, true);
-	cr_expect_eq(table->consumer[1].pidfd, -1);
+	close(kept);
+}
+
+Test(tap_seats, a_gpu_has_memory_for_so_many_consumers_in_a_run)
+{
+	struct hr_tap_message m;
+
+	fix_memory();
+	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
+		close(greet_and_keep(2, &m));
+		cr_expect_eq(words->seat[2].set, i);
+		detach(2);
+	}
+	cr_expect_eq(greet(2, "g", 0, -1), -EBUSY);
+	cr_expect_str_eq(test_error_text(),
+			 "memory for 16 clients on the GPU is used up: it is renewed when this "
+			 "pipeline starts and no other runs");
+	cr_expect_lt(strlen(test_error_text()), sizeof m.text);
+	cr_expect_eq(table->consumer[2].state, HR_TAP_FREE);
+	cr_expect_eq(new_fds(), 1u, "the client's end: %u", new_fds());
+	fix_memory();
+	close(greet_and_keep(2, &m));
+	cr_expect_eq(words->seat[2].set, 0);
+	cr_expect(is_filled(&head_at(0)->last, 0, SEAT_BYTES - offsetof(struct hr_tap_head, last)));
 }
 
 Test(tap_seats, a_failure_leaves_the_seat_free)
@@ -293,7 +305,8 @@ Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 		cr_expect_str_eq(fake_log_last(), "tap: a message of kind 2 is lost: Broken pipe");
 		cr_expect(is_open(pair[0]));
 		close(pair[0]);
-		cr_expect_eq(new_fds(), 0u);
+		cr_expect_eq(new_fds(), fixed ? 2 * HR_TAP_SEATS : 0);
+		cr_expect_eq(app->tap_tiles[1].sets.spent, 0);
 		cr_expect_eq(is_mapped(head_at(1)), fixed);
 		cr_expect_eq(is_mapped(page_at(1)), fixed);
 		cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);
@@ -369,7 +382,7 @@ Test(tap_seats, all_consumers_hear_of_the_end)
 }
 
 /* The state of the head is what a consumer reads that has lost its connection. */
-Test(tap_seats, the_end_of_a_gpus_run_keeps_processes_that_live)
+Test(tap_seats, the_end_of_a_gpus_run_is_in_the_heads)
 {
 	static const struct {
 		enum hr_outcome outcome;
@@ -377,20 +390,17 @@ Test(tap_seats, the_end_of_a_gpus_run_keeps_processes_that_live)
 	} row[] = { { HR_RUN_DONE, HR_TAP_ENDED }, { HR_RUN_FAILED, HR_TAP_STOPPED } };
 
 	fix_memory();
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const int alive = a_process(false), gone = a_process(false);
+	for (uint32_t i = 0; i < ROWS(row); i++) {
+		const int alive = a_process(false);
 
-		app->tap_tiles[1].seat[2] = app->tap_tiles[1].seat[1];
 		run->outcome = HR_RUN_WAITING;
 		attach(1, "alive", 0, alive);
-		attach(2, "gone", 0, gone);
-		end_process(gone);
+		attach(2, "another", 0, -1);
 		run->outcome = row[i].outcome;
 		hr_tap_consumers_end(table, false);
-		cr_expect_eq(table->consumer[1].pidfd, alive);
-		cr_expect_eq(table->consumer[2].pidfd, -1);
-		cr_expect_eq(head_at(1)->state, row[i].state);
-		cr_expect_eq(head_at(2)->state, row[i].state);
+		cr_expect_eq(table->consumer[1].pidfd, -1);
+		cr_expect_eq(head_at(2 * i)->state, row[i].state);
+		cr_expect_eq(head_at(2 * i + 1)->state, row[i].state);
 		cr_expect_eq(words->seat[1].order, 4 + 4 * i); /* LEND; the end is no order */
 		end_process(alive);
 	}

@@ -290,6 +290,22 @@ Test(pipe_layout, a_pipeline_from_a_feed_to_a_tap_has_these_parts)
 	}
 }
 
+Test(pipe_layout, clients_on_a_gpu_have_sets_of_words)
+{
+	set_tap_and_feed();
+	layout.tap_sets = 20;
+	layout.feed_sets = 7;
+	plan();
+	cr_expect_eq(partition.part[layout.tap_entries].bytes, 20 * hr_tap_ring_bytes(4));
+	cr_expect_eq(partition.part[layout.tap_pages].bytes, 20 * hr_tap_page_bytes(SLOTS));
+	cr_expect_eq(partition.part[layout.feed_entries].bytes, 7 * hr_tap_ring_bytes(4));
+	cr_expect_eq(partition.part[layout.feed_pages].bytes, 7 * hr_feed_page_bytes(SLOTS));
+	set_tap_and_feed();
+	layout.tap_sets = layout.feed_sets = 0;
+	plan();
+	cr_expect(layout.tap_sets == HR_TAP_SEATS && layout.feed_sets == 1);
+}
+
 Test(pipe_layout, too_many_parts_or_bytes_are_an_error)
 {
 	uint32_t parts;
@@ -481,7 +497,7 @@ Test(pipe_layout, a_tap_and_a_feed_have_addresses_for_workers)
 	cr_expect_eq(pipe_.tap->lending, worker(layout.tap_lending));
 	cr_expect_eq(pipe_.feed->ring, 4u);
 	cr_expect_eq(pipe_.feed->entries, worker(layout.feed_entries));
-	cr_expect_eq(pipe_.feed->page, worker(layout.feed_page));
+	cr_expect_eq(pipe_.feed->pages, worker(layout.feed_pages));
 	cr_expect_eq(pipe_.feed->offer, worker(layout.feed_offers));
 	words = worker(layout.feed_words);
 	cr_expect_eq(pipe_.feed->words, words);

@@ -11,6 +11,7 @@
 
 #include "boot/engine/refuse.h"
 #include "boot/engine/run_tap.h"
+#include "boot/engine/run_words.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/stage_objects.h"
@@ -126,6 +127,12 @@ int hr_layout_clear(const struct hr_layout *layout, struct hr_places *places, st
 							 : "",
 		   places - app->memory);
 	return fail("zeros");
+}
+
+int hr_run_words_renew(struct hr_appliance *of, uint32_t i)
+{
+	calls_note("words%u ", i);
+	return fail("words");
 }
 
 int hr_run_tap_renew(struct hr_appliance *of, uint32_t i)
@@ -379,7 +386,7 @@ Test(plan_calls, a_start_fits_the_plan_in_all_sizes, .fini = end)
 
 /* ---- a start */
 
-#define START "objects:2 clear0 on 1 clear1 on 0 renew1 sinks:2 queues:2 "
+#define START "objects:2 clear0 on 1 clear1 on 0 words1 renew1 sinks:2 queues:2 "
 #define END "-sinks "
 
 static struct hr_run *make(uint32_t i)
@@ -413,12 +420,13 @@ Test(plan_calls, a_start_has_the_shape_of_the_plan_and_its_own_objects, .fini = 
 	cr_expect_eq(run->outcome, HR_RUN_WAITING);
 	make(0);
 	cr_expect_eq(hr_plan_start(plan, 0), 0);
-	cr_expect_str_eq(calls_take(), "objects:1 clear on 1 renew0 sinks:1 queues:1 ");
+	cr_expect_str_eq(calls_take(), "objects:1 clear on 1 words0 renew0 sinks:1 queues:1 ");
 	cr_expect_eq(app->run[0].sink_bytes, 8000u);
 	make(2);
 	complete = true;
 	cr_expect_eq(hr_plan_start(plan, 2), 0);
-	cr_expect_str_eq(calls_take(), "objects:4 clear on 1 renew2 sinks:4 ", "nothing to do");
+	cr_expect_str_eq(calls_take(), "objects:4 clear on 1 words2 renew2 sinks:4 ",
+			 "nothing to do");
 }
 
 Test(plan_calls, a_start_that_fails_is_taken_down, .fini = end)
@@ -429,9 +437,10 @@ Test(plan_calls, a_start_that_fails_is_taken_down, .fini = end)
 	} row[] = {
 		{ 1, "objects:2 clear0 on 1 " END, "no zeros" },
 		{ 2, "objects:2 clear0 on 1 clear1 on 0 " END, "no zeros" },
-		{ 3, "objects:2 clear0 on 1 clear1 on 0 renew1 " END, "no tap" },
-		{ 4, "objects:2 clear0 on 1 clear1 on 0 renew1 sinks:2 " END, "no sink" },
-		{ 5, START END, "no queue" },
+		{ 3, "objects:2 clear0 on 1 clear1 on 0 words1 " END, "no words" },
+		{ 4, "objects:2 clear0 on 1 clear1 on 0 words1 renew1 " END, "no tap" },
+		{ 5, "objects:2 clear0 on 1 clear1 on 0 words1 renew1 sinks:2 " END, "no sink" },
+		{ 6, START END, "no queue" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -452,7 +461,7 @@ Test(plan_calls, a_start_that_fails_is_taken_down, .fini = end)
 	make(1);
 	interrupted = true;
 	cr_expect_eq(hr_plan_start(plan, 1), -EINTR);
-	cr_expect_str_eq(calls_take(), "objects:2 clear0 on 1 clear1 on 0 renew1 " END);
+	cr_expect_str_eq(calls_take(), "objects:2 clear0 on 1 clear1 on 0 words1 renew1 " END);
 	cr_expect_eq(app->run[1].outcome, HR_RUN_INTERRUPTED);
 	make(1);
 	missing = 2;

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "boot/engine/run_feed.h"
+#include "boot/engine/run_words.h"
 #include "gpu/tap/memory.h"
+#include "tests/harness/error.h"
 #include "tests/harness/words_rig.h"
 
 TestSuite(run_tap, .timeout = 60);
@@ -40,7 +42,27 @@ static int make_shared(struct hr_backend *b, const struct hr_region *region, siz
 	return *fd < 0 ? hr_fail(e, HR_ERROR_MISSING, -errno, "no descriptor") : 0;
 }
 
-static const struct hr_backend_ops gpu_ops = { .make_shared = make_shared }, host_ops;
+static unsigned attaches, detaches;
+static bool attach_fails;
+
+static int attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
+		  struct hr_error *e)
+{
+	cr_expect(cpu == app->memory[0].region[HR_PLACE_TAP_WORDS].cpu && !io);
+	*worker = (uint8_t *)cpu + ++attaches;
+	return attach_fails ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "not attached") : 0;
+}
+
+static void detach(struct hr_backend *b, void *cpu)
+{
+	cr_expect_eq(cpu, app->memory[0].region[HR_PLACE_TAP_WORDS].cpu);
+	detaches++;
+}
+
+static const struct hr_backend_ops gpu_ops = { .make_shared = make_shared,
+					       .attach = attach,
+					       .detach = detach },
+				   host_ops;
 
 /* With a gpu the tiles lie there; the words are host memory of both. */
 static void up(bool gpu)
@@ -64,8 +86,10 @@ static void up(bool gpu)
 		p, HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_ring_bytes(4), 4096, "t", "entries");
 	run->layout.feed_entries = hr_partition_add(p, HR_PLACE_TAP_WORDS, hr_tap_ring_bytes(4),
 						    4096, "t", "feed entries");
-	run->layout.feed_page = hr_partition_add(p, HR_PLACE_TAP_WORDS, hr_feed_page_bytes(SLOTS),
-						 4096, "t", "feed page");
+	run->layout.feed_pages = hr_partition_add(p, HR_PLACE_TAP_WORDS, hr_feed_page_bytes(SLOTS),
+						  4096, "t", "feed page");
+	run->layout.tap_sets = HR_TAP_SEATS;
+	run->layout.feed_sets = 1;
 	strcpy(pipeline->feed.name, "f");
 	/* a place is addresses; its memory is made here */
 	for (int place = HR_PLACE_TAP; place <= HR_PLACE_TAP_WORDS; place++) {
@@ -148,7 +172,7 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	before = descriptors();
 	tiles->in_hand = true;
 	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
-	cr_expect(tiles->up && tiles->fixed);
+	cr_expect(tiles->up && tiles->sets.count);
 	cr_expect_not(tiles->in_hand);
 	cr_expect_eq(tiles->bytes, 2u << 20);
 	cr_expect_eq(makes, 1u);
@@ -157,24 +181,24 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
-		expect_object(tiles->seat[i].entries, at(run->layout.tap_entries) + i * ring, ring,
-			      false);
-		expect_object(tiles->seat[i].page, at(run->layout.tap_pages) + i * page, page,
+		expect_object(tiles->sets.set[i].entries, at(run->layout.tap_entries) + i * ring,
+			      ring, false);
+		expect_object(tiles->sets.set[i].page, at(run->layout.tap_pages) + i * page, page,
 			      true);
 	}
 	/* other memory for the tiles only, and only when consumers may read the former */
 	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
 	cr_expect_eq(makes, 1u);
 	tiles->in_hand = true;
-	fd = tiles->seat[0].entries;
+	fd = tiles->sets.set[0].entries;
 	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
 	cr_expect_eq(makes, 2u);
-	cr_expect(tiles->up && tiles->fixed && !tiles->in_hand);
-	cr_expect_eq(tiles->seat[0].entries, fd);
+	cr_expect(tiles->up && tiles->sets.count && !tiles->in_hand);
+	cr_expect_eq(tiles->sets.set[0].entries, fd);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
 	hr_run_tap_give(tiles);
 	cr_expect_eq(descriptors(), before);
-	cr_expect_not(tiles->up || tiles->fixed);
+	cr_expect_not(tiles->up || tiles->sets.count);
 	hr_run_tap_give(tiles);
 	cr_expect_eq(descriptors(), before);
 	tiles->in_hand = true; /* what is not up is not renewed */
@@ -192,7 +216,7 @@ Test(run_tap, the_host_has_an_object_of_the_tiles)
 	tiles = &app->tap_tiles[0];
 	before = descriptors();
 	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
-	cr_expect(tiles->up && !tiles->fixed);
+	cr_expect(tiles->up && !tiles->sets.count);
 	cr_expect_eq(tiles->bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1);
 	expect_object(tiles->fd, at(run->layout.sink.part), TILES_BYTES, false);
@@ -216,7 +240,7 @@ Test(run_tap, a_failure_leaves_no_descriptor)
 			cr_expect_eq(hr_run_tap_take(app, 0), -EMFILE, "%d %u", gpu, more);
 			no_limit();
 			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
-			cr_expect_not(app->tap_tiles[0].up || app->tap_tiles[0].fixed);
+			cr_expect_not(app->tap_tiles[0].up || app->tap_tiles[0].sets.count);
 			cr_expect_eq(strncmp(app->error.text, "pipeline 'p': tap 't': ", 23), 0,
 				     "%s", app->error.text);
 			hr_run_tap_give(&app->tap_tiles[0]);
@@ -242,6 +266,124 @@ Test(run_tap, a_failure_leaves_no_descriptor)
 	down();
 }
 
+/* ---- sets that clients have had */
+
+/* A tap and a feed on a GPU, whose words it has attached. */
+static void up_attached(void)
+{
+	struct hr_region *words;
+
+	up(true);
+	attaches = detaches = 0;
+	attach_fails = false;
+	words = &app->memory[0].region[HR_PLACE_TAP_WORDS];
+	words->cpu = app->partition[0].region[HR_PLACE_TAP_WORDS].cpu;
+	words->bytes = 1u << 20;
+	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_run_feed_take(app, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_places_attach_words(&app->memory[0], test_error()), 0);
+}
+
+static void down_attached(void)
+{
+	hr_run_tap_give(&app->tap_tiles[0]);
+	hr_run_feed_give(&app->feed_memory[0]);
+	down();
+}
+
+/* Give the next set of the tap to a client, which passes the page on; the descriptor of that. */
+static int spend(void)
+{
+	struct hr_sets *sets = &app->tap_tiles[0].sets;
+	uint32_t set;
+	int fds[2], kept;
+
+	cr_assert_eq(hr_sets_next(sets, &set, fds, test_error()), 0);
+	kept = dup(fds[1]);
+	hr_sets_spend(sets);
+	return kept;
+}
+
+Test(run_tap, spent_sets_are_new_in_the_next_run)
+{
+	const uint64_t page = hr_tap_page_bytes(SLOTS);
+	struct hr_sets *sets;
+	uint8_t byte = 77, *pages;
+	unsigned before;
+	int kept[2];
+
+	up_attached();
+	sets = &app->tap_tiles[0].sets;
+	pages = at(run->layout.tap_pages);
+	cr_expect_eq(hr_run_words_renew(app, 0), 0);
+	cr_expect_eq(detaches, 0u, "nothing is spent");
+	before = descriptors();
+	kept[0] = spend();
+	kept[1] = spend();
+	pages[2 * page] = 5;
+	cr_expect_eq(pwrite(kept[1], &byte, 1, 0), 1);
+	cr_expect_eq(pages[page], 77);
+	cr_expect_eq(descriptors(), before - 2);
+	cr_expect_eq(hr_run_words_renew(app, 0), 0, "%s", app->error.text);
+	cr_expect(detaches == 1 && attaches == 2 && sets->spent == 0);
+	cr_expect_eq((uint8_t *)app->partition[0].region[HR_PLACE_TAP_WORDS].worker,
+		     (uint8_t *)app->partition[0].region[HR_PLACE_TAP_WORDS].cpu + 2);
+	cr_expect_eq(descriptors(), before + 2);
+	cr_expect(pages[0] == 0 && pages[page] == 0 && pages[2 * page] == 5);
+	cr_expect_eq(pwrite(kept[1], &byte, 1, 0), 1);
+	cr_expect_eq(pages[page], 0, "the former page is elsewhere");
+	for (uint32_t i = 0; i < 3; i++)
+		expect_object(sets->set[i].page, pages + i * page, page, true);
+	/* that of a feed */
+	hr_sets_spend(&app->feed_memory[0].sets);
+	cr_expect_eq(hr_run_words_renew(app, 0), 0, "%s", app->error.text);
+	cr_expect(detaches == 2 && attaches == 3 && app->feed_memory[0].sets.spent == 0);
+	close(kept[0]);
+	close(kept[1]);
+	down_attached();
+}
+
+/* The GPU would give the memory back only after the launch. */
+Test(run_tap, no_set_is_renewed_while_a_run_goes_on)
+{
+	up_attached();
+	close(spend());
+	app->config.pipelines = 3;
+	app->run[2].started_ns = 7;
+	cr_expect_eq(hr_run_words_renew(app, 0), 0);
+	cr_expect(detaches == 0 && app->tap_tiles[0].sets.spent == 1);
+	app->run[2].started_ns = 0;
+	app->run[2].pipe = &pipe_words; /* it is about to start */
+	cr_expect_eq(hr_run_words_renew(app, 0), 0);
+	cr_expect(detaches == 0 && app->tap_tiles[0].sets.spent == 1);
+	app->run[2].ended_ns = 8;
+	cr_expect_eq(hr_run_words_renew(app, 0), 0);
+	cr_expect(detaches == 1 && app->tap_tiles[0].sets.spent == 0);
+	down_attached();
+}
+
+Test(run_tap, a_renewal_that_fails_keeps_what_is_there)
+{
+	struct hr_sets *sets;
+
+	up_attached();
+	sets = &app->tap_tiles[0].sets;
+	for (unsigned i = 0; i < 3; i++)
+		close(spend());
+	limit(3); /* one set, and half of another one */
+	cr_expect_eq(hr_run_words_renew(app, 0), -EMFILE);
+	no_limit();
+	cr_expect_eq(strncmp(app->error.text, "pipeline 'p': words of its clients: ", 36), 0, "%s",
+		     app->error.text);
+	cr_expect(detaches == 1 && attaches == 2 && sets->spent == 2);
+	hr_error_clear(&app->error);
+	attach_fails = true;
+	cr_expect_eq(hr_run_words_renew(app, 0), -EIO);
+	cr_expect_str_eq(app->error.text, "pipeline 'p': words of its clients: not attached");
+	cr_expect_not(app->memory[0].has_words);
+	down_attached();
+}
+
 /* ---- feeds */
 
 Test(run_tap, a_feed_on_a_gpu_has_three_objects)
@@ -260,8 +402,10 @@ Test(run_tap, a_feed_on_a_gpu_has_three_objects)
 	cr_expect_eq(made_offset, 4096u);
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 3);
-	expect_object(feed->entries, at(run->layout.feed_entries), hr_tap_ring_bytes(4), false);
-	expect_object(feed->page, at(run->layout.feed_page), hr_feed_page_bytes(SLOTS), true);
+	expect_object(feed->sets.set[0].entries, at(run->layout.feed_entries), hr_tap_ring_bytes(4),
+		      false);
+	expect_object(feed->sets.set[0].page, at(run->layout.feed_pages), hr_feed_page_bytes(SLOTS),
+		      true);
 	hr_run_feed_give(feed);
 	cr_expect_eq(descriptors(), before);
 	cr_expect_not(feed->up);

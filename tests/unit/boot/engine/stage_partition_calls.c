@@ -351,6 +351,7 @@ Test(stage_partition, a_tap_and_a_feed_have_numbers_of_their_configuration, .fin
 		run->slots = row[i].slots;
 		run->ssds = 0;
 		app->backend[1].shared_align = row[i].align;
+		app->backend[1].lanes = i % 2 ? 32 : 1;
 		memset(&run->tap, 1, sizeof run->tap); /* of an earlier plan */
 		memset(&run->feed, 1, sizeof run->feed);
 		cr_assert_eq(hr_partition_plan(app), 0, "%s", app->error.text);
@@ -371,6 +372,8 @@ Test(stage_partition, a_tap_and_a_feed_have_numbers_of_their_configuration, .fin
 		cr_expect_eq(run->layout.tap, &run->tap.role);
 		cr_expect_eq(run->layout.feed, &run->feed.role);
 		cr_expect_eq(run->layout.tap_align, row[i].tap_align, "%zu", i);
+		cr_expect_eq(run->layout.tap_sets, i % 2 ? HR_TAP_SETS_MAX : 0, "%zu", i);
+		cr_expect_eq(run->layout.feed_sets, i % 2 ? HR_TAP_SETS_MAX : 0, "%zu", i);
 		expect_tiles(&run->layout.source[0], "f", HR_PLACE_TAP, false);
 		cr_expect_eq(run->cpu.source[0].tile_bytes, 111u);
 		cr_expect_eq(run->cpu.source[0].extent.chunk_bytes, 0u);

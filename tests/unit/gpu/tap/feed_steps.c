@@ -28,8 +28,8 @@ static struct hr_pipe_control control;
 static struct hr_feed_role role;
 static struct hr_feed_words words;
 static struct hr_feed_offer offer[SLOTS + 1];
-static uint64_t written[SLOTS + 1], page[512];
-static uint8_t entries[4096] __attribute__((aligned(64)));
+static uint64_t written[SLOTS + 1], page[3 * 512];
+static uint8_t entries[3 * 4096] __attribute__((aligned(64)));
 static struct hr_role_worker w;
 
 static const struct hr_feed_offer behind = { .gen = 9, .open = 1 };
@@ -52,7 +52,7 @@ static void begin(void)
 				      .out_num = 3,
 				      .out_den = 2,
 				      .entries = entries,
-				      .page = (uint8_t *)page,
+				      .pages = (uint8_t *)page,
 				      .words = &words,
 				      .offer = offer,
 				      .credits = 3,
@@ -125,16 +125,41 @@ Test(feed_steps, only_a_word_of_the_open_offer_commits)
 	uint32_t bytes = 5;
 
 	offered(1, 3);
-	cr_expect(!feed_committed(&role, 1, &bytes) && bytes == 0);
+	cr_expect(!feed_committed(&pipe_, 1, &bytes) && bytes == 0);
 	commit(1, 77);
-	cr_expect(feed_committed(&role, 1, &bytes) && bytes == 77);
+	cr_expect(feed_committed(&pipe_, 1, &bytes) && bytes == 77);
 	the_page()->commit[1] = HR_FEED_COMMIT(12, 77);
-	cr_expect(!feed_committed(&role, 1, &bytes));
+	cr_expect(!feed_committed(&pipe_, 1, &bytes));
 	commit(1, 77);
 	offer[1].open = 0;
-	cr_expect(!feed_committed(&role, 1, &bytes));
+	cr_expect(!feed_committed(&pipe_, 1, &bytes));
 	offer[0].open = 1; /* generation 0, and a page that is all zero */
-	cr_expect(!feed_committed(&role, 0, &bytes));
+	cr_expect(!feed_committed(&pipe_, 0, &bytes));
+}
+
+/* Entries and page are those of the set that the host names before the offer. */
+Test(feed_steps, each_producer_has_a_set)
+{
+	const uint32_t later = 2;
+	struct hr_feed_head *its = (void *)(entries + later * hr_tap_ring_bytes(RING));
+	struct hr_feed_page *others = (void *)((uint8_t *)page + later * hr_feed_page_bytes(SLOTS));
+	uint32_t bytes;
+
+	role.offers = 0;
+	words.set = later;
+	words.credits = 1;
+	words.order = HR_FEED_ORDERS + HR_FEED_OFFER;
+	its->epoch = 99;
+	cr_assert(feed_carry_out(&w, words.order));
+	cr_expect(role.epoch == 99 && role.set == later && words.done == words.order);
+	feed_offer(&pipe_, 1);
+	cr_expect_eq(((struct hr_tap_entry *)(void *)(its + 1))->sequence, 1);
+	cr_expect_eq(entry(0)->sequence, 0);
+	commit(1, 77);
+	cr_expect_not(feed_committed(&pipe_, 1, &bytes));
+	others->commit[1] = HR_FEED_COMMIT(offer[1].gen, 77);
+	cr_expect(feed_committed(&pipe_, 1, &bytes) && bytes == 77);
+	role.holding = role.held = 0;
 }
 
 Test(feed_steps, full_tiles_are_filled_in_any_order)

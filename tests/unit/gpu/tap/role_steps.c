@@ -129,8 +129,9 @@ Test(tap_steps, with_each_the_other_consumers_have_the_tiles)
 
 Test(tap_steps, a_new_consumer_starts_from_nothing)
 {
-	struct hr_tap_head *head = (struct hr_tap_head *)(void *)entries[2];
+	struct hr_tap_head *head = (struct hr_tap_head *)(void *)entries[7];
 
+	tap_watch()->set[2] = 7;
 	memset(&tap.own[2], 0x11, sizeof tap.own[2]);
 	memset(&words.seat[2], 0x22, sizeof words.seat[2]);
 	tap.last = 1;
@@ -144,6 +145,8 @@ Test(tap_steps, a_new_consumer_starts_from_nothing)
 	cr_expect(words.seat[2].hold_ns == 0 && words.seat[2].hold_max_ns == 0);
 	cr_expect(words.seat[2].oldest_ns == 0 && words.seat[2].order == 0x22222222u);
 	cr_expect(head->last == 1 && words.seat[2].done == 32);
+	cr_expect(tap.own[2].set == 7 && tap_head(&tap, 2) == head);
+	cr_expect_eq(tap_entries(&tap, 2), entry(7, 0));
 	tap.own[2].sent = 9;
 	tap_seat_order(&w, 2, 9 * HR_TAP_ORDERS + HR_TAP_HOLD);
 	cr_expect(!tap.own[2].lends && tap.own[2].sent == 9 && words.seat[2].done == 37);

@@ -15,15 +15,17 @@ static uint32_t *gen(uint32_t seat, uint32_t s)
 Test(tap_watch, only_the_generation_that_is_lent_is_given_back)
 {
 	has(2, 9, 5);
-	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096), 12ull << 32);
+	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096, tap_watch()->set),
+		     12ull << 32);
 	*gen(0, 2) = 12;
 	*gen(1, 2) = 12; /* it does not have the tile */
-	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096), 12ull << 32 | 1);
+	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096, tap_watch()->set),
+		     12ull << 32 | 1);
 	*gen(2, 2) = 12 | HR_TAP_FAILED;
-	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096),
+	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096, tap_watch()->set),
 		     12ull << 32 | 4ull << 16 | 5);
 	*gen(0, 2) = 11;
-	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096),
+	cr_expect_eq(tap_watch_returned(&lending[2], (uint8_t *)gen(0, 2), 4096, tap_watch()->set),
 		     12ull << 32 | 4ull << 16 | 4);
 }
 
@@ -102,6 +104,32 @@ Test(tap_watch, changed_orders_and_credits_are_news)
 	cr_expect(watch->news == 3 && watch->back[3] == (13ull << 32 | 2));
 }
 
+/* The next consumer of a seat has another set; what others write to the former page counts no more. */
+Test(tap_watch, a_seat_has_the_page_of_the_set_that_an_order_names)
+{
+	struct tap_watch *watch = tap_watch();
+
+	words.seat[1].set = 5;
+	tap_watch_orders(&pipe_);
+	cr_expect_eq(watch->set[1], 1, "an order has to come first");
+	words.seat[1].order = 4;
+	tap_watch_orders(&pipe_);
+	cr_expect(watch->set[1] == 5 && watch->set[0] == 0 && watch->set[2] == 2);
+	has(0, 1, 2);
+	has(3, 7, 2);
+	*gen(1, 0) = 10;
+	*gen(1, 3) = 13;
+	tap_watch_slots(&pipe_, 1);
+	tap_watch_lanes(&pipe_, 1);
+	cr_expect(watch->back[0] == 10ull << 32 && watch->back[3] == 13ull << 32);
+	*gen(5, 0) = 10;
+	*gen(5, 3) = 13;
+	tap_watch_lanes(&pipe_, 1);
+	cr_expect_eq(watch->back[0], (10ull << 32 | 2));
+	tap_watch_slots(&pipe_, 1);
+	cr_expect_eq(watch->back[3], (13ull << 32 | 2));
+}
+
 Test(tap_watch, a_step_mirrors_the_stops)
 {
 	pipe_.stop = 3;
@@ -155,7 +183,9 @@ Test(tap_watch, the_block_has_copies_and_writes_its_state_back)
 	tap.own[3].done = 9;
 	tap.own[15].credits = 4;
 	has(5, 8, 1);
+	words.seat[15].set = 40; /* a consumer that came before this launch */
 	near = tap_watch_begin(&pipe_);
+	cr_expect(watch->set[15] == 40 && watch->set[3] == 3);
 	cr_expect(near == &watch->pipe && watch->far == &pipe_ && near->tap == &watch->role);
 	cr_expect(near->tiles == 40 && near->slot == slot && near->tap->ring == RING);
 	cr_expect(near->tap->lending == watch->lending && watch->lending[5].tile == 8);
