@@ -62,7 +62,7 @@ static int open_folder(const char *path, struct hr_error *e)
 /* The name of a file: %xx for each other character, as a serial number may have them. */
 static void name_file(const char *name, char file[3 * HR_LOCK_NAME])
 {
-	for (unsigned i = 0; name[i] && i < HR_LOCK_NAME; i++)
+	for (unsigned i = 0; i < HR_LOCK_NAME && name[i]; i++)
 		if (isalnum((unsigned char)name[i]) || (i && strchr("-_.:", name[i])))
 			*file++ = name[i];
 		else

@@ -48,7 +48,7 @@ int hr_option_unknown(const char *command, const char *given, const struct optio
 	char word[HR_OPTION_NAME_MAX];
 	size_t count = 0;
 
-	for (; list[count].name && count < HR_OPTIONS_KNOWN_MAX; count++)
+	for (; count < HR_OPTIONS_KNOWN_MAX && list[count].name; count++)
 		known[count] = list[count].name;
 	snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
 	near = strlen(word) > 1 ? hr_nearest(word, known, count) : NULL;
@@ -102,7 +102,7 @@ int hr_options(int argc, char **argv, const struct hr_option *option, const char
 					      argv[optind - 1]);
 		if (got != 0 && got != 'q')
 			return hr_option_unknown(argv[0], argv[optind - 1], list);
-		take(got == 'q' ? quiet : &option[which]);
+		take(quiet && got == 'q' ? quiet : &option[which]);
 	}
 	if (argc - optind > 1)
 		return hr_usage_error(argv[0], "%s expected, %d given", what, argc - optind);
