@@ -37,7 +37,7 @@ static struct hr_feed_head *head(void)
 static struct hr_feed_page *page(void)
 {
 	return hr_partition_cpu(rig_app.run[0].layout.parts.partition,
-				rig_app.run[0].layout.feed_page);
+				rig_app.run[0].layout.feed_pages);
 }
 
 static struct hr_feed_words *words(void)
