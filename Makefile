@@ -98,7 +98,8 @@ folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker g
 	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
 # The files of boot that fuzz targets are linked with; the others are not compiled for fuzzing.
 fuzz_boot := $(wildcard $(addprefix boot/appliance/,credentials.c feed_*.c message.c retry.c socket.c \
-	tap_*.c) $(addprefix boot/engine/,counters_clients.c devices.c names.c pass.c run.c run_*.c sets.c))
+	tap_*.c) $(addprefix boot/engine/,counters_clients.c devices.c names.c pass.c run.c run_*.c \
+	sets.c))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open pci/nvml boot/ranks/plugin
 srcs := $(filter-out boot/main.c \

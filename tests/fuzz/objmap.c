@@ -197,8 +197,8 @@ static void change(struct hr_store *store)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static const struct hr_blk_ops ops = { .read = disk_read,
-					  .write = disk_write,
-					  .flush = disk_flush };
+					       .write = disk_write,
+					       .flush = disk_flush };
 	static struct hr_store_object object[OBJECTS];
 	static uint8_t io[8 * HR_PAGE];
 	struct hr_blk blk = { .ops = &ops, .name = "fuzz", .bytes = DISK_BYTES };
