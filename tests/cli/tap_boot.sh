@@ -125,6 +125,7 @@ a_paused_pipeline_starts_later() {
     local waits
     conf 'every = "50ms";' && boots
     until_true 60 test -S "$SCRATCH/run/t.tap" && consumer b && has_all b &&
+        until_true 60 under_way 'p["outcome"] == "running" and p["starts_count"] >= 2' &&
         exits 0 pause lend && consumer b finish-after=64 || return 1 # the run that had begun
     consumer a waits & waits=$!
     until_true 60 grep -qx "waits" "$SCRATCH/a" && exits 0 resume lend && wait "$waits" && has_all a &&
