@@ -26,7 +26,7 @@ void hr_log_set_stamp(unsigned long long start_ns);
 
 /*
  * From now on the two times come after that of the wall clock in UTC, "2026-11-29T10:00:04.123456Z",
- * while that clock is set (HR_WALL_SET_NS): for logs to which nobody else adds it.
+ * while that clock is set (HR_WALL_SET_NS): for logs whose reader does not add it.
  */
 void hr_log_set_wall(void);
 

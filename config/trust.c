@@ -32,7 +32,7 @@ static bool go_up(char *path)
 	return true;
 }
 
-/* Whoever can replace the program itself gains nothing by replacing one of its files. */
+/* A user who can replace the program gains nothing by replacing one of its files. */
 static bool leads_to_program(const char *folder)
 {
 	const size_t n = folder[1] ? strlen(folder) : 0;
@@ -99,7 +99,7 @@ static int check_owner(const struct stat *st, enum hr_trust what, struct hr_erro
 
 	if (!is_trusted(st->st_uid))
 		return hr_fail(e, HR_ERROR_USAGE, -EACCES,
-			       "belongs to user %u, who could change it; expected a file of root "
+			       "belongs to user %u, not to a trusted one; expected a file of root "
 			       "or of user %u, as which headrace runs",
 			       (unsigned)st->st_uid, (unsigned)geteuid());
 	if (!(mode & what))

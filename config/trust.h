@@ -3,7 +3,7 @@
  *
  * Such a file must not be one that another user can change or replace. Trusted users are root, the
  * user as which the process runs, and the owners of the program and of the folders on the way to
- * it, who can replace the program itself. The rules are those of sshd for its keys
+ * it: these users can replace the program itself. The rules are those of sshd for its keys
  * ("StrictModes"), and a rule for folders such as /tmp:
  *
  * - The file is a regular one of a trusted user, and no group and no other user may write to it; a
@@ -22,7 +22,7 @@
 #include "config/error.h"
 
 enum hr_trust {
-	HR_TRUST_CODE = 0022,	/* permissions that nobody else may have */
+	HR_TRUST_CODE = 0022,	/* permissions that no other user may have */
 	HR_TRUST_SECRET = 0077, /* of a file; of its folders: 0022 */
 };
 

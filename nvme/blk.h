@@ -27,7 +27,7 @@ struct hr_blk_ops {
 	/* All earlier writes are durable on return. */
 	int (*flush)(struct hr_blk *blk, struct hr_error *e);
 	/*
-	 * Nobody needs the data of these blocks any more: reads of them return anything. The disk
+	 * The data of these blocks are not needed any more: reads of them return anything. The disk
 	 * may give the space back. 0 also when the disk does not know that, or refuses it. NULL: it
 	 * has no such command.
 	 */

@@ -283,7 +283,7 @@ static int one_process(void *to, const char *pid)
 	return err;
 }
 
-/* 0, or what is unknown or who uses it. */
+/* 0, or an error that names the users or the unknown state. */
 static int look_for_users(struct device *d)
 {
 	char path[PATH_MAX];

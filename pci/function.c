@@ -167,7 +167,7 @@ static const char *remedy(int err)
 			 "down permits vfio:BDF only";
 }
 
-/* Whoever may not write to the configuration space cannot drive the function. */
+/* A process without write access to the configuration space cannot drive the function. */
 static int check_access(const char *bdf, struct hr_error *e)
 {
 	char path[96];

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/cmd/store_client_change.h"
 #include "boot/engine/devices.h"
 #include "boot/engine/exit.h"
 #include "boot/engine/signals.h"

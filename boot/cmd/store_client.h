@@ -42,6 +42,9 @@ bool hr_store_client_is_driven(struct hr_store_client *client);
 
 void hr_store_client_close(struct hr_store_client *client);
 
+/* Add the functions that remove, rename and copy objects, of boot/cmd/store_client_change.c. */
+void hr_store_client_change_open(struct hr_store_access *access);
+
 /* ---- for boot/cmd/store_client_change.c */
 
 #define HR_STORE_CLIENT_ITEM 1 /* results of hr_store_client_next(): an item; the reply */

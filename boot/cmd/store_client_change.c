@@ -1,4 +1,4 @@
-#include "boot/cmd/store_client_change.h"
+#include "boot/cmd/store_client.h"
 
 #include <errno.h>
 #include <json-c/json.h>

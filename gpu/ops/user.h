@@ -18,7 +18,7 @@ int hr_op_user_check(const struct hr_operator *op, struct hr_error *e);
 
 /*
  * Load the operator of a file, or find it when it is already loaded: a sealed copy is checked and
- * loaded, so that nobody can exchange the file in between. *op stays valid until the process ends.
+ * loaded, so that no process can exchange the file in between. *op stays valid until the process ends.
  * 0; -ENOENT and others: the file cannot be read; -EACCES: another user could change it
  * (config/trust.h); -EINVAL: not an operator, another interface, or an invalid description; -EFBIG;
  * -ENOSPC: HR_OPERATORS_MAX are loaded; -ENOTSUP: this build cannot load any; -ENOMEM.

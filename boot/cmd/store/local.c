@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/store/local_change.h"
 #include "boot/engine/exit.h"
 #include "cache/store/objmap_verify.h"
 #include "config/dump.h"

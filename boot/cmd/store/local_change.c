@@ -1,4 +1,4 @@
-#include "boot/cmd/store/local_change.h"
+#include "boot/cmd/store/local.h"
 
 #include <errno.h>
 #include <stdlib.h>

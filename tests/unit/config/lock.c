@@ -1,4 +1,4 @@
-/* Locks between processes: who has them, when they end, and that no other user can hold one. */
+/* Locks between processes: the holder, the end of a lock, and that no other user can hold one. */
 #include "config/lock.h"
 
 #include <criterion/criterion.h>

@@ -161,7 +161,7 @@ Test(feed_welcome, each_producer_on_a_gpu_gets_words_of_its_own)
 	cr_expect_eq(greet("one", 0, -1), 0);
 	cr_expect_not(p.owner.known);
 	facts.mps = false;
-	/* whoever has the page of the first producer does not reach that of this one */
+	/* a process with the page of the first producer does not reach that of this one */
 	cr_expect_eq(words->set, 1);
 	cr_expect_eq(pwrite(fds[2], &commit, sizeof commit, 8), (ssize_t)sizeof commit);
 	cr_expect_eq(((uint64_t *)page)[1], commit);

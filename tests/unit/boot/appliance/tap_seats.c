@@ -233,7 +233,7 @@ Test(tap_seats, each_consumer_on_a_gpu_has_memory_of_its_own)
 	cr_expect(is_filled(&head_at(0)->last, 0, SEAT_BYTES - offsetof(struct hr_tap_head, last)));
 	cr_expect(is_filled(page_at(0), 0, SEAT_BYTES));
 	cr_expect(is_filled(head_at(1), 0, SEAT_BYTES) && is_filled(head_at(2), 0, SEAT_BYTES));
-	/* whoever has its page does not reach that of the next consumer of the seat */
+	/* a process with its page does not reach that of the seat's next consumer */
 	detach(1);
 	close(greet_and_keep(1, &m));
 	cr_expect_eq(words->seat[1].set, 1);

@@ -124,7 +124,7 @@ static void none(struct hr_past_run *r)
 {
 }
 
-/* With a valid CRC: somebody has written them to the disk. */
+/* With a valid CRC: another program has written them to the disk. */
 Test(history, values_that_no_writer_puts_there)
 {
 	static void (*const change[])(struct hr_past_run * r) = {

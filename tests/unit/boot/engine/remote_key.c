@@ -96,7 +96,7 @@ Test(remote_key, a_file_or_folder_of_another_user_is_refused)
 	make(HR_LINK_KEY_BYTES, 0600);
 	cr_assert_eq(chown(file, 12345, 0), 0);
 	refused(-EACCES,
-		"belongs to user 12345, who could change it; expected a file of root or of "
+		"belongs to user 12345, not to a trusted one; expected a file of root or of "
 		"user 0, as which headrace runs");
 	cr_assert_eq(chown(file, 0, 0), 0);
 	cr_assert_eq(chown(folder, 12345, 0), 0);

@@ -99,7 +99,7 @@ Test(op_read, a_file_of_root_is_for_every_user)
 	as_user = 0;
 }
 
-/* Nobody else can replace the file through its folder; a sticky folder protects its entries. */
+/* No other user can replace the file through its folder; a sticky folder protects its entries. */
 Test(op_read, folders_in_which_others_could_replace_the_file)
 {
 	static const struct {
