@@ -47,3 +47,13 @@ const char *hr_quote_config(const char *text, char to[HR_QUOTE_BYTES])
 {
 	return put(text, to, '"', "\"\\", "\\", "");
 }
+
+bool hr_is_line(const char *text, size_t bytes)
+{
+	const size_t length = strnlen(text, bytes);
+
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return false;
+	return length < bytes;
+}

@@ -5,6 +5,7 @@
 #include "boot/appliance/message.h"
 #include "boot/engine/share.h"
 #include "boot/engine/watch.h"
+#include "config/quote.h"
 #include "config/uses.h"
 
 #define ERRNO_MAX 4095
@@ -116,21 +117,10 @@ void hr_record_apply(const struct hr_record *record, struct hr_appliance *app)
 
 /* ---- ranges */
 
-/* One line, with its NUL in range and without control characters. */
-static bool is_line(const char *text, size_t bytes)
-{
-	const size_t length = strnlen(text, bytes);
-
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			return false;
-	return length < bytes;
-}
-
 static bool is_error(const struct hr_record_error *e)
 {
 	return e->code >= -ERRNO_MAX && e->code <= STATUS_MAX && e->kind <= HR_ERROR_DEVICE &&
-	       (e->code || !e->kind) && is_line(e->text, sizeof e->text);
+	       (e->code || !e->kind) && hr_is_line(e->text, sizeof e->text);
 }
 
 static const char *check_role(const struct hr_role_counters *role)
@@ -211,7 +201,7 @@ static const char *check_store_job(const struct hr_record_store_job *job)
 		return "ssd of a store request";
 	if (job->done_bytes > job->total_bytes)
 		return "done_bytes of a store request";
-	return is_line(job->object, sizeof job->object) ? NULL : "object of a store request";
+	return hr_is_line(job->object, sizeof job->object) ? NULL : "object of a store request";
 }
 
 static const char *check_store(const struct hr_record_store *store)
@@ -229,14 +219,14 @@ static const char *check_consumer(const struct hr_record_consumer *c, uint64_t p
 		return "attached";
 	if (c->attached && c->pipeline >= pipelines)
 		return "pipeline of a consumer";
-	return is_line(c->name, sizeof c->name) ? NULL : "name of a consumer";
+	return hr_is_line(c->name, sizeof c->name) ? NULL : "name of a consumer";
 }
 
 static const char *check_producer(const struct hr_record_producer *p)
 {
 	if (p->attached > 1)
 		return "attached";
-	return is_line(p->name, sizeof p->name) ? NULL : "name of a producer";
+	return hr_is_line(p->name, sizeof p->name) ? NULL : "name of a producer";
 }
 
 const char *hr_record_check(const struct hr_record *record, const struct hr_config *config,

@@ -6,6 +6,7 @@
 #include "boot/engine/appliance.h"
 #include "cache/crc32c.h"
 #include "config/json_text.h"
+#include "config/quote.h"
 
 #define MAGIC "hrpast\0"
 #define VERSION 1u
@@ -19,17 +20,6 @@
 _Static_assert(sizeof(struct hr_past_run) == HR_PAGE, "a page");
 
 /* ---- pages */
-
-/* With its NUL in range, and without characters that change a terminal. */
-static bool is_line(const char *text, size_t bytes)
-{
-	const size_t length = strnlen(text, bytes);
-
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			return false;
-	return length < bytes;
-}
 
 static uint32_t crc_of(const struct hr_past_run *run)
 {
@@ -52,9 +42,10 @@ static bool is_valid(const struct hr_past_run *run)
 		return false;
 	if (run->started_ns > TIME_MAX || run->ended_ns > TIME_MAX || run->duration_ns > TIME_MAX)
 		return false;
-	if (!run->pipeline[0] || !is_line(run->pipeline, sizeof run->pipeline) ||
-	    !is_line(run->op, sizeof run->op) || !is_line(run->message, sizeof run->message) ||
-	    !is_line(run->result, sizeof run->result))
+	if (!run->pipeline[0] || !hr_is_line(run->pipeline, sizeof run->pipeline) ||
+	    !hr_is_line(run->op, sizeof run->op) ||
+	    !hr_is_line(run->message, sizeof run->message) ||
+	    !hr_is_line(run->result, sizeof run->result))
 		return false;
 	return !run->result[0] || hr_json_text_is_object(run->result);
 }

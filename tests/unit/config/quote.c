@@ -61,3 +61,13 @@ Test(quote, a_text_that_is_too_long_stays_one_word)
 	cr_expect_eq(text[0], '\'');
 	cr_expect_eq(text[strlen(text) - 1], '\'');
 }
+
+Test(quote, one_line_of_text_ends_in_its_memory)
+{
+	cr_expect(hr_is_line("", 1));
+	cr_expect(hr_is_line("a b\xc3\xa4", 6));
+	cr_expect_not(hr_is_line("abc", 3), "no NUL");
+	cr_expect_not(hr_is_line("a\nb", 4));
+	cr_expect_not(hr_is_line("\x1b[2J", 5));
+	cr_expect_not(hr_is_line("\x7f", 2));
+}
