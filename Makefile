@@ -397,6 +397,7 @@ $(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok _seen.ok): $
 	$(tap_examples) \
 	$(wildcard gpu/tap/client/*.py config/examples/feed*.conf) tests/demo/feed_example.sh
 $(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
+$(B)/tests/cli/topo_pastes.ok: $(wildcard tests/cli/pastes/*/*)
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)mkdir -p $(@D) && $(call test,900,env HEADRACE=$(abspath $(B)/headrace) \
