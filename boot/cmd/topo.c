@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,301 +18,22 @@
 #include "boot/cmd/topo/html.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
-#include "boot/cmd/options.h"
-#include "boot/cmd/topo/options.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/rates.h"
 #include "boot/cmd/topo/software.h"
 #include "boot/cmd/topo/table.h"
 #include "boot/cmd/topo/topo.h"
 #include "boot/cmd/topo/tree.h"
-#include "boot/cmd/topo/whatif.h"
-#include "pci/topo/capture.h"
-#include "pci/topo/peers.h"
 #include "boot/cmd/topo/watch.h"
+#include "boot/cmd/topo/whatif.h"
+#include "boot/cmd/topo_request.h"
+#include "pci/topo/capture.h"
 #include "pci/live.h"
 #include "pci/nvml.h"
 #include "pci/topo/source.h"
 #include "config/log.h"
 
-#define REQUIREMENTS_MAX 16u
-
-enum option_code {
-	OPT_FIRST = 256,
-	FROM,
-	FORMAT,
-	JSON,
-	EXPLAIN,
-	REQUIRE,
-	MODE,
-	KERNEL,
-	IOMMU,
-	GPU,
-	NVME,
-	CAPTURE,
-	ASCII,
-	COLOUR,
-	ALL_PAIRS,
-	FIX,
-	APPLY,
-	WHAT_IF,
-	BASELINE,
-	BANDWIDTH,
-	PLAN,
-	RULES,
-	GROUPS,
-	SOFTWARE,
-	WANTED,
-	FORCE,
-	HTML,
-	PEERS,
-	WATCH
-};
-
-struct request {
-	const char *from, *format, *capture, *colour, *wanted, *html;
-	const char *explain[2];
-	const char *require[REQUIREMENTS_MAX];
-	const char *gpu[REQUIREMENTS_MAX], *ssd[REQUIREMENTS_MAX];
-	const char *what_if[REQUIREMENTS_MAX];
-	const char *baseline;
-	unsigned peers; /* kinds of --peers */
-	unsigned requirements, gpus, ssds, what_ifs;
-	unsigned watch; /* seconds; 0: no --watch */
-	bool ascii, fix, apply, force, bandwidth, plan, rules, groups, software;
-};
-
-static bool set_colour(struct request *r, const char *text)
-{
-	r->colour = text;
-	return strcmp(text, "auto") == 0 || strcmp(text, "always") == 0 ||
-	       strcmp(text, "never") == 0;
-}
-
-static int bad(const char *what, const char *value)
-{
-	hr_usage_error("topo", "%s '%s'", what, value);
-	return HR_TOPO_USAGE;
-}
-
-static bool keep(const char **list, unsigned *count, const char *value)
-{
-	if (*count == REQUIREMENTS_MAX)
-		return false;
-	list[(*count)++] = value;
-	return true;
-}
-
-/* Take an option without a value. */
-static int take_flag(struct request *r, struct hr_topo *t, int code)
-{
-	bool *const flag[] = {
-		[ASCII - OPT_FIRST] = &r->ascii, [FIX - OPT_FIRST] = &r->fix,
-		[APPLY - OPT_FIRST] = &r->apply, [BANDWIDTH - OPT_FIRST] = &r->bandwidth,
-		[PLAN - OPT_FIRST] = &r->plan,	 [GROUPS - OPT_FIRST] = &r->groups,
-		[RULES - OPT_FIRST] = &r->rules, [ALL_PAIRS - OPT_FIRST] = &t->all,
-		[FORCE - OPT_FIRST] = &r->force, [SOFTWARE - OPT_FIRST] = &r->software,
-	};
-	const unsigned at = (unsigned)code - OPT_FIRST;
-
-	if (code < OPT_FIRST || at >= sizeof flag / sizeof *flag || !flag[at])
-		return HR_TOPO_USAGE;
-	*flag[at] = true;
-	return 0;
-}
-
-/* text NULL: the option has no value. */
-static bool set_seconds(unsigned *seconds, const char *text)
-{
-	char *end = NULL;
-	const unsigned long n = text ? strtoul(text, &end, 10) : HR_WATCH_SECONDS;
-
-	if (text && (*text < '0' || *text > '9' || *end))
-		return false;
-	*seconds = (unsigned)n;
-	return n >= 1 && n <= HR_WATCH_SECONDS_MAX;
-}
-
-static int take_option(struct request *r, struct hr_topo *t, int code, char **argv)
-{
-	switch (code) {
-	case FROM:
-		r->from = optarg;
-		return 0;
-	case FORMAT:
-		r->format = optarg;
-		return 0;
-	case JSON:
-		r->format = "json";
-		return 0;
-	case EXPLAIN:
-		r->explain[0] = optarg;
-		r->explain[1] = argv[optind] ? argv[optind++] : NULL;
-		return r->explain[1] ? 0
-				     : bad("--explain takes a GPU and an NVMe, not only", optarg);
-	case REQUIRE:
-		if (!hr_topo_require_check(optarg))
-			return bad("--require is like 'gpu=*,nvme=*:DIRECT', its level a verdict "
-				   "of 'topo', not",
-				   optarg);
-		return keep(r->require, &r->requirements, optarg) ? 0
-								  : bad("too many", "--require");
-	case GPU:
-		return keep(r->gpu, &r->gpus, optarg) ? 0 : bad("too many", "--gpu");
-	case NVME:
-		return keep(r->ssd, &r->ssds, optarg) ? 0 : bad("too many", "--nvme");
-	case MODE:
-		return hr_topo_set_mode(&t->opt, optarg)
-			       ? 0
-			       : bad("--mode is gpu, host, vfio or kernel, not", optarg);
-	case KERNEL:
-		return hr_topo_set_kernel(&t->opt, optarg)
-			       ? 0
-			       : bad("--kernel is a version like 5.10, not", optarg);
-	case IOMMU:
-		return hr_topo_set_iommu(&t->opt, optarg)
-			       ? 0
-			       : bad("--iommu is off, pt or on, not", optarg);
-	case CAPTURE:
-		r->capture = optarg;
-		return 0;
-	case COLOUR:
-		return set_colour(r, optarg) ? 0
-					     : bad("--color is auto, always or never, not", optarg);
-	case WHAT_IF:
-		return keep(r->what_if, &r->what_ifs, optarg) ? 0 : bad("too many", "--what-if");
-	case HTML:
-		r->html = optarg;
-		return 0;
-	case WATCH:
-		return set_seconds(&r->watch, optarg)
-			       ? 0
-			       : bad("--watch is a number of seconds, 1 to 86400, not", optarg);
-	case BASELINE:
-		r->baseline = optarg;
-		return 0;
-	case PEERS:
-		r->peers = hr_peer_kinds(optarg);
-		/* network cards alone: which GPUs and SSDs reach them */
-		if (r->peers == 1u << HR_PEER_NIC)
-			r->peers = (1u << HR_PEER_KINDS) - 1;
-		return r->peers ? 0 : bad("--peers is a list of gpu, nvme and nic, not", optarg);
-	case WANTED:
-		r->wanted = optarg;
-		t->same_switch_only = strcmp(optarg, "same-switch") == 0;
-		return t->same_switch_only || strcmp(optarg, "all") == 0
-			       ? 0
-			       : bad("--wanted is same-switch or all, not", optarg);
-	default:
-		return take_flag(r, t, code);
-	}
-}
-
-/*
- * Each of these options selects a whole output, so only one is allowed; a second one is an error.
- */
-static int check_views(const struct request *r)
-{
-	const struct {
-		const char *name;
-		bool wanted;
-	} view[] = {
-		{ "--explain", r->explain[0] },	  { "--baseline", r->baseline },
-		{ "--what-if", r->what_ifs },	  { "--groups", r->groups },
-		{ "--bandwidth", r->bandwidth },  { "--plan", r->plan },
-		{ "--peers", r->peers },	  { "--fix", r->fix },
-		{ "--capture", r->capture },	  { "--html", r->html && !r->watch },
-		{ "--watch", r->watch },	  { "--rules", r->rules },
-		{ "--require", r->requirements }, { "--software", r->software },
-	};
-	const char *first = NULL;
-
-	for (unsigned i = 0; i < sizeof view / sizeof *view; i++) {
-		if (first && view[i].wanted) {
-			hr_usage_error("topo", "one at a time: %s, %s", first, view[i].name);
-			return HR_TOPO_USAGE;
-		}
-		if (view[i].wanted)
-			first = view[i].name;
-	}
-	if (r->wanted && first && !r->fix && !r->html && !r->watch) {
-		hr_usage_error("topo", "--wanted selects pairs; not together with %s", first);
-		return HR_TOPO_USAGE;
-	}
-	if (r->watch && r->from && strcmp(r->from, "-") == 0)
-		return bad("--watch reads the input again, which is not possible with --from",
-			   r->from);
-	if (r->watch && strcmp(r->format, "table") != 0 && strcmp(r->format, "json") != 0)
-		return bad("--watch prints text or json, not", r->format);
-	if (r->html && !r->watch && strcmp(r->format, "table") != 0)
-		return bad("--html is a page, not", r->format);
-	if (r->rules && strcmp(r->format, "table") != 0 && strcmp(r->format, "json") != 0)
-		return bad("--rules is shown as text or json, not as", r->format);
-	return 0;
-}
-
-static int parse(struct request *r, struct hr_topo *t, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "from", required_argument, NULL, FROM },
-		{ "format", required_argument, NULL, FORMAT },
-		{ "json", no_argument, NULL, JSON },
-		{ "explain", required_argument, NULL, EXPLAIN },
-		{ "require", required_argument, NULL, REQUIRE },
-		{ "mode", required_argument, NULL, MODE },
-		{ "kernel", required_argument, NULL, KERNEL },
-		{ "iommu", required_argument, NULL, IOMMU },
-		{ "gpu", required_argument, NULL, GPU },
-		{ "nvme", required_argument, NULL, NVME },
-		{ "capture", required_argument, NULL, CAPTURE },
-		{ "ascii", no_argument, NULL, ASCII },
-		{ "color", required_argument, NULL, COLOUR },
-		{ "all", no_argument, NULL, ALL_PAIRS },
-		{ "bandwidth", no_argument, NULL, BANDWIDTH },
-		{ "plan", no_argument, NULL, PLAN },
-		{ "peers", required_argument, NULL, PEERS },
-		{ "rules", no_argument, NULL, RULES },
-		{ "groups", no_argument, NULL, GROUPS },
-		{ "software", no_argument, NULL, SOFTWARE },
-		{ "wanted", required_argument, NULL, WANTED },
-		{ "html", required_argument, NULL, HTML },
-		{ "watch", optional_argument, NULL, WATCH },
-		{ "fix", no_argument, NULL, FIX },
-		{ "apply", no_argument, NULL, APPLY },
-		{ "force", no_argument, NULL, FORCE },
-		{ "what-if", required_argument, NULL, WHAT_IF },
-		{ "baseline", required_argument, NULL, BASELINE },
-		{ NULL, 0, NULL, 0 },
-	};
-	int code, err = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!err && (code = getopt_long(argc, argv, ":", options, NULL)) != -1)
-		err = code == '?'   ? (hr_option_unknown("topo", argv[optind - 1], options),
-				       HR_TOPO_USAGE)
-		      : code == ':' ? bad("a value is missing:", argv[optind - 1])
-				    : take_option(r, t, code, argv);
-	if (!err && optind < argc)
-		err = bad("unexpected argument", argv[optind]);
-	if (!err && r->apply && !r->fix)
-		err = bad("only together with --fix:", "--apply");
-	if (!err && r->force && !r->capture && !r->html)
-		err = bad("only together with --capture or --html:", "--force");
-	return err ? err : check_views(r);
-}
-
-static int check_format(const char *format)
-{
-	static const char *const known[] = { "table", "matrix", "tree", "json", "dot" };
-
-	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
-		if (strcmp(format, known[i]) == 0)
-			return 0;
-	return bad("--format is table, matrix, tree, json or dot, not", format);
-}
-
-static void choose_look(struct hr_topo *t, const struct request *r)
+static void choose_look(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	const char *locale = getenv("LC_ALL");
 	const char *colour = r->colour ? r->colour : "auto";
@@ -328,7 +48,7 @@ static void choose_look(struct hr_topo *t, const struct request *r)
 	t->out = stdout;
 }
 
-static int read_source(struct hr_topo *t, const struct request *r)
+static int read_source(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int err = r->from ? hr_source_open(&t->model, r->from) : hr_source_live(&t->model);
 
@@ -368,7 +88,7 @@ static int check_endpoints(const struct hr_topo *t, const char *const *names, un
 	return 0;
 }
 
-static int write_capture(const struct hr_topo *t, const struct request *r)
+static int write_capture(const struct hr_topo *t, const struct hr_topo_request *r)
 {
 	struct hr_target target;
 	int err;
@@ -383,7 +103,7 @@ static int write_capture(const struct hr_topo *t, const struct request *r)
 	return err || hr_target_commit(&target) != 0 ? HR_TOPO_NO_ACCESS : 0;
 }
 
-static int check_requirements(const struct hr_topo *t, const struct request *r)
+static int check_requirements(const struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int worst = HR_TOPO_DIRECT;
 
@@ -397,7 +117,7 @@ static int check_requirements(const struct hr_topo *t, const struct request *r)
 	return worst;
 }
 
-static int show_pair(const struct hr_topo *t, const struct request *r)
+static int show_pair(const struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int32_t gpu = hr_topo_find(t, r->explain[0]), ssd = hr_topo_find(t, r->explain[1]);
 	struct hr_pair p;
@@ -405,10 +125,10 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 	if (gpu == HR_NO_FN || ssd == HR_NO_FN)
 		return no_function(t, r->explain[gpu == HR_NO_FN ? 0 : 1]);
 	if (gpu == ssd)
-		return bad("the same function twice:", r->explain[0]);
+		return hr_topo_bad("the same function twice:", r->explain[0]);
 	if (hr_is_bridge(&t->model.fn[gpu]) || hr_is_bridge(&t->model.fn[ssd]))
-		return bad("a bridge cannot be an end of a path:",
-			   r->explain[hr_is_bridge(&t->model.fn[gpu]) ? 0 : 1]);
+		return hr_topo_bad("a bridge cannot be an end of a path:",
+				   r->explain[hr_is_bridge(&t->model.fn[gpu]) ? 0 : 1]);
 	if (strcmp(r->format, "tree") == 0)
 		hr_topo_tree(t, gpu, ssd);
 	else if (strcmp(r->format, "dot") == 0)
@@ -420,7 +140,7 @@ static int show_pair(const struct hr_topo *t, const struct request *r)
 					      : (int)hr_topo_exit_of(&p);
 }
 
-static int show(struct hr_topo *t, const struct request *r)
+static int show(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int code = -1;
 
@@ -442,7 +162,7 @@ static int show(struct hr_topo *t, const struct request *r)
 }
 
 /* Name of a view other than the verdicts in JSON; NULL: the verdicts. */
-static const char *view_name(const struct request *r)
+static const char *view_name(const struct hr_topo_request *r)
 {
 	if (r->baseline)
 		return "baseline";
@@ -460,7 +180,7 @@ static const char *view_name(const struct request *r)
 }
 
 /* Explain an exit code that the printed text does not explain. */
-static void explain_exit(const struct hr_topo *t, const struct request *r, int code)
+static void explain_exit(const struct hr_topo *t, const struct hr_topo_request *r, int code)
 {
 	char text[160];
 
@@ -469,7 +189,7 @@ static void explain_exit(const struct hr_topo *t, const struct request *r, int c
 		fprintf(stderr, "headrace topo: %s", hr_topo_no_pair(t, text));
 }
 
-static int run_view(struct hr_topo *t, const struct request *r)
+static int run_view(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	if (r->baseline)
 		return hr_topo_baseline(t, r->baseline);
@@ -488,7 +208,7 @@ static int run_view(struct hr_topo *t, const struct request *r)
  * JSON is printed only when there is a result, or when an error occurs after its beginning; an
  * error is one line on stderr.
  */
-static int show_view(struct hr_topo *t, const struct request *r)
+static int show_view(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	const bool json = strcmp(r->format, "json") == 0;
 	static struct hr_json out; /* one view a process */
@@ -511,7 +231,7 @@ static int show_view(struct hr_topo *t, const struct request *r)
 	return hr_topo_json_end(&out, code);
 }
 
-static int watch(struct hr_topo *t, const struct request *r)
+static int watch(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	const struct hr_topo_watch how = { .from = r->from,
 					   .html = r->html,
@@ -522,7 +242,7 @@ static int watch(struct hr_topo *t, const struct request *r)
 	return hr_topo_watch(t, &how);
 }
 
-static int evaluate(struct hr_topo *t, const struct request *r)
+static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int err = read_source(t, r), code;
 
@@ -542,7 +262,7 @@ static int evaluate(struct hr_topo *t, const struct request *r)
 	if (!err)
 		err = check_endpoints(t, r->ssd, r->ssds);
 	if (!err && hr_topo_both(t))
-		err = bad("both --gpu and --nvme:", hr_topo_both(t));
+		err = hr_topo_bad("both --gpu and --nvme:", hr_topo_both(t));
 	if (err)
 		return err;
 	if (!r->from)
@@ -563,11 +283,9 @@ static int evaluate(struct hr_topo *t, const struct request *r)
 static int run(int argc, char **argv)
 {
 	static struct hr_topo t; /* one command per process */
-	struct request r = { .format = "table" };
-	int code = parse(&r, &t, argc, argv);
+	struct hr_topo_request r = { 0 };
+	int code = hr_topo_request_parse(&r, &t, argc, argv);
 
-	if (!code)
-		code = check_format(r.format);
 	if (code)
 		return code;
 	choose_look(&t, &r);

@@ -80,6 +80,13 @@ check "a missing file exits 65" exits 65 --from absent.txt
 check "an unknown option exits 64" exits 64 --nonsense
 check "an unknown format exits 64" exits 64 --from direct.txt --format png
 check "standard input is a source" bash -c '"$1" topo --from - <direct.txt' _ "$HEADRACE"
+check "a capture is the argument" exits 0 direct.txt
+check "- as the argument is standard input" bash -c '"$1" topo - --all <direct.txt' _ "$HEADRACE"
+check "the argument may stand before a view" says 'ACSCtl 0x001d' redirected.txt --explain GPU0 NVME0
+check "the argument may stand after a view" says 'ACSCtl 0x001d' --explain GPU0 NVME0 redirected.txt
+check "an argument beside --from exits 64" exits 64 --from direct.txt redirected.txt
+check "a second argument exits 64" exits 64 direct.txt redirected.txt
+check "an argument that is no file exits 65" exits 65 absent.txt
 check "the first line is the answer" bash -c '"$1" topo --from direct.txt | head -n 1 |
     grep -x "1 pair shares a switch: 1 DIRECT"' _ "$HEADRACE"
 check "the headline names the pair" says '^GPU0 with NVME0 \(1 pair\):$' --from direct.txt
