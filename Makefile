@@ -398,6 +398,7 @@ $(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok _seen.ok): $
 	$(wildcard gpu/tap/client/*.py config/examples/feed*.conf) tests/demo/feed_example.sh
 $(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
 $(B)/tests/cli/topo_pastes.ok: $(wildcard tests/cli/pastes/*/*)
+$(B)/tests/cli/topo_examples.ok: $(wildcard pci/topo/examples/*) README.md pci/topo/README.md
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)
 	$(call say,TEST,$(<) ($(B)))
 	$(Q)mkdir -p $(@D) && $(call test,900,env HEADRACE=$(abspath $(B)/headrace) \
@@ -642,7 +643,7 @@ unit_dir ?= $(PREFIX)/lib/systemd/system
 doc_dir ?= $(PREFIX)/share/doc/headrace
 documents := README.md LICENSE $(wildcard $(addsuffix .md,boot/*/* cache/* cache/*/* gpu/*/* nvme/* \
 	nvme/*/* pci/*/* tests/bench/*) boot/*.svg pci/topo/*.svg tests/bench/*.svg config/*.conf \
-	config/examples/*.conf boot/appliance/headrace.service)
+	config/examples/*.conf pci/topo/examples/* boot/appliance/headrace.service)
 installed = $(PREFIX)/bin/headrace $(addprefix $(PREFIX)/lib/,$(notdir $(tap_library)) \
 	libheadrace-tap.so headrace/headrace-mpi.so pkgconfig/headrace-tap.pc) \
 	$(addprefix $(PREFIX)/include/headrace/,$(notdir $(tap_headers))) \
