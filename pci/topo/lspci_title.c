@@ -130,6 +130,11 @@ static bool any(const char *title, const char *const *words)
 void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
 	static const char *const ssd[] = { "NVMe", "Non-Volatile", "SSD", NULL };
+	/* Controllers with drives behind them; their names may contain "NVMe", too. */
+	static const char *const raid[] = { HR_NAME_VMD, "RAID", "Raid", NULL };
+	static const char *const host[] = { "SAS",	     "Tri-Mode", "HBA",
+					    "Host Bus",	     "NVMe-oF",	 "NVMe over Fabrics",
+					    "Fibre Channel", NULL };
 	static const char *const other[] = { "SATA",	 "Audio",     "USB",	  "Bridge",
 					     "bridge",	 "Switch",    "I2C",	  "UCSI",
 					     "Ethernet", "BlueField", "ConnectX", NULL };
@@ -142,7 +147,11 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 	title_ids(f, title);
 	title_vendor(f, title);
 	vendor = hr_get(f, HR_F_VENDOR, 0);
-	if (any(title, other))
+	if (any(title, raid)) {
+		hr_fn_set(f, HR_F_CLASS, 0x010400, HR_SRC_INFERRED);
+		return;
+	}
+	if (any(title, other) || any(title, host))
 		return;
 	if (any(title, ssd))
 		hr_fn_set(f, HR_F_CLASS, 0x010802, HR_SRC_INFERRED);

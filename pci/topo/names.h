@@ -18,6 +18,9 @@ uint32_t hr_name_host(uint32_t vendor, const char *title);
 /* True when the title names a host bridge that no version of the kernel lists. */
 bool hr_name_unlisted(uint32_t vendor, const char *title);
 
+/* In the names of Intel VMD controllers, which are no drives although "NVMe RAID" follows. */
+#define HR_NAME_VMD "Volume Management Device"
+
 /* True when the title names a GPU that is part of an AMD processor. */
 bool hr_name_integrated(const char *title);
 

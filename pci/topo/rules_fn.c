@@ -8,6 +8,7 @@
 #include "pci/topo/bootmodel.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/names.h"
 #include "pci/topo/software.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/virtual.h"
@@ -522,6 +523,12 @@ bool hr_sys_iommu_wanted(const struct hr_topology *e, const struct hr_fn *f)
 		passthrough == 0);
 }
 
+/* The name identifies the controller in a text without numbers. */
+static bool is_vmd(const struct hr_fn *f)
+{
+	return is(f, HR_DEV_VMD) || (!hr_known(f, HR_F_DEVICE) && strstr(f->name, HR_NAME_VMD));
+}
+
 int32_t hr_hidden_by(const struct hr_topology *e, bool vmd)
 {
 	int32_t found = HR_NO_FN;
@@ -533,7 +540,7 @@ int32_t hr_hidden_by(const struct hr_topology *e, bool vmd)
 		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
 			return HR_NO_FN;
 		if (found == HR_NO_FN &&
-		    (vmd ? is(f, HR_DEV_VMD) : hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME)))
+		    (vmd ? is_vmd(f) : hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME)))
 			found = (int32_t)i;
 	}
 	return found;

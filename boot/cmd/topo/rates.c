@@ -19,8 +19,9 @@
 struct sum {
 	char what[64];
 	double gbs;
-	uint32_t edge; /* the edge that limits the first of them */
-	bool bound;    /* several pass root complexes: the sum is an upper bound */
+	uint32_t edge;	  /* the edge that limits the first of them */
+	unsigned unknown; /* flows whose verdict, and so the rate, is not known */
+	bool bound;	  /* several pass root complexes: the sum is an upper bound */
 	uint64_t most; /* number of flows when above HR_FLOWS_MAX, so no rate is computed; else 0 */
 };
 
@@ -93,7 +94,7 @@ static void json_rate(const struct hr_topo *t, const struct hr_rate *r, const st
 		hr_json_fixed(o, "gb_per_s", r->gbs, 3);
 	if (r->gbs > 0)
 		hr_json_string(o, "limited_by", hr_edge_text(&t->topology, r->edge, edge));
-	if (fixed)
+	if (fixed && (fixed->gbs > 0 || p.verdict != HR_UNKNOWN))
 		hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
 	hr_json_close(o);
 }
@@ -113,7 +114,7 @@ static void put_rate(const struct hr_topo *t, const struct hr_rate *r, const str
 	if (r->gbs > 0)
 		fprintf(t->out, "%7.2f GB/s", r->gbs);
 	else
-		fputs("   none     ", t->out);
+		fputs(p.verdict == HR_UNKNOWN ? "unknown     " : "   none     ", t->out);
 	if (fixed && fixed->gbs > 0)
 		fprintf(t->out, "  after --fix %7.2f", fixed->gbs);
 	if (r->gbs > 0)
@@ -122,16 +123,31 @@ static void put_rate(const struct hr_topo *t, const struct hr_rate *r, const str
 		fprintf(t->out, "  the pair is %s\n", hr_verdict_text(p.verdict, p.rule, verdict));
 }
 
-/* When no pair has a rate, print "none" instead of 0. */
+/* True when no rate of the sum is known, so that 0 would be wrong. */
+static bool is_unknown(const struct sum *s)
+{
+	return s->edge == HR_NO_EDGE && s->unknown;
+}
+
+/* When no pair has a rate, print "none" or "unknown" instead of 0. */
 static void put_gbs(FILE *out, const struct sum *s)
 {
 	if (s->most)
 		fprintf(out, "not computed, %llu pairs are more than %u",
 			(unsigned long long)s->most, HR_FLOWS_MAX);
 	else if (s->edge == HR_NO_EDGE)
-		fputs("none", out);
+		fputs(s->unknown ? "unknown" : "none", out);
 	else
 		fprintf(out, "%s%.2f GB/s", s->bound ? "at most " : "", s->gbs);
+	if (s->edge != HR_NO_EDGE && s->unknown)
+		fprintf(out, " without %u unknown rate%s", s->unknown, s->unknown == 1 ? "" : "s");
+}
+
+/* The sum after the fix; the field is absent when no rate of it is known. */
+static void put_json_after(struct hr_json *o, const struct sum *fixed)
+{
+	if (fixed && !is_unknown(fixed))
+		hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
 }
 
 static void put_sum(const struct hr_topo *t, const struct sum *s, const struct sum *fixed)
@@ -155,14 +171,13 @@ static void put_sum(const struct hr_topo *t, const struct sum *s, const struct s
 		hr_json_bool(o, "upper_bound", s->bound);
 		if (edge[0])
 			hr_json_string(o, "limited_by", edge);
-		if (fixed)
-			hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
+		put_json_after(o, fixed);
 		hr_json_close(o);
 		return;
 	}
 	fprintf(t->out, "%s: ", s->what);
 	put_gbs(t->out, s);
-	if (fixed && !s->most)
+	if (fixed && !s->most && !is_unknown(fixed))
 		fprintf(t->out, ", after --fix %s%.2f", fixed->bound ? "at most " : "", fixed->gbs);
 	fprintf(t->out, "%s%s\n", edge[0] ? "; first limit: " : "", edge);
 }
@@ -207,10 +222,17 @@ static struct hr_rate *rates(struct hr_topo *t, unsigned n)
 
 static void add_up(const struct hr_topo *t, struct sum *s, const struct hr_rate *r, unsigned n)
 {
+	struct hr_pair p;
+
 	s->gbs = 0;
 	s->most = 0;
+	s->unknown = 0;
 	s->edge = HR_NO_EDGE;
 	for (unsigned i = 0; i < n; i++) {
+		if (r[i].gbs <= 0) {
+			hr_pair_evaluate(&t->topology, r[i].gpu, r[i].ssd, &p);
+			s->unknown += p.verdict == HR_UNKNOWN;
+		}
 		s->gbs += r[i].gbs;
 		if (s->edge == HR_NO_EDGE && r[i].gbs > 0)
 			s->edge = r[i].edge;
@@ -402,15 +424,15 @@ static void put_plan(const struct hr_topo *t, const struct plan *now, const stru
 		put_rate(t, &now->rate[j], fixed ? &fixed->rate[j] : NULL);
 	if (t->json) {
 		hr_json_close(t->json);
-		hr_json_fixed(t->json, "gb_per_s", now->sum.gbs, 3);
+		if (!is_unknown(&now->sum))
+			hr_json_fixed(t->json, "gb_per_s", now->sum.gbs, 3);
 		hr_json_bool(t->json, "upper_bound", now->sum.bound);
-		if (fixed)
-			hr_json_fixed(t->json, "gb_per_s_after_fix", fixed->sum.gbs, 3);
+		put_json_after(t->json, fixed ? &fixed->sum : NULL);
 		return;
 	}
 	fputs("sum ", t->out);
 	put_gbs(t->out, &now->sum);
-	if (fixed)
+	if (fixed && !is_unknown(&fixed->sum))
 		fprintf(t->out, ", after --fix %s%.2f GB/s", fixed->sum.bound ? "at most " : "",
 			fixed->sum.gbs);
 	fputc('\n', t->out);
