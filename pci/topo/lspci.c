@@ -12,6 +12,8 @@
 #include "pci/topo/capture.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/lspci_machine.h"
+#include "pci/topo/lspci_path.h"
 #include "pci/topo/lspci_text.h"
 #include "pci/topo/lspci_title.h"
 #include "pci/topo/lspci_tree.h"
@@ -37,6 +39,8 @@ struct dump {
 	struct hr_fn again;
 	struct pass pass;
 	struct hr_paste paste;
+	struct hr_slot_paths paths;
+	struct hr_machine machine;
 	struct hr_tree tree;
 	struct hr_text_state text;
 	bool any_data; /* in the file */
@@ -93,11 +97,16 @@ static int end_again(struct dump *d)
 
 static int end_device(struct dump *d)
 {
+	char title[HR_MACHINE_TITLE];
 	struct hr_fn *f = d->f;
 	int err = 0;
 
 	if (!f)
 		return 0;
+	if (d->machine.record) {
+		hr_machine_title(&d->machine, title);
+		hr_text_title(d->m, f, title, strlen(title));
+	}
 	hr_text_end(f, &d->text);
 	if (d->bytes) {
 		f->config = hr_model_alloc(d->m, d->bytes);
@@ -139,18 +148,31 @@ static int begin_pass(struct dump *d, uint64_t address)
 	return err;
 }
 
-static int begin_device(struct dump *d, const char *line, size_t length, size_t title)
+static void begin_title(struct dump *d, const char *title, size_t length)
 {
-	uint32_t domain, bus, dev, fn, known = d->m->count;
+	char text[HR_MACHINE_TITLE];
+
+	if (hr_machine_fields(&d->machine, title)) {
+		hr_machine_title(&d->machine, text);
+		hr_text_title(d->m, d->f, text, strlen(text));
+	} else {
+		hr_text_title(d->m, d->f, title, length);
+	}
+}
+
+/* Begin the function of a path; `title` is the text after it, NULL: other lines have its fields. */
+static int begin_device(struct dump *d, const struct hr_slot_path *path, const char *title,
+			size_t length)
+{
+	uint32_t known = d->m->count;
 	int err = end_device(d);
 	struct hr_fn *f;
 
 	if (err)
 		return err;
-	hr_bdf_parse(line, &domain, &bus, &dev, &fn);
-	if (dev > 31 || fn > 7)
+	if (path->step[path->count - 1].dev > 31 || path->step[path->count - 1].fn > 7)
 		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
-	f = hr_model_add(d->m, domain, bus, dev, fn);
+	f = hr_slot_path_add(d->m, &d->paths, path);
 	if (!f) {
 		fail(d, d->s->line, "more PCI functions than one machine can have (65536)");
 		return -E2BIG;
@@ -167,15 +189,16 @@ static int begin_device(struct dump *d, const char *line, size_t length, size_t 
 	}
 	d->f->line = d->s->line;
 	d->text = (struct hr_text_state){ 0 };
+	d->machine = (struct hr_machine){ .record = title == NULL };
 	memset(d->config, 0xff, sizeof d->config);
-	hr_text_title(d->m, d->f, line + title, length - title);
+	if (title)
+		begin_title(d, title, length);
 	return 0;
 }
 
-/* Length of "[DDDD[D[D]]:]BB:DD.F " at the start of the line; 0: not a device line. */
-static size_t device_line(const char *line, size_t length)
+/* Length of an address or path and the blank after it at the start of the line; 0: another line. */
+static size_t device_line(const char *line, size_t length, struct hr_slot_path *path)
 {
-	uint32_t domain, bus, dev, fn;
 	size_t n;
 
 	/* The shortest device line is "00:00.0 "; the stream ends every line with a NUL. */
@@ -184,13 +207,26 @@ static size_t device_line(const char *line, size_t length)
 	/* Lines that begin with "00: " or "100: " are data lines, which are frequent. */
 	if (line[2] == ':' ? line[3] == ' ' : line[3] == ':')
 		return 0;
-	n = hr_bdf_parse(line, &domain, &bus, &dev, &fn);
+	n = hr_slot_path_parse(line, path);
 	return n && line[n] == ' ' ? n + 1 : 0;
+}
+
+/* Offset of the address in the first line of a record of lspci -vmm; 0: another line. */
+static size_t record_line(const char *line, struct hr_slot_path *path)
+{
+	size_t from = hr_machine_slot(line), n;
+
+	if (!from)
+		return 0;
+	n = hr_slot_path_parse(line + from, path);
+	return n && line[from + n + strspn(line + from + n, " \t")] == '\0' ? from : 0;
 }
 
 static bool begins(const char *line, size_t length)
 {
-	return device_line(line, length) || hr_tree_begins(line);
+	struct hr_slot_path path;
+
+	return device_line(line, length, &path) || hr_tree_begins(line) || record_line(line, &path);
 }
 
 /* Number of offset digits before ": ", 2 to 8; 0: not a data line. */
@@ -242,6 +278,7 @@ static int text_line(struct dump *d, char *line, size_t length)
 
 static int one_line(struct dump *d, char *line, size_t length)
 {
+	struct hr_slot_path path;
 	uint32_t offset;
 	size_t n;
 	int tree;
@@ -251,9 +288,13 @@ static int one_line(struct dump *d, char *line, size_t length)
 		d->long_line = d->s->line;
 	if (length == 0)
 		return end_device(d);
-	n = device_line(line, length);
+	n = device_line(line, length, &path);
 	if (n)
-		return begin_device(d, line, length, n);
+		return begin_device(d, &path, line + n, length - n);
+	if (record_line(line, &path))
+		return begin_device(d, &path, NULL, 0);
+	if (d->machine.record && d->f && hr_machine_line(&d->machine, d->m, d->f, line))
+		return 0;
 	n = d->f ? data_line(line, length, &offset) : 0;
 	if (!n) {
 		if (hr_tree_begins(line) && (tree = end_device(d)) != 0)
@@ -309,6 +350,10 @@ int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
 		err = hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
 			      s->line);
 	}
+	if (!err && d.paths.assumed)
+		hr_model_warn(m,
+			      "lspci -P states no bus below a bridge: the bus numbers are assumed; "
+			      "lspci -PP states them");
 	if (!err && !d.any_data && !d.captures)
 		snprintf(m->input, sizeof m->input, "lspci text");
 	return err;

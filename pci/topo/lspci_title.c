@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/id_names.h"
 #include "pci/topo/names.h"
 
 static const char *after(const char *text, const char *word)
@@ -21,83 +22,106 @@ static bool starts(const char *text, const char *word)
 	return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Last "[vvvv:dddd]", or "Device vvvv:dddd" of lspci -n. */
-static void title_ids(struct hr_fn *f, const char *title)
+/* The value of exactly four hexadecimal digits, or HR_NAME_UNKNOWN. */
+static uint32_t four_digits(const char *text)
+{
+	char *end;
+	unsigned long value;
+
+	if (strspn(text, "0123456789abcdefABCDEF") != 4)
+		return HR_NAME_UNKNOWN;
+	value = strtoul(text, &end, 16);
+	return (uint32_t)value;
+}
+
+/* "vvvv:dddd" */
+static bool set_ids(struct hr_fn *f, const char *text)
+{
+	const uint32_t vendor = four_digits(text);
+	uint32_t device;
+
+	if (vendor == HR_NAME_UNKNOWN || text[4] != ':')
+		return false;
+	device = four_digits(text + 5);
+	/* the registers of a virtual function read ffff */
+	if (device == HR_NAME_UNKNOWN || vendor == 0xffff)
+		return false;
+	hr_fn_set(f, HR_F_VENDOR, vendor, HR_SRC_TEXT);
+	hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_TEXT);
+	return true;
+}
+
+/* The last "[vvvv:dddd]" of the title; NULL: none. */
+static const char *ids_in_brackets(const char *title)
 {
 	const char *at = title, *found = NULL;
-	char *end;
-	unsigned long vendor, device;
 
-	while ((at = strchr(at, '[')) && strlen(at) >= 11) {
-		if (at[5] == ':' && at[10] == ']')
-			found = at + 1;
+	while ((at = strchr(at, '['))) {
 		at++;
+		if (strnlen(at, 10) == 10 && at[4] == ':' && at[9] == ']')
+			found = at;
 	}
-	if (!found)
-		found = after(title, "Device ");
-	if (!found)
-		return;
-	vendor = strtoul(found, &end, 16);
-	if (end != found + 4 || *end != ':')
-		return;
-	device = strtoul(end + 1, &end, 16);
-	/* the registers of a virtual function read ffff */
-	if (end != found + 9 || vendor == 0xffff)
-		return;
-	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, HR_SRC_TEXT);
-	hr_fn_set(f, HR_F_DEVICE, (uint32_t)device, HR_SRC_TEXT);
+	return found;
 }
 
-static void title_vendor(struct hr_fn *f, const char *title)
+/*
+ * "Device 2b85" at the end of a device's name: lspci prints the number when its list has no name.
+ * "Unknown device 2b85" until pciutils 2.2.
+ */
+static uint32_t device_number(const char *title)
 {
-	static const struct {
-		const char *name;
-		uint32_t vendor;
-	} vendors[] = { { "NVIDIA Corporation", 0x10de },
-			{ "nVidia Corporation", 0x10de },
-			{ "Advanced Micro Devices, Inc. [AMD/ATI]", 0x1002 },
-			{ "Advanced Micro Devices", 0x1022 },
-			{ "Intel Corporation", 0x8086 },
-			{ "ASPEED", 0x1a03 },
-			{ "Matrox", 0x102b } };
+	const char *at = title;
+	uint32_t number;
 
-	for (unsigned i = 0; i < sizeof vendors / sizeof *vendors; i++)
-		if (strstr(title, vendors[i].name)) {
-			hr_fn_set(f, HR_F_VENDOR, vendors[i].vendor, HR_SRC_INFERRED);
-			return;
-		}
+	while ((at = strstr(at, "evice "))) {
+		at += 6;
+		number = four_digits(at);
+		if (number != HR_NAME_UNKNOWN && (at[4] == '\0' || starts(at + 4, " (")))
+			return number;
+	}
+	return HR_NAME_UNKNOWN;
 }
 
-static void title_class(struct hr_fn *f, const char *title)
+/* `name` is the title without the class. */
+static void set_vendor_device(struct hr_fn *f, const char *name)
 {
-	static const struct {
-		const char *name;
-		uint32_t class;
-	} classes[] = { { "Non-Volatile memory controller", 0x0108 },
-			{ "VGA compatible controller", 0x0300 },
-			{ "3D controller", 0x0302 },
-			{ "Display controller", 0x0380 },
-			{ "Processing accelerators", 0x1200 },
-			{ "PCI bridge", 0x0604 },
-			{ "Host bridge", 0x0600 },
-			{ "ISA bridge", 0x0601 },
-			{ "RAID bus controller", 0x0104 },
-			{ "SATA controller", 0x0106 },
-			{ "Ethernet controller", 0x0200 } };
-	const char *at = starts(title, "Class ") ? title + 6 : after(title, " [");
-	char *end;
-	unsigned long class;
+	const char *brackets = ids_in_brackets(name), *device = after(name, "evice ");
+	uint32_t number;
 
-	for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++)
-		if (starts(title, classes[i].name)) {
-			hr_fn_set(f, HR_F_CLASS, classes[i].class << 8, HR_SRC_TEXT);
-			if (classes[i].class == 0x0604)
-				hr_fn_set(f, HR_F_HEADER, 1, HR_SRC_INFERRED);
-			return;
-		}
-	class = at ? strtoul(at, &end, 16) : 0;
-	if (at && end == at + 4 && (*end == ']' || *end == ':'))
-		hr_fn_set(f, HR_F_CLASS, (uint32_t) class << 8, HR_SRC_TEXT);
+	if (!(brackets && set_ids(f, brackets)) && !set_ids(f, name) && device)
+		set_ids(f, device);
+	number = hr_name_vendor(name);
+	if (number != HR_NAME_UNKNOWN)
+		hr_fn_set(f, HR_F_VENDOR, number, HR_SRC_INFERRED);
+	number = device_number(name);
+	if (number != HR_NAME_UNKNOWN && hr_known(f, HR_F_VENDOR) && number != 0xffff)
+		hr_fn_set(f, HR_F_DEVICE, number, HR_SRC_TEXT);
+}
+
+/*
+ * "Host bridge: ", "Host bridge [0600]: ", "0600: " of lspci -n, "Class 0600: ". Returns the title
+ * after the class.
+ */
+static const char *set_class(struct hr_fn *f, const char *title)
+{
+	const char *colon = strstr(title, ": "), *brackets = strstr(title, " [");
+	const char *number = starts(title, "Class ") ? title + 6 : title;
+	uint32_t class;
+	size_t length;
+
+	if (brackets && (!colon || brackets < colon))
+		number = brackets + 2;
+	class = four_digits(number);
+	if (class != HR_NAME_UNKNOWN && number[4] != (number == brackets + 2 ? ']' : ':'))
+		class = HR_NAME_UNKNOWN;
+	if (class == HR_NAME_UNKNOWN)
+		class = hr_name_class(title, &length);
+	if (class != HR_NAME_UNKNOWN) {
+		hr_fn_set(f, HR_F_CLASS, class << 8, HR_SRC_TEXT);
+		if (class == 0x0604)
+			hr_fn_set(f, HR_F_HEADER, 1, HR_SRC_INFERRED);
+	}
+	return colon ? colon + 2 : title;
 }
 
 void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
@@ -108,9 +132,7 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 		return;
 	if (f->name[0] == '\0')
 		f->name = hr_model_word(m, title, length);
-	title_class(f, title);
-	title_ids(f, title);
-	title_vendor(f, title);
+	set_vendor_device(f, set_class(f, title));
 	device = hr_name_host(hr_get(f, HR_F_VENDOR, 0), title);
 	if (device)
 		hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_INFERRED);
@@ -144,8 +166,7 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 		return;
 	if (f->name[0] == '\0')
 		f->name = hr_model_word(m, title, length);
-	title_ids(f, title);
-	title_vendor(f, title);
+	set_vendor_device(f, title);
 	vendor = hr_get(f, HR_F_VENDOR, 0);
 	if (any(title, raid)) {
 		hr_fn_set(f, HR_F_CLASS, 0x010400, HR_SRC_INFERRED);
@@ -153,8 +174,11 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 	}
 	if (any(title, other) || any(title, host))
 		return;
+	/* A card without a name may be of any class; its GPU would be its first function. */
 	if (any(title, ssd))
 		hr_fn_set(f, HR_F_CLASS, 0x010802, HR_SRC_INFERRED);
-	else if (vendor == 0x10de || vendor == 0x1002)
+	else if ((vendor == 0x10de || vendor == 0x1002) &&
+		 (f->fn == 0 || device_number(title) == HR_NAME_UNKNOWN) &&
+		 four_digits(title) == HR_NAME_UNKNOWN)
 		hr_fn_set(f, HR_F_CLASS, 0x030000, HR_SRC_INFERRED);
 }

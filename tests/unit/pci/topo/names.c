@@ -42,7 +42,7 @@ Test(topo_names, the_root_complex_is_known_by_its_name)
 		  HR_RC_UNLISTED, "R2" },
 		{ "Host bridge: Intel Corporation 8th Gen Core Host Bridge/DRAM Registers",
 		  HR_RC_UNLISTED, "R2" },
-		{ "Host bridge: Intel Corporation Device 7d01", HR_UNKNOWN, "U8" },
+		{ "Host bridge: Intel Corporation Device 7d01", HR_RC_UNLISTED, "R2" },
 		{ "Host bridge: Somebody's Root Complex", HR_UNKNOWN, "U8" },
 		{ "", HR_UNKNOWN, "U8" },
 	};
