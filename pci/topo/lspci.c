@@ -12,6 +12,7 @@
 #include "pci/topo/capture.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/lspci_group.h"
 #include "pci/topo/lspci_machine.h"
 #include "pci/topo/lspci_path.h"
 #include "pci/topo/lspci_text.h"
@@ -38,6 +39,7 @@ struct dump {
 	struct hr_fn *known;
 	struct hr_fn again;
 	struct pass pass;
+	struct hr_groups_seen groups;
 	struct hr_paste paste;
 	struct hr_slot_paths paths;
 	struct hr_machine machine;
@@ -191,6 +193,7 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 	d->text = (struct hr_text_state){ 0 };
 	d->machine = (struct hr_machine){ .record = title == NULL };
 	memset(d->config, 0xff, sizeof d->config);
+	hr_groups_set(&d->groups, d->f);
 	if (title)
 		begin_title(d, title, length);
 	return 0;
@@ -283,6 +286,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 	size_t n;
 	int tree;
 
+	line = hr_groups_line(&d->groups, begins, line, &length);
 	line = hr_paste_line(&d->paste, begins, line, &length);
 	if (length > LINE_MAX_DUMP && !d->long_line)
 		d->long_line = d->s->line;
