@@ -44,17 +44,13 @@ static struct hr_bar *region_of(const struct line *l, uint64_t index)
 	return l->state->section == SEC_SRIOV ? &l->f->vf_bar[index] : &l->f->bar[index];
 }
 
-/* Region n: Memory at A (64-bit, prefetchable) [virtual] [disabled] [size=S] */
-void hr_text_region(const struct line *l)
+/* "Memory at A (64-bit, prefetchable) [virtual] [disabled] [size=S]"; `at` is the address. */
+static void set_region(const struct line *l, uint64_t index, const char *at)
 {
-	const char *at = after(l->at, "Memory at ");
-	uint64_t index, base = at ? strtoull(at, NULL, 16) : 0;
+	uint64_t base = strtoull(at, NULL, 16);
 	bool assigned = base && *at != '<', virtual = says_virtual(l, base);
-	struct hr_bar *bar;
+	struct hr_bar *bar = region_of(l, index);
 
-	if (!number(l->at, "Region ", 10, &index) || index >= HR_BARS_MAX || !at)
-		return;
-	bar = region_of(l, index);
 	assigned = assigned && !virtual;
 	l->state->saw_virtual |= strstr(l->at, "[virtual]") != NULL;
 	if (bar->size_source <= HR_SRC_TEXT && size_of(l->at)) {
@@ -73,6 +69,47 @@ void hr_text_region(const struct line *l)
 			       (strstr(at, "non-prefetchable") ? 0 : HR_BAR_PREF) |
 			       (assigned ? 0 : HR_BAR_UNASSIGNED));
 	bar->source = HR_SRC_TEXT;
+}
+
+/* Region n: Memory at ... */
+void hr_text_region(const struct line *l)
+{
+	const char *at = after(l->at, "Memory at ");
+	uint64_t index;
+
+	if (at && number(l->at, "Region ", 10, &index) && index < HR_BARS_MAX)
+		set_region(l, index, at);
+	else
+		says_virtual(l, 0);
+}
+
+/*
+ * lspci -v prints regions without their number. They follow each other; only a BAR that the
+ * function does not implement makes the number wrong, which no rule depends on.
+ */
+void hr_text_memory(const struct line *l)
+{
+	const char *at = after(l->at, "Memory at ");
+	const unsigned index = l->state->regions;
+
+	if (!at || l->state->section != SEC_NONE || index >= HR_BARS_MAX)
+		return;
+	l->state->regions += strstr(at, "64-bit") ? 2 : 1;
+	set_region(l, index, at);
+	if (strstr(l->at, "[virtual]") && l->f->bar[index].flags & HR_BAR_UNASSIGNED)
+		return;
+	if (strstr(at, "[disabled]"))
+		l->state->memory_off = true;
+	else
+		l->state->memory_on = true;
+}
+
+void hr_text_ports(const struct line *l)
+{
+	if (l->state->section != SEC_NONE)
+		return;
+	says_virtual(l, 0);
+	l->state->regions++;
 }
 
 /* "BAR 1: current size: 256MB, supported: ..." under Physical or Virtual Resizable BAR */

@@ -99,6 +99,9 @@ static inline void set_flags(const struct line *l, enum hr_fact_id id,
 
 /* "Region n: ...", of the function, or below SR-IOV of its virtual functions. */
 void hr_text_region(const struct line *l);
+/* "Memory at ..." and "I/O ports at ..." of lspci -v, without numbers. */
+void hr_text_memory(const struct line *l);
+void hr_text_ports(const struct line *l);
 /* "BAR n: current size: ...", below Physical or Virtual Resizable BAR. */
 void hr_text_rebar(const struct line *l);
 /* Any line below SR-IOV. */

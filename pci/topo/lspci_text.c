@@ -70,13 +70,22 @@ static void set_window(const struct line *l, struct hr_window *window)
 		*window = (struct hr_window){ 1, 0, HR_SRC_TEXT };
 }
 
+/* Versions that print "[32-bit]" also print windows that are closed. */
+static void on_any_window(const struct line *l)
+{
+	l->state->windows = true;
+	l->state->window_bits |= strstr(l->at, "-bit]") != NULL;
+}
+
 static void on_memory_window(const struct line *l)
 {
+	on_any_window(l);
 	set_window(l, &l->f->mem);
 }
 
 static void on_prefetch_window(const struct line *l)
 {
+	on_any_window(l);
 	set_window(l, &l->f->pref);
 }
 
@@ -85,6 +94,17 @@ static void on_bridge_ctl(const struct line *l)
 	static const struct flag_name names[] = { { ">Reset", HR_BRIDGE_CTL_SBR }, { NULL, 0 } };
 
 	set_flags(l, HR_F_BRIDGE_CTL, names);
+}
+
+/* "Flags: bus master, fast devsel, latency 0, IRQ 32, NUMA node 0, IOMMU group 20" */
+static void on_flags(const struct line *l)
+{
+	if (l->state->section != SEC_NONE || !strstr(l->at, "devsel"))
+		return;
+	l->state->flags = true;
+	l->state->bus_master = strstr(l->at, "bus master") != NULL;
+	set_number(l, "NUMA node ", 10, HR_F_NUMA);
+	set_number(l, "IOMMU group ", 10, HR_F_GROUP);
 }
 
 static void on_numa(const struct line *l)
@@ -358,7 +378,13 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 		{ "Capabilities: ", on_capability },
 		{ "Control: I/O", on_control },
 		{ "Status: ", on_status },
+		{ "Flags: ", on_flags },
+		{ "Memory at ", hr_text_memory },
+		{ "[virtual] Memory at ", hr_text_memory },
+		{ "I/O ports at ", hr_text_ports },
+		{ "[virtual] I/O ports at ", hr_text_ports },
 		{ "Bus: primary=", on_bus },
+		{ "I/O behind bridge:", on_any_window },
 		{ "Memory behind bridge:", on_memory_window },
 		{ "Prefetchable memory behind bridge:", on_prefetch_window },
 		{ "BridgeCtl:", on_bridge_ctl },
@@ -400,8 +426,40 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
 	}
 }
 
+/*
+ * The command register from lspci -v. Memory decoding shows at regions only. A bridge whose windows
+ * are set decodes them: firmware and Linux turn on both together.
+ */
+static void end_flags(struct hr_fn *f, const struct hr_text_state *state)
+{
+	uint32_t command = state->bus_master ? HR_COMMAND_BME : 0;
+
+	if (!state->flags)
+		return;
+	if (state->memory_on || (hr_is_bridge(f) && !state->memory_off))
+		command |= HR_COMMAND_MSE;
+	else if (!state->memory_off && !state->saw_virtual)
+		return;
+	hr_fn_set(f, HR_F_COMMAND, command, state->memory_on ? HR_SRC_TEXT : HR_SRC_INFERRED);
+}
+
+/* Until pciutils 3.6, -v and -vv omit windows that are closed. */
+static void end_windows(struct hr_fn *f, const struct hr_text_state *state)
+{
+	const struct hr_window closed = { 1, 0, HR_SRC_INFERRED };
+
+	if (!state->windows || state->window_bits)
+		return;
+	if (f->mem.source == HR_SRC_NONE)
+		f->mem = closed;
+	if (f->pref.source == HR_SRC_NONE)
+		f->pref = closed;
+}
+
 void hr_text_end(struct hr_fn *f, const struct hr_text_state *state)
 {
+	end_flags(f, state);
+	end_windows(f, state);
 	f->vf_maybe = state->saw_virtual && hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE);
 	if (state->denied) {
 		f->denied = true;

@@ -15,6 +15,11 @@ struct hr_text_state {
 	bool denied;
 	bool saw_caps;
 	bool saw_ecaps;
+	/* lspci -v, which prints no Control line */
+	bool flags, bus_master;	    /* the line Flags; it says bus master */
+	bool memory_on, memory_off; /* regions are not [disabled]; are [disabled] */
+	unsigned regions;	    /* number of the next region */
+	bool windows, window_bits;  /* lines of windows; they end with "[32-bit]" */
 };
 /* Facts of one trimmed line of lspci -v output. */
 void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
