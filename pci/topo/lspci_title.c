@@ -141,25 +141,22 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 		hr_fn_set(f, HR_F_GONE, 1, HR_SRC_TEXT);
 }
 
-static bool any(const char *title, const char *const *words)
-{
-	for (; *words; words++)
-		if (strstr(title, *words))
-			return true;
-	return false;
-}
-
 void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
-	static const char *const ssd[] = { "NVMe", "Non-Volatile", "SSD", NULL };
+	static const char *const ssd[] = { "NVMe*", "Non-Volatile", "SSD*", NULL };
 	/* Controllers with drives behind them; their names may contain "NVMe", too. */
-	static const char *const raid[] = { HR_NAME_VMD, "RAID", "Raid", NULL };
-	static const char *const host[] = { "SAS",	     "Tri-Mode", "HBA",
-					    "Host Bus",	     "NVMe-oF",	 "NVMe over Fabrics",
-					    "Fibre Channel", NULL };
-	static const char *const other[] = { "SATA",	 "Audio",     "USB",	  "Bridge",
-					     "bridge",	 "Switch",    "I2C",	  "UCSI",
-					     "Ethernet", "BlueField", "ConnectX", NULL };
+	static const char *const raid[] = { HR_NAME_VMD, "RAID*",      "Raid*",
+					    "MegaRAID*", "SmartRAID*", NULL };
+	static const char *const host[] = {
+		"SAS*",	   "LSISAS*",		"Tri-Mode",	 "HBA*", "Host Bus",
+		"NVMe-oF", "NVMe over Fabrics", "Fibre Channel", NULL
+	};
+	static const char *const other[] = { "SATA*",  "Audio",	     "USB*",	  "Bridge",
+					     "bridge", "Switch",     "NVSwitch",  "I2C",
+					     "UCSI",   "Ethernet",   "xHCI",	  "HDAudio",
+					     "Root",   "BlueField*", "ConnectX*", NULL };
+	/* Ports and endpoints of NVIDIA's processors. */
+	static const char *const no_gpu[] = { "PCI Express", "PCIe host", "Endpoint", NULL };
 	uint32_t vendor;
 
 	if (length == 0)
@@ -168,17 +165,17 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 		f->name = hr_model_word(m, title, length);
 	set_vendor_device(f, title);
 	vendor = hr_get(f, HR_F_VENDOR, 0);
-	if (any(title, raid)) {
+	if (hr_name_has_any(title, raid)) {
 		hr_fn_set(f, HR_F_CLASS, 0x010400, HR_SRC_INFERRED);
 		return;
 	}
-	if (any(title, other) || any(title, host))
+	if (hr_name_has_any(title, other) || hr_name_has_any(title, host))
 		return;
 	/* A card without a name may be of any class; its GPU would be its first function. */
-	if (any(title, ssd))
+	if (hr_name_has_any(title, ssd))
 		hr_fn_set(f, HR_F_CLASS, 0x010802, HR_SRC_INFERRED);
 	else if ((vendor == 0x10de || vendor == 0x1002) &&
 		 (f->fn == 0 || device_number(title) == HR_NAME_UNKNOWN) &&
-		 four_digits(title) == HR_NAME_UNKNOWN)
+		 four_digits(title) == HR_NAME_UNKNOWN && !hr_name_has_any(title, no_gpu))
 		hr_fn_set(f, HR_F_CLASS, 0x030000, HR_SRC_INFERRED);
 }

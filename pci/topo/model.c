@@ -567,7 +567,8 @@ bool hr_is_integrated(const struct hr_fn *f)
 		return f->bus == 0;
 	if (hr_known(f, HR_F_DEVICE))
 		return hr_device_is(vendor, f->fact[HR_F_DEVICE].value, HR_DEV_INTEGRATED);
-	return vendor == 0x1002 && hr_name_integrated(f->name);
+	return (vendor == 0x1002 && hr_name_integrated(f->name)) ||
+	       (vendor == 0x10de && hr_name_unified(f->name));
 }
 
 /*

@@ -49,16 +49,43 @@ static const struct {
 	{ 0x1022, 0, "Family 16h" },
 	{ 0x1022, 0, "RS780 Host Bridge" },
 	{ 0x1022, 0, "RS880 Host Bridge" },
+	{ 0x1002, 0, "RD890S/SR5650" },
 	{ 0x1002, 0, "RD890" },
 	{ 0x1002, 0, "RD9x0" },
 	{ 0x1002, 0, "RX980" },
 	{ 0x1002, 0, "RD790" },
 };
 
+static bool is_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool hr_name_has_token(const char *title, const char *token)
+{
+	size_t n = strlen(token);
+	const bool prefix = n > 1 && token[n - 1] == '*';
+
+	n -= prefix;
+	for (const char *at = title; (at = strchr(at, token[0])); at++)
+		if (strncmp(at, token, n) == 0 && (at == title || !is_alnum(at[-1])) &&
+		    (prefix || !is_alnum(at[n])))
+			return true;
+	return false;
+}
+
+bool hr_name_has_any(const char *title, const char *const *tokens)
+{
+	for (; *tokens; tokens++)
+		if (hr_name_has_token(title, *tokens))
+			return true;
+	return false;
+}
+
 static int find(uint32_t vendor, const char *title)
 {
 	for (unsigned i = 0; i < sizeof bridges / sizeof *bridges; i++)
-		if (bridges[i].vendor == vendor && strstr(title, bridges[i].name))
+		if (bridges[i].vendor == vendor && hr_name_has_token(title, bridges[i].name))
 			return (int)i;
 	return -1;
 }
@@ -80,15 +107,20 @@ bool hr_name_unlisted(uint32_t vendor, const char *title)
 bool hr_name_integrated(const char *title)
 {
 	static const char *const names[] = {
-		"Kaveri",    "Carrizo",	      "Stoney",	 "Raven Ridge", "Picasso",  "Renoir",
-		"Lucienne",  "Cezanne",	      "Barcelo", "Rembrandt",	"Raphael",  "Phoenix",
-		"Mendocino", "Strix",	      "Krackan", "Hawk Point",	"VanGogh",  "Van Gogh",
-		"Kabini",    "Mullins",	      "Trinity", "Richland",	"Wrestler", "Sumo",
-		"Wani",	     "Granite Ridge",
+		"Kaveri",   "Carrizo",	  "Stoney",    "Raven Ridge", "Picasso",       "Raven 2",
+		"Renoir",   "Lucienne",	  "Cezanne",   "Barcelo",     "Rembrandt",     "Raphael",
+		"Phoenix",  "Phoenix1",	  "Phoenix2",  "Phoenix3",    "Mendocino",     "Strix",
+		"Krackan",  "Hawk Point", "HawkPoint", "HawkPoint1",  "HawkPoint2",    "VanGogh",
+		"Van Gogh", "Kabini",	  "Temash",    "Mullins",     "Trinity",       "Richland",
+		"Wrestler", "Sumo",	  "SuperSumo", "Wani",	      "Granite Ridge", NULL,
 	};
 
-	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (strstr(title, names[i]))
-			return true;
-	return false;
+	return hr_name_has_any(title, names);
+}
+
+bool hr_name_unified(const char *title)
+{
+	static const char *const names[] = { "GB10", "GB10B", "GB20B", "Tegra*", "Jetson", NULL };
+
+	return hr_name_has_any(title, names);
 }

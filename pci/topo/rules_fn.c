@@ -146,7 +146,12 @@ bool hr_fn_overlaps(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_fn_unified(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_UNIFIED_GPU) || strstr(f->name, "GB10") || strstr(f->name, "Tegra");
+	uint32_t device = hr_get(f, HR_F_DEVICE, 0);
+
+	if (hr_get(f, HR_F_VENDOR, 0x10de) != 0x10de)
+		return false;
+	return is(f, HR_DEV_UNIFIED_GPU) ||
+	       (hr_product_by_id(device) == HR_PRODUCT_UNKNOWN && hr_name_unified(f->name));
 }
 
 bool hr_fn_vmd(const struct hr_topology *e, const struct hr_fn *f)

@@ -16,33 +16,14 @@ static bool is_nvidia(const struct hr_fn *f)
 	return hr_get(f, HR_F_VENDOR, 0) == 0x10de;
 }
 
-static bool named(const struct hr_fn *f, const char *const *words, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (strstr(f->name, words[i]))
-			return true;
-	return false;
-}
-
-#define NAMED(f, words) named(f, words, sizeof(words) / sizeof *(words))
-
 enum hr_product hr_product_of(const struct hr_fn *gpu)
 {
-	static const char *const consumer[] = { "GeForce", "TITAN", "Titan" };
-	/* The chips of both product lines have the same names; the product name is in brackets. */
-	static const char *const professional[] = {
-		"Tesla", "Quadro", "[A100",    "[A800",	  "[A40",    "[A30",	  "[A10",
-		"[A16",	 "[A2",	   "[H100",    "[H200",	  "[H800",   "[H20",	  "[B100",
-		"[B200", "[B300",  "[GB200",   "[GB300",  "[GH200",  "[L4",	  "[L20",
-		"[L2",	 "[RTX A", "[RTX PRO", "[RTX 40", "[RTX 50", "[RTX 6000", "[T4",
-		"[T400", "[T600",  "[T1000",   "[NVS",	  "[GRID",   "[PG506",
-	};
+	enum hr_product product;
 
 	if (!is_nvidia(gpu))
 		return HR_PRODUCT_UNKNOWN;
-	if (NAMED(gpu, consumer))
-		return HR_PRODUCT_CONSUMER;
-	return NAMED(gpu, professional) ? HR_PRODUCT_PROFESSIONAL : HR_PRODUCT_UNKNOWN;
+	product = hr_product_by_id(hr_get(gpu, HR_F_DEVICE, 0));
+	return product == HR_PRODUCT_UNKNOWN ? hr_product_by_name(gpu->name) : product;
 }
 
 /* ---- single requirements */
@@ -56,7 +37,7 @@ static void need(struct hr_need *n, const char *what, enum hr_met met, const cha
 
 static void need_product(const struct hr_fn *gpu, struct hr_need *n)
 {
-	static const char *const text[] = { "not known by its name", "consumer (GeForce, TITAN)",
+	static const char *const text[] = { "not known", "consumer (GeForce, TITAN)",
 					    "data center or professional" };
 	static const enum hr_met met[] = { HR_UNSURE, HR_NO, HR_YES };
 	enum hr_product product = hr_product_of(gpu);
@@ -68,15 +49,15 @@ static void need_product(const struct hr_fn *gpu, struct hr_need *n)
 /* NVIDIA: "A100, A40, L4, L40S, H100, H200, B100, B200, B300 are supported": Ampere and later. */
 static void need_architecture(const struct hr_fn *gpu, struct hr_need *n)
 {
-	static const char *const before[] = { "GK1", "GK2", "GM1", "GM2", "GP1", "GV1", "TU1" };
-	static const char *const since[] = { "GA10", "AD10", "GH10", "GB10", "GB11", "GB20" };
+	static const struct {
+		enum hr_met met;
+		const char *text;
+	} row[] = { { HR_UNSURE, "not known" },
+		    { HR_NO, "before Ampere" },
+		    { HR_YES, "Ampere or later" } };
+	enum hr_age age = hr_product_age(hr_get(gpu, HR_F_DEVICE, 0), gpu->name);
 
-	if (NAMED(gpu, before))
-		need(n, "architecture", HR_NO, "before Ampere", "a GPU of Ampere or later");
-	else if (NAMED(gpu, since))
-		need(n, "architecture", HR_YES, "Ampere or later", NULL);
-	else
-		need(n, "architecture", HR_UNSURE, "not known by its name", NULL);
+	need(n, "architecture", row[age].met, row[age].text, "a GPU of Ampere or later");
 }
 
 static void need_driver(const struct hr_topology *e, struct hr_need *n)

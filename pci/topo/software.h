@@ -9,15 +9,14 @@
 #ifndef PCI_TOPO_SOFTWARE_H
 #define PCI_TOPO_SOFTWARE_H
 
+#include "pci/topo/products.h"
 #include "pci/topo/verdict.h"
 
 enum hr_met { HR_UNSURE, HR_NO, HR_YES };
 
-enum hr_product { HR_PRODUCT_UNKNOWN, HR_PRODUCT_CONSUMER, HR_PRODUCT_PROFESSIONAL };
-
 /*
- * NVIDIA's product line by the card's name; HR_PRODUCT_UNKNOWN for other vendors and for cards
- * without a name.
+ * NVIDIA's product line by the card's device number, else by its name; HR_PRODUCT_UNKNOWN for other
+ * vendors and for cards that neither tells.
  */
 enum hr_product hr_product_of(const struct hr_fn *gpu);
 

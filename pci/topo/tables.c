@@ -135,7 +135,9 @@ static const struct {
 	{ HR_DEV_NO_RELAXED, 0x8086, 0x2f01, 0x2f0e },
 	{ HR_DEV_NO_RELAXED, 0x8086, 0x6f01, 0x6f0e },
 	{ HR_DEV_NO_RELAXED, 0x1022, 0x1a00, 0x1a02 },
+	{ HR_DEV_UNIFIED_GPU, 0x10de, 0x2b00, 0x2b00 }, /* Jetson AGX Thor */
 	{ HR_DEV_UNIFIED_GPU, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
+	{ HR_DEV_UNIFIED_GPU, 0x10de, 0x2e2a, 0x2e2a }, /* N1X */
 	{ HR_DEV_VMD, 0x8086, 0x201d, 0x201d },
 	{ HR_DEV_VMD, 0x8086, 0x28c0, 0x28c0 },
 	{ HR_DEV_VMD, 0x8086, 0x9a0b, 0x9a0b },
@@ -192,7 +194,9 @@ static const struct {
 	{ HR_DEV_INTEGRATED, 0x10de, 0x07e0, 0x07e5 },
 	{ HR_DEV_INTEGRATED, 0x10de, 0x0840, 0x087f },
 	{ HR_DEV_INTEGRATED, 0x10de, 0x08a0, 0x08a5 },
+	{ HR_DEV_INTEGRATED, 0x10de, 0x2b00, 0x2b00 }, /* Jetson AGX Thor */
 	{ HR_DEV_INTEGRATED, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
+	{ HR_DEV_INTEGRATED, 0x10de, 0x2e2a, 0x2e2a }, /* N1X */
 };
 
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind)

@@ -244,12 +244,15 @@ char *hr_topo_modifiers(uint16_t modifiers, char *text)
 	return text;
 }
 
-/* "3D controller [0302]: NVIDIA ..." without the part before the colon. */
+/*
+ * "3D controller [0302]: NVIDIA ..." without the class. A class has no comma, full stop or slash,
+ * but the name of a device before a colon usually follows a vendor that has one.
+ */
 const char *hr_topo_title(const struct hr_fn *f)
 {
 	const char *at = strstr(f->name, ": ");
 
-	return at ? at + 2 : f->name;
+	return at && strcspn(f->name, ",./") > (size_t)(at - f->name) ? at + 2 : f->name;
 }
 
 int hr_topo_fit(const char *text, int most)

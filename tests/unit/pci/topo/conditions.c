@@ -222,14 +222,27 @@ Test(topo_conditions, flags_of_a_function_decide)
 	f->domain = 0x10000;
 	cr_expect(hr_fn_vmd(&topology, f));
 	*f = kept;
-	f->name = "NVIDIA GB10";
-	cr_expect(hr_fn_unified(&topology, f));
-	f->name = "Tegra X";
-	cr_expect(hr_fn_unified(&topology, f));
-	f->name = "GB100";
-	cr_expect(hr_fn_unified(&topology, f)); /* a name that begins like it */
-	f->name = "GB20";
-	cr_expect_not(hr_fn_unified(&topology, f));
+	for (unsigned i = 0; i < 16; i++) {
+		static const struct {
+			uint32_t vendor, device;
+			const char *name;
+			bool unified;
+		} row[] = {
+			{ 0x10de, 0, "GB20B [GB10]", true },  { 0x10de, 0, "Tegra X", true },
+			{ 0x10de, 0, "GB100 [B200]", false }, { 0x10de, 0, "GB100 [B100]", false },
+			{ 0x10de, 0, "GB102 [B100]", false }, { 0x10de, 0, "GB20", false },
+			{ 0x10de, 0, "HGX GB200", false },    { 0x10de, 0, "XGB10", false },
+			{ 0x10de, 0x2901, "GB10", false },    { 0x10de, 0x2e12, "", true },
+			{ 0x10de, 0x2b00, "Device", true },   { 0x10de, 0x2941, "", false },
+			{ 0x10de, 0x31c2, "GB300", false },   { 0x10de, 0x2bb1, "", false },
+			{ 0x1002, 0, "GB10", false },	      { 0x10de, 0x4000, "GB10", true },
+		};
+
+		hr_fn_set(f, HR_F_VENDOR, row[i].vendor, HR_SRC_USER);
+		hr_fn_set(f, HR_F_DEVICE, row[i].device, HR_SRC_USER);
+		f->name = row[i].name;
+		cr_expect_eq(hr_fn_unified(&topology, f), row[i].unified, "row %u", i);
+	}
 	*f = kept;
 	for (unsigned i = 0; i < 4; i++) {
 		static const char *const driver[] = { NULL, "", "nouveau", "nvidia" };

@@ -11,10 +11,13 @@ TestSuite(topo_software, .init = fake_evaluate_up, .fini = fake_evaluate_down, .
 
 static const struct hr_options none;
 
+/* A GPU whose device number is not in the table, so that its name counts. */
 static void name_gpu(const char *name)
 {
-	snprintf(fake_find(&machine, GPU)->title, sizeof machine.fn[0].title,
-		 "3D controller: NVIDIA Corporation %s", name);
+	struct fake_fn *f = fake_find(&machine, GPU);
+
+	snprintf(f->title, sizeof f->title, "3D controller: NVIDIA Corporation %s", name);
+	fake_put(f, HR_CFG_VENDOR, 4, 0x10de);
 }
 
 Test(topo_software, product_lines_follow_the_name)
@@ -33,7 +36,12 @@ Test(topo_software, product_lines_follow_the_name)
 		{ "AD102GL [L40S]", HR_PRODUCT_PROFESSIONAL },
 		{ "GM206GL [Quadro M2000]", HR_PRODUCT_PROFESSIONAL },
 		{ "GB202GL [RTX PRO 6000 Blackwell Server Edition]", HR_PRODUCT_PROFESSIONAL },
-		{ "Device 2b85", HR_PRODUCT_UNKNOWN },
+		{ "GA104 [Geforce RTX 3070 Ti Laptop GPU]", HR_PRODUCT_CONSUMER },
+		{ "GB100 [HGX GB200]", HR_PRODUCT_PROFESSIONAL },
+		{ "AD104GL [L4]", HR_PRODUCT_PROFESSIONAL },
+		{ "GA102 [CMP 90HX]", HR_PRODUCT_UNKNOWN },
+		{ "XX100 [L400]", HR_PRODUCT_UNKNOWN },
+		{ "Device 2b99", HR_PRODUCT_UNKNOWN },
 	};
 	struct hr_pair p;
 
@@ -54,6 +62,62 @@ Test(topo_software, product_lines_follow_the_name)
 	fake_evaluate(SIBLING, &none, &p);
 	cr_expect_eq(hr_product_of(&model.fn[fake_at(GPU)]), HR_PRODUCT_UNKNOWN);
 	cr_expect_not(fake_found(&p, "S1"));
+}
+
+Test(topo_software, the_device_number_decides_before_the_name)
+{
+	static const struct {
+		uint32_t device;
+		const char *name;
+		enum hr_product product;
+	} row[] = {
+		{ 0x2684, "Device 2684", HR_PRODUCT_CONSUMER },		/* RTX 4090 */
+		{ 0x26b1, "Device 26b1", HR_PRODUCT_PROFESSIONAL },	/* RTX 6000 Ada */
+		{ 0x2b85, "Device 2b85", HR_PRODUCT_CONSUMER },		/* RTX 5090 */
+		{ 0x2bb1, "Device 2bb1", HR_PRODUCT_PROFESSIONAL },	/* RTX PRO 6000 */
+		{ 0x2204, "Graphics Device", HR_PRODUCT_CONSUMER },	/* RTX 3090 */
+		{ 0x2230, "GA102 [GeForce]", HR_PRODUCT_PROFESSIONAL }, /* RTX A6000 */
+		{ 0x1db4, "", HR_PRODUCT_PROFESSIONAL },		/* V100 */
+		{ 0x1d81, "", HR_PRODUCT_CONSUMER },			/* TITAN V */
+		{ 0x1e04, "", HR_PRODUCT_CONSUMER },			/* RTX 2080 Ti */
+		{ 0x1eb8, "", HR_PRODUCT_PROFESSIONAL },		/* T4 */
+		{ 0x2901, "", HR_PRODUCT_PROFESSIONAL },		/* B200 */
+		{ 0x2941, "", HR_PRODUCT_PROFESSIONAL },		/* GB200 */
+		{ 0x3182, "", HR_PRODUCT_PROFESSIONAL },		/* B300 */
+		{ 0x2329, "", HR_PRODUCT_PROFESSIONAL },		/* H20 */
+		{ 0x220d, "GA102 [CMP 90HX]", HR_PRODUCT_UNKNOWN },
+		{ 0x268f, "AD102 [GeForce RTX 4090]", HR_PRODUCT_CONSUMER }, /* in no range */
+		{ 0x268f, "Device 268f", HR_PRODUCT_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_pair p;
+
+		name_gpu(row[i].name);
+		fake_put(fake_find(&machine, GPU), HR_CFG_DEVICE, 2, row[i].device);
+		fake_evaluate(SIBLING, &none, &p);
+		cr_expect_eq(hr_product_of(&model.fn[fake_at(GPU)]), row[i].product, "%04x %s",
+			     row[i].device, row[i].name);
+		cr_expect_eq(p.verdict, HR_DIRECT, "%04x %s", row[i].device, row[i].name);
+	}
+}
+
+Test(topo_software, the_architecture_follows_the_device_number_or_the_chip)
+{
+	static const struct {
+		uint32_t device;
+		const char *name;
+		enum hr_age age;
+	} row[] = {
+		{ 0x1eb8, "", HR_AGE_BEFORE_AMPERE }, { 0x2182, "", HR_AGE_BEFORE_AMPERE },
+		{ 0x2080, "", HR_AGE_AMPERE },	      { 0x2204, "", HR_AGE_AMPERE },
+		{ 0x2901, "", HR_AGE_AMPERE },	      { 0, "Device 2901", HR_AGE_UNKNOWN },
+		{ 0, "GB100 [B200]", HR_AGE_AMPERE }, { 0, "TU104GL", HR_AGE_BEFORE_AMPERE },
+		{ 0, "XGA102", HR_AGE_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		cr_expect_eq(hr_product_age(row[i].device, row[i].name), row[i].age, "row %zu", i);
 }
 
 /* ---- cuFile's P2PDMA mode */

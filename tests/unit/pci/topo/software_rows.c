@@ -38,6 +38,7 @@ static void load(const char *head, const char *card, const char *gpu, const char
 	f = fake_find(&machine, GPU);
 	snprintf(f->title, sizeof f->title, "3D controller: NVIDIA Corporation %s", card);
 	snprintf(f->text, sizeof f->text, "%s", gpu);
+	fake_put(f, HR_CFG_VENDOR, 4, 0x10de); /* the name counts */
 	f = fake_find(&machine, SIBLING);
 	strncat(f->text, disk, sizeof f->text - strlen(f->text) - 1);
 	snprintf(machine.head, sizeof machine.head, "%s", head);
@@ -86,8 +87,8 @@ static const struct {
 	  "CONFIG_PCI_P2PDMA, or nvidia-fs)" },
 	{ "headrace: nvidia=570.1\nheadrace: nvidia_open=0\n" KEYS "RmForceDisableIomapWC=0x1;\n",
 	  "AD104 [New]", "\theadrace: driver=\n", 0x14801022,
-	  "bound driver- none (the vendor's driver); product line? not known by "
-	  "its name; architecture+ Ampere or later; driver- NVIDIA 570.1, "
+	  "bound driver- none (the vendor's driver); product line? not known; "
+	  "architecture+ Ampere or later; driver- NVIDIA 570.1, "
 	  "proprietary kernel modules (the open kernel modules of NVIDIA 565 or "
 	  "later); registry keys- RMForceStaticBar1 not set, RmForceDisableIomapWC "
 	  "1 (options nvidia "
@@ -97,14 +98,14 @@ static const struct {
 	  "kernel not known" },
 	{ "headrace: nvidia=570.1\n" KEYS "-\n", "GV100 [Old]", "\tKernel driver in use: nouveau\n",
 	  0x1234177d,
-	  "bound driver- nouveau (the vendor's driver); product line? not known by "
-	  "its name; architecture- before Ampere (a GPU of Ampere or later); "
+	  "bound driver- nouveau (the vendor's driver); product line? not known; "
+	  "architecture- before Ampere (a GPU of Ampere or later); "
 	  "driver? NVIDIA 570.1, flavour not known; registry keys? not needed "
 	  "here; nvidia-fs? not known; kernel? release not known; PCI P2PDMA? "
 	  "configuration of the kernel not known" },
 	{ "headrace: kernel=5.19\n" KEYS "-\n", "X", "", 0x1234177d,
-	  "bound driver? not known; product line? not known by its name; "
-	  "architecture? not known by its name; driver? version not known; "
+	  "bound driver? not known; product line? not known; "
+	  "architecture? not known; driver? version not known; "
 	  "registry keys? not needed here; nvidia-fs? not known; kernel- 5.19 "
 	  "(Linux 6.2 or later, or nvidia-fs); PCI P2PDMA? configuration of the "
 	  "kernel not known" },

@@ -35,13 +35,13 @@ Test(topo_tables, each_kind_of_hardware_has_its_device_numbers)
 		{ HR_DEV_NTB, 0x11f8, 70, 2389205 },
 		{ HR_DEV_NO_RELAXED, 0x8086, 28, 566482 },
 		{ HR_DEV_NO_RELAXED, 0x1022, 3, 19971 },
-		{ HR_DEV_UNIFIED_GPU, 0x10de, 1, 11794 },
+		{ HR_DEV_UNIFIED_GPU, 0x10de, 3, 34620 },
 		{ HR_DEV_VMD, 0x8086, 11, 351794 },
 		{ HR_DEV_HIDES_NVME, 0x8086, 2, 20556 },
 		{ HR_DEV_HIDES_NVME, 0x1022, 1, 45056 },
 		{ HR_DEV_NVIDIA_CPU, 0x10de, 13, 128686 },
 		{ HR_DEV_INTEGRATED, 0x1002, 324, 10882238 },
-		{ HR_DEV_INTEGRATED, 0x10de, 106, 204538 },
+		{ HR_DEV_INTEGRATED, 0x10de, 108, 227364 },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
