@@ -1,7 +1,7 @@
 /*
- * NVLinks from NVIDIA's management library. The library comes with the driver and is loaded at run
- * time when it is installed. Only the functions below are used; NVIDIA keeps their interface stable
- * (NVML API reference, "NvLink Methods").
+ * NVLinks, and answers about peer access, from NVIDIA's management library. The library comes with
+ * the driver and is loaded at run time when it is installed. Only the functions below are used;
+ * NVIDIA keeps their interface stable (NVML API reference, "NvLink Methods", "Device Queries").
  */
 #include "pci/nvml.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/p2p.h"
 
 #define LINKS_MAX 36u
 #define TYPE_GPU 0
@@ -31,6 +31,8 @@ struct nvml {
 	int (*state)(void *device, unsigned link, int *active);
 	int (*remote_type)(void *device, unsigned link, int *type);
 	int (*remote_pci)(void *device, unsigned link, struct pci_info *info);
+	/* NULL: a release before 390 */
+	int (*p2p_status)(void *from, void *to, int access, int *status);
 };
 
 /* dlsym() returns an object pointer; POSIX allows converting it to a function pointer. */
@@ -44,7 +46,10 @@ static bool find(const struct nvml *n, const char *name, void *call)
 
 static bool load(struct nvml *n)
 {
+	n->p2p_status = NULL;
 	n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (n->library)
+		find(n, "nvmlDeviceGetP2PStatus", &n->p2p_status);
 	return n->library && find(n, "nvmlInitWithFlags", &n->init) &&
 	       find(n, "nvmlShutdown", &n->shutdown) &&
 	       find(n, "nvmlDeviceGetHandleByPciBusId_v2", &n->by_bus_id) &&
@@ -104,15 +109,55 @@ static void read_gpu(struct hr_model *m, const struct nvml *n, const struct hr_f
 		hr_model_add_link(m, &link[i]);
 }
 
+static void read_p2p(struct hr_model *m, const struct nvml *n, const struct hr_fn *from,
+		     const struct hr_fn *to)
+{
+	struct hr_p2p answer = { .from = hr_address(from),
+				 .to = hr_address(to),
+				 .source = HR_SRC_SYSFS };
+	char bdf[HR_BDF_MAX];
+	void *a, *b;
+	bool any = false;
+
+	if (n->by_bus_id(hr_bdf(from, bdf), &a) || n->by_bus_id(hr_bdf(to, bdf), &b))
+		return;
+	for (int access = 0; access < HR_P2P_ACCESSES; access++) {
+		int status = -1;
+
+		if (n->p2p_status(a, b, access, &status) || status < 0 ||
+		    status + HR_P2P_OK >= HR_P2P_STATUSES)
+			continue;
+		answer.status[access] = (uint8_t)(status + HR_P2P_OK);
+		any = true;
+	}
+	if (any)
+		hr_p2p_add(m, &answer);
+}
+
+static bool is_asked(const struct hr_fn *f)
+{
+	return hr_is_gpu(f) && hr_get(f, HR_F_VENDOR, 0) == 0x10de;
+}
+
+static void read_gpus(struct hr_model *m, const struct nvml *n)
+{
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (!is_asked(&m->fn[i]))
+			continue;
+		read_gpu(m, n, &m->fn[i]);
+		for (uint32_t j = 0; n->p2p_status && j < m->count; j++)
+			if (j != i && is_asked(&m->fn[j]))
+				read_p2p(m, n, &m->fn[i], &m->fn[j]);
+	}
+}
+
 int hr_read_nvml(struct hr_model *m)
 {
 	struct nvml n = { .library = NULL };
 	int err = -ENOENT;
 
 	if (load(&n) && n.init(INIT_NO_GPUS) == 0) {
-		for (uint32_t i = 0; i < m->count; i++)
-			if (hr_is_gpu(&m->fn[i]) && hr_has(&m->fn[i], HR_F_VENDOR, 0x10de))
-				read_gpu(m, &n, &m->fn[i]);
+		read_gpus(m, &n);
 		n.shutdown();
 		err = 0;
 	}

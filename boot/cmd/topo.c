@@ -20,6 +20,7 @@
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/rates.h"
+#include "boot/cmd/topo/smi.h"
 #include "boot/cmd/topo/software.h"
 #include "boot/cmd/topo/table.h"
 #include "boot/cmd/topo/topo.h"
@@ -54,6 +55,9 @@ static int read_source(struct hr_topo *t, const struct hr_topo_request *r)
 
 	if (!err)
 		return 0;
+	if (err == -ENODATA && hr_topo_has_answer_without_functions(&t->model) && !r->capture &&
+	    !r->html && !r->watch && !r->baseline)
+		return hr_topo_without_functions(t, strcmp(r->format, "json") == 0);
 	hr_error_report(&t->model.error, err);
 	return r->from ? HR_TOPO_BAD_INPUT : HR_TOPO_NO_ACCESS;
 }
@@ -248,7 +252,7 @@ static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 
 	if (err)
 		return err;
-	if (!r->from && (r->peers || r->capture))
+	if (!r->from && (r->peers || r->capture || r->explain[0] || r->software))
 		hr_read_nvml(&t->model); /* without NVIDIA's driver this reads nothing */
 	t->as_gpu = r->gpu;
 	t->as_gpus = r->gpus;

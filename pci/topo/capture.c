@@ -15,6 +15,7 @@
 #include "config/bytes.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/number.h"
+#include "pci/topo/p2p.h"
 
 #define ECAP_SERIAL 0x0003
 #define LINE_BYTES 200u /* of a value: a line of a dump has at most 254 bytes */
@@ -205,6 +206,31 @@ static bool link_line(struct hr_model *m, const struct hr_fn *f, const struct fa
 	return hr_model_add_link(m, &link) == 0;
 }
 
+/* "p2p=0000:9b:00.0,r=GNS,w=GNS": answers of NVIDIA's driver about the memory of that GPU. */
+static bool p2p_line(struct hr_model *m, const struct hr_fn *f, const struct fact_line *l)
+{
+	struct hr_p2p answer = { .from = hr_address(f),
+				 .source = (uint8_t)source_or(l, HR_SRC_SYSFS) };
+	const char *at = strchr(l->value, ',');
+	char to[HR_BDF_MAX];
+
+	if (!at || (size_t)(at - l->value) >= sizeof to)
+		return false;
+	snprintf(to, sizeof to, "%.*s", (int)(at - l->value), l->value);
+	answer.to = hr_address_parse(to);
+	for (; answer.to != HR_NO_ADDRESS && *at == ','; at += strcspn(at, ",")) {
+		enum hr_p2p_access access = hr_p2p_access_of(*++at);
+
+		if (access == HR_P2P_ACCESSES || at[1] != '=')
+			return false;
+		at += 2;
+		answer.status[access] = (uint8_t)hr_p2p_status_of(at, strcspn(at, ","));
+		if (!answer.status[access])
+			return false;
+	}
+	return answer.to != HR_NO_ADDRESS && hr_p2p_add(m, &answer) == 0;
+}
+
 /* A long text is split over several lines. */
 static bool append(struct hr_model *m, const char **to, const char *value)
 {
@@ -255,6 +281,8 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 		return append(m, &f->devices, l->value);
 	else if (is_key(l, "nvlink") || is_key(l, "xgmi"))
 		return link_line(m, f, l);
+	else if (is_key(l, "p2p"))
+		return p2p_line(m, f, l);
 	else if (is_key(l, "under"))
 		return under_line(f, l->value);
 	else if (is_key(l, "mem"))
@@ -482,6 +510,24 @@ static void put_links(struct out *o, const struct hr_model *m, const struct hr_f
 	}
 }
 
+static void put_p2p(struct out *o, const struct hr_model *m, const struct hr_fn *f)
+{
+	char bdf[HR_BDF_MAX];
+
+	for (uint32_t i = 0; i < m->p2ps; i++) {
+		const struct hr_p2p *p = &m->p2p[i];
+
+		if (p->from != hr_address(f))
+			continue;
+		put(o, "\theadrace: %sp2p=%s", prefix[p->source], hr_address_text(p->to, bdf));
+		for (unsigned k = 0; k < HR_P2P_ACCESSES; k++)
+			if (p->status[k])
+				put(o, ",%c=%s", hr_p2p_letter((enum hr_p2p_access)k),
+				    hr_p2p_word((enum hr_p2p_status)p->status[k]));
+		put(o, "\n");
+	}
+}
+
 static void put_function(struct out *o, const struct hr_model *m, const struct hr_fn *f)
 {
 	char bdf[HR_BDF_MAX];
@@ -508,6 +554,7 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 	if (f->fs)
 		put(o, "\theadrace: fs=%s\n", f->fs);
 	put_links(o, m, f);
+	put_p2p(o, m, f);
 	if (f->denied)
 		put(o, "\theadrace: denied=1\n");
 	if (f->config)

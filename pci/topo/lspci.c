@@ -19,6 +19,7 @@
 #include "pci/topo/lspci_title.h"
 #include "pci/topo/lspci_tree.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/smi.h"
 
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
 
@@ -45,6 +46,7 @@ struct dump {
 	struct hr_machine machine;
 	struct hr_tree tree;
 	struct hr_text_state text;
+	struct hr_smi_reader smi;
 	bool any_data; /* in the file */
 	unsigned long_line, cut_line;
 	unsigned captures; /* captures in headrace's own format */
@@ -286,6 +288,8 @@ static int one_line(struct dump *d, char *line, size_t length)
 	size_t n;
 	int tree;
 
+	if (hr_smi_line(&d->smi, d->m, line))
+		return end_device(d);
 	line = hr_groups_line(&d->groups, begins, line, &length);
 	line = hr_paste_line(&d->paste, begins, line, &length);
 	if (length > LINE_MAX_DUMP && !d->long_line)
@@ -322,6 +326,19 @@ static int check_limits(struct dump *d)
 	return 0;
 }
 
+static int no_function(struct dump *d)
+{
+	struct hr_model *m = d->m;
+
+	if (m->smi && m->smi->rows)
+		snprintf(m->input, sizeof m->input, "%s", m->smi->tool);
+	if (m->smi && m->smi->rows)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
+			       "a matrix of %s and no PCI function", m->smi->tool);
+	return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
+		       d->s->line);
+}
+
 int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
 {
 	struct dump d = { .m = m, .s = s };
@@ -350,10 +367,8 @@ int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
 		err = end_pass(&d);
 	if (!err)
 		err = check_limits(&d);
-	if (!err && m->count == 0) {
-		err = hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
-			      s->line);
-	}
+	if (!err && m->count == 0)
+		err = no_function(&d);
 	if (!err && d.paths.assumed)
 		hr_model_warn(m,
 			      "lspci -P states no bus below a bridge: the bus numbers are assumed; "

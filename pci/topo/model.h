@@ -200,6 +200,11 @@ struct hr_gpu_link {
 #define HR_NO_ADDRESS UINT64_MAX
 #define HR_GPU_LINKS_MAX 8192u
 
+/* ACS controls in a text that does not state their functions' addresses. */
+struct hr_acs_lines {
+	uint32_t lines, redirecting; /* of them: with RR, CR or EC */
+};
+
 enum hr_iommu { HR_IOMMU_UNKNOWN, HR_IOMMU_OFF, HR_IOMMU_PT, HR_IOMMU_ON };
 
 #define HR_NOT_LOADED "not loaded"
@@ -230,6 +235,10 @@ struct hr_model {
 	uint32_t root_buses;
 	struct hr_gpu_link *gpu_link;
 	uint32_t gpu_links;
+	struct hr_p2p *p2p; /* answers of NVIDIA's driver, pci/topo/p2p.h */
+	uint32_t p2ps;
+	struct hr_smi *smi; /* matrix of nvidia-smi, rocm-smi or amd-smi, pci/topo/smi.h; or NULL */
+	struct hr_acs_lines acs_lines;
 	/* A change was assumed, so HR_F_GROUP is outdated: the kernel would form other groups. */
 	bool regrouped;
 	bool booted; /* what-if: another boot was assumed */

@@ -133,6 +133,8 @@ void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j
 		return;
 	hr_pair_evaluate_flows(out->by, out->b.fn, out->a.fn, F2 | F3, &out->to_b);
 	take(out, &out->to_b);
+	out->driver = hr_p2p_between(e->m, hr_address(&e->m->fn[out->a.fn]),
+				     hr_address(&e->m->fn[out->b.fn]));
 	out->links =
 		hr_gpu_links(e->m, hr_address(&e->m->fn[out->a.fn]),
 			     hr_address(&e->m->fn[out->b.fn]), &out->fabric, &out->through_switch);

@@ -9,13 +9,15 @@
  *   GPU and NIC    the card writes and reads GPU memory (GPUDirect RDMA) at addresses that the kernel
  *                  maps, as in mode `kernel`
  * Two functions without a GPU among them have a distance and no verdict. Links other than PCI
- * Express (NVLink, XGMI) are reported beside the verdict and do not change it.
+ * Express (NVLink, XGMI), and the answer of NVIDIA's driver about peer access, are reported beside
+ * the verdict and do not change it.
  */
 #ifndef PCI_TOPO_PEERS_H
 #define PCI_TOPO_PEERS_H
 
 #include "pci/topo/verdict.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/p2p.h"
 
 enum hr_topo_peer_kind { HR_PEER_GPU, HR_PEER_NVME, HR_PEER_NIC, HR_PEER_KINDS };
 
@@ -45,6 +47,7 @@ struct hr_peer_pair {
 	unsigned links;	     /* NVLink or XGMI between them, 0: none known */
 	enum hr_fabric fabric;
 	bool through_switch; /* of those links */
+	enum hr_p2p_status driver; /* of two GPUs: answer of NVIDIA's driver about reads and writes */
 };
 
 /* Parse "gpu,nvme,nic" to bits 1 << enum hr_topo_peer_kind; 0: not such a list. */

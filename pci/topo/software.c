@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pci/topo/p2p.h"
 #include "pci/topo/rules.h"
 
 #define OPEN_DRIVER 565u /* of NVIDIA, the first with P2PDMA for cuFile */
@@ -202,6 +203,30 @@ static void need_fs(const struct hr_fn *ssd, struct hr_need *n)
 
 /* ---- rows */
 
+/* Peer access with other GPUs; no row without an answer of the driver. */
+static bool need_peers(const struct hr_topology *e, const struct hr_fn *gpu, struct hr_need *n)
+{
+	enum hr_p2p_status refusal = HR_P2P_UNREAD;
+	unsigned answers = 0, refusals = 0;
+	char text[sizeof n->text];
+
+	for (uint32_t i = 0; i < e->gpus; i++) {
+		enum hr_p2p_status status =
+			hr_p2p_between(e->m, hr_address(gpu), hr_address(&e->m->fn[e->gpu[i]]));
+
+		answers += status != HR_P2P_UNREAD;
+		refusals += hr_p2p_refuses(status);
+		refusal = hr_p2p_refuses(status) ? status : refusal;
+	}
+	if (!answers)
+		return false;
+	snprintf(text, sizeof text, "the driver refuses %u of %u GPUs (%s)", refusals, answers,
+		 hr_p2p_word(refusal));
+	need(n, "GPU peers", refusals ? HR_NO : HR_YES, refusals ? text : "the driver allows them",
+	     NULL);
+	return true;
+}
+
 unsigned hr_software_gpu(const struct hr_topology *e, int32_t gpu, struct hr_need *n)
 {
 	const struct hr_fn *f = &e->m->fn[gpu];
@@ -224,6 +249,7 @@ unsigned hr_software_gpu(const struct hr_topology *e, int32_t gpu, struct hr_nee
 	need_nvidia_fs(e, &n[count++]);
 	need_kernel(e, &n[count++]);
 	need_p2pdma(e, &n[count++]);
+	count += need_peers(e, f, &n[count]);
 	return count;
 }
 

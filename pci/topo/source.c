@@ -12,6 +12,7 @@
 #include "pci/topo/files.h"
 #include "pci/topo/lspci.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/smi.h"
 #include "pci/topo/sysfs.h"
 #include "pci/topo/unpack.h"
 #include "pci/topo/xml.h"
@@ -165,6 +166,8 @@ static int finish(struct hr_model *m, const char *path, int err)
 {
 	if (!err)
 		err = hr_model_link(m);
+	if (!err)
+		err = hr_smi_attach(m);
 	if (!err)
 		return 0;
 	hr_fail(&m->error, HR_ERROR_MISSING, err, "%s", strerror(-err));

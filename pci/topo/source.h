@@ -15,10 +15,12 @@
  *   tar                  the same, as an archive
  *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
  *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or
- *                        headrace's capture format; lines may be quoted or indented
+ *                        headrace's capture format; lines may be quoted or indented. Matrices of
+ *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/smi.h) beside them are read
  * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed. "-" is standard
  * input (not for directories).
- * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it;
+ * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it
+ * (m->smi and m->acs_lines hold what such a text states);
  * -E2BIG: more than HR_FUNCTIONS_MAX functions; -ENOENT, -EACCES, -EIO, -ENOMEM.
  */
 int hr_source_open(struct hr_model *m, const char *path);

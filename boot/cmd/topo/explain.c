@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/software.h"
 #include "pci/topo/fields.h"
 #include "pci/path.h"
@@ -179,6 +180,20 @@ static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 	fputs("\n", t->out);
 }
 
+/* Of two GPUs: the answer of NVIDIA's driver, if the source has one. */
+static void put_driver(const struct hr_topo *t, const struct hr_pair *p)
+{
+	const enum hr_p2p_status driver = hr_p2p_between(
+		&t->model, hr_address(&t->model.fn[p->gpu]), hr_address(&t->model.fn[p->ssd]));
+	char text[512];
+
+	if (hr_p2p_refuses(driver))
+		fprintf(t->out, "  %s\n", hr_peer_refusal(driver, p->verdict, text, sizeof text));
+	else if (driver)
+		fprintf(t->out, "  NVIDIA's driver: %s, %s\n", hr_p2p_word(driver),
+			hr_p2p_meaning(driver));
+}
+
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 {
 	struct hr_path_choice choice;
@@ -200,6 +215,7 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	fprintf(t->out, "); kernel p2pdma: %s\n", hr_kernel_text(p.kernel));
 	if (p.modifiers)
 		fprintf(t->out, "  modifiers: %s\n", hr_topo_modifiers(p.modifiers, modifiers));
+	put_driver(t, &p);
 	put_flows(t, &p);
 	put_path(t, &p);
 	put_findings(t, &p);

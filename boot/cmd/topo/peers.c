@@ -33,8 +33,10 @@ char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair 
 
 	hr_peer_distance(peers, p, distance);
 	if (p->has_verdict)
-		snprintf(text, 48, "%s %s%s", distance, hr_matrix_word(p->verdict),
-			 p->modifiers & HR_MOD_DEGRADED ? "*" : "");
+		snprintf(text, 48, "%s %s%s%s%s", distance, hr_matrix_word(p->verdict),
+			 p->modifiers & HR_MOD_DEGRADED ? "*" : "",
+			 hr_p2p_refuses(p->driver) ? " " : "",
+			 hr_p2p_refuses(p->driver) ? hr_p2p_word(p->driver) : "");
 	else
 		snprintf(text, 48, "%s", distance);
 	return text;
@@ -158,6 +160,7 @@ static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j, struc
 			     char *text)
 {
 	p->has_verdict = false;
+	p->driver = HR_P2P_UNREAD;
 	if (i == j && g->set[i].first == g->set[i].second)
 		return "X";
 	hr_peers_evaluate(g->peers, g->set[i].first, i == j ? g->set[i].second : g->set[j].first,
@@ -259,18 +262,49 @@ static void print_reason(const struct grid *g, const struct hr_peer_pair *p, str
 			 hr_rule_text(p->by, worst, at, r->fix, text, sizeof text));
 }
 
-/* Print the reasons of sets with a GPU that are not DIRECT. */
+char *hr_peer_refusal(enum hr_p2p_status driver, enum hr_verdict verdict, char *text,
+		      size_t capacity)
+{
+	const bool blocked = verdict == HR_BLOCKED || verdict == HR_SILENT_LOSS;
+
+	snprintf(text, capacity, "NVIDIA's driver refuses peer access (%s: %s); %s",
+		 hr_p2p_word(driver), hr_p2p_meaning(driver),
+		 verdict == HR_UNKNOWN ? "whether PCI Express allows it is unknown"
+		 : blocked	       ? "PCI Express blocks it, too"
+				       : "PCI Express would allow it");
+	return text;
+}
+
+/* Print the answer of NVIDIA's driver when it refuses, with its meaning once. */
+static void print_refusal(const struct grid *g, const struct hr_peer_pair *p, unsigned *told)
+{
+	const unsigned way = 1u << p->driver
+				<< (p->verdict == HR_UNKNOWN   ? 8
+				    : p->verdict == HR_BLOCKED ? 16
+							       : 0);
+	char text[512];
+
+	if (!hr_p2p_refuses(p->driver) || *told & way)
+		return;
+	*told |= way;
+	fputs("    ", g->t->out);
+	hr_print_wrapped(g->t->out, 4, 4,
+			 hr_peer_refusal(p->driver, p->verdict, text, sizeof text));
+}
+
+/* Print the reasons of sets with a GPU that are not DIRECT, or that the driver refuses. */
 static void print_reasons(const struct grid *g)
 {
 	struct told told = { .n = 0 };
 	struct hr_peer_pair p;
+	unsigned refusals = 0;
 	char a[NAME_MAX], b[NAME_MAX], text[48], verdict[48];
 
 	fputc('\n', g->t->out);
 	for (uint32_t i = 0; i < g->sets; i++)
 		for (uint32_t j = i; j < g->sets; j++) {
 			grid_cell(g, i, j, &p, text);
-			if (!p.has_verdict || p.verdict == HR_DIRECT)
+			if (!p.has_verdict || (p.verdict == HR_DIRECT && !hr_p2p_refuses(p.driver)))
 				continue;
 			fprintf(g->t->out, "%s with %s: %s%s%s (rule %s)\n",
 				hr_peer_set_name(&g->set[i], a, sizeof a),
@@ -278,7 +312,9 @@ static void print_reasons(const struct grid *g)
 				hr_topo_colour(g->t, p.verdict),
 				hr_verdict_text(p.verdict, p.rule, verdict), hr_topo_reset(g->t),
 				hr_rules[p.rule].id);
-			print_reason(g, &p, &told);
+			if (p.verdict != HR_DIRECT)
+				print_reason(g, &p, &told);
+			print_refusal(g, &p, &refusals);
 		}
 }
 
@@ -360,6 +396,30 @@ static void put_verdict(struct hr_json *o, const struct hr_peer_pair *p)
 		put_direction(o, "to_b", &p->to_b);
 }
 
+/* "driver": the answers of NVIDIA's driver for both directions. */
+static void put_driver(const struct hr_topo *t, struct hr_json *o, const struct hr_peer_pair *p)
+{
+	static const char *const key[] = { "a_to_b", "b_to_a" };
+	const uint64_t a = hr_address(&t->model.fn[p->a.fn]), b = hr_address(&t->model.fn[p->b.fn]);
+	const struct hr_p2p *const way[] = { hr_p2p_find(&t->model, a, b),
+					     hr_p2p_find(&t->model, b, a) };
+
+	if (p->b.kind != HR_PEER_GPU || (!way[0] && !way[1]))
+		return;
+	hr_json_object(o, "driver");
+	for (unsigned i = 0; i < 2; i++) {
+		if (!way[i])
+			continue;
+		hr_json_object(o, key[i]);
+		for (unsigned k = 0; k < HR_P2P_ACCESSES; k++)
+			if (way[i]->status[k])
+				hr_json_string(o, hr_p2p_name((enum hr_p2p_access)k),
+					       hr_p2p_word((enum hr_p2p_status)way[i]->status[k]));
+		hr_json_close(o);
+	}
+	hr_json_close(o);
+}
+
 static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_topo_peers *peers,
 		     const struct hr_peer_pair *p)
 {
@@ -377,6 +437,7 @@ static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr
 	}
 	if (p->has_verdict)
 		put_verdict(o, p);
+	put_driver(t, o, p);
 	hr_json_close(o);
 }
 

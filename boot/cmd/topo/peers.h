@@ -30,8 +30,14 @@ struct hr_topo_peer_set {
 struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_t *count);
 /* Name of a set: "NVME0-5". Returns text. */
 char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capacity);
-/* Text of a cell: "NV18 DIRECT", "PIX REDIR*", without a GPU "PHB". text[48]. */
+/* Text of a cell: "NV18 DIRECT", "PIX REDIR*", "PHB RC GNS", without a GPU "PHB". text[48]. */
 char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair *p, char *text);
+/*
+ * The sentence about two GPUs whose peer access NVIDIA's driver refuses; `verdict` is that of PCI
+ * Express. Returns text.
+ */
+char *hr_peer_refusal(enum hr_p2p_status driver, enum hr_verdict verdict, char *text,
+		      size_t capacity);
 /* The direction that decided. */
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
 

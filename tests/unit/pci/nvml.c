@@ -1,5 +1,6 @@
 /*
- * NVLinks from a management library that this test replaces: the links that count, and their ends.
+ * A management library that this test replaces: the NVLinks that count, their ends, and the answers
+ * about peer access.
  */
 #include "pci/nvml.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/p2p.h"
 #include "pci/topo/source.h"
 #include "tests/harness/machine.h"
 
@@ -40,7 +42,10 @@ static const char *absent; /* symbol that the library lacks, or NULL */
 static bool no_library;
 static int init_error, by_id_error;
 static unsigned opened, started, asked;
-static char device_of_first, wrong;
+static char device_of_first, device_of_second, wrong;
+/* Of the second GPU: known to the library. Answers by access, for both directions. */
+static bool second_known;
+static int answer[2][HR_P2P_ACCESSES], answer_error[HR_P2P_ACCESSES];
 
 static int init(unsigned flags)
 {
@@ -58,14 +63,29 @@ static int shut_down(void)
 static int by_bus_id(const char *id, void **device)
 {
 	asked++;
+	if (second_known && strcmp(id, "0000:06:00.0") == 0) {
+		*device = &device_of_second;
+		return 0;
+	}
 	if (by_id_error || strcmp(id, "0000:03:00.0"))
 		return 6; /* NVML_ERROR_NOT_FOUND */
 	*device = &device_of_first;
 	return 0;
 }
 
+static int p2p_status(void *from, void *to, int access, int *status)
+{
+	const bool back = from == &device_of_second;
+
+	wrong |= access < 0 || access >= HR_P2P_ACCESSES || from == to;
+	*status = answer[back][access];
+	return answer_error[access];
+}
+
 static int state(void *device, unsigned i, int *active)
 {
+	if (second_known && device == &device_of_second)
+		return 3; /* NVML_ERROR_NOT_SUPPORTED */
 	wrong |= device != &device_of_first || i >= LINKS;
 	*active = link[i].active;
 	return link[i].state_error;
@@ -116,6 +136,7 @@ __attribute__((visibility("hidden"))) void *dlsym(void *library, const char *nam
 		{ "nvmlDeviceGetNvLinkState", (void (*)(void))state },
 		{ "nvmlDeviceGetNvLinkRemoteDeviceType", (void (*)(void))remote_type },
 		{ "nvmlDeviceGetNvLinkRemotePciInfo_v2", (void (*)(void))remote_pci },
+		{ "nvmlDeviceGetP2PStatus", (void (*)(void))p2p_status },
 	};
 	void *symbol = NULL;
 
@@ -179,7 +200,6 @@ Test(nvml, links_to_the_same_end_are_summed_up)
 	link[5] = (struct link){ true, TYPE_SWITCH, .domain = ~0u, .bus = ~0u, .device = ~0u };
 	link[LINKS - 1] = (struct link){ true, TYPE_SWITCH, .pci_error = 3 };
 	cr_expect_eq(read_nvml(), 0);
-	cr_expect_eq(asked, 2, "of both GPUs of NVIDIA, and no other function");
 	cr_assert_eq(model.gpu_links, sizeof want / sizeof *want);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
 		const struct hr_gpu_link *got = NULL;
@@ -224,9 +244,47 @@ Test(nvml, a_gpu_that_the_library_does_not_know_has_no_links)
 {
 	by_id_error = 1;
 	link[0] = (struct link){ true, TYPE_GPU, .bus = 6 };
+	absent = "nvmlDeviceGetP2PStatus";
 	cr_expect_eq(read_nvml(), 0);
-	cr_expect_eq(asked, 2);
+	cr_expect_eq(asked, 2, "of both GPUs of NVIDIA, and no other function");
 	cr_expect_eq(model.gpu_links, 0);
+}
+
+Test(nvml, the_driver_answers_for_each_direction_and_access)
+{
+	const uint64_t first = 3u << 8, second = 6u << 8;
+	const struct hr_p2p *there, *back;
+
+	second_known = true;
+	for (unsigned i = 0; i < HR_P2P_ACCESSES; i++)
+		answer[1][i] = (int)i + 1; /* CNS, GNS, TNS, disabled, not supported */
+	answer_error[HR_P2P_ATOMICS] = 3;
+	answer[0][HR_P2P_PCI] = 7; /* a status that this release does not know */
+	answer[1][HR_P2P_PCI] = -1;
+	cr_expect_eq(read_nvml(), 0);
+	cr_assert_eq(model.p2ps, 2);
+	there = hr_p2p_find(&model, first, second);
+	back = hr_p2p_find(&model, second, first);
+	cr_assert(there && back);
+	cr_expect_eq(there->status[HR_P2P_READ], HR_P2P_OK);
+	cr_expect_eq(there->status[HR_P2P_NVLINK], HR_P2P_OK);
+	cr_expect_eq(there->status[HR_P2P_ATOMICS], HR_P2P_UNREAD);
+	cr_expect_eq(there->status[HR_P2P_PCI], HR_P2P_UNREAD);
+	cr_expect_eq(back->status[HR_P2P_READ], HR_P2P_CNS);
+	cr_expect_eq(back->status[HR_P2P_WRITE], HR_P2P_GNS);
+	cr_expect_eq(back->status[HR_P2P_NVLINK], HR_P2P_TNS);
+	cr_expect_eq(back->status[HR_P2P_PCI], HR_P2P_UNREAD);
+	cr_expect_eq(hr_p2p_between(&model, first, second), HR_P2P_CNS);
+}
+
+Test(nvml, without_a_second_gpu_or_with_an_older_library_there_is_no_answer)
+{
+	cr_expect_eq(read_nvml(), 0);
+	cr_expect_eq(model.p2ps, 0);
+	second_known = true;
+	absent = "nvmlDeviceGetP2PStatus";
+	cr_expect_eq(read_nvml(), 0);
+	cr_expect_eq(model.p2ps, 0);
 }
 
 Test(nvml, without_a_whole_library_that_starts_there_are_no_links)
