@@ -195,7 +195,7 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 	d->text = (struct hr_text_state){ 0 };
 	d->machine = (struct hr_machine){ .record = title == NULL };
 	memset(d->config, 0xff, sizeof d->config);
-	hr_groups_set(&d->groups, d->f);
+	hr_groups_set(&d->groups, d->m, d->f);
 	if (title)
 		begin_title(d, title, length);
 	return 0;

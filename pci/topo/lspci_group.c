@@ -18,15 +18,15 @@ static size_t indentation(const char *line, size_t length)
 /* The text after "IOMMU Group N" and a colon or blanks; NULL: another line. */
 static char *after_group(char *line, uint32_t *group)
 {
-	static const char *const name[] = { "IOMMU Group ", "IOMMU group ", "Iommu Group " };
+	static const char *const name[] = { "IOMMU Group ", "IOMMU group ", "Group:" };
 	const char *end;
 	uint64_t value;
 
 	for (unsigned i = 0; i < sizeof name / sizeof *name; i++) {
-		const size_t n = strlen(name[i]);
+		const char *at = line + strlen(name[i]);
 
-		if (strncmp(line, name[i], n) != 0 ||
-		    !hr_number_parse(line + n, 10, UINT32_MAX, &end, &value) ||
+		if (strncmp(line, name[i], strlen(name[i])) != 0 ||
+		    !hr_number_parse(at + strspn(at, " \t"), 10, UINT32_MAX, &end, &value) ||
 		    (*end && !strchr(": \t", *end)))
 			continue;
 		*group = (uint32_t)value;
@@ -44,6 +44,19 @@ static void below_heading(struct hr_groups_seen *g, size_t indent)
 		*g = (struct hr_groups_seen){ 0 };
 }
 
+static void cut_driver(struct hr_groups_seen *g, char *line, size_t *length)
+{
+	char *at = strstr(line, " Driver: ");
+
+	if (!at)
+		return;
+	g->driver = at + 9;
+	while (at > line && at[-1] == ' ')
+		at--;
+	*at = '\0';
+	*length = (size_t)(at - line);
+}
+
 char *hr_groups_line(struct hr_groups_seen *g, bool (*begins)(const char *line, size_t length),
 		     char *line, size_t *length)
 {
@@ -51,31 +64,35 @@ char *hr_groups_line(struct hr_groups_seen *g, bool (*begins)(const char *line, 
 	bool function;
 	char *rest;
 
-	if (!g->any && line[indent] != 'I') /* nearly every line */
+	g->driver = NULL;
+	if (!g->any && line[indent] != 'I' && line[indent] != 'G') /* nearly every line */
 		return line;
 	function = begins(line + indent, *length - indent);
 	if (function && g->heading)
 		below_heading(g, indent);
 	else if (function || indent == *length)
 		*g = (struct hr_groups_seen){ 0 };
-	if (function || line[indent] != 'I')
+	if (function)
 		return line;
 	rest = after_group(line + indent, &g->group);
 	if (!rest)
 		return line;
 	g->any = true;
-	g->heading = *rest == '\0';
+	g->heading = *rest == '\0' && line[indent] == 'I';
 	g->indent = 0;
 	if (!g->heading && !begins(rest, *length - (size_t)(rest - line))) {
 		g->any = false; /* a sentence */
 		return line;
 	}
 	*length -= (size_t)(rest - line);
+	cut_driver(g, rest, length);
 	return rest;
 }
 
-void hr_groups_set(const struct hr_groups_seen *g, struct hr_fn *f)
+void hr_groups_set(const struct hr_groups_seen *g, struct hr_model *m, struct hr_fn *f)
 {
 	if (g->any)
 		hr_fn_set(f, HR_F_GROUP, g->group, HR_SRC_TEXT);
+	if (g->driver && *g->driver)
+		f->driver = hr_model_word(m, g->driver, strlen(g->driver));
 }

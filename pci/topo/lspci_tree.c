@@ -86,16 +86,22 @@ static int take_bridge(const struct hr_tree *t, struct hr_model *m, struct hr_fn
 	return 0;
 }
 
+/* "1c.0" */
+static bool slot(const char **at, uint32_t *dev, uint32_t *fn)
+{
+	if (!digits(at, 2, 2, dev) || **at != '.')
+		return false;
+	++*at;
+	return digits(at, 1, 1, fn);
+}
+
 static struct hr_fn *take_function(struct hr_model *m, const char **at,
 				   const struct hr_tree_bus *bus, unsigned line)
 {
 	uint32_t dev, fn;
 	struct hr_fn *f;
 
-	if (bus->root || !digits(at, 2, 2, &dev) || **at != '.')
-		return NULL;
-	++*at;
-	if (!digits(at, 1, 1, &fn))
+	if (bus->root || !slot(at, &dev, &fn))
 		return NULL;
 	f = hr_model_add(m, bus->domain, bus->bus, dev, fn);
 	if (f && !f->line)
@@ -120,12 +126,15 @@ static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const
 		if (*at == '[') {
 			if (!label(&at, &bus, &last))
 				return 0;
+			bus.lost = false;
 			err = f ? take_bridge(t, m, f, &bus, last) : 0;
 			if (err)
 				return err;
 			f = NULL;
 			continue;
 		}
+		if (bus.lost)
+			return 0;
 		if (f || !(f = take_function(m, &at, &bus, number)))
 			return 0;
 		if (*at != ' ')
@@ -137,30 +146,65 @@ static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const
 	}
 }
 
+/*
+ * Lines that grep leaves of a tree: a root bus, or a bridge of an unknown bus and the bus below it,
+ * "+-[0000:80]-+-00.0-[81]--+-00.0  Card" or "|  +-01.1-[01]--+-00.0  Card". The text at the branch
+ * or at the bus; NULL: another line.
+ */
+static const char *remnant(const char *line, struct hr_tree_bus *bus)
+{
+	const char *at = line + strspn(line, " |");
+	struct hr_tree_bus below = { .domain = 0 };
+	uint32_t dev, fn, last;
+
+	if (!*at || !strchr("+\\`", *at) || at[1] != '-')
+		return NULL;
+	*bus = (struct hr_tree_bus){ .root = at[2] == '[', .lost = at[2] != '[' };
+	at += 2;
+	if (bus->root)
+		return label(&(const char *){ at }, &below, &last) ? at - 2 : NULL;
+	if (!slot(&at, &dev, &fn) || strncmp(at, "-[", 2) != 0)
+		return NULL;
+	return label(&(const char *){ at + 1 }, &below, &last) ? at : NULL;
+}
+
 bool hr_tree_begins(const char *line)
 {
 	return strncmp(line, "-[", 2) == 0 || strncmp(line, "-+-[", 4) == 0;
 }
 
+/* column[] keeps values that used[] makes void: a file may begin many trees. */
+static void restart(struct hr_tree *t, unsigned line)
+{
+	t->line = line;
+	memset(t->used, 0, sizeof t->used);
+}
+
 int hr_tree_line(struct hr_tree *t, struct hr_model *m, const char *line, unsigned number)
 {
-	const char *at = line;
+	struct hr_tree_bus bus;
+	const char *at = line, *rest;
 	int err;
 
 	if (hr_tree_begins(line)) {
-		*t = (struct hr_tree){ .line = number };
+		restart(t, number);
 		err = branch(t, m, line, line, (struct hr_tree_bus){ .root = true }, number);
 		t->on = true;
 		return err ? err : 1;
 	}
-	if (!t->on)
-		return 0;
 	while (*at == ' ' || *at == '|')
 		at++;
-	t->on = (*at == '+' || *at == '\\' || *at == '`') &&
+	t->on = t->on && (*at == '+' || *at == '\\' || *at == '`') &&
 		(size_t)(at - line) < HR_TREE_COLUMNS && t->used[at - line];
-	if (!t->on)
+	if (t->on) {
+		err = branch(t, m, line, at, t->column[at - line], number);
+		return err ? err : 1;
+	}
+	rest = remnant(line, &bus);
+	if (!rest)
 		return 0;
-	err = branch(t, m, line, at, t->column[at - line], number);
+	restart(t, number);
+	t->on = true;
+	err = branch(t, m, line, rest, bus, number);
 	return err ? err : 1;
 }

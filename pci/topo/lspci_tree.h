@@ -13,6 +13,7 @@
 struct hr_tree_bus {
 	uint32_t domain, bus;
 	bool root; /* the root of the tree: its branches are root buses */
+	bool lost; /* the line above that states the bus is missing, as after grep */
 };
 
 /* Starts zeroed. */
