@@ -6,6 +6,7 @@
 
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
+#include "pci/topo/uplink.h"
 
 #define PATH_MAX_EDGES (4 * HR_DEPTH_MAX + 4)
 #define DLLP_SHARE 0.965
@@ -105,9 +106,13 @@ static double link_capacity(const struct hr_topology *e, int32_t fn)
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
 	uint32_t speed = hr_get(f, HR_F_SPEED, hr_get(f, HR_F_SPEED_MAX, 0));
 
+	if (e->derived[fn].uplink == HR_UPLINK_TUNNEL)
+		return (HR_TUNNEL_FROM + HR_TUNNEL_TO) / 2;
+	if (e->derived[fn].uplink == HR_UPLINK_INSIDE)
+		return 0;
 	if (port != HR_PORT_ENDPOINT && port != HR_PORT_LEGACY && port != HR_PORT_UPSTREAM)
 		return 0;
-	if (hr_is_gpu(f) && hr_get(f, HR_F_SPEED_TARGET, 0) > speed) {
+	if ((hr_is_gpu(f) || e->derived[fn].card_port) && hr_get(f, HR_F_SPEED_TARGET, 0) > speed) {
 		up = f->parent == HR_NO_FN ? f : &e->m->fn[f->parent];
 		speed = hr_get(f, HR_F_SPEED_MAX, speed);
 		if (hr_get(up, HR_F_SPEED_MAX, speed) < speed)
@@ -127,6 +132,20 @@ static void cross(struct route *r, uint32_t edge)
 {
 	if (r->count < PATH_MAX_EDGES)
 		r->edge[r->count++] = edge;
+}
+
+static uint8_t uplink(const struct hr_topology *e, uint32_t edge)
+{
+	return edge < 2 * e->m->count ? e->derived[edge / 2].uplink : HR_UPLINK_LANES;
+}
+
+/* True when the route has a link whose rate no model tells. */
+static bool has_unknown(const struct hr_topology *e, const struct route *r)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (uplink(e, r->edge[i]) == HR_UPLINK_TUNNEL_OTHER)
+			return true;
+	return false;
 }
 
 /* Data moves from the SSD up and to the GPU down (HR_TO_GPU), or the other direction. */
@@ -201,6 +220,7 @@ static void make_route(const struct hr_topology *e, enum hr_direction direction,
 		cross_link(r, at, true, direction);
 	if (through)
 		through_root(e, &p, direction, r);
+	r->open &= !has_unknown(e, r);
 }
 
 struct solver {
@@ -230,10 +250,13 @@ static double capacity(const struct hr_topology *e, uint32_t edge)
 	return least;
 }
 
-/* Priors of root complexes are payload rates, so they need no conversion from link bytes. */
+/*
+ * Rates of root complexes and tunnels are payload rates, so they need no conversion from link
+ * bytes.
+ */
 static double weight_on(const struct solver *s, const struct route *r, uint32_t edge)
 {
-	return edge < 2 * s->e->m->count ? r->weight : 1;
+	return edge < 2 * s->e->m->count && uplink(s->e, edge) != HR_UPLINK_TUNNEL ? r->weight : 1;
 }
 
 static void add_load(struct solver *s, unsigned flow, double sign)
@@ -373,6 +396,27 @@ bool hr_band_bound(const struct hr_topology *e, const struct hr_rate *rate, unsi
 	return through > 1;
 }
 
+bool hr_rate_unknown(const struct hr_topology *e, const struct hr_rate *r)
+{
+	struct hr_pair p;
+
+	if (r->gbs > 0)
+		return false;
+	hr_pair_evaluate(e, r->gpu, r->ssd, &p);
+	return p.verdict == HR_UNKNOWN ||
+	       hr_verdict_order(p.verdict) < hr_verdict_order(HR_WRITES_ONLY);
+}
+
+bool hr_rate_range(const struct hr_topology *e, const struct hr_rate *r, double *from, double *to)
+{
+	const double middle = (HR_TUNNEL_FROM + HR_TUNNEL_TO) / 2;
+	bool tunnel = r->edge != HR_NO_EDGE && uplink(e, r->edge) == HR_UPLINK_TUNNEL;
+
+	*from = r->gbs * (tunnel ? HR_TUNNEL_FROM / middle : 1);
+	*to = r->gbs * (tunnel ? HR_TUNNEL_TO / middle : 1);
+	return tunnel;
+}
+
 char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text)
 {
 	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
@@ -381,6 +425,10 @@ char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text)
 
 	if (edge == HR_NO_EDGE) {
 		snprintf(text, 96, "nothing known");
+	} else if (uplink(e, edge) == HR_UPLINK_TUNNEL) {
+		snprintf(text, 96,
+			 "tunnel above %s, Thunderbolt or USB4 (model: %.1f to %.1f GB/s)",
+			 hr_bdf(&e->m->fn[edge / 2], bdf), HR_TUNNEL_FROM, HR_TUNNEL_TO);
 	} else if (edge < links) {
 		const struct hr_fn *f = &e->m->fn[edge / 2];
 		uint32_t code = hr_get(f, HR_F_SPEED, 0);

@@ -25,7 +25,7 @@ enum hr_direction {
 
 struct hr_rate {
 	int32_t gpu, ssd;
-	double gbs;    /* payload in GB/s (10^9); 0: the verdict allows no transfer */
+	double gbs;    /* payload in GB/s (10^9); 0: none, or see hr_rate_unknown() */
 	uint32_t edge; /* the edge that limits the rate; HR_NO_EDGE: not known */
 };
 #define HR_NO_EDGE UINT32_MAX
@@ -46,6 +46,15 @@ int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direc
 
 /* True when several of the flows pass root complexes: their rates are upper bounds. */
 bool hr_band_bound(const struct hr_topology *e, const struct hr_rate *rate, unsigned n);
+
+/* True when nothing tells the rate, although the verdict may allow transfers. */
+bool hr_rate_unknown(const struct hr_topology *e, const struct hr_rate *r);
+
+/*
+ * True when a tunnel limits the rate; then the model is a range, and gbs is its middle. *from and
+ * *to are set in any case.
+ */
+bool hr_rate_range(const struct hr_topology *e, const struct hr_rate *r, double *from, double *to);
 
 /* "link of 0000:04:00.0 up, 16 GT/s x4"; text[96]; returns text. */
 char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text);

@@ -194,7 +194,11 @@ static void decode_express2(const struct cfg *c, uint32_t cap)
 
 static void decode_slot(const struct cfg *c, uint32_t cap)
 {
-	if (!(get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT_IMPLEMENTED))
+	bool slot = get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT_IMPLEMENTED;
+
+	if (hr_is_bridge(c->f))
+		set(c, HR_F_SLOT_IMPL, slot);
+	if (!slot)
 		return;
 	if (has(c, cap + HR_EXP_SLTCAP, 4))
 		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
@@ -371,6 +375,11 @@ static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
 		break;
 	case HR_ECAP_ACS:
 		decode_acs(c, cap);
+		break;
+	case HR_ECAP_VENDOR:
+		if (has(c, cap + HR_VSEC_ID, 2) && get16(c, HR_CFG_VENDOR) == 0x8086 &&
+		    get16(c, cap + HR_VSEC_ID) == HR_VSEC_THUNDERBOLT)
+			set(c, HR_F_TUNNEL, 1);
 		break;
 	case HR_ECAP_ATS:
 		set(c, HR_F_ATS, cap);

@@ -9,6 +9,7 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/rules.h"
 #include "pci/topo/software.h"
+#include "pci/topo/uplink.h"
 
 struct findings {
 	const struct hr_topology *e;
@@ -212,14 +213,36 @@ static void put_group(const struct context *c)
 		snprintf(c->to, c->capacity, "%u (predicted)", c->e->groups.of[c->p->ssd]);
 }
 
-/* Free slots in which the card would share a switch with the other one. */
-static void put_slots(const struct context *c)
+/* The upstream port of the card's own switch. */
+static void put_card_port(const struct context *c)
 {
-	size_t used;
+	int32_t at = (int32_t)(c->f - c->e->m->fn);
+	char bdf[HR_BDF_MAX];
 
-	c->to[0] = '\0';
-	used = hr_pci_slots_text(c->e, c->p->gpu, "GPU", c->to, c->capacity);
-	hr_pci_slots_text(c->e, c->p->ssd, "SSD", c->to + used, c->capacity - used);
+	while (at != HR_NO_FN && !c->e->derived[at].card_port)
+		at = c->e->m->fn[at].parent;
+	if (at != HR_NO_FN)
+		snprintf(c->to, c->capacity, "%s", hr_bdf(&c->e->m->fn[at], bdf));
+}
+
+/* Remedy of a link that is narrower or slower than both its ends. */
+static void put_link_fix(const struct context *c, bool width)
+{
+	char bdf[HR_BDF_MAX] = "PARENT";
+
+	if (c->f->parent != HR_NO_FN)
+		hr_bdf(at(c, c->f->parent), bdf);
+	if (hr_uplink_is_wired(c->e->m, c->f))
+		snprintf(
+			c->to, c->capacity,
+			"the link is wired on the board; only the firmware setup may change its %s",
+			width ? "width (bifurcation)" : "speed");
+	else if (width)
+		snprintf(c->to, c->capacity, "reseat; check bifurcation and riser");
+	else
+		snprintf(c->to, c->capacity,
+			 "retrain: setpci -s %s CAP_EXP+10.w=20:20; then check the signal path",
+			 bdf);
 }
 
 static void put_blocker(const struct context *c, bool driver)
@@ -266,7 +289,9 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 	else if (n == 5 && memcmp(word, "group", 5) == 0)
 		put_group(c);
 	else if (n == 5 && memcmp(word, "slots", 5) == 0)
-		put_slots(c);
+		hr_pci_move_slots(c->e, c->p, c->to, c->capacity);
+	else if (n == 4 && memcmp(word, "move", 4) == 0)
+		hr_pci_move_text(c->e, c->p, c->to, c->capacity);
 	else if (n >= 7 && memcmp(word, "blocker", 7) == 0)
 		put_blocker(c, n > 7);
 	else if (n == 10 && memcmp(word, "gpu_driver", 10) == 0)
@@ -312,6 +337,10 @@ static void put_word(const struct context *c, const char *word, size_t n)
 		put_hiding(c, false);
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
+	else if (c->f && n == 9 && memcmp(word, "card_port", 9) == 0)
+		put_card_port(c);
+	else if (c->f && n == 9 && memcmp(word + 5, "_fix", 4) == 0)
+		put_link_fix(c, word[0] == 'w');
 	else if (c->f && id < HR_FACTS_COUNT)
 		snprintf(c->to, c->capacity, hr_fact_is_hex(id) ? "0x%04x" : "%u",
 			 hr_get(c->f, id, 0));

@@ -101,6 +101,7 @@
 #define HR_ECAP_ID 15, 0
 #define HR_ECAP_NEXT 31, 20
 #define HR_ECAP_AER 0x0001
+#define HR_ECAP_VENDOR 0x000b
 #define HR_ECAP_ACS 0x000d
 #define HR_ECAP_ATS 0x000f
 #define HR_ECAP_SRIOV 0x0010
@@ -109,6 +110,8 @@
 #define HR_ECAP_VF_REBAR 0x0024
 #define HR_AER_UESTA 0x04
 #define HR_AER_CESTA 0x10
+#define HR_VSEC_ID 0x04
+#define HR_VSEC_THUNDERBOLT 0x1234 /* PCI_VSEC_ID_INTEL_TBT of the kernel */
 #define HR_ACS_CAP 0x04
 #define HR_ACS_CTL 0x06
 #define HR_ACS_EGRESS 0x08

@@ -350,9 +350,14 @@ static void on_capability(const struct line *l)
 			l->state->section = sections[i].section;
 			break;
 		}
+	if (strstr(l->at, "Vendor Specific Information: ID=1234") &&
+	    hr_get(l->f, HR_F_VENDOR, 0) == 0x8086)
+		set(l, HR_F_TUNNEL, 1);
 	if (l->state->section == SEC_EXP && offset < HR_CFG_CONV) {
 		set(l, HR_F_EXP, (uint32_t)offset);
 		express_type(l);
+		if (strstr(l->at, "(Slot"))
+			set(l, HR_F_SLOT_IMPL, strstr(l->at, "(Slot+)") != NULL);
 		/* Version 1 of the capability has no second half, so its features are off. */
 		if (strstr(l->at, "(v1)")) {
 			hr_fn_set(l->f, HR_F_DEVCAP2, 0, HR_SRC_INFERRED);

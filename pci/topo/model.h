@@ -98,6 +98,8 @@ enum hr_src {
 	X(AER_ROOT_NONFATAL, "aer_root_nonfatal", 0)                                              \
 	X(AER_ROOT_FATAL, "aer_root_fatal", 0)                                                    \
 	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
+	X(SLOT_IMPL, "slot_implemented", 0) /* of a port: 0: the link is wired on the board */    \
+	X(TUNNEL, "thunderbolt", 0)	    /* 1: a port of a Thunderbolt controller */            \
 	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \

@@ -207,7 +207,7 @@ const struct hr_rule hr_rules[] = {
 	/* Verdicts about the path. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
 	  .why = "different root ports of a root complex that the kernel does not trust",
-	  .fix = "move a card so that both are below one switch; else measure it{slots}",
+	  .fix = "{move}; else measure it{slots}",
 	  .source = KERNEL },
 	{ .id = "I5", PAIR(iova_unlisted), NEEDS(IOVA), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that the kernel does "
@@ -227,7 +227,7 @@ const struct hr_rule hr_rules[] = {
 	  .source = KERNEL },
 	{ .id = "R2-listed", PAIR(rc_listed), .verdict = HR_RC_LISTED,
 	  .why = "different root ports of a root complex that the kernel trusts",
-	  .fix = "move a card so that both are below one switch for full rate{slots}",
+	  .fix = "{move} for full rate{slots}",
 	  .source = KERNEL },
 	{ .id = "R1", PAIR(direct), .verdict = HR_DIRECT,
 	  .why = "one switch and no redirect on the path", .source = KERNEL },
@@ -240,12 +240,12 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "H1-width", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_LINK, FN(narrow),
 	  .why = "{bdf}: link is x{link_width} of x{link_width_max}",
-	  .fix = "reseat; check bifurcation and riser", .source = PCIE " 7.5.3.8" },
+	  .fix = "{width_fix}", .source = PCIE " 7.5.3.8" },
 	{ .id = "H1-speed", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_LINK, FN(slow),
 	  .why = "{bdf}: link runs below the speed that both ends support (speed code {link_speed} of "
 		 "{link_speed_max})",
-	  .fix = "retrain: setpci -s PARENT CAP_EXP+10.w=20:20; then check the signal path",
+	  .fix = "{speed_fix}",
 	  .source = PCIE " 7.5.3.8" },
 	{ .id = "M1-rc", PAIR(mps_rc), NEEDS(MPS_DIFFER),
 	  .where = HR_ACROSS, .verdict = NOTE, .doubt = 2,
@@ -257,7 +257,7 @@ const struct hr_rule hr_rules[] = {
 	  .why = "GPU and SSD belong to different NUMA nodes",
 	  .fix = "move a card to the other socket, or set NPS1 in the firmware",
 	  .source = "sysfs" },
-	{ .id = "R11", .scope = HR_ON_PORT | HR_ON_CLIMB, .ssd_flows = ALL, .verdict = NOTE,
+	{ .id = "R11", .scope = HR_ON_PORT | HR_ON_CLIMB, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_PCH, FN(pch),
 	  .why = "{bdf}: chipset port, shares the chipset's uplink",
 	  .fix = "use a slot that is wired to the CPU", .source = QUIRKS },
@@ -305,7 +305,20 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "setpci -s {bdf} CAP_EXP+a.w=4:4 clears it", .source = PCIE " 7.5.3.5" },
 
 	/* Notes. */
-	{ .id = "H1-idle", .scope = HR_ON_GPU, BOTH(ALL), .verdict = NOTE, FN(idle),
+	{ .id = "H1-tunnel", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE, FN(tunnel),
+	  .why = "{bdf}: a Thunderbolt or USB4 tunnel is above it: the link registers show 2.5 GT/s "
+		 "whatever the tunnel carries; the model is 2.5 to 3 GB/s",
+	  .fix = "measure the rate", .source = "reports of owners" },
+	{ .id = "H1-tunnel-other", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
+	  FN(tunnel_other),
+	  .why = "{bdf}: a tunnel between Thunderbolt controllers of another generation than 3, 4 "
+		 "and USB4 is above it: its link registers do not show the rate, and no model does",
+	  .fix = "measure the rate", .source = "captures" },
+	{ .id = "H1-inside", .scope = HR_ON_GPU, BOTH(ALL), .verdict = NOTE, FN(inside),
+	  .why = "{bdf}: its link register describes a link inside the card (speed code {link_speed}, "
+		 "x{link_width}), which is no limit; the link of the card is that of {card_port}",
+	  .source = "captures" },
+	{ .id = "H1-idle", .scope = HR_ON_GPU | HR_ON_PORT, BOTH(ALL), .verdict = NOTE, FN(idle),
 	  .why = "{bdf}: idle link speed (code {link_speed}); the target speed is full",
 	  .fix = "run headrace topo again under load", .source = PCIE " 7.5.3.19" },
 	{ .id = "A3", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE,

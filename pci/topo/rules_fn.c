@@ -18,11 +18,6 @@ static bool is(const struct hr_fn *f, enum hr_device_kind kind)
 	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
 }
 
-static const struct hr_fn *parent(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return f->parent == HR_NO_FN ? NULL : &e->m->fn[f->parent];
-}
-
 /* ---- missing facts */
 
 bool hr_fn_denied(const struct hr_topology *e, const struct hr_fn *f)
@@ -228,65 +223,6 @@ bool hr_fn_ntb(const struct hr_topology *e, const struct hr_fn *f)
 bool hr_fn_amd_internal(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return is(f, HR_DEV_AMD_INTERNAL);
-}
-
-/* ---- links and payload */
-
-bool hr_fn_low_mrrs(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return hr_get(f, HR_F_MRRS, 512) < 512;
-}
-
-/* True when the function's own link register describes the link above it. */
-static bool has_uplink(const struct hr_fn *f)
-{
-	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
-
-	return hr_get(f, HR_F_WIDTH, 0) != 0 &&
-	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY || port == HR_PORT_UPSTREAM);
-}
-
-/* The maximum that both ends of the link above support. */
-static uint32_t both_ends(const struct hr_topology *e, const struct hr_fn *f, enum hr_fact_id id)
-{
-	const struct hr_fn *up = parent(e, f);
-	uint32_t own = hr_get(f, id, 0), other = up ? hr_get(up, id, own) : own;
-
-	return own < other || other == 0 ? own : other;
-}
-
-bool hr_fn_narrow(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return has_uplink(f) && hr_get(f, HR_F_WIDTH, 0) < both_ends(e, f, HR_F_WIDTH_MAX);
-}
-
-static bool below_speed(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return has_uplink(f) && hr_known(f, HR_F_SPEED) &&
-	       hr_get(f, HR_F_SPEED, 0) < both_ends(e, f, HR_F_SPEED_MAX);
-}
-
-/* GPUs lower their link speed when idle; the target speed distinguishes this from a fault. */
-bool hr_fn_idle(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return hr_is_gpu(f) && below_speed(e, f) &&
-	       hr_get(f, HR_F_SPEED_TARGET, hr_get(f, HR_F_SPEED_MAX, 0)) >=
-		       both_ends(e, f, HR_F_SPEED_MAX);
-}
-
-bool hr_fn_slow(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return below_speed(e, f) && !hr_fn_idle(e, f);
-}
-
-bool hr_fn_aspm(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return hr_has(f, HR_F_ASPM, 2);
-}
-
-bool hr_fn_no_relaxed(const struct hr_topology *e, const struct hr_fn *f)
-{
-	return is(f, HR_DEV_NO_RELAXED);
 }
 
 /* ---- health */

@@ -152,6 +152,74 @@ static const struct {
 	{ HR_DEV_HIDES_NVME, 0x8086, 0x2822, 0x2822 }, /* Rapid Storage Technology, desktop */
 	{ HR_DEV_HIDES_NVME, 0x8086, 0x282a, 0x282a }, /* the same, mobile */
 	{ HR_DEV_HIDES_NVME, 0x1022, 0xb000, 0xb000 }, /* RAIDXpert2: one NVMe drive each */
+	/* Bridges in front of a GPU on its card; numbers from pci.ids and kernel logs. */
+	{ HR_DEV_CARD_SWITCH, 0x8086, 0x4fa0, 0x4fa7 }, /* DG2: Arc A, Flex */
+	{ HR_DEV_CARD_SWITCH, 0x8086, 0xe2f0, 0xe2f3 }, /* Battlemage, downstream */
+	{ HR_DEV_CARD_SWITCH, 0x8086, 0xe2fe, 0xe2ff }, /* Battlemage, upstream */
+	{ HR_DEV_CARD_SWITCH, 0x1022, 0x1470, 0x1471 }, /* Vega 10 */
+	{ HR_DEV_CARD_SWITCH, 0x1002, 0x14a0, 0x14a1 }, /* Vega 20, Arcturus */
+	{ HR_DEV_CARD_SWITCH, 0x1002, 0x1478, 0x1479 }, /* Navi */
+	/* Thunderbolt and USB4; numbers from pci.ids. */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x8a1d, 0x8a1d }, /* Ice Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x8a1f, 0x8a1f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x8a21, 0x8a21 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x8a23, 0x8a23 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a23, 0x9a23 }, /* Tiger Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a25, 0x9a25 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a27, 0x9a27 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a29, 0x9a29 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a2b, 0x9a2b },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a2d, 0x9a2d },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a2f, 0x9a2f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x9a31, 0x9a31 },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x461f, 0x461f }, /* Alder Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x462f, 0x462f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x463f, 0x463f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x466e, 0x466e },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa71f, 0xa71f }, /* Raptor Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa72f, 0xa72f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa73f, 0xa73f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa76e, 0xa76e },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0x7ec4, 0x7ec7 }, /* Meteor Lake, Arrow Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa84e, 0xa84e }, /* Lunar Lake */
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa84f, 0xa84f },
+	{ HR_DEV_TUNNEL_ROOT, 0x8086, 0xa860, 0xa860 },
+	{ HR_DEV_TUNNEL_ROOT, 0x1022, 0x14cd, 0x14cd }, /* Rembrandt */
+	{ HR_DEV_TUNNEL_ROOT, 0x1022, 0x14ef, 0x14ef }, /* Phoenix */
+	{ HR_DEV_TUNNEL_ROOT, 0x1022, 0x150a, 0x150a }, /* Strix */
+	{ HR_DEV_TUNNEL_ROOT, 0x106b, 0x1010, 0x1010 }, /* Apple */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1513, 0x1513 },	/* Light Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x151a, 0x151b },
+	{ HR_DEV_TUNNEL, 0x8086, 0x1547, 0x1549 }, /* Cactus Ridge, Port Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1567, 0x1567 }, /* Redwood Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1569, 0x1569 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x156b, 0x156b }, /* Falcon Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x156d, 0x156d },
+	{ HR_DEV_TUNNEL, 0x8086, 0x1576, 0x1576 }, /* Alpine Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1578, 0x1578 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x157e, 0x157e }, /* Win Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x15c0, 0x15c0 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x15d3, 0x15d3 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x15da, 0x15da },
+	{ HR_DEV_TUNNEL, 0x8086, 0x15e7, 0x15e7 }, /* Titan Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x15ea, 0x15ea },
+	{ HR_DEV_TUNNEL, 0x8086, 0x15ef, 0x15ef },
+	{ HR_DEV_TUNNEL, 0x8086, 0x0b26, 0x0b26 }, /* Goshen Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1133, 0x1133 }, /* Maple Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x1136, 0x1136 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x5780, 0x5780 }, /* Barlow Ridge */
+	{ HR_DEV_TUNNEL, 0x8086, 0x5783, 0x5783 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x5786, 0x5786 },
+	{ HR_DEV_TUNNEL, 0x8086, 0x57a4, 0x57a4 },
+	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x1513, 0x1513 },
+	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x151a, 0x151b },
+	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x1547, 0x1549 },
+	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x1567, 0x156d },
+	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x157e, 0x157e },
+	{ HR_DEV_TUNNEL_FAST, 0x8086, 0x5780, 0x5780 },
+	{ HR_DEV_TUNNEL_FAST, 0x8086, 0x5786, 0x5786 },
+	{ HR_DEV_TUNNEL, 0x1b21, 0x2421, 0x2423 },     /* ASM4242 */
+	{ HR_DEV_TUNNEL, 0x1b21, 0x2461, 0x2464 },     /* ASM2464 */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
 	/* Numbers from pci.ids; the names of the AMD GPUs are in pci/topo/names.c. */

@@ -43,6 +43,11 @@ enum hr_device_kind {
 	HR_DEV_VMD,	     /* hides NVMe functions in its own domain */
 	HR_DEV_HIDES_NVME,   /* chipset controller in RAID mode, which hides NVMe drives */
 	HR_DEV_NVIDIA_CPU,   /* root port of an NVIDIA CPU for servers */
+	HR_DEV_CARD_SWITCH,  /* switch on a card, above its functions */
+	HR_DEV_TUNNEL_ROOT,  /* root port of a processor that is the end of a tunnel */
+	HR_DEV_TUNNEL,	     /* bridge in a Thunderbolt or USB4 controller */
+	HR_DEV_TUNNEL_SLOW,  /* of these: Thunderbolt 1 and 2 */
+	HR_DEV_TUNNEL_FAST,  /* of these: Thunderbolt 5 */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
 };
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind);

@@ -1,6 +1,7 @@
 #include "pci/topo/verdict.h"
 #include "pci/topo/traits.h"
 #include "pci/topo/slots.h"
+#include "pci/topo/uplink.h"
 #include "pci/topo/kernel.h"
 
 #include <errno.h>
@@ -307,6 +308,7 @@ static void derive_above(struct hr_topology *e, uint32_t index)
 
 		d->mps_missing += hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
 		add_hits(&d->above, &e->derived[at].hits);
+		d->chipset |= e->derived[at].chipset;
 		d->above_mps = smaller(d->above_mps, e->derived[at].mps);
 		if (at == (int32_t)index)
 			continue;
@@ -337,6 +339,9 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 		d->mem_above.base = d->pref_above.base = 1;
 		d->parent = m->fn[i].parent;
 		e->switch_links |= m->fn[i].links != 0;
+		d->uplink = (uint8_t)hr_uplink_of(m, &m->fn[i]);
+		d->chipset = hr_fn_pch(e, &m->fn[i]);
+		d->card_port = hr_uplink_is_card(m, &m->fn[i]);
 		d->depth = m->fn[i].depth;
 		d->root_bus = m->fn[i].root_bus;
 		d->orphan = m->fn[i].orphan;

@@ -191,6 +191,9 @@ struct hr_derived {
 	bool orphan;
 	uint64_t bar_base, bar_last; /* the BAR that peers address; base > last: none */
 	bool pch;		     /* port of an Intel chipset */
+	uint8_t uplink;		     /* enum hr_uplink */
+	bool chipset;		     /* a chipset's port, or below one */
+	bool card_port;		     /* upstream port of a switch on a GPU's card */
 	uint32_t mps;		     /* 0: unknown or conventional PCI */
 	uint32_t mps_missing;  /* Express functions from here to the root without a known payload */
 	struct hr_hits above;  /* its own hits and those of the bridges above it */
@@ -229,6 +232,7 @@ struct hr_topology {
 	struct hr_step *step;	    /* one per function */
 	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
 	int32_t *free_next;	    /* [functions]: the free slot after that one */
+	int32_t free_root;	    /* first free slot of a CPU, or HR_NO_FN */
 	/* The next boot with the present command line and an IOMMU on. */
 	struct hr_boot boot;
 	struct hr_groups groups; /* groups formed then, in VFIO modes; of == NULL: not needed */

@@ -79,6 +79,12 @@ struct fake_fn *fake_bridge(struct fake_machine *m, const char *address, uint16_
 	return f;
 }
 
+void fake_slot(struct fake_fn *f)
+{
+	fake_put(f, FAKE_EXP + HR_EXP_FLAGS, 2,
+		 f->config[FAKE_EXP + HR_EXP_FLAGS] | HR_EXP_SLOT_IMPLEMENTED);
+}
+
 void fake_windows(struct fake_fn *f, uint32_t mem_base, uint32_t mem_limit, uint64_t pref_base,
 		  uint64_t pref_limit)
 {

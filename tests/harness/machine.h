@@ -52,6 +52,8 @@ struct fake_fn *fake_function(struct fake_machine *m, const char *address, uint3
 struct fake_fn *fake_bridge(struct fake_machine *m, const char *address, uint16_t vendor,
 			    uint16_t device, unsigned port_type, unsigned secondary,
 			    unsigned subordinate);
+/* Give the port a slot, so that a card may be put below it. */
+void fake_slot(struct fake_fn *f);
 void fake_windows(struct fake_fn *f, uint32_t mem_base, uint32_t mem_limit, uint64_t pref_base,
 		  uint64_t pref_limit);
 /* NVIDIA GPU with a 64-bit prefetchable BAR1 of that size; NVMe with a 64-bit BAR0 of 16 KiB. */

@@ -9,6 +9,7 @@
 #include "pci/topo/fields.h"
 #include "pci/path.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/uplink.h"
 
 #define FINDINGS_MAX 64u
 
@@ -23,7 +24,7 @@ static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const
 		fprintf(out, "  %s ?", label);
 }
 
-static void put_link(FILE *out, const struct hr_fn *f)
+static void put_link(FILE *out, const struct hr_fn *f, uint8_t uplink)
 {
 	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	uint32_t now = hr_get(f, HR_F_SPEED, 0), most = hr_get(f, HR_F_SPEED_MAX, 0);
@@ -35,6 +36,10 @@ static void put_link(FILE *out, const struct hr_fn *f)
 		fputs("  link ?", out);
 	if (widest)
 		fprintf(out, " of %s GT/s x%u", speed[most < 7 ? most : 0], widest);
+	if (uplink == HR_UPLINK_INSIDE)
+		fputs(" (inside the card)", out);
+	else if (uplink == HR_UPLINK_TUNNEL || uplink == HR_UPLINK_TUNNEL_OTHER)
+		fputs(" (tunnel)", out);
 }
 
 static void put_window(FILE *out, const char *label, const struct hr_window *w)
@@ -73,7 +78,7 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 	fputs("\n     ", out);
 	if (f->pci_slot)
 		fprintf(out, "  slot %s", f->pci_slot);
-	put_link(out, f);
+	put_link(out, f, t->topology.derived[index].uplink);
 	put_fact(out, f, HR_F_MPS, "MPS");
 	put_fact(out, f, HR_F_COMMAND, "COMMAND");
 	put_fact(out, f, HR_F_NUMA, "NUMA");

@@ -223,6 +223,7 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	struct hr_rate one = { .gpu = c->pair.gpu, .ssd = c->pair.ssd }, rate[AT_ONCE];
 	const unsigned n = flows_of(t, c, rate);
 	char each[64] = "";
+	double from, to;
 
 	h->rate[0] = '\0';
 	h->alone_gbs = h->least_gbs = h->most_gbs = 0;
@@ -240,6 +241,11 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	if (h->least_gbs < 0.05)
 		h->least_gbs = h->most_gbs = 0;
 	h->bound = hr_band_bound(&t->topology, rate, n);
+	if (hr_rate_range(&t->topology, &one, &from, &to)) {
+		snprintf(h->rate, sizeof h->rate, "%.1f to %.1f GB/s%s (model of a tunnel)", from,
+			 to, n > 1 ? " alone" : "");
+		return;
+	}
 	if (h->most_gbs - h->least_gbs > 0.05)
 		snprintf(each, sizeof each, "%s%.1f to %.1f GB/s each", h->bound ? "at most " : "",
 			 h->least_gbs, h->most_gbs);

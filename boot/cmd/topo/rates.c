@@ -18,10 +18,10 @@
 /* Flows that run together. */
 struct sum {
 	char what[64];
-	double gbs;
-	uint32_t edge;	  /* the edge that limits the first of them */
-	unsigned unknown; /* flows whose verdict, and so the rate, is not known */
-	bool bound;	  /* several pass root complexes: the sum is an upper bound */
+	double gbs, from, to; /* the range of the model; equal to gbs when it is one number */
+	uint32_t edge;	      /* the edge that limits the first of them */
+	unsigned unknown;     /* flows whose verdict, and so the rate, is not known */
+	bool bound;	      /* several pass root complexes: the sum is an upper bound */
 	uint64_t most; /* number of flows when above HR_FLOWS_MAX, so no rate is computed; else 0 */
 };
 
@@ -83,18 +83,21 @@ static int after_fix(struct hr_topo *t, struct fixed *f,
 static void json_rate(const struct hr_topo *t, const struct hr_rate *r, const struct hr_rate *fixed)
 {
 	struct hr_json *o = t->json;
-	struct hr_pair p;
+	double from, to;
 	char edge[96];
 
-	hr_pair_evaluate(&t->topology, r->gpu, r->ssd, &p);
 	hr_json_object(o, NULL);
 	hr_topo_json_ends(t, o, r->gpu, r->ssd);
 	/* An unknown rate is left out, not printed as 0. */
-	if (r->gbs > 0 || p.verdict != HR_UNKNOWN)
+	if (!hr_rate_unknown(&t->topology, r))
 		hr_json_fixed(o, "gb_per_s", r->gbs, 3);
+	if (hr_rate_range(&t->topology, r, &from, &to)) {
+		hr_json_fixed(o, "gb_per_s_from", from, 3);
+		hr_json_fixed(o, "gb_per_s_to", to, 3);
+	}
 	if (r->gbs > 0)
 		hr_json_string(o, "limited_by", hr_edge_text(&t->topology, r->edge, edge));
-	if (fixed && (fixed->gbs > 0 || p.verdict != HR_UNKNOWN))
+	if (fixed && !hr_rate_unknown(&t->topology, fixed))
 		hr_json_fixed(o, "gb_per_s_after_fix", fixed->gbs, 3);
 	hr_json_close(o);
 }
@@ -104,6 +107,7 @@ static void put_rate(const struct hr_topo *t, const struct hr_rate *r, const str
 {
 	char gpu[16], ssd[16], edge[96], verdict[48];
 	struct hr_pair p;
+	double from, to;
 
 	if (t->json) {
 		json_rate(t, r, fixed);
@@ -111,10 +115,12 @@ static void put_rate(const struct hr_topo *t, const struct hr_rate *r, const str
 	}
 	hr_pair_evaluate(&t->topology, r->gpu, r->ssd, &p);
 	fprintf(t->out, "  %-7s %-7s ", hr_topo_name(t, r->gpu, gpu), hr_topo_name(t, r->ssd, ssd));
-	if (r->gbs > 0)
+	if (hr_rate_range(&t->topology, r, &from, &to))
+		fprintf(t->out, "%.2f to %.2f GB/s", from, to);
+	else if (r->gbs > 0)
 		fprintf(t->out, "%7.2f GB/s", r->gbs);
 	else
-		fputs(p.verdict == HR_UNKNOWN ? "unknown     " : "   none     ", t->out);
+		fputs(hr_rate_unknown(&t->topology, r) ? "unknown     " : "   none     ", t->out);
 	if (fixed && fixed->gbs > 0)
 		fprintf(t->out, "  after --fix %7.2f", fixed->gbs);
 	if (r->gbs > 0)
@@ -137,6 +143,8 @@ static void put_gbs(FILE *out, const struct sum *s)
 			(unsigned long long)s->most, HR_FLOWS_MAX);
 	else if (s->edge == HR_NO_EDGE)
 		fputs(s->unknown ? "unknown" : "none", out);
+	else if (s->to > s->from)
+		fprintf(out, "%s%.2f to %.2f GB/s", s->bound ? "at most " : "", s->from, s->to);
 	else
 		fprintf(out, "%s%.2f GB/s", s->bound ? "at most " : "", s->gbs);
 	if (s->edge != HR_NO_EDGE && s->unknown)
@@ -222,17 +230,17 @@ static struct hr_rate *rates(struct hr_topo *t, unsigned n)
 
 static void add_up(const struct hr_topo *t, struct sum *s, const struct hr_rate *r, unsigned n)
 {
-	struct hr_pair p;
+	double from, to;
 
-	s->gbs = 0;
+	s->gbs = s->from = s->to = 0;
 	s->most = 0;
 	s->unknown = 0;
 	s->edge = HR_NO_EDGE;
 	for (unsigned i = 0; i < n; i++) {
-		if (r[i].gbs <= 0) {
-			hr_pair_evaluate(&t->topology, r[i].gpu, r[i].ssd, &p);
-			s->unknown += p.verdict == HR_UNKNOWN;
-		}
+		hr_rate_range(&t->topology, &r[i], &from, &to);
+		s->from += from;
+		s->to += to;
+		s->unknown += hr_rate_unknown(&t->topology, &r[i]);
 		s->gbs += r[i].gbs;
 		if (s->edge == HR_NO_EDGE && r[i].gbs > 0)
 			s->edge = r[i].edge;

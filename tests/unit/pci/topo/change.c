@@ -336,8 +336,8 @@ static void with_free_slots(void)
 	fake_two_ports(&machine);
 	fake_put(fake_find(&machine, "00:01.0"), HR_CFG_SUBORDINATE, 1, 0x20);
 	fake_put(fake_find(&machine, "01:00.0"), HR_CFG_SUBORDINATE, 1, 0x20);
-	fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0x20, 0x20);
-	fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 0x21, 0x21);
+	fake_slot(fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0x20, 0x20));
+	fake_slot(fake_bridge(&machine, "00:03.0", 0x8086, 0x1909, HR_PORT_ROOT, 0x21, 0x21));
 }
 
 Test(topo_change, what_if_changes_verdicts_according_to_the_change)

@@ -270,19 +270,21 @@ Test(topo_edges, free_slots_are_named_and_counted)
 		fake_two_ports(&machine);
 		for (unsigned i = 0; i < ports; i++) {
 			snprintf(address, sizeof address, "02:%02x.0", 2 + i);
-			fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 0x20 + i,
-				    0x20 + i);
+			fake_slot(fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM,
+					      0x20 + i, 0x20 + i));
 		}
 		load(&(struct hr_options){ 0 });
 		text[0] = '\0';
-		hr_pci_slots_text(&topology, fake_at(OTHER), "SSD", text, sizeof text);
+		hr_pci_slots_text(&topology, fake_at(OTHER), fake_at(GPU), "SSD", text,
+				  sizeof text);
 		cr_expect_str_eq(text, "", "it is behind no switch");
 		for (size_t capacity = sizeof text; capacity > 0; capacity--) {
 			const size_t whole = strlen(want[ports]);
 			size_t used;
 
 			memset(text, 0, sizeof text);
-			used = hr_pci_slots_text(&topology, fake_at(GPU), "GPU", text, capacity);
+			used = hr_pci_slots_text(&topology, fake_at(GPU), fake_at(OTHER), "GPU",
+						 text, capacity);
 			cr_expect_eq(used, whole < capacity ? whole : capacity - 1, "%u, %zu: %zu",
 				     ports, capacity, used);
 			cr_expect_eq(strlen(text), used, "%u, %zu: %s", ports, capacity, text);

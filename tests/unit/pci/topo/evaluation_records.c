@@ -355,7 +355,7 @@ static const struct row pairs[] = {
 		  "on_ssd=R4-sibling on_pair=R3,A1,R1,I1,A2,A15" },
 	{ "09:00.0", SIBLING,
 	  .want = "BLOCKED(window) NOT_SUPPORTED PHB/8 gpu=00:03.0 ssd=00:01.0 climbs=f "
-		  "redirected=f any kernel boot same mps=256,256,0,256 modifiers=80 "
+		  "redirected=f any kernel boot same mps=256,256,0,256 modifiers=88 "
 		  "F1=3(R2) F2=8(R3) F3=8(R3) F4=3(R2) by R3 "
 		  "on_gpu=R4-sibling,R11,A1-port,A7 on_pair=R3,R2,I1" },
 	{ GPU,

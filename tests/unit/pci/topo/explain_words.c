@@ -58,6 +58,7 @@ Test(topo_words, a_pair_behind_a_switch_that_redirects)
 		{ "slots",
 		  "; free slots of the GPU's switch: 0000:02:02.0; free slots of the SSD's "
 		  "switch: 0000:02:02.0" },
+		{ "move", "move a card so that both are below one switch" },
 		{ "blocker", "" },
 		{ "gpu_driver", "nvidia" },
 		{ "acs_list", "0000:02:00.0;0000:02:01.0;0000:01:00.0" },
@@ -77,7 +78,7 @@ Test(topo_words, a_pair_behind_a_switch_that_redirects)
 	static const struct hr_options opt = { 0 };
 	struct hr_pair p;
 
-	fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 6, 6);
+	fake_slot(fake_bridge(&machine, "02:02.0", 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 6, 6));
 	for (unsigned i = 0; i < 2; i++)
 		fake_put(fake_find(&machine, i ? "02:00.0" : "02:01.0"), ACS, 2, HR_ACS_ISOLATION);
 	fake_put(fake_find(&machine, "01:00.0"), ACS, 2, HR_ACS_CR);
@@ -116,7 +117,8 @@ Test(topo_words, a_pair_of_two_root_ports)
 		char address[16];
 
 		snprintf(address, sizeof address, "02:%02x.0", i);
-		fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 4 + i, 4 + i);
+		fake_slot(fake_bridge(&machine, address, 0x10b5, 0x8796, HR_PORT_DOWNSTREAM, 4 + i,
+				      4 + i));
 	}
 	fake_put(fake_find(&machine, "00:02.0"), ACS, 2, HR_ACS_RR);
 	fake_evaluate(OTHER, &opt, &p);

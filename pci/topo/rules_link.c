@@ -1,0 +1,106 @@
+/* Conditions on one function: its link, its payload and request sizes, its ordering. */
+#include "pci/topo/rules.h"
+
+#include "pci/topo/fields.h"
+#include "pci/topo/tables.h"
+#include "pci/topo/uplink.h"
+
+static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+{
+	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
+}
+
+static const struct hr_fn *parent(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return f->parent == HR_NO_FN ? NULL : &e->m->fn[f->parent];
+}
+
+static const struct hr_derived *derived(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return &e->derived[f - e->m->fn];
+}
+
+bool hr_fn_low_mrrs(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_MRRS, 512) < 512;
+}
+
+/* True when the function's own link register describes the lanes above it. */
+static bool has_uplink(const struct hr_topology *e, const struct hr_fn *f)
+{
+	const uint8_t kind = derived(e, f)->uplink;
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	if (kind != HR_UPLINK_LANES && kind != HR_UPLINK_CHIPSET)
+		return false;
+	return hr_get(f, HR_F_WIDTH, 0) != 0 &&
+	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY || port == HR_PORT_UPSTREAM);
+}
+
+/* The maximum that both ends of the link above support. */
+static uint32_t both_ends(const struct hr_topology *e, const struct hr_fn *f, enum hr_fact_id id)
+{
+	const struct hr_fn *up = parent(e, f);
+	uint32_t own = hr_get(f, id, 0), other = up ? hr_get(up, id, own) : own;
+
+	return own < other || other == 0 ? own : other;
+}
+
+/* A chipset's link has the lanes of the board, even if both ends have more. */
+bool hr_fn_narrow(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return derived(e, f)->uplink != HR_UPLINK_CHIPSET && has_uplink(e, f) &&
+	       hr_get(f, HR_F_WIDTH, 0) < both_ends(e, f, HR_F_WIDTH_MAX);
+}
+
+static bool below_speed(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return has_uplink(e, f) && hr_known(f, HR_F_SPEED) &&
+	       hr_get(f, HR_F_SPEED, 0) < both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+/*
+ * GPU cards lower their link speed when idle; the target speed distinguishes this from a fault. The
+ * link of a card with a switch is that of the switch.
+ */
+bool hr_fn_idle(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return (hr_is_gpu(f) || derived(e, f)->card_port) && below_speed(e, f) &&
+	       hr_get(f, HR_F_SPEED_TARGET, hr_get(f, HR_F_SPEED_MAX, 0)) >=
+		       both_ends(e, f, HR_F_SPEED_MAX);
+}
+
+bool hr_fn_slow(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return below_speed(e, f) && !hr_fn_idle(e, f);
+}
+
+bool hr_fn_tunnel(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return derived(e, f)->uplink == HR_UPLINK_TUNNEL;
+}
+
+bool hr_fn_tunnel_other(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return derived(e, f)->uplink == HR_UPLINK_TUNNEL_OTHER;
+}
+
+/* The registers of a link inside a card, where they show less than the card's link. */
+bool hr_fn_inside(const struct hr_topology *e, const struct hr_fn *f)
+{
+	const struct hr_fn *down = parent(e, f), *up = down ? parent(e, down) : NULL;
+
+	return derived(e, f)->uplink == HR_UPLINK_INSIDE && up && hr_known(f, HR_F_SPEED) &&
+	       (hr_get(f, HR_F_SPEED, 0) < hr_get(up, HR_F_SPEED, 0) ||
+		hr_get(f, HR_F_WIDTH, 0) < hr_get(up, HR_F_WIDTH, 0));
+}
+
+bool hr_fn_aspm(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return hr_has(f, HR_F_ASPM, 2);
+}
+
+bool hr_fn_no_relaxed(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return is(f, HR_DEV_NO_RELAXED);
+}
