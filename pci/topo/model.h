@@ -134,7 +134,10 @@ enum hr_bar_flags {
 	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
 };
 
-/* A base address register. Base is the bus address, which TLPs carry. */
+/*
+ * A base address register. From configuration space the base is the bus address, which TLPs carry;
+ * from text and sysfs it is the CPU's address (pci/topo/offset.h).
+ */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
 	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */

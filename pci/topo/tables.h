@@ -29,9 +29,6 @@ const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_
 /* Kinds of hardware in the other tables. */
 enum hr_device_kind {
 	HR_DEV_ZEN_HOST,     /* root complex of an AMD CPU of family 17h or later */
-	HR_DEV_ZEN_PART,     /* other bridge inside such a CPU */
-	HR_DEV_OLD_HOST,     /* part of an AMD CPU or chipset of an earlier family */
-	HR_DEV_HIDDEN_FIRST, /* root port of a CPU that has another function at 00.0 of each bus */
 	HR_DEV_PCH_PORT,     /* root port of an Intel chipset for which the kernel has quirks */
 	HR_DEV_PCH_LATER,    /* the same of later chipsets, with ACS as specified */
 	HR_DEV_CHIPSET_PORT, /* switch inside an AMD chipset */
@@ -52,10 +49,14 @@ enum hr_device_kind {
 	HR_DEV_TUNNEL_SLOW,  /* of these: Thunderbolt 1 and 2 */
 	HR_DEV_TUNNEL_FAST,  /* of these: Thunderbolt 5 */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
+	HR_DEV_X86_HOST,     /* host bridge or root port of an x86 CPU: bus addresses are the CPU's */
+	HR_DEV_OTHER_HOST,   /* the same of a CPU whose bus addresses may be others */
+	HR_DEV_EMULATED,     /* exists in virtual machines only */
+	HR_DEV_EMULATED_BUS, /* the same on a root bus; hardware may have it below a port */
+	HR_DEV_OLD_CHIPSET,  /* chipset from before PCI Express, which virtual machines emulate */
+	HR_DEV_ICH9_HOST,    /* chipset of 2007, which virtual machines emulate */
+	HR_DEV_LIKE_REAL,    /* port that exists and that virtual machines emulate */
 };
-
-/* True when some version of the kernel lists host bridges of the vendor, or infers them (AMD). */
-bool hr_vendor_is_listed(uint32_t vendor);
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind);
 
 #endif
