@@ -186,7 +186,7 @@ static const char *view_name(const struct hr_topo_request *r)
 /* Explain an exit code that the printed text does not explain. */
 static void explain_exit(const struct hr_topo *t, const struct hr_topo_request *r, int code)
 {
-	char text[160];
+	char text[HR_TOPO_NO_PAIR_TEXT];
 
 	if (code == HR_TOPO_NONE && !r->requirements &&
 	    (view_name(r) || strcmp(r->format, "table") != 0))

@@ -11,6 +11,7 @@
 #include "pci/topo/again.h"
 #include "pci/topo/capture.h"
 #include "pci/topo/decode.h"
+#include "pci/topo/escapes.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/lspci_group.h"
 #include "pci/topo/lspci_machine.h"
@@ -19,6 +20,7 @@
 #include "pci/topo/lspci_title.h"
 #include "pci/topo/lspci_tree.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/skipped.h"
 #include "pci/topo/smi.h"
 
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
@@ -47,7 +49,9 @@ struct dump {
 	struct hr_tree tree;
 	struct hr_text_state text;
 	struct hr_smi_reader smi;
-	bool any_data; /* in the file */
+	bool title_open; /* the last line was f's title */
+	bool unindented; /* the lines of f have lost their indentation */
+	bool any_data;	 /* in the file */
 	unsigned long_line, cut_line;
 	unsigned captures; /* captures in headrace's own format */
 	uint32_t bytes;	   /* highest offset + 1 */
@@ -101,7 +105,7 @@ static int end_again(struct dump *d)
 
 static int end_device(struct dump *d)
 {
-	char title[HR_MACHINE_TITLE];
+	char title[HR_MACHINE_TITLE], bdf[HR_BDF_MAX];
 	struct hr_fn *f = d->f;
 	int err = 0;
 
@@ -120,6 +124,11 @@ static int end_device(struct dump *d)
 		f->config_bytes = d->bytes;
 		f->denied = false;
 		hr_decode(f, f->config, f->config_bytes);
+	}
+	/* a title of no known form */
+	if (!hr_known(f, HR_F_CLASS) && f->name[0]) {
+		snprintf(title, sizeof title, "%s %.100s", hr_bdf(f, bdf), f->name);
+		hr_skipped_add(d->m, f->line, title);
 	}
 	if (d->known)
 		err = end_again(d);
@@ -193,6 +202,8 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 	}
 	d->f->line = d->s->line;
 	d->text = (struct hr_text_state){ 0 };
+	d->unindented = false;
+	d->title_open = true;
 	d->machine = (struct hr_machine){ .record = title == NULL };
 	memset(d->config, 0xff, sizeof d->config);
 	hr_groups_set(&d->groups, d->m, d->f);
@@ -262,6 +273,17 @@ static int take_bytes(struct dump *d, const char *z, uint32_t offset)
 	return *z ? fail(d, d->s->line, "malformed line: not bytes in hexadecimal") : 0;
 }
 
+/* Lines of a function are indented, unless all indentation was lost. */
+static bool in_block(struct dump *d, const char *line, size_t from)
+{
+	if (from || d->unindented)
+		return true;
+	if (d->title_open && hr_text_title_more(d->f, line))
+		return true;
+	d->unindented = hr_text_is_line(line);
+	return d->unindented;
+}
+
 static int text_line(struct dump *d, char *line, size_t length)
 {
 	size_t from = 0;
@@ -275,8 +297,11 @@ static int text_line(struct dump *d, char *line, size_t length)
 			return fail(d, d->s->line, "not a fact of a capture");
 		return 0;
 	}
-	if (!d->f || from == 0)
+	if (!d->f || !in_block(d, line, from)) {
+		hr_skipped_add(d->m, d->s->line, line + from);
 		return 0;
+	}
+	d->title_open = false;
 	hr_text_line(d->m, d->f, &d->text, line + from, length - from);
 	return 0;
 }
@@ -312,6 +337,19 @@ static int one_line(struct dump *d, char *line, size_t length)
 	}
 	d->any_data = true;
 	return take_bytes(d, line + n, offset);
+}
+
+/* A line of the file, which may be a string with several lines of lspci in it. */
+static int file_line(struct dump *d, char *line, size_t length)
+{
+	struct hr_escapes_string string;
+	int err = 0;
+
+	if (!hr_escapes_begin(&string, begins, line, length))
+		return one_line(d, line, length);
+	while (!err && (line = hr_escapes_next(&string, &length)))
+		err = one_line(d, line, length);
+	return err;
 }
 
 /* The limits of lspci -F apply to dumps only; text may have longer lines. */
@@ -355,7 +393,7 @@ int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
 		if (memchr(line, 0, length))
 			err = fail(&d, s->line, "a NUL byte: not a text file");
 		else
-			err = one_line(&d, line, length);
+			err = file_line(&d, line, length);
 	}
 	if (!err && s->error == -EMSGSIZE)
 		err = fail(&d, s->line + 1, "line too long");

@@ -372,49 +372,67 @@ static void on_capability(const struct line *l)
 		set(l, HR_F_SRIOV, (uint32_t)offset);
 }
 
+static const struct {
+	const char *start;
+	void (*take)(const struct line *l);
+} lines[] = {
+	{ "!!! Unknown header type 7f", on_all_ones },
+	{ "Capabilities: ", on_capability },
+	{ "Control: I/O", on_control },
+	{ "Status: ", on_status },
+	{ "Flags: ", on_flags },
+	{ "Memory at ", hr_text_memory },
+	{ "[virtual] Memory at ", hr_text_memory },
+	{ "I/O ports at ", hr_text_ports },
+	{ "[virtual] I/O ports at ", hr_text_ports },
+	{ "Bus: primary=", on_bus },
+	{ "I/O behind bridge:", on_any_window },
+	{ "Memory behind bridge:", on_memory_window },
+	{ "Prefetchable memory behind bridge:", on_prefetch_window },
+	{ "BridgeCtl:", on_bridge_ctl },
+	{ "Region ", hr_text_region },
+	{ "NUMA node: ", on_numa },
+	{ "IOMMU group: ", on_group },
+	{ "Physical Slot: ", on_slot },
+	{ "Kernel driver in use: ", on_driver },
+	{ "LnkCap:", on_lnkcap },
+	{ "LnkSta:", on_lnksta },
+	{ "LnkCtl:", on_lnkctl },
+	{ "LnkCtl2:", on_target_speed },
+	{ "SltSta:", on_slot_status },
+	{ "DevCap:", on_payload },
+	{ "MaxPayload ", on_payload },
+	{ "DevSta:", on_device_status },
+	{ "RlxdOrd", on_relaxed },
+	{ "ACSCap:", on_acscap },
+	{ "ACSCtl:", on_acsctl },
+	{ "UESta:", on_uesta },
+	{ "CESta:", on_cesta },
+	{ "ATSCtl:", on_ats },
+	{ "DpcSta:", on_dpc },
+	{ "BAR ", hr_text_rebar },
+};
+
+bool hr_text_is_line(const char *line)
+{
+	static const char *const others[] = {
+		"Subsystem:",	  "DeviceName:",	"Latency:",	     "Interrupt:",
+		"Expansion ROM ", "Kernel modules:",	"Secondary status:", "I/O behind bridge:",
+		"Region ",	  "[virtual] Expansion"
+	};
+
+	for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+		if (starts(line, others[i]))
+			return true;
+	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
+		if (starts(line, lines[i].start))
+			return true;
+	return false;
+}
+
 void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
 		  const char *text, size_t length)
 {
-	static const struct {
-		const char *start;
-		void (*take)(const struct line *l);
-	} lines[] = {
-		{ "!!! Unknown header type 7f", on_all_ones },
-		{ "Capabilities: ", on_capability },
-		{ "Control: I/O", on_control },
-		{ "Status: ", on_status },
-		{ "Flags: ", on_flags },
-		{ "Memory at ", hr_text_memory },
-		{ "[virtual] Memory at ", hr_text_memory },
-		{ "I/O ports at ", hr_text_ports },
-		{ "[virtual] I/O ports at ", hr_text_ports },
-		{ "Bus: primary=", on_bus },
-		{ "I/O behind bridge:", on_any_window },
-		{ "Memory behind bridge:", on_memory_window },
-		{ "Prefetchable memory behind bridge:", on_prefetch_window },
-		{ "BridgeCtl:", on_bridge_ctl },
-		{ "Region ", hr_text_region },
-		{ "NUMA node: ", on_numa },
-		{ "IOMMU group: ", on_group },
-		{ "Physical Slot: ", on_slot },
-		{ "Kernel driver in use: ", on_driver },
-		{ "LnkCap:", on_lnkcap },
-		{ "LnkSta:", on_lnksta },
-		{ "LnkCtl:", on_lnkctl },
-		{ "LnkCtl2:", on_target_speed },
-		{ "SltSta:", on_slot_status },
-		{ "DevCap:", on_payload },
-		{ "MaxPayload ", on_payload },
-		{ "DevSta:", on_device_status },
-		{ "RlxdOrd", on_relaxed },
-		{ "ACSCap:", on_acscap },
-		{ "ACSCtl:", on_acsctl },
-		{ "UESta:", on_uesta },
-		{ "CESta:", on_cesta },
-		{ "ATSCtl:", on_ats },
-		{ "DpcSta:", on_dpc },
-		{ "BAR ", hr_text_rebar },
-	};
 	struct line l = { m, f, state, text };
 
 	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)

@@ -21,6 +21,12 @@ struct hr_text_state {
 	unsigned regions;	    /* number of the next region */
 	bool windows, window_bits;  /* lines of windows; they end with "[32-bit]" */
 };
+/*
+ * True for a trimmed line that only a function's block has. Where indentation was lost, it begins a
+ * block without indentation.
+ */
+bool hr_text_is_line(const char *line);
+
 /* Facts of one trimmed line of lspci -v output. */
 void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
 		  const char *line, size_t length);

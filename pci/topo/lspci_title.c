@@ -141,6 +141,15 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 		hr_fn_set(f, HR_F_GONE, 1, HR_SRC_TEXT);
 }
 
+bool hr_text_title_more(struct hr_fn *f, const char *line)
+{
+	const char *ids = ids_in_brackets(line);
+
+	if (ids && !hr_known(f, HR_F_DEVICE))
+		return set_ids(f, ids);
+	return starts(line, "(rev ") || starts(line, "(prog-if ");
+}
+
 void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
 	static const char *const ssd[] = { "NVMe*", "Non-Volatile", "SSD*", NULL };

@@ -134,10 +134,7 @@ enum hr_bar_flags {
 	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
 };
 
-/*
- * A base address register. From configuration space the base is the bus address, which TLPs carry;
- * from text and sysfs it is the CPU's address (pci/topo/offset.h).
- */
+/* A base address register. Base is the bus address, which TLPs carry. */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
 	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
@@ -252,6 +249,10 @@ struct hr_model {
 	struct hr_error error;		     /* reason of a failed read, with the line */
 	uint32_t warnings;		     /* contradictions that were resolved; see warning[] */
 	char warning[HR_WARNINGS_KEPT][256]; /* the first warnings */
+	/* Lines of a text that state nothing (pci/topo/skipped.h), and the first of them. */
+	uint32_t skipped;
+	unsigned skipped_line;
+	const char *skipped_first; /* NULL: none */
 
 	/* Private. */
 	uint8_t *memory;

@@ -7,22 +7,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HR_PASTE_PREFIX_MAX 31u
+#define HR_PASTE_PREFIX_MAX 96u
+
+/* True when a function or a tree begins at the start of the line. */
+typedef bool hr_paste_begins(const char *line, size_t length);
 
 /* Starts zeroed. */
 struct hr_paste {
-	char prefix[HR_PASTE_PREFIX_MAX]; /* the quotation mark or indentation of every line */
+	char prefix[HR_PASTE_PREFIX_MAX]; /* of every line: a quotation mark, a time, a name */
 	size_t length;
-	bool plain; /* the first function is at the start of its line, so nothing is quoted */
+	bool plain;   /* the first function is at the start of its line, so nothing is quoted */
+	bool stamped; /* the prefix has words: its numbers of a time may differ in other lines */
+	bool quoted;  /* each line is a string of its own */
 };
 
 /*
- * Remove quotation or indentation from the line, in place; *length is updated. The first line that
- * `begins` a function after its prefix or tags determines the prefix of the following lines. Before
- * such a line, lines are unchanged. The escapes &lt; &gt; &amp; are decoded.
+ * Remove the prefix from the line, in place; *length is updated. The first line that `begins` a
+ * function after a prefix or tags determines the prefix of the following lines:
+ *
+ *   > 00:00.0 ..                  quotation marks, bars, indentation (31 at most)
+ *   <pre>00:00.0 ..               tags, {code}, [code], quotation marks: in this line only
+ *   [    1.234567] 00:00.0 ..     time, host name ("node7: ", "node7 | "), file name, list mark
+ *       "00:00.0 ..",             a list of strings
+ *
+ * Before such a line, lines are unchanged, except for escapes (pci/topo/escapes.h).
  */
-char *hr_paste_line(struct hr_paste *p, bool (*begins)(const char *line, size_t length), char *line,
-		    size_t *length);
+char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length);
 
 /* True for text that begins with a tag of a web page or issue, not of an XML topology. */
 bool hr_paste_is_html(const char *head, size_t size);

@@ -193,18 +193,46 @@ void hr_topo_sum_up(const struct hr_topo *t, struct hr_topo_sum *sum)
 		sum->exit = HR_TOPO_NONE;
 }
 
+/* Functions that may be GPUs or SSDs, because no form of the capture states their class. */
+static uint32_t classless(const struct hr_model *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->count; i++)
+		n += !hr_known(&m->fn[i], HR_F_CLASS) && !hr_is_bridge(&m->fn[i]) &&
+		     !hr_get(&m->fn[i], HR_F_GONE, 0);
+	return n;
+}
+
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
 {
-	if (t->topology.gpus && t->topology.ssds)
-		snprintf(text, 160,
+	const uint32_t gpus = t->topology.gpus, ssds = t->topology.ssds;
+	const uint32_t unknown = classless(&t->model);
+
+	if (gpus && ssds)
+		snprintf(text, HR_TOPO_NO_PAIR_TEXT,
 			 "no pair of %u GPUs and %u NVMe controllers shares a switch (--wanted all "
 			 "includes the others)\n",
-			 t->topology.gpus, t->topology.ssds);
+			 gpus, ssds);
+	else if (unknown && !gpus && !ssds)
+		snprintf(
+			text, HR_TOPO_NO_PAIR_TEXT,
+			"no pair to evaluate: the capture does not state the class of %u of %u "
+			"functions, so GPUs and NVMe controllers cannot be found; lspci -nn states "
+			"it, better sudo lspci -vvvxxxx\n",
+			unknown, t->model.count);
+	else if (unknown)
+		snprintf(
+			text, HR_TOPO_NO_PAIR_TEXT,
+			"no pair to evaluate: %u GPUs, %u NVMe controllers, and %u of %u functions "
+			"whose class the capture does not state; lspci -nn states it, better sudo "
+			"lspci -vvvxxxx\n",
+			gpus, ssds, unknown, t->model.count);
 	else
-		snprintf(text, 160,
+		snprintf(text, HR_TOPO_NO_PAIR_TEXT,
 			 "no pair to evaluate: %u GPUs, %u NVMe controllers "
 			 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
-			 t->topology.gpus, t->topology.ssds);
+			 gpus, ssds);
 	return text;
 }
 

@@ -40,7 +40,8 @@ bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p);
 /* Exit code of all wanted pairs. */
 enum hr_topo_exit hr_topo_exit_all(const struct hr_topo *t);
 
-/* The line that explains HR_TOPO_NONE; text[160]; returns text. */
+#define HR_TOPO_NO_PAIR_TEXT 320u
+/* The line that explains HR_TOPO_NONE; text[HR_TOPO_NO_PAIR_TEXT]; returns text. */
 const char *hr_topo_no_pair(const struct hr_topo *t, char *text);
 
 /* ANSI colour of a verdict, or "" without colours; and the reset sequence. */

@@ -9,6 +9,7 @@
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/skipped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ static void print_head(const struct hr_topo *t)
 		 hr_topo_iommu_word(&t->topology), m->sys.kernel[0] ? m->sys.kernel : "unknown",
 		 version);
 	hr_print_wrapped(t->out, 0, 2, text);
+	if (hr_skipped_text(m, text, sizeof text))
+		hr_print_wrapped(t->out, 0, 2, text);
 	for (uint32_t i = 0; i < m->warnings && i < HR_WARNINGS_KEPT; i++) {
 		fputs("warning: ", t->out);
 		hr_print_wrapped(t->out, 9, 9, m->warning[i]);
@@ -372,7 +375,7 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 	const struct hr_topology *e = &t->topology;
 	struct view v = { .t = t, .s = hr_survey_new(t) };
 	enum hr_topo_exit code;
-	char text[160];
+	char text[HR_TOPO_NO_PAIR_TEXT];
 
 	if (v.s)
 		v.headline =
@@ -384,7 +387,9 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 	}
 	code = v.s->sum.exit;
 	if (v.s->sum.pairs == 0) {
-		fputs(hr_topo_no_pair(t, text), t->out);
+		hr_topo_no_pair(t, text);
+		text[strcspn(text, "\n")] = '\0';
+		hr_print_wrapped(t->out, 0, 2, text);
 		print_loose(t);
 		print_head(t);
 		print_names(t, e->gpu, e->gpus, v.s->column, "GPU", &details[0]);

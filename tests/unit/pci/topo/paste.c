@@ -86,10 +86,68 @@ Test(topo_paste, a_quotation_has_at_most_31_characters)
 
 Test(topo_paste, entities_are_characters)
 {
-	expect_line("a &lt;b&gt; &amp;lt; &quot; &", "a <b> &lt; &quot; &");
+	expect_line("a &lt;b&gt; &amp;lt; &quot; &", "a <b> < \" &");
 	expect_line("&lt", "&lt");
 	expect_line("&gt; 00:00.0 Host &amp; Co", "00:00.0 Host & Co");
 	expect_line("> 00:01.0 A&amp;B", "00:01.0 A&B");
+}
+
+Test(topo_paste, a_time_may_differ_between_lines)
+{
+	expect_line("[    1.234567] 00:00.0 Host bridge: X", "00:00.0 Host bridge: X");
+	expect_line("[    1.9]\tControl", "[    1.9]\tControl");
+	expect_line("[    1.234999] \tControl: I/O-", "\tControl: I/O-");
+	expect_line("[   12.345678]", "");
+	expect_line("[  123.4] text", "text");
+	expect_line("[x] text", "[x] text");
+	expect_line("00:00.0 Host bridge: X", "00:00.0 Host bridge: X");
+	expect_line("[  123.4] text", "[  123.4] text");
+}
+
+/* A line of another machine stays as it is. */
+Test(topo_paste, a_name_is_the_same_in_all_lines)
+{
+	expect_line("node7: 00:00.0 Host bridge: X", "00:00.0 Host bridge: X");
+	expect_line("node7: \tControl: I/O-", "\tControl: I/O-");
+	expect_line("node7:", "");
+	expect_line("node8: 00:00.0 Host bridge: X", "node8: 00:00.0 Host bridge: X");
+}
+
+Test(topo_paste, other_words_before_a_function)
+{
+	static const struct {
+		const char *text, *rest;
+	} row[] = {
+		{ "Mar 02 10:15:42 node7 lspci[123]: 00:00.0 Host bridge: X",
+		  "00:00.0 Host bridge: X" },
+		{ "2026-03-02T10:15:42.1Z 00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "box.txt:00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "node7  | 00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "     1\t00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "  - 00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "host> 00:00.0 \"Host bridge\" \"X\" \"Y\"",
+		  "00:00.0 \"Host bridge\" \"X\" \"Y\"" },
+		{ "{code}00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "[code]00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "`00:00.0 Host bridge: X", "00:00.0 Host bridge: X" },
+		{ "my card is 00:00.0 Host bridge: X", "my card is 00:00.0 Host bridge: X" },
+		{ "GPU at PCI:00:00.0 failed", "GPU at PCI:00:00.0 failed" },
+		{ "7 cards, 00:00.0 Host bridge", "7 cards, 00:00.0 Host bridge" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		begin();
+		expect_line(row[i].text, row[i].rest);
+	}
+}
+
+Test(topo_paste, each_line_of_a_list_is_a_string)
+{
+	expect_line("  \"00:00.0 Host bridge: X\",", "00:00.0 Host bridge: X");
+	expect_line("  \"\\tControl: I/O-\",", "\tControl: I/O-");
+	expect_line("  \"\",", "");
+	expect_line("  \"00:01.0 \\\"a\\\"\"]", "00:01.0 \"a\"");
+	expect_line("  ]", "]");
 }
 
 Test(topo_paste, a_page_begins_with_one_of_its_tags)
