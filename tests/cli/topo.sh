@@ -191,7 +191,7 @@ check "the fix reports that ACS was not read" says 'ACS of their ports was not r
 check "the rule table as JSON" exits 0 --rules --json
 check "the rule table is complete" says '^H8 .*CONFIG_PCI_P2PDMA' --rules
 # Software that a path of the hardware needs: product line, drivers, file systems.
-sed 's/NVIDIA Corporation Card/NVIDIA Corporation AD102 [GeForce RTX 4090]/' direct.txt >geforce.txt
+sed 's/NVIDIA Corporation Card \[10de:20b0\]/NVIDIA Corporation AD102 [GeForce RTX 4090] [10de:2684]/' direct.txt >geforce.txt
 {
     printf 'headrace: %s\n' nvidia=570.86.10 nvidia_open=1 multipath=1 kernel=6.8.0 'nvidia_fs=not loaded'
     sed 's/NVIDIA Corporation Card/NVIDIA Corporation GH100 [H100 PCIe]/' direct.txt

@@ -41,7 +41,7 @@ Test(topo_rates, one_pair_is_limited_by_its_narrowest_edge)
 	cr_expect_eq(edge, 2u * (uint32_t)fake_at("04:00.0") + 1, "the SSD's link, down");
 	through = rate("05:00.0", HR_TO_GPU, &edge);
 	cr_expect(near(through, 7.877 * 64 / 88 * 0.965), "%f: Intel, in cache lines", through);
-	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 2, 0x1022);
+	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_VENDOR, 4, 0x14801022);
 	load();
 	through = rate("05:00.0", HR_TO_GPU, &edge);
 	cr_expect_eq(through, direct);
