@@ -204,12 +204,18 @@ static bool find(struct hr_paste *p, hr_paste_begins *begins, const char *line, 
 	return true;
 }
 
+/* Lines of a dump ("00: ", "100: ") have no escapes, and there are many. */
+static bool is_data(const char *line, size_t length)
+{
+	return length >= 5 &&
+	       ((line[2] == ':' && line[3] == ' ') || (line[3] == ':' && line[4] == ' '));
+}
+
 char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length)
 {
 	size_t n = 0;
 
-	/* A line of a dump has no escapes, and there are many. */
-	if (*length < 4 || line[2] != ':' || line[3] != ' ')
+	if (!is_data(line, *length))
 		*length = hr_escapes_clean(line, *length);
 	if (!p->plain && find(p, begins, line, *length, &n)) {
 		if (p->quoted)

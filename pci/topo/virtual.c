@@ -22,21 +22,35 @@ static int32_t by_routing_id(const struct hr_model *m, uint32_t domain, uint32_t
 
 static bool has_vfs(const struct hr_fn *f)
 {
-	return !f->vf && hr_get(f, HR_F_SRIOV, 0) && hr_has(f, HR_F_VF_CTL, HR_SRIOV_ENABLE) &&
-	       hr_get(f, HR_F_VF_OFFSET, 0);
+	return !f->vf && hr_get(f, HR_F_SRIOV, 0) && hr_get(f, HR_F_VF_OFFSET, 0) &&
+	       (!hr_known(f, HR_F_VF_CTL) || hr_has(f, HR_F_VF_CTL, HR_SRIOV_ENABLE));
+}
+
+/*
+ * When a text omits the control register, a function at the address of a virtual function that does
+ * not decode memory shows that they are on. Linux turns on their memory decoding at the same time.
+ */
+static bool is_answering(struct hr_fn *pf, const struct hr_fn *f)
+{
+	if (hr_known(pf, HR_F_VF_CTL))
+		return true;
+	if (!hr_lacks(f, HR_F_COMMAND, HR_COMMAND_MSE) || hr_get(f, HR_F_SRIOV, 0))
+		return false;
+	hr_fn_set(pf, HR_F_VF_CTL, HR_SRIOV_ENABLE | HR_SRIOV_MSE, HR_SRC_INFERRED);
+	return true;
 }
 
 /* Make this function the physical one of all functions that its capability describes. */
 static uint32_t claim(struct hr_model *m, uint32_t index)
 {
-	const struct hr_fn *pf = &m->fn[index];
+	struct hr_fn *pf = &m->fn[index];
 	uint32_t vfs = hr_get(pf, HR_F_VFS, 0), stride = hr_get(pf, HR_F_VF_STRIDE, 0), n = 0;
 	uint32_t id = routing_id(pf) + hr_get(pf, HR_F_VF_OFFSET, 0);
 
 	for (; n < vfs && id <= 0xffff && (n == 0 || stride); n++, id += stride) {
 		int32_t at = by_routing_id(m, pf->domain, id);
 
-		if (at == HR_NO_FN || hr_is_bridge(&m->fn[at]))
+		if (at == HR_NO_FN || hr_is_bridge(&m->fn[at]) || !is_answering(pf, &m->fn[at]))
 			continue;
 		m->fn[at].vf = true;
 		hr_fn_set(&m->fn[at], HR_F_PHYSFN, routing_id(pf), HR_SRC_INFERRED);
@@ -46,7 +60,8 @@ static uint32_t claim(struct hr_model *m, uint32_t index)
 
 /*
  * Text of a function without BARs and decoding describes a virtual function, unless the first
- * function of its bus, which would be the physical one, has no SR-IOV.
+ * function of its bus, which would be the physical one, has no SR-IOV. lspci -v shows the
+ * capability without its registers.
  */
 static bool may_be_virtual(const struct hr_model *m, int32_t index)
 {
@@ -54,7 +69,8 @@ static bool may_be_virtual(const struct hr_model *m, int32_t index)
 	int32_t first = hr_model_find(m, f->domain, f->bus, 0, 0);
 
 	return f->vf_maybe && first != index &&
-	       (first == HR_NO_FN || m->fn[first].denied || !hr_known(&m->fn[first], HR_F_ECAPS));
+	       (first == HR_NO_FN || m->fn[first].denied || !hr_known(&m->fn[first], HR_F_ECAPS) ||
+		(hr_get(&m->fn[first], HR_F_SRIOV, 0) && !hr_known(&m->fn[first], HR_F_VF_OFFSET)));
 }
 
 void hr_virtual_find(struct hr_model *m)
