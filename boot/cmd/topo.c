@@ -10,6 +10,7 @@
 
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/target.h"
+#include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/dot.h"
 #include "boot/cmd/topo/explain.h"
@@ -265,6 +266,8 @@ static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 	err = check_endpoints(t, r->gpu, r->gpus);
 	if (!err)
 		err = check_endpoints(t, r->ssd, r->ssds);
+	if (!r->from && hr_topo_has_other_pairs(t))
+		hr_read_nvml(&t->model);
 	if (!err && hr_topo_both(t))
 		err = hr_topo_bad("both --gpu and --nvme:", hr_topo_both(t));
 	if (err)

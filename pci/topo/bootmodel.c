@@ -218,10 +218,16 @@ static bool has_groups(const struct hr_model *m)
 	return false;
 }
 
+/* The ACS bits that a function supports: when the capability was not read, those that are set. */
+static uint32_t supported(const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_ACS_CAP, hr_get(f, HR_F_ACS_CTL, 0));
+}
+
 /* The ACS bits that Linux sets on a function, as far as the function supports them. */
 static uint32_t isolation_of(const struct hr_fn *f)
 {
-	return hr_get(f, HR_F_ACS, 0) ? hr_get(f, HR_F_ACS_CAP, 0) & HR_ACS_ISOLATION : 0;
+	return hr_has_acs(f) ? supported(f) & HR_ACS_ISOLATION : 0;
 }
 
 /* True when every function that can be isolated is isolated. Firmware would leave some out. */
@@ -478,7 +484,7 @@ static uint32_t after(const struct hr_model *m, const struct hr_boot *b, int32_t
 		      uint32_t firmware)
 {
 	const struct hr_fn *f = &m->fn[fn];
-	const uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0);
+	const uint32_t cap = supported(f);
 	struct setting no_redirect = { HR_ACS_REDIRECT, ACS_KNOWN & ~HR_ACS_REDIRECT }, own;
 	uint32_t ctl = firmware;
 	/* A separate quirk handles these ports, and clears redirect whatever the parameter is. */
@@ -508,7 +514,7 @@ uint32_t hr_boot_acs(const struct hr_model *m, const struct hr_boot *b, int32_t 
 
 	if (assumed)
 		*assumed = false;
-	if (!hr_get(f, HR_F_ACS, 0) || f->fact[HR_F_ACS_CTL].source == HR_SRC_USER)
+	if (!hr_has_acs(f) || f->fact[HR_F_ACS_CTL].source == HR_SRC_USER)
 		return now;
 	ctl = after(m, b, fn, now & ~kernels);
 	if (assumed)
@@ -525,7 +531,7 @@ uint32_t hr_boot_apply(struct hr_model *m, const struct hr_boot *b)
 		bool assumed;
 		uint32_t ctl;
 
-		if (!hr_get(f, HR_F_ACS, 0) || !hr_known(f, HR_F_ACS_CTL))
+		if (!hr_has_acs(f) || !hr_known(f, HR_F_ACS_CTL))
 			continue;
 		ctl = hr_boot_acs(m, b, (int32_t)i, &assumed);
 		changed += ctl != hr_get(f, HR_F_ACS_CTL, 0);

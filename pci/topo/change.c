@@ -27,7 +27,7 @@ static int set_acs(struct change *c, struct hr_fn *f)
 {
 	uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0), ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
-	if (!hr_get(f, HR_F_ACS, 0))
+	if (!hr_has_acs(f))
 		return wrong(c, "the function has no ACS capability, or it was not read");
 	if (strcmp(c->value, "clear") == 0)
 		ctl &= ~HR_ACS_REDIRECT;
@@ -329,6 +329,24 @@ int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const stru
 			if (p.any_redirect || (p.boot_redirect && e->boot.asked))
 				err = add_pair(e, fix, &p);
 		}
+	return err;
+}
+
+/* A port, or a function that may be one: only a line of ACSCtl is known. */
+static bool may_be_port(const struct hr_fn *f)
+{
+	return hr_is_bridge(f) || !hr_known(f, HR_F_CLASS) ||
+	       hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0604;
+}
+
+int hr_fix_all_ports(const struct hr_topology *e, struct hr_fix *fix)
+{
+	int err = 0;
+
+	*fix = (struct hr_fix){ 0 };
+	for (uint32_t i = 0; i < e->m->count && !err; i++)
+		if (may_be_port(&e->m->fn[i]))
+			err = add_write(e, fix, (int32_t)i);
 	return err;
 }
 

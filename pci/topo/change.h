@@ -64,6 +64,12 @@ const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix);
 int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const struct hr_pair *p),
 		void *to, struct hr_fix *fix);
 
+/*
+ * The writes that clear the redirection of every port that redirects, whether a pair needs it or
+ * not; no other member of *fix is set. 0, or -ENOSPC as above: the first HR_FIX_MAX are listed.
+ */
+int hr_fix_all_ports(const struct hr_topology *e, struct hr_fix *fix);
+
 /* Set the facts of the model to their values after the fix, for a prediction. */
 void hr_fix_assume(struct hr_model *m, const struct hr_fix *fix);
 

@@ -13,8 +13,8 @@ static bool isolates_by_quirk(const struct hr_fn *f)
 {
 	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
 
-	return hr_get(f, HR_F_ACS, 0) == 0 && (hr_device_is(vendor, device, HR_DEV_NO_PEER_PORT) ||
-					       hr_device_is(vendor, device, HR_DEV_PCH_PORT));
+	return !hr_has_acs(f) && (hr_device_is(vendor, device, HR_DEV_NO_PEER_PORT) ||
+				  hr_device_is(vendor, device, HR_DEV_PCH_PORT));
 }
 
 /* Inputs of the algorithm that forms groups. */
@@ -33,7 +33,7 @@ static bool flags_enabled(const struct former *w, uint32_t index)
 	uint32_t ctl = w->boot ? hr_boot_acs(w->m, w->boot, (int32_t)index, NULL)
 			       : hr_get(f, HR_F_ACS_CTL, 0);
 
-	return hr_get(f, HR_F_ACS, 0) && (ctl & want) == want;
+	return hr_has_acs(f) && (ctl & want) == want;
 }
 
 /* The kernel does not count a virtual function as one of several functions of a slot. */
@@ -94,7 +94,7 @@ static int32_t slot_mate(const struct former *w, uint32_t index)
 static bool acs_unknown(const struct hr_fn *f)
 {
 	return !hr_known(f, HR_F_EXP) || (hr_get(f, HR_F_EXP, 0) && !hr_known(f, HR_F_ACS)) ||
-	       (hr_get(f, HR_F_ACS, 0) && !hr_known(f, HR_F_ACS_CTL));
+	       (hr_has_acs(f) && !hr_known(f, HR_F_ACS_CTL));
 }
 
 /* Parents come before children, except after a what-if move; then a parent is placed on demand. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/topo/acs_lines.h"
 #include "pci/topo/again.h"
 #include "pci/topo/capture.h"
 #include "pci/topo/decode.h"
@@ -51,7 +52,9 @@ struct dump {
 	struct hr_smi_reader smi;
 	bool title_open; /* the last line was f's title */
 	bool unindented; /* the lines of f have lost their indentation */
-	bool any_data;	 /* in the file */
+	struct hr_acs_reader acs;
+	unsigned acs_lines; /* of f */
+	bool any_data;	    /* in the file */
 	unsigned long_line, cut_line;
 	unsigned captures; /* captures in headrace's own format */
 	uint32_t bytes;	   /* highest offset + 1 */
@@ -204,6 +207,8 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 	d->text = (struct hr_text_state){ 0 };
 	d->unindented = false;
 	d->title_open = true;
+	d->acs_lines = 0;
+	d->acs = (struct hr_acs_reader){ 0 };
 	d->machine = (struct hr_machine){ .record = title == NULL };
 	memset(d->config, 0xff, sizeof d->config);
 	hr_groups_set(&d->groups, d->m, d->f);
@@ -306,12 +311,90 @@ static int text_line(struct dump *d, char *line, size_t length)
 	return 0;
 }
 
+static void count_acs(struct dump *d, bool redirects)
+{
+	d->m->acs_lines.lines++;
+	d->m->acs_lines.redirecting += redirects;
+}
+
+/* Some ports have registers of 32 bits, so the word at the usual offset is no control. */
+static void set_acs(struct dump *d, const struct hr_acs_line *acs)
+{
+	const struct hr_fn *f = d->known ? d->known : d->f;
+
+	if (hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0)))
+		return;
+	if (acs->flags)
+		hr_text_line(d->m, d->f, &d->text, acs->flags, strlen(acs->flags));
+	else
+		hr_fn_set(d->f, HR_F_ACS_CTL, acs->value, HR_SRC_TEXT);
+	if (acs->offset)
+		hr_fn_set(d->f, HR_F_ACS, acs->offset, HR_SRC_TEXT);
+}
+
+/* Take a control of the function at this place of the text. Two of them are a list of grep. */
+static void acs_near(struct dump *d, const struct hr_acs_line *acs)
+{
+	const bool redirects = acs->flags && hr_acs_flags_redirect(acs->flags);
+
+	if (d->f && !d->acs.listed && !hr_known(d->f, HR_F_ACS) && d->acs_lines++ == 1) {
+		count_acs(d, hr_has(d->f, HR_F_ACS_CTL, HR_ACS_RR) ||
+				     hr_has(d->f, HR_F_ACS_CTL, HR_ACS_CR) ||
+				     hr_has(d->f, HR_F_ACS_CTL, HR_ACS_EC));
+		d->f->fact[HR_F_ACS_CTL].source = HR_SRC_NONE;
+		d->acs.listed = true;
+	}
+	if (!d->f || d->acs.listed)
+		count_acs(d, redirects);
+	else
+		set_acs(d, acs);
+}
+
+/* Take a control of the function at an address that the line, or one before it, states. */
+static int acs_of(struct dump *d, const struct hr_acs_line *acs)
+{
+	const struct hr_slot_path path = { .domain = (uint32_t)(acs->address >> 16),
+					   .count = 1,
+					   .step[0] = { .has_bus = true,
+							.bus = (uint8_t)(acs->address >> 8),
+							.dev = acs->address >> 3 & 31,
+							.fn = acs->address & 7 } };
+	int err = begin_device(d, &path, "", 0);
+
+	if (err)
+		return err;
+	set_acs(d, acs);
+	return end_device(d);
+}
+
+/* 1: the line has an ACS control or names its function; 0: another line; or an error. */
+static int acs_line(struct dump *d, const char *line)
+{
+	struct hr_acs_line acs;
+	int err;
+
+	switch (hr_acs_line(&d->acs, line + strspn(line, " \t>|"), &acs)) {
+	case HR_ACS_OF:
+		err = acs_of(d, &acs);
+		return err ? err : 1;
+	case HR_ACS_END:
+		err = end_device(d);
+		return err ? err : 1;
+	case HR_ACS_NEAR:
+		d->title_open = false;
+		acs_near(d, &acs);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 static int one_line(struct dump *d, char *line, size_t length)
 {
 	struct hr_slot_path path;
 	uint32_t offset;
 	size_t n;
-	int tree;
+	int tree, acs;
 
 	if (hr_smi_line(&d->smi, d->m, line))
 		return end_device(d);
@@ -321,6 +404,9 @@ static int one_line(struct dump *d, char *line, size_t length)
 		d->long_line = d->s->line;
 	if (length == 0)
 		return end_device(d);
+	acs = acs_line(d, line);
+	if (acs)
+		return acs < 0 ? acs : 0;
 	n = device_line(line, length, &path);
 	if (n)
 		return begin_device(d, &path, line + n, length - n);
@@ -373,6 +459,9 @@ static int no_function(struct dump *d)
 	if (m->smi && m->smi->rows)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
 			       "a matrix of %s and no PCI function", m->smi->tool);
+	if (m->acs_lines.lines)
+		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
+			       "%u lines of ACSCtl without addresses", m->acs_lines.lines);
 	return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
 		       d->s->line);
 }

@@ -356,6 +356,12 @@ static inline bool hr_lacks(const struct hr_fn *f, enum hr_fact_id id, uint32_t 
 	return f->fact[id].source != HR_SRC_NONE && (f->fact[id].value & bits) == 0;
 }
 
+/* True when the function has ACS. A text may show the control alone, without the offset. */
+static inline bool hr_has_acs(const struct hr_fn *f)
+{
+	return hr_known(f, HR_F_ACS) ? f->fact[HR_F_ACS].value != 0 : hr_known(f, HR_F_ACS_CTL);
+}
+
 const char *hr_fact_name(enum hr_fact_id id);
 bool hr_fact_is_hex(enum hr_fact_id id);
 /* The fact with that name, or HR_FACTS_COUNT. */

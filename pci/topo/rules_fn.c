@@ -166,8 +166,7 @@ bool hr_fn_pch(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_fn_no_peer(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && hr_get(f, HR_F_ACS, 0) == 0 &&
-	       e;
+	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && !hr_has_acs(f) && e;
 }
 
 /* An Express endpoint cannot be on a real root bus, so the topology is virtual. */
@@ -185,7 +184,7 @@ bool hr_fn_acs_harmless(const struct hr_topology *e, const struct hr_fn *f)
 {
 	uint32_t ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
-	return hr_get(f, HR_F_ACS, 0) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
+	return hr_has_acs(f) && ctl & (HR_ACS_SV | HR_ACS_TB | HR_ACS_UF) &&
 	       !(ctl & HR_ACS_REDIRECT);
 }
 

@@ -138,7 +138,7 @@ static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 	bool wide = hr_fn_acs_wide(NULL, f);
 	uint32_t acs = hr_get(f, HR_F_ACS, 0), ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
-	d->redirect = acs && ctl & HR_ACS_REDIRECT;
+	d->redirect = hr_has_acs(f) && ctl & HR_ACS_REDIRECT;
 	d->kernel_redirect = d->redirect;
 	/*
 	 * The kernel reads the control word at +6 of every port. For ports with 32-bit registers
@@ -146,7 +146,7 @@ static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 	 */
 	if (wide && f->config && acs + HR_ACS_CTL + 1 < f->config_bytes)
 		d->kernel_redirect = f->config[acs + HR_ACS_CTL] & HR_ACS_REDIRECT;
-	d->acs_unknown = !hr_known(f, HR_F_ACS) || (acs && !hr_known(f, HR_F_ACS_CTL));
+	d->acs_unknown = !hr_known(f, HR_F_ACS_CTL) && (!hr_known(f, HR_F_ACS) || acs);
 	if (hr_known(f, HR_F_CAPS) && hr_get(f, HR_F_CAPS, 1) == 0)
 		d->acs_unknown = false;
 }

@@ -35,7 +35,7 @@ static void put_node(const struct hr_topo *t, int32_t index, bool on_path)
 	if (strcmp(name, bdf) != 0)
 		fprintf(t->out, "\\n%s", name);
 	fputs("\\n", t->out);
-	if (hr_is_bridge(f) && hr_get(f, HR_F_ACS, 0))
+	if (hr_is_bridge(f) && hr_has_acs(f))
 		fprintf(t->out, "ACSCtl %04x", hr_get(f, HR_F_ACS_CTL, 0));
 	else
 		put_label(t->out, hr_topo_title(f));

@@ -12,6 +12,7 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/ports.h"
 #include "config/log.h"
 #include "nvme/inuse.h"
 #include "pci/apply.h"
@@ -50,9 +51,8 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 	      t->out);
 }
 
-/* The command line of one write, or of the command that undoes it. */
-static const char *setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
-			  char *text, size_t bytes)
+const char *hr_topo_setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
+			   char *text, size_t bytes)
 {
 	const bool wide = w->width == 4;
 	char bdf[HR_BDF_MAX];
@@ -68,7 +68,7 @@ static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool u
 
 	for (unsigned i = 0; i < fix->count; i++)
 		fprintf(t->out, "          %s\n",
-			setpci(t, &fix->write[i], undo, text, sizeof text));
+			hr_topo_setpci(t, &fix->write[i], undo, text, sizeof text));
 }
 
 /* Rule A16: registers cannot be written from user space. */
@@ -134,7 +134,8 @@ static void json_setpci(const struct hr_topo *t, const struct hr_fix *fix, const
 
 	hr_json_array(t->json, key);
 	for (unsigned i = 0; i < fix->count && !locked(t); i++)
-		hr_json_string(t->json, NULL, setpci(t, &fix->write[i], undo, text, sizeof text));
+		hr_json_string(t->json, NULL,
+			       hr_topo_setpci(t, &fix->write[i], undo, text, sizeof text));
 	hr_json_close(t->json);
 }
 
@@ -337,8 +338,14 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 			"%llu pairs share a switch, but ACS of their ports was not read: as root, "
 			"or with a capture by sudo lspci -vvvxxxx, more changes may be found\n",
 			(unsigned long long)fix.unread);
+	if (t->json)
+		hr_topo_json_start(t);
+	if (fix.boots == 0 && fix.count == 0 && t->json)
+		hr_topo_ports_json(t);
 	if (fix.boots == 0 && fix.count == 0 && fix.unread && !t->json) {
 		fputs("no ACS change found: no ACS register that was read redirects\n", t->out);
+	} else if (fix.boots == 0 && fix.count == 0 && !t->json && hr_topo_ports_matter(t)) {
+		fputs("no pair is known to share a switch and to be redirected\n", t->out);
 	} else if (fix.boots == 0 && fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);
@@ -347,6 +354,8 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 	} else {
 		put_plan(t, &fix);
 	}
+	if (fix.boots == 0 && fix.count == 0 && !t->json && hr_topo_ports_matter(t))
+		hr_topo_ports(t);
 	if (fix.count == 0)
 		return now ? HR_TOPO_REFUSED : (int)hr_topo_exit_all(t);
 	if (now)

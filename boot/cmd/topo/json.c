@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "boot/cmd/report/json.h"
+#include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/explain.h"
 #include "boot/cmd/topo/headline.h"
+#include "boot/cmd/topo/peers.h"
 #include "pci/path.h"
 #include "pci/topo/explain.h"
 #include "config/log.h"
@@ -384,6 +386,8 @@ int hr_topo_json(struct hr_topo *t, int code)
 	put_lines(t, s, &out, false);
 	put_functions(t, &out);
 	hr_topo_json_pairs(t, &out, s);
+	if (hr_topo_has_other_pairs(t))
+		hr_topo_peers_json(t, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC, &out);
 	free(h);
 	hr_survey_free(s);
 	return hr_topo_json_end(&out, code);

@@ -441,24 +441,31 @@ static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr
 	hr_json_close(o);
 }
 
+static void put_all(const struct hr_topo *t, const struct hr_topo_peers *peers, struct hr_json *o,
+		    const char *pairs)
+{
+	struct hr_peer_pair p;
+
+	hr_json_array(o, "peers");
+	for (uint32_t i = 0; i < peers->count; i++)
+		put_peer(t, o, &peers->peer[i]);
+	hr_json_close(o);
+	hr_json_array(o, pairs);
+	for (uint32_t i = 0; i < peers->count; i++)
+		for (uint32_t j = i + 1; j < peers->count && !o->error; j++) {
+			hr_peers_evaluate(peers, i, j, &p);
+			put_pair(t, o, peers, &p);
+		}
+	hr_json_close(o);
+}
+
 static int print_json(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
 {
 	const struct hr_topo_machine machine = hr_topo_machine(t);
-	struct hr_peer_pair p;
 	struct hr_json out;
 
 	hr_topo_json_begin(&out, t->out, t, "peers", &machine);
-	hr_json_array(&out, "peers");
-	for (uint32_t i = 0; i < peers->count; i++)
-		put_peer(t, &out, &peers->peer[i]);
-	hr_json_close(&out);
-	hr_json_array(&out, "pairs");
-	for (uint32_t i = 0; i < peers->count; i++)
-		for (uint32_t j = i + 1; j < peers->count && !out.error; j++) {
-			hr_peers_evaluate(peers, i, j, &p);
-			put_pair(t, &out, peers, &p);
-		}
-	hr_json_close(&out);
+	put_all(t, peers, &out, "pairs");
 	return hr_topo_json_end(&out, code);
 }
 
@@ -480,6 +487,24 @@ static int evaluate_all(const struct hr_topo_peers *peers)
 			any = true;
 		}
 	return any ? (int)worst : HR_TOPO_NONE;
+}
+
+void hr_topo_peers_text(struct hr_topo *t, unsigned kinds)
+{
+	struct hr_topo_peers peers;
+
+	if (hr_peers_init(&peers, &t->topology, &t->model, kinds))
+		fputs("headrace: error: out of memory\n", stderr);
+	else
+		print_text(t, &peers, 0);
+}
+
+void hr_topo_peers_json(struct hr_topo *t, unsigned kinds, struct hr_json *o)
+{
+	struct hr_topo_peers peers;
+
+	if (hr_peers_init(&peers, &t->topology, &t->model, kinds) == 0)
+		put_all(t, &peers, o, "peer_pairs");
 }
 
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)

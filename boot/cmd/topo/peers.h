@@ -47,4 +47,8 @@ const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
  */
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);
 
+/* The same as a part of another output: text, or members "peers" and "peer_pairs" of *o. */
+void hr_topo_peers_text(struct hr_topo *t, unsigned kinds);
+void hr_topo_peers_json(struct hr_topo *t, unsigned kinds, struct hr_json *o);
+
 #endif

@@ -4,17 +4,18 @@
  */
 #include "boot/cmd/topo/table.h"
 
+#include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/ports.h"
 #include "pci/topo/explain.h"
 #include "pci/topo/skipped.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_MAX 64u  /* findings of single cards, without --all */
 #define LINES_MAX 60u /* lines of the whole output, unless it cannot be shortened */
 
 /* Limits of each part. The first row that fits into LINES_MAX is used. */
@@ -269,35 +270,43 @@ static bool is_loose(const struct hr_fn *f, const struct hr_rule *r)
 	return !hr_is_bridge(f) || r->verdict != HR_VERDICTS || r->modifier;
 }
 
-static unsigned print_loose_one(const struct hr_topo *t, int32_t index)
+/* A finding of a single card or port that is printed without a pair. */
+static bool is_told(const struct hr_topo *t, int32_t index, uint32_t rule)
 {
-	struct hr_pair p = { .gpu = index, .ssd = index, .common = HR_NO_FN };
 	const struct hr_topology *e = &t->topology;
-	unsigned shown = 0;
+	const struct hr_rule *r = &hr_rules[e->fn_rule[rule]];
 
-	for (uint32_t j = 0; j < e->fn_rules; j++) {
-		const struct hr_rule *r = &hr_rules[e->fn_rule[j]];
-		struct hr_finding found = { e->fn_rule[j], index, HR_FLOW_ALL };
-
-		if (!hr_hit(&e->derived[index].hits, e->fn_rule[j]) ||
-		    !is_loose(&t->model.fn[index], r))
-			continue;
-		shown++;
-		print_rule(t, r, &p, &found);
-	}
-	return shown;
+	if (!hr_hit(&e->derived[index].hits, e->fn_rule[rule]) || !is_loose(&t->model.fn[index], r))
+		return false;
+	/* The pairs of hr_topo_alone() have this reason. */
+	return r->verdict != HR_UNKNOWN || !hr_topo_has_other_pairs(t);
 }
 
-/* Without a pair: print the findings of single cards. */
+/* Without a pair: print the findings of single cards, each rule once. */
 static void print_loose(struct hr_topo *t)
 {
+	const struct hr_topology *e = &t->topology;
 	bool *used = mark_used(t);
-	unsigned shown = 0;
 
 	print_machine(t);
-	for (int32_t i = 0; used && i < (int32_t)t->model.count && shown < LIST_MAX; i++)
-		if (used[i])
-			shown += print_loose_one(t, i);
+	for (uint32_t j = 0; used && j < e->fn_rules; j++) {
+		struct hr_pair p = { .common = HR_NO_FN };
+		struct hr_finding found = { e->fn_rule[j], HR_NO_FN, HR_FLOW_ALL };
+		unsigned n = 0;
+
+		for (int32_t i = 0; i < (int32_t)t->model.count; i++) {
+			if (!used[i] || !is_told(t, i, j))
+				continue;
+			found.fn = n++ ? found.fn : i;
+		}
+		if (!n)
+			continue;
+		p.gpu = p.ssd = found.fn;
+		print_rule(t, &hr_rules[e->fn_rule[j]], &p, &found);
+		if (n > 1)
+			fprintf(t->out, "          (and the same at %u other function%s)\n", n - 1,
+				n == 2 ? "" : "s");
+	}
 }
 
 struct view {
@@ -390,7 +399,10 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 		hr_topo_no_pair(t, text);
 		text[strcspn(text, "\n")] = '\0';
 		hr_print_wrapped(t->out, 0, 2, text);
+		hr_topo_alone(t);
 		print_loose(t);
+		if (hr_topo_ports_matter(t))
+			hr_topo_ports(t);
 		print_head(t);
 		print_names(t, e->gpu, e->gpus, v.s->column, "GPU", &details[0]);
 		print_names(t, e->ssd, e->ssds, v.s->row, "NVME", &details[0]);
@@ -400,6 +412,10 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 			print_survey(&v, &everything);
 		else
 			print_fitting(&v);
+		/* A headline without a verdict names no port to clear. */
+		if (v.s->classes && v.s->class[0].pair.verdict == HR_UNKNOWN &&
+		    hr_topo_ports_matter(t))
+			hr_topo_ports(t);
 	}
 	free(v.headline);
 	hr_survey_free(v.s);

@@ -54,7 +54,9 @@ static void print_bridge(const struct tree *w, const struct hr_fn *f)
 
 	fprintf(out, "%s [%02x-%02x]", name, hr_get(f, HR_F_SECONDARY, 0),
 		hr_get(f, HR_F_SUBORDINATE, 0));
-	if (hr_get(f, HR_F_ACS, 0))
+	if (hr_has_acs(f) && !hr_known(f, HR_F_ACS_CAP))
+		fprintf(out, "  ACS ?/%04x", hr_get(f, HR_F_ACS_CTL, 0));
+	else if (hr_has_acs(f))
 		fprintf(out, "  ACS %04x/%04x", hr_get(f, HR_F_ACS_CAP, 0),
 			hr_get(f, HR_F_ACS_CTL, 0));
 	else if (!hr_known(f, HR_F_ACS))
