@@ -119,6 +119,10 @@ static void add_bar(struct hr_bar *to, const struct hr_bar *from)
 		to->size = from->size;
 		to->size_source = from->size_source;
 	}
+	if (from->sizes && from->sizes_source >= to->sizes_source) {
+		to->sizes = from->sizes;
+		to->sizes_source = from->sizes_source;
+	}
 }
 
 void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)

@@ -116,21 +116,28 @@ static unsigned bar_index(const struct fact_line *name, size_t length)
 	return (unsigned)(name->key[3] - '0');
 }
 
-/* "bar1_size=268435456" */
+/* "bar1_size=268435456", and for Resizable BAR "bar1_sizes=7fc0" as in sysfs resource1_resize */
 static bool bar_size_line(struct hr_fn *f, const struct fact_line *l)
 {
 	struct fact_line name = *l;
 	struct hr_bar *bars = bars_of(f, &name);
-	const unsigned index = bar_index(&name, 9);
+	const bool sizes = name.length == 10;
+	const unsigned index = bar_index(&name, sizes ? 10 : 9);
 	enum hr_src source = source_or(l, HR_SRC_SYSFS);
 	const char *end;
-	uint64_t size;
+	uint64_t value;
 
-	if (index == HR_BARS_MAX || memcmp(name.key + 4, "_size", 5) != 0 ||
-	    !hr_number_parse(l->value, 0, UINT64_MAX, &end, &size) || *end)
+	if (index == HR_BARS_MAX || memcmp(name.key + 4, "_sizes", name.length - 4) != 0 ||
+	    !hr_number_parse(l->value, sizes ? 16 : 0, sizes ? HR_BAR_SIZES : UINT64_MAX, &end,
+			     &value) ||
+	    *end)
 		return false;
-	if (bars[index].size_source <= source) {
-		bars[index].size = size;
+	if (sizes && bars[index].sizes_source <= source) {
+		bars[index].sizes = value;
+		bars[index].sizes_source = (uint8_t)source;
+	}
+	if (!sizes && bars[index].size_source <= source) {
+		bars[index].size = value;
 		bars[index].size_source = (uint8_t)source;
 	}
 	return true;
@@ -485,6 +492,9 @@ static void put_bars(struct out *o, const struct hr_bar *bars, const char *whose
 		    bar->size_source != HR_SRC_CONFIG)
 			put(o, "\theadrace: %s%sbar%u_size=%llu\n", prefix[bar->size_source], whose,
 			    i, (unsigned long long)bar->size);
+		if (bar->sizes && bar->sizes_source != HR_SRC_CONFIG)
+			put(o, "\theadrace: %s%sbar%u_sizes=%llx\n", prefix[bar->sizes_source],
+			    whose, i, (unsigned long long)bar->sizes);
 	}
 }
 

@@ -349,6 +349,11 @@ static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 		size = HR_FIELD_GET(ctl, HR_REBAR_SIZE);
 		if (index >= HR_BARS_MAX || size > 43)
 			continue;
+		bars[index].sizes = HR_FIELD_GET(get32(c, offset - HR_REBAR_CTL + HR_REBAR_CAP),
+						 HR_REBAR_SIZES) |
+				    (uint64_t)HR_FIELD_GET(ctl, HR_REBAR_SIZES_MORE)
+					    << HR_REBAR_SIZES_COUNT;
+		bars[index].sizes_source = HR_SRC_CONFIG;
 		bars[index].size = 1ull << (size + 20);
 		bars[index].size_source = HR_SRC_CONFIG;
 	}
@@ -389,6 +394,7 @@ static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
 		set16(c, HR_F_DPC, cap + HR_DPC_STATUS);
 		break;
 	case HR_ECAP_REBAR:
+		set(c, HR_F_REBAR, cap);
 		decode_rebar(c, cap, c->f->bar);
 		break;
 	case HR_ECAP_VF_REBAR:

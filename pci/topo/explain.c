@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/resize.h"
 #include "pci/topo/rules.h"
 #include "pci/topo/software.h"
 #include "pci/topo/uplink.h"
@@ -94,14 +95,9 @@ static const struct hr_fn *at(const struct context *c, int32_t index)
 
 static void put_size(const struct context *c, uint64_t bytes)
 {
-	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	unsigned i = 0;
+	char text[32];
 
-	while (i < 4 && bytes >= 1024 && bytes % 1024 == 0) {
-		bytes /= 1024;
-		i++;
-	}
-	snprintf(c->to, c->capacity, "%llu %s", (unsigned long long)bytes, unit[i]);
+	snprintf(c->to, c->capacity, "%s", hr_resize_text(bytes, text));
 }
 
 static bool redirects_now(const struct hr_derived *d)
@@ -337,6 +333,10 @@ static void put_word(const struct context *c, const char *word, size_t n)
 		put_hiding(c, false);
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
+	else if (c->f && n == 8 && memcmp(word, "bar_able", 8) == 0)
+		hr_resize_able(c->f, c->to, c->capacity);
+	else if (c->f && n == 7 && memcmp(word, "bar_fix", 7) == 0)
+		hr_resize_fix(c->e->m, c->f, c->to, c->capacity);
 	else if (c->f && n == 9 && memcmp(word, "card_port", 9) == 0)
 		put_card_port(c);
 	else if (c->f && n == 9 && memcmp(word + 5, "_fix", 4) == 0)

@@ -128,7 +128,11 @@
 #define HR_SRIOV_ENABLE 0x0001u
 #define HR_SRIOV_MSE 0x0008u
 #define HR_SRIOV_TAG10 0x0020u
+#define HR_REBAR_CAP 0x04
 #define HR_REBAR_CTL 0x08
+#define HR_REBAR_SIZES 31, 4	   /* in the capability: 1 MiB to 128 TiB */
+#define HR_REBAR_SIZES_MORE 31, 16 /* in the control: 256 TiB and above */
+#define HR_REBAR_SIZES_COUNT 28u
 #define HR_REBAR_INDEX 2, 0
 #define HR_REBAR_COUNT 7, 5
 #define HR_REBAR_SIZE 13, 8

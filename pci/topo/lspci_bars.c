@@ -112,6 +112,39 @@ void hr_text_ports(const struct line *l)
 	l->state->regions++;
 }
 
+/* "256MB" or "16GB" at *text as the power of two of MiB, with *text behind it; 64: none of them. */
+static unsigned power_of(const char **text)
+{
+	char *unit;
+	uint64_t n = strtoull(*text, &unit, 10);
+	unsigned power = *unit == 'G' ? 10 : *unit == 'T' ? 20 : *unit == 'P' ? 30 : 0;
+
+	if (unit == *text || n == 0 || n > 512 || n & (n - 1) || !strchr("MGTP", *unit) || !*unit)
+		return 64;
+	*text = unit + 1 + (unit[1] == 'B');
+	return power + (unsigned)__builtin_ctzll(n);
+}
+
+/* "64MB 128MB 256MB" behind the current size. */
+static void set_sizes(const struct line *l, struct hr_bar *bar)
+{
+	const char *at = after(l->at, "supported: ");
+	uint64_t sizes = 0;
+
+	while (at && *at) {
+		unsigned power = power_of(&at);
+
+		if (power > 43)
+			break;
+		sizes |= 1ull << power;
+		at += strspn(at, " ,");
+	}
+	if (sizes && bar->sizes_source <= HR_SRC_TEXT) {
+		bar->sizes = sizes;
+		bar->sizes_source = HR_SRC_TEXT;
+	}
+}
+
 /* "BAR 1: current size: 256MB, supported: ..." under Physical or Virtual Resizable BAR */
 void hr_text_rebar(const struct line *l)
 {
@@ -125,6 +158,7 @@ void hr_text_rebar(const struct line *l)
 	    !number(l->at, "BAR ", 10, &index) || index >= HR_BARS_MAX)
 		return;
 	bar = of_vfs ? &l->f->vf_bar[index] : &l->f->bar[index];
+	set_sizes(l, bar);
 	size = strtoull(at, &unit, 10);
 	if (size == 0 || size >= 1u << 20 || bar->size_source > HR_SRC_TEXT)
 		return;

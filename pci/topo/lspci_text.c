@@ -370,6 +370,8 @@ static void on_capability(const struct line *l)
 		set(l, HR_F_ATS, (uint32_t)offset);
 	if (l->state->section == SEC_SRIOV)
 		set(l, HR_F_SRIOV, (uint32_t)offset);
+	if (l->state->section == SEC_REBAR)
+		set(l, HR_F_REBAR, (uint32_t)offset);
 }
 
 static const struct {

@@ -84,6 +84,7 @@ enum hr_src {
 	X(CESTA, "aer_cesta", 1)                                                                  \
 	X(DPC, "dpc_status", 1)                                                                   \
 	X(GONE, "gone", 0)	    /* configuration space reads all ones */                      \
+	X(REBAR, "rebar_offset", 1) /* known: the function has Resizable BAR */                   \
 	X(SRIOV, "sriov_offset", 1) /* 0: no virtual functions */                                 \
 	X(VF_CTL, "sriov_ctl", 1)   /* HR_SRIOV_ENABLE, HR_SRIOV_MSE */                           \
 	X(VFS, "vf_count", 0)                                                                     \
@@ -97,10 +98,10 @@ enum hr_src {
 	X(AER_ROOT_COR, "aer_root_correctable", 0) /* messages to a root port */                  \
 	X(AER_ROOT_NONFATAL, "aer_root_nonfatal", 0)                                              \
 	X(AER_ROOT_FATAL, "aer_root_fatal", 0)                                                    \
-	X(SLOT, "slot", 0)	/* physical slot number of a port */                              \
+	X(SLOT, "slot", 0)		    /* physical slot number of a port */                  \
 	X(SLOT_IMPL, "slot_implemented", 0) /* of a port: 0: the link is wired on the board */    \
-	X(TUNNEL, "thunderbolt", 0)	    /* 1: a port of a Thunderbolt controller */            \
-	X(NUMA, "numa_node", 0) /* 0xffffffff: the firmware does not say */                       \
+	X(TUNNEL, "thunderbolt", 0)	    /* 1: a port of a Thunderbolt controller */           \
+	X(NUMA, "numa_node", 0)		    /* 0xffffffff: the firmware does not say */           \
 	X(GROUP, "iommu_group", 0)                                                                \
 	X(GROUP_TYPE, "iommu_type", 0) /* enum hr_iommu of the group's domain */                  \
 	X(MOUNTED, "mounted", 0)       /* a disk of this controller is in use by a file system */ \
@@ -134,12 +135,17 @@ enum hr_bar_flags {
 	HR_BAR_UPPER = 16,     /* the upper half of the 64-bit BAR before it */
 };
 
+#define HR_BAR_SIZES 0xfffffffffffull /* 1 MiB to 8 EiB */
+
 /* A base address register. Base is the bus address, which TLPs carry. */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
-	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
-	uint8_t source;	     /* of base and flags */
+	uint8_t flags;	/* enum hr_bar_flags; 0: no such BAR */
+	uint8_t source; /* of base and flags */
 	uint8_t size_source;
+	uint8_t sizes_source; /* HR_SRC_NONE: unknown, or the BAR cannot be resized */
+	/* Sizes that Resizable BAR offers: bit n is 1 MiB << n, as in sysfs resourceN_resize. */
+	uint64_t sizes;
 };
 
 struct hr_fn {

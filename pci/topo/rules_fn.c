@@ -9,6 +9,7 @@
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/names.h"
+#include "pci/topo/resize.h"
 #include "pci/topo/software.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/virtual.h"
@@ -129,7 +130,7 @@ bool hr_fn_small_bar(const struct hr_topology *e, const struct hr_fn *f)
 	int bar = hr_peer_bar(f);
 
 	return bar >= 0 && f->bar[bar].size_source > HR_SRC_INFERRED &&
-	       f->bar[bar].size <= 256u << 20;
+	       (f->bar[bar].size <= 256u << 20 || f->bar[bar].size < hr_resize_most(&f->bar[bar]));
 }
 
 bool hr_fn_overlaps(const struct hr_topology *e, const struct hr_fn *f)

@@ -122,6 +122,24 @@ static void read_resource(const struct hr_files *files, const char *folder, stru
 	}
 }
 
+/* Sizes of Resizable BAR, which sysfs shows without privileges (Linux 6.1). */
+static void read_sizes(const struct hr_files *files, const char *folder, struct hr_fn *f)
+{
+	char name[32], value[32];
+	const char *end;
+	uint64_t sizes;
+
+	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
+		snprintf(name, sizeof name, "resource%u_resize", i);
+		if (!text(files, folder, name, value, sizeof value) ||
+		    !hr_number_parse(value, 16, HR_BAR_SIZES, &end, &sizes) || *end || !sizes ||
+		    f->bar[i].sizes_source > HR_SRC_SYSFS)
+			continue;
+		f->bar[i].sizes = sizes;
+		f->bar[i].sizes_source = HR_SRC_SYSFS;
+	}
+}
+
 static void read_group(struct hr_model *m, const struct hr_files *files, struct hr_fn *f,
 		       const char *folder)
 {
@@ -179,6 +197,8 @@ void hr_read_sysfs_function(struct hr_model *m, const struct hr_files *files, st
 	set_number(files, folder, "current_link_width", f, HR_F_WIDTH, 10);
 	set_number(files, folder, "max_link_width", f, HR_F_WIDTH_MAX, 10);
 	read_resource(files, folder, f);
+	if (hr_is_gpu(f))
+		read_sizes(files, folder, f);
 	read_group(m, files, f, folder);
 	read_power(files, folder, f);
 	read_physfn(files, folder, f);

@@ -9,6 +9,7 @@
 #include "pci/topo/fields.h"
 #include "pci/path.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/resize.h"
 #include "pci/topo/uplink.h"
 
 #define FINDINGS_MAX 64u
@@ -57,6 +58,7 @@ static void put_bar(FILE *out, const struct hr_fn *f)
 {
 	int index = hr_peer_bar(f);
 	const struct hr_bar *bar = &f->bar[index < 0 ? 0 : index];
+	char most[32];
 
 	if (index < 0) {
 		fputs("      BAR for peers: none\n", out);
@@ -65,6 +67,10 @@ static void put_bar(FILE *out, const struct hr_fn *f)
 	fprintf(out, "      BAR%d %llx, %llu KiB (%s)%s\n", index, (unsigned long long)bar->base,
 		(unsigned long long)(bar->size >> 10), hr_src_name((enum hr_src)bar->size_source),
 		bar->flags & HR_BAR_UNASSIGNED ? ", unassigned" : "");
+	if (bar->sizes)
+		fprintf(out, "      BAR%d can be up to %s (Resizable BAR, %s)\n", index,
+			hr_resize_text(hr_resize_most(bar), most),
+			hr_src_name((enum hr_src)bar->sizes_source));
 }
 
 static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
@@ -140,7 +146,7 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 {
 	struct hr_finding found[FINDINGS_MAX];
 	unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
-	char text[512];
+	char text[640];
 
 	fputs("\nfindings:\n", t->out);
 	for (unsigned i = 0; i < n && i < FINDINGS_MAX; i++) {

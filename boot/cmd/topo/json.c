@@ -72,6 +72,32 @@ static void put_fact(struct hr_json *o, const struct hr_fn *f, enum hr_fact_id i
 	hr_json_close(o);
 }
 
+/* BARs with a Resizable BAR capability: their size, and the sizes that they can have. */
+static void put_resizable(struct hr_json *o, const struct hr_fn *f)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < HR_BARS_MAX; i++) {
+		if (!f->bar[i].sizes)
+			continue;
+		if (!any)
+			hr_json_array(o, "resizable_bars");
+		any = true;
+		hr_json_object(o, NULL);
+		hr_json_u64(o, "bar", i);
+		if (f->bar[i].size)
+			hr_json_u64(o, "bytes", f->bar[i].size);
+		hr_json_array(o, "supported_bytes");
+		for (uint64_t left = f->bar[i].sizes; left; left &= left - 1)
+			hr_json_u64(o, NULL, (left & -left) << 20);
+		hr_json_close(o);
+		hr_json_string(o, "source", hr_src_name((enum hr_src)f->bar[i].sizes_source));
+		hr_json_close(o);
+	}
+	if (any)
+		hr_json_close(o);
+}
+
 static void put_function(const struct hr_topo *t, struct hr_json *o, int32_t index)
 {
 	const struct hr_fn *f = &t->model.fn[index];
@@ -98,6 +124,7 @@ static void put_function(const struct hr_topo *t, struct hr_json *o, int32_t ind
 	if (hr_is_integrated(f))
 		hr_json_bool(o, "integrated_gpu", true);
 	hr_json_bool(o, "access_denied", f->denied);
+	put_resizable(o, f);
 	hr_json_object(o, "facts");
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
 		put_fact(o, f, (enum hr_fact_id)i);
@@ -124,7 +151,7 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p, struc
 {
 	struct hr_finding found[64];
 	unsigned n = hr_findings(&t->topology, p, found, 64);
-	char text[512], bdf[HR_BDF_MAX];
+	char text[640], bdf[HR_BDF_MAX];
 
 	hr_json_array(o, "findings");
 	for (unsigned i = 0; i < n && i < 64; i++) {

@@ -245,7 +245,7 @@ static void print_reason(const struct grid *g, const struct hr_peer_pair *p, str
 	const struct hr_rule *r = &hr_rules[p->rule];
 	struct hr_finding found[64], *at = NULL;
 	unsigned n = hr_findings(p->by, worst, found, 64);
-	char text[512];
+	char text[640];
 
 	for (unsigned i = 0; i < n && i < 64 && !at; i++)
 		if (found[i].rule == p->rule && found[i].flows)

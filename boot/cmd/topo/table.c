@@ -219,7 +219,7 @@ static void list_pairs(const struct hr_topo *t)
 static void print_rule(const struct hr_topo *t, const struct hr_rule *r, const struct hr_pair *p,
 		       const struct hr_finding *f)
 {
-	char text[512];
+	char text[640];
 
 	fprintf(t->out, "%-9s ", r->id);
 	hr_print_wrapped(t->out, 10, 10,

@@ -4,6 +4,7 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/resize.h"
 #include "tests/harness/machine.h"
 
 TestSuite(topo_decode, .timeout = 60);
@@ -338,6 +339,50 @@ Test(topo_decode, resizable_bars_have_their_limits)
 		cr_expect_eq(fn.bar[row[i].bar].size_source != HR_SRC_NONE, row[i].size != 0,
 			     "row %zu", i);
 	}
+}
+
+Test(topo_decode, resizable_bars_offer_sizes)
+{
+	static const struct {
+		uint32_t cap, ctl;
+		uint64_t sizes, most;
+	} row[] = {
+		{ 0x00000010, 1u << 5, 1, 1ull << 20 },
+		{ 0x007fc000, 1u << 5, 0x7fc00, 1ull << 38 },
+		{ 0xffffffff, 0xffffu << 16 | 1u << 5, 0xfffffffffffull, 1ull << 63 },
+		{ 0x0000000f, 1u << 5, 0, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct fake_fn *f = endpoint();
+
+		fake_put(f, FAKE_REBAR + HR_REBAR_CAP, 4, row[i].cap);
+		fake_put(f, FAKE_REBAR + HR_REBAR_CTL, 4, row[i].ctl);
+		decode(f, HR_CFG_EXTENDED);
+		cr_expect_eq(fn.bar[0].sizes, row[i].sizes, "row %zu", i);
+		cr_expect_eq(fn.bar[0].sizes_source, HR_SRC_CONFIG, "row %zu", i);
+		cr_expect_eq(hr_resize_most(&fn.bar[0]), row[i].most, "row %zu", i);
+	}
+}
+
+Test(topo_decode, ports_tell_slots_and_thunderbolt)
+{
+	struct fake_fn *f;
+
+	machine.count = 0;
+	f = fake_bridge(&machine, "00:01.0", 0x8086, 0x1234, HR_PORT_DOWNSTREAM, 1, 1);
+	decode(f, HR_CFG_EXTENDED);
+	cr_expect_eq(hr_get(&fn, HR_F_SLOT_IMPL, 2), 0);
+	cr_expect_not(hr_known(&fn, HR_F_TUNNEL));
+	fake_slot(f);
+	fake_put(f, FAKE_DPC, 4, HR_ECAP_VENDOR | 1 << 16);
+	fake_put(f, FAKE_DPC + HR_VSEC_ID, 2, HR_VSEC_THUNDERBOLT);
+	decode(f, HR_CFG_EXTENDED);
+	cr_expect_eq(hr_get(&fn, HR_F_SLOT_IMPL, 2), 1);
+	cr_expect_eq(hr_get(&fn, HR_F_TUNNEL, 2), 1);
+	fake_put(f, HR_CFG_VENDOR, 2, 0x1022);
+	decode(f, HR_CFG_EXTENDED);
+	cr_expect_not(hr_known(&fn, HR_F_TUNNEL));
 }
 
 Test(topo_decode, chipset_ports_with_wide_acs_are_identified_by_device_id)

@@ -356,7 +356,7 @@ Test(topo_decode_records, capabilities_of_the_extended_space)
 		    { 0x108, 4, 0x0e40 },
 		    { 0x110, 4, 0x2b05 } },
 		  4096,
-		  ORDER "acs_offset=0/5 ats_offset=0/5 bar0=0+400000000 f8 5,5 "
+		  ORDER "acs_offset=0/5 ats_offset=0/5 rebar_offset=100/5 bar0=0+400000000 f8 5,5 "
 			"bar5=0+8000000000000000 f8 5,5" },
 		{ { LIST(0x40),
 		    EXPRESS,
@@ -365,7 +365,7 @@ Test(topo_decode_records, capabilities_of_the_extended_space)
 		    { 0x110, 4, 0x2c01 },
 		    { 0x118, 4, 0x0106 } },
 		  4096,
-		  ORDER "acs_offset=0/5 ats_offset=0/5 bar0=0+100000 f8 5,5" },
+		  ORDER "acs_offset=0/5 ats_offset=0/5 rebar_offset=100/5 bar0=0+100000 f8 5,5" },
 		{ { LIST(0x40), EXPRESS, { 0x100, 4, 0x10024 }, { 0x108, 4, 0x0122 } },
 		  4096,
 		  ORDER "acs_offset=0/5 ats_offset=0/5 vf_bar2=0+200000 f0 0,5" },
