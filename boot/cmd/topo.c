@@ -54,11 +54,11 @@ static int read_source(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int err = r->from ? hr_source_open(&t->model, r->from) : hr_source_live(&t->model);
 
+	if ((!err || err == -ENODATA) && hr_topo_has_answer_without_functions(&t->model) &&
+	    !r->capture && !r->html && !r->watch && !r->baseline)
+		return hr_topo_without_functions(t, strcmp(r->format, "json") == 0);
 	if (!err)
 		return 0;
-	if (err == -ENODATA && hr_topo_has_answer_without_functions(&t->model) && !r->capture &&
-	    !r->html && !r->watch && !r->baseline)
-		return hr_topo_without_functions(t, strcmp(r->format, "json") == 0);
 	hr_error_report(&t->model.error, err);
 	return r->from ? HR_TOPO_BAD_INPUT : HR_TOPO_NO_ACCESS;
 }

@@ -532,6 +532,14 @@ bool hr_is_bridge(const struct hr_fn *f)
 	       HR_FIELD_GET(f->fact[HR_F_HEADER].value, HR_HEADER_TYPE) == 1;
 }
 
+bool hr_model_is_bare(const struct hr_model *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		if (m->fn[i].name[0] || hr_known(&m->fn[i], HR_F_VENDOR))
+			return false;
+	return m->count > 0;
+}
+
 bool hr_is_nvme(const struct hr_fn *f)
 {
 	return hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0108;

@@ -376,6 +376,12 @@ const char *hr_src_name(enum hr_src source);
 
 /* Write "0000:41:00.0" to text[HR_BDF_MAX]; returns text. */
 char *hr_bdf(const struct hr_fn *f, char *text);
+/*
+ * True for a model of functions without classes, names and identifiers: lspci -t shows only their
+ * places. Nothing tells which are GPUs or SSDs.
+ */
+bool hr_model_is_bare(const struct hr_model *m);
+
 /* Parse "[DDDD:]BB:DD.F"; returns the number of bytes used, 0: not an address. */
 size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn);
 

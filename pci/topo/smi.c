@@ -425,7 +425,7 @@ int hr_smi_attach(struct hr_model *m)
 	int32_t at[HR_SMI_MAX];
 	int err = 0;
 
-	if (!s || !s->rows || strncmp(s->tool, "nvidia", 6) != 0)
+	if (!s || !s->rows || strncmp(s->tool, "nvidia", 6) != 0 || hr_model_is_bare(m))
 		return 0;
 	for (uint32_t i = 0; i < s->devices; i++)
 		at[i] = s->device[i].gpu ? nvidia_gpu(m, gpus++) : HR_NO_FN;

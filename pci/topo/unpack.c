@@ -20,12 +20,16 @@ static const struct hr_packer {
 	const char *tool;
 	const char *magic;
 	size_t length;
-	const char *option; /* limits the tool's memory */
+	const char *options[2]; /* the second one limits the tool's memory */
+	const char *form;
 } packers[] = {
-	{ "gzip", "\x1f\x8b", 2, NULL },
-	{ "bzip2", "BZh", 3, NULL },
-	{ "xz", "\xfd\x37zXZ", 5, "--memlimit-decompress=256MiB" },
-	{ "zstd", "\x28\xb5\x2f\xfd", 4, "--memory=256MiB" },
+	{ "gzip", "\x1f\x8b", 2, { "-dc", NULL }, "compressed with gzip" },
+	{ "bzip2", "BZh", 3, { "-dc", NULL }, "compressed with bzip2" },
+	{ "xz", "\xfd\x37zXZ", 5, { "-dc", "--memlimit-decompress=256MiB" }, "compressed with xz" },
+	{ "zstd", "\x28\xb5\x2f\xfd", 4, { "-dc", "--memory=256MiB" }, "compressed with zstd" },
+	/* PowerShell writes text so: ssh box lspci >box.txt */
+	{ "iconv", "\xff\xfe", 2, { "-fUTF-16", "-tUTF-8" }, "UTF-16 text for iconv" },
+	{ "iconv", "\xfe\xff", 2, { "-fUTF-16", "-tUTF-8" }, "UTF-16 text for iconv" },
 };
 
 const struct hr_packer *hr_packed_by(const char *head, size_t size)
@@ -98,8 +102,8 @@ static int start(const struct hr_packer *p, const char *path, int in, int out, p
 {
 	char *const environment[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin",
 				      (char *)(uintptr_t) "LC_ALL=C", NULL };
-	char *const arguments[] = { (char *)(uintptr_t)p->tool, (char *)(uintptr_t) "-dc",
-				    (char *)(uintptr_t)p->option, NULL };
+	char *const arguments[] = { (char *)(uintptr_t)p->tool, (char *)(uintptr_t)p->options[0],
+				    (char *)(uintptr_t)p->options[1], NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 	sigset_t none, pipes;
@@ -168,8 +172,7 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 		return -ENOMEM;
 	if (!find_tool(p->tool, path, sizeof path))
 		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
-			       "compressed with %s, which is not installed here: unpack it first",
-			       p->tool);
+			       "%s, which is not installed here: unpack it first", p->form);
 	if (pipe2(pipes, O_CLOEXEC))
 		return -errno;
 	err = start(p, path, packed, pipes[1], &child);

@@ -1,4 +1,4 @@
-/* pci/topo/unpack.h - compressed captures: gzip, bzip2, xz and zstd. */
+/* pci/topo/unpack.h - compressed captures: gzip, bzip2, xz and zstd; and text in UTF-16. */
 #ifndef PCI_TOPO_UNPACK_H
 #define PCI_TOPO_UNPACK_H
 

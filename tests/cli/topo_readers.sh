@@ -52,6 +52,12 @@ for tool in gzip bzip2 xz zstd; do
     "$tool" -c <packed >twice
     check "$tool: a file that was compressed twice is refused" refused "compressed twice" twice
 done
+for mark in 'UTF-16LE \xff\xfe' 'UTF-16BE \xfe\xff'; do
+    { printf '%b' "${mark#* }" && iconv -f UTF-8 -t "${mark% *}" machine; } >wide
+    check "${mark% *} text: the same machine" "$HEADRACE" topo wide --baseline machine
+done
+head -c 901 wide >short
+check "UTF-16 text that ends within a character is refused" refused "iconv cannot" short
 head -c 300000000 /dev/zero | gzip -1 >bomb
 check "a file that unpacks to more than 256 MiB is refused" refused "larger than 256 MiB" bomb
 mkdir -p machine-1/sys/bus/pci/devices/0000:01:00.0

@@ -25,7 +25,8 @@ static const char *const next[] = {
 
 bool hr_topo_has_answer_without_functions(const struct hr_model *m)
 {
-	return m->count == 0 && ((m->smi && m->smi->rows) || m->acs_lines.lines);
+	return (m->count == 0 || hr_model_is_bare(m)) &&
+	       ((m->smi && m->smi->rows) || m->acs_lines.lines);
 }
 
 /* What the tables state about two devices, in either direction. */
@@ -282,9 +283,9 @@ static void put_matrix(const struct hr_topo *t)
 
 	for (uint32_t i = 0; i < s->devices; i++)
 		gpus += s->device[i].gpu;
-	fprintf(t->out, "%s: %u GPU%s, %u network card%s%s; no PCI functions\n", s->tool, gpus,
+	fprintf(t->out, "%s: %u GPU%s, %u network card%s%s; no PCI functions%s\n", s->tool, gpus,
 		gpus == 1 ? "" : "s", s->devices - gpus, s->devices - gpus == 1 ? "" : "s",
-		s->left_out ? " (of more)" : "");
+		s->left_out ? " (of more)" : "", t->model.count ? " with a class or name" : "");
 	if (s->devices == 1)
 		line(t, "one device is no pair");
 	n = put_sets(t, share_switch,

@@ -10,7 +10,10 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/* True when the model has no function, and the text has a matrix or lines of ACSCtl. */
+/*
+ * True when the model has no function or none whose class or name the text states, and the text has
+ * a matrix or lines of ACSCtl.
+ */
 bool hr_topo_has_answer_without_functions(const struct hr_model *m);
 
 /* Print that answer as text, or as the document of view "matrix". Returns HR_TOPO_UNKNOWN. */
