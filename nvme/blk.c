@@ -17,9 +17,10 @@
 #define CHECK_SPINS 64u		/* idle steps between two reads of CSTS */
 #define TRIM_BYTES (1ull << 30) /* of one command, so that it ends within its deadline */
 
-/* [SQ][CQ][table][a list per buffer][buffers] */
+/* [SQ][CQ][table][a list per buffer][a list per buffer for memory of the caller][buffers] */
 #define LIST_PAGE 3u
-#define BUFFER_PAGE (LIST_PAGE + HR_BLK_BUFFERS)
+#define DIRECT_PAGE (LIST_PAGE + HR_BLK_BUFFERS)
+#define BUFFER_PAGE (DIRECT_PAGE + HR_BLK_BUFFERS)
 
 size_t hr_nvme_blk_bytes(void)
 {
@@ -57,6 +58,7 @@ static void die(struct hr_blk_job *job, int err)
 static void push(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 {
 	const uint32_t bytes = disk->buffer[i].bytes;
+	const struct hr_prp *prp = job->direct ? &disk->buffer[i].direct : &disk->buffer[i].prp;
 	struct hr_sqe sqe;
 	int cid;
 
@@ -68,8 +70,7 @@ static void push(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 		sqe = (struct hr_sqe){ .opcode = nvme_cmd_flush, .nsid = disk->ns.nsid };
 	} else {
 		hr_sqe_io(&sqe, job->opcode, disk->ns.nsid, lba_of(disk, job, i),
-			  bytes >> disk->ns.lba_shift, disk->buffer[i].prp.first,
-			  hr_prp2(&disk->buffer[i].prp, bytes));
+			  bytes >> disk->ns.lba_shift, prp->first, hr_prp2(prp, bytes));
 		sqe.cdw12 |= job->fua ? HR_CDW12_FUA : 0;
 	}
 	cid = hr_qp_push(&disk->qp, true, &sqe, i);
@@ -89,6 +90,10 @@ static void start(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 	disk->buffer[i].tries = 0;
 	if (job->from)
 		memcpy(disk->buffer[i].data, job->from + job->next, bytes);
+	if (job->direct)
+		hr_prp_build(&disk->buffer[i].direct, job->direct, job->direct_at + job->next,
+			     bytes, disk->region,
+			     disk->offset + (DIRECT_PAGE + i) * (size_t)HR_PAGE);
 	job->next += bytes;
 	job->idle &= ~(1u << i);
 	job->in_flight++;
@@ -389,6 +394,29 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 	return err;
 }
 
+int hr_nvme_blk_direct(struct hr_nvme_blk *disk, uint8_t opcode, uint64_t offset,
+		       const struct hr_region *region, size_t at, size_t bytes, struct hr_error *e)
+{
+	struct hr_blk_job job = {
+		.opcode = opcode,
+		.lba = offset >> disk->ns.lba_shift,
+		.direct = region,
+		.direct_at = at,
+		.bytes = bytes,
+		.quiet = true,
+		.e = e,
+	};
+	const int err = check_transfer(&disk->blk, opcode == nvme_cmd_write, offset, bytes, e);
+
+	if (err)
+		return err;
+	if ((at | bytes) % HR_PAGE || at > region->bytes || bytes > region->bytes - at)
+		return hr_fail(e, HR_ERROR_FAILED, -EINVAL,
+			       "%s: %zu bytes at %zu of memory of %zu bytes: not whole pages of it",
+			       disk->blk.name, bytes, at, region->bytes);
+	return run(disk, &job);
+}
+
 int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, void *data,
 			size_t bytes, bool to_host, struct hr_error *e)
 {
@@ -508,6 +536,8 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
 		.read_only = ns->read_only,
 		.impl = disk,
 	};
+	disk->region = region;
+	disk->offset = offset;
 	set_buffers(disk, region, offset);
 	memory.sq = cpu + offset;
 	memory.cq = cpu + offset + HR_PAGE;

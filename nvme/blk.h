@@ -79,9 +79,12 @@ struct hr_blk_job {
 	uint64_t lba;
 	const uint8_t *from; /* write */
 	uint8_t *to;	     /* read */
-	size_t bytes, next;  /* next: first byte not yet given to a command */
-	uint32_t idle;	     /* mask of buffers that hold no command */
-	uint32_t later;	     /* mask of buffers whose command is sent again later */
+	/* memory of the caller, from direct_at on, in place of the bounce buffers; or NULL */
+	const struct hr_region *direct;
+	size_t direct_at;
+	size_t bytes, next; /* next: first byte not yet given to a command */
+	uint32_t idle;	    /* mask of buffers that hold no command */
+	uint32_t later;	    /* mask of buffers whose command is sent again later */
 	uint32_t in_flight;
 	uint32_t spins;
 	int err; /* of the first command that failed */
@@ -93,12 +96,15 @@ struct hr_nvme_blk {
 	struct hr_ctrl *ctrl;
 	struct hr_ns ns;
 	struct hr_nvme_qp qp;
-	uint32_t chunk;		  /* min(HR_BLK_CHUNK, controller's maximum) */
-	struct hr_health *health; /* the controller's, until the owner sets the ssd's */
+	uint32_t chunk;			/* min(HR_BLK_CHUNK, controller's maximum) */
+	const struct hr_region *region; /* of hr_nvme_blk_open(), */
+	size_t offset;			/* and its offset */
+	struct hr_health *health;	/* the controller's, until the owner sets the ssd's */
 	struct {
 		uint8_t *data;
 		struct hr_prp prp;
-		size_t at; /* contents: bytes from the start of the transfer */
+		struct hr_prp direct; /* of memory of the caller */
+		size_t at;	      /* contents: bytes from the start of the transfer */
 		uint32_t bytes, tries;
 		uint64_t failed_ns; /* time of the first failure */
 		uint64_t again_ns;  /* time of the next attempt */
@@ -127,6 +133,16 @@ int hr_nvme_blk_open(struct hr_nvme_blk *disk, struct hr_ctrl *ctrl, const struc
  */
 int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, struct hr_bus page,
 		     struct hr_error *e);
+
+/*
+ * Read, write or compare [offset, offset + bytes) of the disk and [at, at + bytes) of a region that
+ * the controller can access, in whole pages, without bounce buffers. opcode: nvme_cmd_read, _write
+ * or _compare. Commands are sent again as those of read and write are.
+ * Errors as the disk's other calls; a status, as Compare Failure (285h), does not fill e: it is that
+ * of the first command that failed. -EINVAL: not whole pages, or outside of the region.
+ */
+int hr_nvme_blk_direct(struct hr_nvme_blk *disk, uint8_t opcode, uint64_t offset,
+		       const struct hr_region *region, size_t at, size_t bytes, struct hr_error *e);
 
 /* maximum bytes that hr_nvme_blk_command() moves */
 #define HR_BLK_COMMAND_MAX HR_PAGE

@@ -111,6 +111,8 @@ static uint16_t identify_ctrl(struct soft *soft, const struct hr_sqe *sqe)
 	id.cqes = 4 << 4 | 4;
 	id.nn = soft->namespaces;
 	id.oncs = NVME_CTRL_ONCS_WRITE_ZEROES | NVME_CTRL_ONCS_DSM;
+	if (soft_compares(soft))
+		id.oncs |= NVME_CTRL_ONCS_COMPARE;
 	if (soft->reservations) {
 		id.oncs |= NVME_CTRL_ONCS_RESERVATIONS;
 		id.ctratt = NVME_CTRL_CTRATT_128_ID;

@@ -137,6 +137,7 @@ void soft_cache_cut(struct soft_cache *c, enum hr_soft_cut policy, uint64_t seed
 struct soft_window {
 	uint64_t bus, bytes; /* bytes 0: closed */
 	uint8_t *cpu;
+	bool peer; /* memory of a GPU, or a BAR */
 };
 
 struct soft;
@@ -299,12 +300,16 @@ struct soft_poller {
 	/* atomic, because other threads read it */
 	struct hr_soft_stats stats __attribute__((aligned(SOFT_LINE)));
 	struct soft_completion held[SOFT_HELD];
+	struct soft_late *late; /* peer.c: data that have not arrived yet, in their order */
+	uint8_t *before;	/* and data of the last command that read from a peer */
+	uint64_t before_bytes;
 	struct hr_thread thread;
 	pthread_mutex_t lock __attribute__((aligned(SOFT_LINE)));
 	uint32_t wanted; /* another thread waits for lock; atomic */
 } __attribute__((aligned(SOFT_LINE)));
 
 struct soft_reservations; /* reserve.c */
+struct soft_late;	  /* peer.c */
 
 struct soft {
 	/* Set at open. */
@@ -396,6 +401,12 @@ enum soft_event {
 static inline bool soft_has_quirk(const struct soft *soft, enum hr_soft_quirk quirk)
 {
 	return soft->options.quirks & (uint32_t)quirk;
+}
+
+/* True when there is a Compare command: null media have no data to compare. */
+static inline bool soft_compares(const struct soft *soft)
+{
+	return !soft_has_quirk(soft, HR_SOFT_NO_COMPARE) && !soft->options.null;
 }
 
 /* True when the namespace exists and is active. */
@@ -500,6 +511,19 @@ void soft_reservations_reset(struct soft *soft); /* controller reset */
 uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 /* True when another host's reservation forbids this read, write, or other I/O command. */
 bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe);
+/* peer.c: transfers to and from memory of peers, with the quirks peer-*. */
+#define SOFT_PEER_QUIRKS                                                        \
+	((uint32_t)(HR_SOFT_PEER_ONES | HR_SOFT_PEER_DROP | HR_SOFT_PEER_SWAP | \
+		    HR_SOFT_PEER_LATE | HR_SOFT_PEER_STRAY))
+/* True when these quirks apply to the transfer whose memory was collected last. */
+bool soft_is_faulty_peer(const struct soft *soft, const struct soft_sq *sq);
+/* Move data[bytes] to p->vec[pieces], or the contents of p->vec to data, as the quirks have it. */
+void soft_peer_write(struct soft_poller *p, uint8_t *data, uint64_t bytes, unsigned pieces);
+void soft_peer_read(struct soft_poller *p, uint8_t *data, uint64_t bytes, unsigned pieces);
+/* Write the data that arrive late and are due; forget all that have not arrived, before a window is
+ * closed and at the end. All pollers are stopped. */
+void soft_peer_deliver(struct soft_poller *p);
+void soft_peer_forget(struct soft *soft);
 uint16_t soft_set_host_id(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_get_host_id(struct soft *soft, const struct hr_sqe *sqe, bool current);
 uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);

@@ -1,4 +1,7 @@
 /* I/O commands (NVM Command Set 3.2). */
+#include <stdlib.h>
+#include <string.h>
+
 #include "nvme/soft/internal.h"
 
 #define RANGES_MAX 256u
@@ -40,34 +43,108 @@ static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct 
 	return status ? (uint16_t)(status | SOFT_DNR) : 0;
 }
 
-uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+static uint16_t media_status(bool write)
+{
+	return (write ? NVME_SC_WRITE_FAULT : NVME_SC_READ_ERROR) | NVME_SCT_MEDIA << 8;
+}
+
+static uint64_t bytes_of(const struct soft *soft, const struct hr_sqe *sqe)
+{
+	return (uint64_t)blocks_of(sqe) << soft->lba_shift;
+}
+
+/* Read blocks into memory, or write them from there. 0 or -EIO. */
+static int move(struct soft_poller *p, const struct hr_sqe *sqe, const struct iovec *vec,
+		unsigned pieces, bool write)
+{
+	struct soft_cache *cache = &p->soft->cache;
+	const uint64_t lba = on_media(p->soft, sqe, slba_of(sqe));
+
+	return write ? soft_cache_write(cache, lba, blocks_of(sqe), vec, pieces,
+					sqe->cdw12 & HR_CDW12_FUA)
+		     : soft_cache_read(cache, lba, blocks_of(sqe), vec, pieces);
+}
+
+/* The same through a copy, in which the data change. */
+static uint16_t move_faulty(struct soft_poller *p, const struct hr_sqe *sqe, unsigned pieces,
+			    bool write)
+{
+	struct iovec copy = { malloc(bytes_of(p->soft, sqe)), bytes_of(p->soft, sqe) };
+	int err;
+
+	if (!copy.iov_base)
+		return NVME_SC_INTERNAL;
+	if (write)
+		soft_peer_read(p, copy.iov_base, copy.iov_len, pieces);
+	err = move(p, sqe, &copy, 1, write);
+	if (!write && !err)
+		soft_peer_write(p, copy.iov_base, copy.iov_len, pieces);
+	free(copy.iov_base);
+	return err ? media_status(write) : 0;
+}
+
+static uint16_t transfer(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
+			 bool write)
 {
 	unsigned pieces;
-	const uint16_t status = prepare(p, sq, sqe, &pieces);
+	uint16_t status = prepare(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
-	if (soft_cache_read(&p->soft->cache, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
-			    p->vec, pieces) != 0)
-		return NVME_SC_READ_ERROR | NVME_SCT_MEDIA << 8;
-	soft_add(&p->stats.reads, 1);
-	soft_add(&p->stats.read_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
+	if (soft_is_faulty_peer(p->soft, sq))
+		status = move_faulty(p, sqe, pieces, write);
+	else if (move(p, sqe, p->vec, pieces, write) != 0)
+		status = media_status(write);
+	if (status)
+		return status;
+	soft_add(write ? &p->stats.writes : &p->stats.reads, 1);
+	soft_add(write ? &p->stats.written_bytes : &p->stats.read_bytes, bytes_of(p->soft, sqe));
 	return 0;
+}
+
+uint16_t soft_read(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+{
+	return transfer(p, sq, sqe, false);
 }
 
 static uint16_t io_write(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
+	return transfer(p, sq, sqe, true);
+}
+
+/* Compare the data at `host` with the media, which are read to `media`. */
+static uint16_t compare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
+			unsigned pieces, uint8_t *host, uint8_t *media)
+{
+	const uint64_t bytes = bytes_of(p->soft, sqe);
+	const struct iovec vec = { media, bytes };
+
+	if (soft_is_faulty_peer(p->soft, sq))
+		soft_peer_read(p, host, bytes, pieces);
+	else
+		soft_gather(host, p->vec, pieces);
+	if (move(p, sqe, &vec, 1, false) != 0)
+		return media_status(false);
+	return memcmp(host, media, bytes) == 0
+		       ? 0
+		       : (NVME_SC_COMPARE_FAILED & 0xff) | NVME_SCT_MEDIA << 8 | SOFT_DNR;
+}
+
+/* NVM Command Set 3.2.1. */
+static uint16_t io_compare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+{
+	uint8_t *data;
 	unsigned pieces;
-	const uint16_t status = prepare(p, sq, sqe, &pieces);
+	uint16_t status = prepare(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
-	if (soft_cache_write(&p->soft->cache, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
-			     p->vec, pieces, sqe->cdw12 & HR_CDW12_FUA) != 0)
-		return NVME_SC_WRITE_FAULT | NVME_SCT_MEDIA << 8;
-	soft_add(&p->stats.writes, 1);
-	soft_add(&p->stats.written_bytes, (uint64_t)blocks_of(sqe) << p->soft->lba_shift);
-	return 0;
+	data = calloc(2, bytes_of(p->soft, sqe));
+	if (!data)
+		return NVME_SC_INTERNAL;
+	status = compare(p, sq, sqe, pieces, data, data + bytes_of(p->soft, sqe));
+	free(data);
+	return status;
 }
 
 static uint16_t io_flush(struct soft_poller *p)
@@ -149,6 +226,9 @@ uint16_t soft_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe 
 		return io_write(p, sq, sqe);
 	case nvme_cmd_read:
 		return soft_read(p, sq, sqe);
+	case nvme_cmd_compare:
+		return soft_compares(p->soft) ? io_compare(p, sq, sqe)
+					      : NVME_SC_INVALID_OPCODE | SOFT_DNR;
 	case nvme_cmd_write_zeroes:
 		return io_write_zeroes(p, sqe);
 	case nvme_cmd_dsm:

@@ -64,8 +64,9 @@ static int set_cpus(struct hr_soft_options *o, const char *text, struct hr_error
 }
 
 static const char *const quirk_name[] = {
-	"no-shutdown", "late-ready", "early-ready", "admin-64",	 "ones",     "medium-priority",
-	"same-eui64",  "same-nguid", "same-serial", "sqhd-back", "list-end", "few-queues",
+	"no-shutdown", "late-ready", "early-ready", "admin-64",	 "ones",      "medium-priority",
+	"same-eui64",  "same-nguid", "same-serial", "sqhd-back", "list-end",  "few-queues",
+	"no-compare",  "peer-ones",  "peer-drop",   "peer-swap", "peer-late", "peer-stray",
 };
 #define QUIRKS (sizeof(quirk_name) / sizeof(*quirk_name)) /* bits of enum hr_soft_quirk */
 

@@ -263,10 +263,13 @@ static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)
 
 bool soft_queues_poll(struct soft_poller *p)
 {
-	const bool fast = !p->soft->faults && !soft_has_quirk(p->soft, HR_SOFT_SQHD_BACK);
+	const bool fast = !p->soft->faults &&
+			  !(p->soft->options.quirks & (SOFT_PEER_QUIRKS | HR_SOFT_SQHD_BACK));
 	bool (*const serve)(struct soft_poller *, struct soft_sq *) =
 		fast ? soft_serve_fast : poll_queue;
 	bool any = release_due(p);
+
+	soft_peer_deliver(p);
 
 	for (uint32_t i = 0; i < p->queues; i++)
 		any |= serve(p, p->sq[i]);

@@ -429,7 +429,9 @@ bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe)
 	hr_mutex_lock(&all_of->lock);
 	for (uint32_t i = 0; i < soft->namespaces; i++)
 		if (each || sqe->nsid == i + 1)
-			refused |= refuses(soft, &all_of->of[i], sqe->opcode == nvme_cmd_read);
+			refused |= refuses(soft, &all_of->of[i],
+					   sqe->opcode == nvme_cmd_read ||
+						   sqe->opcode == nvme_cmd_compare);
 	pthread_mutex_unlock(&all_of->lock);
 	return refused;
 }

@@ -23,14 +23,14 @@ static bool overlaps(const struct soft *soft, uint64_t bus, uint64_t bytes)
 }
 
 /* Add a window for one piece of a region. */
-static int add_window(struct soft *soft, uint64_t bus, uint64_t bytes, uint8_t *cpu)
+static int add_window(struct soft *soft, uint64_t bus, uint64_t bytes, uint8_t *cpu, bool peer)
 {
 	if (overlaps(soft, bus, bytes))
 		return -EEXIST;
 	for (uint32_t i = 0; i < HR_SOFT_WINDOWS; i++) {
 		if (soft->window[i].bytes)
 			continue;
-		soft->window[i] = (struct soft_window){ bus, bytes, cpu };
+		soft->window[i] = (struct soft_window){ bus, bytes, cpu, peer };
 		return 0;
 	}
 	return -ENOSPC;
@@ -64,7 +64,7 @@ static int soft_map(struct hr_transport *t, const struct hr_region *region, stru
 	     at += hr_region_contiguous_bytes(region, at)) {
 		err = add_window(soft, hr_region_bus(region, at).addr,
 				 hr_region_contiguous_bytes(region, at),
-				 (uint8_t *)region->cpu + at);
+				 (uint8_t *)region->cpu + at, region->kind != HR_REGION_HOST);
 		if (err) {
 			hr_fail(e, HR_ERROR_FAILED, err, "region '%s': %s", region->name,
 				err == -EEXIST ? "overlaps another window" : "no window is left");
@@ -80,12 +80,14 @@ static void soft_unmap(struct hr_transport *t, const struct hr_region *region)
 	struct soft *soft = t->impl;
 
 	soft_quiesce(soft, 0);
+	soft_peer_forget(soft);
 	drop_windows(soft, region, region->bytes);
 	soft_resume(soft, 0);
 }
 
 static void free_all(struct soft *soft)
 {
+	soft_peer_forget(soft);
 	for (uint32_t i = 0; soft->poller && i < soft->threads; i++) {
 		pthread_mutex_destroy(&soft->poller[i].lock);
 		free(soft->poller[i].vec);

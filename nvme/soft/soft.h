@@ -49,6 +49,13 @@ enum hr_soft_quirk {
 	HR_SOFT_SQHD_BACK = 1 << 9,
 	HR_SOFT_LIST_END = 1 << 10,
 	HR_SOFT_FEW_QUEUES = 1 << 11,
+	HR_SOFT_NO_COMPARE = 1 << 12,
+	/* transfers to and from the memory of a GPU, or a BAR */
+	HR_SOFT_PEER_ONES = 1 << 13,
+	HR_SOFT_PEER_DROP = 1 << 14,
+	HR_SOFT_PEER_SWAP = 1 << 15,
+	HR_SOFT_PEER_LATE = 1 << 16,
+	HR_SOFT_PEER_STRAY = 1 << 17,
 };
 
 struct hr_soft_options {

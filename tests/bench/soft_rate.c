@@ -144,8 +144,9 @@ static void open_soft(struct bench *b)
 	} else if (!err) {
 		err = soft_new(&b->soft, &options, test_error());
 		if (!err)
-			b->soft->window[0] = (struct soft_window){ b->region.bus.addr,
-								   b->region.bytes, b->region.cpu };
+			b->soft->window[0] =
+				(struct soft_window){ b->region.bus.addr, b->region.bytes,
+						      b->region.cpu, false };
 	}
 	if (err)
 		fail(test_error_text());

@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (soft_new(&soft, &options, test_error()) != 0)
 		abort();
 	memset(memory, 0, sizeof(memory));
-	soft->window[0] = (struct soft_window){ BUS, sizeof(memory), memory };
+	soft->window[0] = (struct soft_window){ BUS, sizeof(memory), memory, false };
 	if (!(how & 1))
 		enable(soft);
 	if (!(how & 3))

@@ -47,7 +47,7 @@ static void start(const struct hr_soft_options *wanted)
 	if (!options.bytes)
 		options.bytes = BLOCKS * 512;
 	cr_assert_eq(soft_new(&soft, &options, test_error()), 0, "%s", test_error_text());
-	soft->window[0] = (struct soft_window){ BUS, sizeof memory, memory };
+	soft->window[0] = (struct soft_window){ BUS, sizeof memory, memory, false };
 	queues(RING, RING);
 }
 

@@ -41,7 +41,7 @@ static void start(struct hr_soft_options options)
 	options.threads = options.threads ? options.threads : 1;
 	options.bytes = 1 << 20;
 	cr_assert_eq(soft_new(&soft, &options, test_error()), 0, "%s", test_error_text());
-	soft->window[0] = (struct soft_window){ BUS, sizeof page, page };
+	soft->window[0] = (struct soft_window){ BUS, sizeof page, page, false };
 }
 
 static void finish(void)
@@ -107,7 +107,7 @@ Test(soft_bells, a_cid_may_come_again_with_the_next_value_of_a_bell)
 {
 	start((struct hr_soft_options){ 0 });
 	soft->running = true;
-	soft->window[0] = (struct soft_window){ BUS, HR_PAGE, soft->bar + 0x1000 };
+	soft->window[0] = (struct soft_window){ BUS, HR_PAGE, soft->bar + 0x1000, false };
 	soft_start_cq(soft, 0, cring, 16);
 	soft_start_sq(soft, 0, 0, ring, 4);
 	for (uint16_t i = 0; i < 4; i++)

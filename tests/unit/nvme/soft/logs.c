@@ -173,11 +173,11 @@ static const struct {
 	uint32_t ctratt;
 } shape[] = {
 	{ "soft:memory,size=64M,mdts=5,cache=16M", "headrace software controller", 0x200a010fffull,
-	  16384, 1, 5, 7, 1, 0, 12, 0xc, 0 },
+	  16384, 1, 5, 7, 1, 0, 12, 0xd, 0 },
 	{ "soft:memory,size=64M,namespaces=16,lba=512,dstrd=2", "headrace software controller",
-	  0x220a010fffull, 8192, 16, 8, 0, 1, 0, 9, 0xc, 0 },
+	  0x220a010fffull, 8192, 16, 8, 0, 1, 0, 9, 0xd, 0 },
 	{ "soft:memory,size=64M,reservations=1,mdts=15", "headrace software controller",
-	  0x200a010fffull, 16384, 1, 15, 0, 1, 0xfe, 12, 0x2c, 1 },
+	  0x200a010fffull, 16384, 1, 15, 0, 1, 0xfe, 12, 0x2d, 1 },
 	{ "soft:null,size=64M,mdts=0,namespaces=2", "headrace null controller", 0x200a010fffull,
 	  8192, 2, 0, 0, 0, 0, 12, 0xc, 0 },
 };

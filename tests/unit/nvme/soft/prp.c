@@ -17,9 +17,9 @@ static uint8_t memory[2][PAGES * HR_PAGE] __attribute__((aligned(HR_PAGE)));
 
 static void begin(void)
 {
-	soft.window[0] = (struct soft_window){ FIRST, sizeof memory[0], memory[0] };
+	soft.window[0] = (struct soft_window){ FIRST, sizeof memory[0], memory[0], false };
 	soft.window[HR_SOFT_WINDOWS - 1] =
-		(struct soft_window){ SECOND, sizeof memory[1], memory[1] };
+		(struct soft_window){ SECOND, sizeof memory[1], memory[1], false };
 	for (size_t i = 0; i < 2 * sizeof memory[0]; i++)
 		memory[i / sizeof memory[0]][i % sizeof memory[0]] = (uint8_t)(i * 7 + i / 251);
 }
