@@ -69,6 +69,8 @@ struct hr_config_ssd {
 	uint64_t timeout_ns;	    /* deadline of an I/O command; default 5 s */
 	uint64_t admin_timeout_ns;  /* of an admin command; default HR_ADMIN_TIMEOUT_NS */
 	bool in_memory;		    /* device is soft:memory: formatted at bring-up */
+	/* set by a command that writes no block of the disk: foreign data are no obstacle */
+	bool reads_only;
 	uint32_t prepared_count;
 	struct hr_config_prepared prepared[HR_PREPARED_MAX];
 	unsigned line;

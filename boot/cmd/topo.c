@@ -28,6 +28,7 @@
 #include "boot/cmd/topo/tree.h"
 #include "boot/cmd/topo/watch.h"
 #include "boot/cmd/topo/whatif.h"
+#include "boot/cmd/topo_compare.h"
 #include "boot/cmd/topo_request.h"
 #include "pci/topo/capture.h"
 #include "pci/live.h"
@@ -291,7 +292,11 @@ static int run(int argc, char **argv)
 {
 	static struct hr_topo t; /* one command per process */
 	struct hr_topo_request r = { 0 };
-	int code = hr_topo_request_parse(&r, &t, argc, argv);
+	int code;
+
+	if (hr_topo_proves(argc, argv))
+		return hr_topo_prove_command(&t, argc, argv);
+	code = hr_topo_request_parse(&r, &t, argc, argv);
 
 	if (code)
 		return code;

@@ -107,15 +107,21 @@ static int check_demands(struct hr_appliance *app, uint32_t g, uint32_t d,
 	return -ENOTSUP;
 }
 
-static int decide(struct hr_appliance *app, uint32_t g, uint32_t d)
+int hr_path_ask(struct hr_appliance *app, uint32_t g, uint32_t d)
 {
 	struct hr_path *path = &app->path[g][d];
-	const char *forced = app->config.path == HR_PATH_BOUNCE ? ", as configured" : "";
-	int err;
 
 	memset(path, 0, sizeof *path);
 	path->pair = is_pair(app, g, d, path);
-	err = path->pair ? ask(app, g, d, path) : 0;
+	return path->pair ? ask(app, g, d, path) : 0;
+}
+
+static int decide(struct hr_appliance *app, uint32_t g, uint32_t d)
+{
+	const struct hr_path *path = &app->path[g][d];
+	const char *forced = app->config.path == HR_PATH_BOUNCE ? ", as configured" : "";
+	int err = hr_path_ask(app, g, d);
+
 	if (!err)
 		err = check_demands(app, g, d, path);
 	if (err)

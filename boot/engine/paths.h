@@ -13,6 +13,12 @@
 int hr_paths_up(struct hr_appliance *app);
 
 /*
+ * Fill app->path[g][d] for a backend and an ssd that are up: ask the topology when both are PCI
+ * functions. 0, or as hr_path_choose(), with app->error.
+ */
+int hr_path_ask(struct hr_appliance *app, uint32_t g, uint32_t d);
+
+/*
  * Report that the direct paths between gpu g and these ssds (one bit each) do not work, for the
  * reason in *e. With memory.path = "auto" and queues in host memory these paths become bounce:
  * returns true, and *e is a warning. Appends the consequence, or the remedy, to the text of *e.

@@ -231,8 +231,9 @@ static int open_kernel(struct hr_ssd *ssd, const char *path, struct hr_error *e)
 }
 
 /* Check that the disk may be used. Image files and memory are identified by their name. */
-static int check_owner(struct hr_ssd *ssd, const char *wanted, struct hr_error *e)
+static int check_owner(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_error *e)
 {
+	const char *wanted = config->serial;
 	const char *serial = ssd->blk == &ssd->kernel.blk ? ssd->kernel.serial : ssd->ctrl->serial;
 	char text[HR_GUARD_TEXT], word[HR_QUOTE_BYTES], value[HR_QUOTE_BYTES];
 	int err;
@@ -242,7 +243,7 @@ static int check_owner(struct hr_ssd *ssd, const char *wanted, struct hr_error *
 			       "%s: its serial number is '%s', but '%s' was requested: this is "
 			       "another disk than intended",
 			       ssd->transport.name, serial, wanted);
-	err = wanted[0] ? 0 : hr_guard_look(ssd->blk, text, e);
+	err = wanted[0] || config->reads_only ? 0 : hr_guard_look(ssd->blk, text, e);
 	if (err != -EEXIST)
 		return err;
 	if (serial[0])
@@ -498,7 +499,7 @@ static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, stru
 		err = open_nvme(ssd, config, peer, e);
 	/* The contents of an image need no check, but the serial number may be requested. */
 	if (!err && (!soft || config->serial[0]))
-		err = check_owner(ssd, config->serial, e);
+		err = check_owner(ssd, config, e);
 	if (err) {
 		hr_ssd_discard(ssd);
 		take_down(ssd, e);

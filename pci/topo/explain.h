@@ -6,6 +6,13 @@
 
 #include "pci/topo/verdict.h"
 
+/*
+ * The advice about a path through a root complex that the kernel does not trust, a template of
+ * hr_rule_text(). A rate proves nothing there: root complexes are known that move data at full rate,
+ * report no error, and answer each read with all ones.
+ */
+#define HR_COMPARE_DATA "compare data, both ways: headrace topo --prove {gpu} {ssd} on that machine"
+
 /* A rule that matched on the path, for explanations. */
 struct hr_finding {
 	uint8_t rule;

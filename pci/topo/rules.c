@@ -3,6 +3,7 @@
  * row comes first. `why` is the finding, `fix` a command or action, `source` the origin of the
  * rule.
  */
+#include "pci/topo/explain.h"
 #include "pci/topo/rules.h"
 
 #define NOTE HR_VERDICTS
@@ -201,24 +202,26 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
 	  .why = "the requester has recorded a completion timeout: the root complex may drop peer "
 		 "reads",
-	  .fix = "clear it (setpci -s {ssd} ECAP_AER+4.l=4000:4000), run, read it again",
+	  .fix = "clear it (setpci -s {ssd} ECAP_AER+4.l=4000:4000), " HR_COMPARE_DATA
+		 ", and read it again",
 	  .source = PCIE " 7.8.4.2" },
 
 	/* Verdicts about the path. */
 	{ .id = "R2", PAIR(rc_unlisted), .verdict = HR_RC_UNLISTED,
 	  .why = "different root ports of a root complex that the kernel does not trust",
-	  .fix = "{move}; else measure it{slots}",
+	  .fix = "{move}; else " HR_COMPARE_DATA "{slots}",
 	  .source = KERNEL },
 	{ .id = "I5", PAIR(iova_unlisted), NEEDS(IOVA), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU, in a root complex that the kernel does "
 		 "not trust",
-	  .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
+	  .fix = IOVA_FIX "; until then " HR_COMPARE_DATA, .source = "Linux drivers/vfio" },
 	{ .id = "I5-listed", PAIR(iova_listed), NEEDS(IOVA), .verdict = HR_REDIR_LISTED,
 	  .why = "one switch, but IOVAs climb to the IOMMU: works through the root complex and uses "
 		 "the uplink twice", .fix = IOVA_FIX, .source = "Linux drivers/vfio" },
 	{ .id = "A1", PAIR(redir_unlisted), NEEDS(REDIRECT), .verdict = HR_REDIR_UNLISTED,
 	  .why = "one switch, but ACS redirects to a root complex that the kernel does not trust",
-	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c",
+	  .fix = "pci=disable_acs_redir={acs_list} at boot; now: setpci -s BDF ECAP_ACS+6.w=0:2c; "
+		 "else " HR_COMPARE_DATA,
 	  .source = KERNEL },
 	{ .id = "A1-listed", PAIR(redir_listed), NEEDS(REDIRECT), .verdict = HR_REDIR_LISTED,
 	  .why = "one switch, but ACS redirects: works through the root complex, uses the uplink "

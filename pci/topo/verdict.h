@@ -28,7 +28,7 @@ enum hr_verdict {
 	HR_DIRECT,	   /* inside one switch */
 	HR_RC_LISTED,	   /* through a root complex that the kernel trusts */
 	HR_REDIR_LISTED,   /* one switch, but ACS sends it up: uses the uplink twice */
-	HR_RC_UNLISTED,	   /* through a root complex that the kernel does not list: measure */
+	HR_RC_UNLISTED,	   /* through a root complex that the kernel does not list: compare data */
 	HR_REDIR_UNLISTED, /* the same with an unlisted root complex */
 	HR_WRITES_ONLY,	   /* posted writes work, reads have timed out */
 	HR_UNKNOWN,	   /* a deciding fact is missing */

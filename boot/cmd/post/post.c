@@ -7,6 +7,7 @@
 #include "boot/cmd/post/gpu.h"
 #include "boot/cmd/post/machine.h"
 #include "boot/cmd/post/operators.h"
+#include "boot/cmd/post/pair.h"
 #include "boot/cmd/post/ssd.h"
 #include "boot/cmd/post/step.h"
 #include "boot/engine/devices.h"
@@ -207,12 +208,59 @@ void hr_post_machine(struct hr_post *post)
 	post->machine_failed = post->failed > 0;
 }
 
+/* True for an ssd that is up and has passed its steps. */
+static bool is_sound(const struct hr_post *post, uint32_t d)
+{
+	return !post->app->left_out[d] && !post->ssd_error[d] && post->app->ssd[d].controller &&
+	       !hr_health_failed(&post->app->ssd[d].health);
+}
+
+/* The data of one gpu with each ssd. A fault of a path is no fault of the ssd. */
+static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
+{
+	const struct hr_config *config = &post->app->config;
+
+	for (uint32_t d = 0; d < config->ssds && !hr_signals_pending(); d++) {
+		char detail[HR_POST_DETAIL] = "", subject[2 * HR_NAME_MAX];
+		uint64_t began = hr_now_ns();
+		struct hr_error e = { 0 };
+		int result;
+
+		if (!is_sound(post, d))
+			continue;
+		snprintf(subject, sizeof subject, "%s %s", config->gpu[g].name,
+			 config->ssd[d].name);
+		result = hr_post_pair(post->app, g, d, budget_ns, detail, &e);
+		if (result == -EINTR)
+			break;
+		show(post, "peer_data", subject, hr_gone(result), since_ms(began), detail, &e);
+	}
+}
+
+/* The steps of the gpus have reported a backend that cannot be opened. */
+static void test_pairs(struct hr_post *post)
+{
+	struct hr_appliance *app = post->app;
+	const uint32_t pairs = app->config.gpus * app->config.ssds;
+
+	for (uint32_t g = 0; g < app->config.gpus && !hr_signals_pending(); g++) {
+		struct hr_error e = { 0 };
+
+		if (app->gpu_left_out[g] ||
+		    hr_backend_open(&app->backend[g], app->config.gpu[g].device, 1, &e) != 0)
+			continue;
+		test_pairs_of(post, g, post->pairs_ns / pairs);
+		app->backend[g].ops->close(&app->backend[g]);
+	}
+}
+
 /* An ssd that passes stays up, so that the following ones are compared with it. */
 void hr_post_ssds(struct hr_post *post)
 {
 	for (uint32_t d = 0; d < post->app->config.ssds && !hr_signals_pending(); d++)
 		if (!post->app->left_out[d])
 			test_ssd(post, d);
+	test_pairs(post);
 	for (uint32_t d = post->app->config.ssds; d-- > 0;) {
 		hr_ssd_down(&post->app->ssd[d]);
 		hr_tick();

@@ -15,6 +15,9 @@ struct hr_post {
 	struct hr_appliance *app;
 	struct hr_json *steps; /* an array is open for them; NULL: print lines to out */
 	FILE *out;
+	/* For the data of all pairs of gpus and ssds, with an equal share for each pair. One size is
+	 * always compared. */
+	uint64_t pairs_ns;
 	unsigned passed, failed, skipped;
 	int error;		    /* of the first failure */
 	struct hr_error cause;	    /* the same in words; printed as a step */
@@ -26,7 +29,8 @@ struct hr_post {
 /*
  * Test CPU, memory, clock, backends, known answers of operators and network devices of remote sinks
  * and sources; then each ssd that is not left
- * out. A signal stops the test between two steps. The caller sets post->app, ->steps and ->out.
+ * out. A signal stops the test between two steps. The caller sets post->app, ->steps, ->out and
+ * ->pairs_ns.
  */
 void hr_post_machine(struct hr_post *post);
 void hr_post_ssds(struct hr_post *post);

@@ -271,6 +271,16 @@ static bool same_class(void *to, const struct hr_pair *p)
 	       (p->modifiers & HR_MOD_DEGRADED) == (want->modifiers & HR_MOD_DEGRADED);
 }
 
+/* What to do before the path is used as it is. */
+static void say_compare(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+{
+	const struct hr_finding f = decided(t, &c->pair);
+	const size_t used = strlen(h->remedy);
+
+	hr_rule_text(&t->topology, &c->pair, &f, "; until then " HR_COMPARE_DATA, h->remedy + used,
+		     sizeof h->remedy - used);
+}
+
 /*
  * Describe the ports that a fix of this class changes. False: ACS is not the cause, or the fix is
  * too large.
@@ -306,6 +316,8 @@ static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr
 	       " at boot, make%s it direct; headrace topo --fix prints them and what else changes",
 	       fix->count == 1 && lockdown[0] && strcmp(lockdown, "none") != 0 ? "s" : "");
 	free(fix);
+	if (c->pair.verdict == HR_REDIR_UNLISTED)
+		say_compare(t, c, h);
 	return true;
 }
 
