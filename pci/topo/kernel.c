@@ -11,34 +11,80 @@
 #include "pci/topo/tables.h"
 #include "pci/topo/kernel.h"
 
+static uint32_t kernel_version(const struct hr_topology *e)
+{
+	return e->opt.kernel ? e->opt.kernel : ~0u;
+}
+
+static bool is_00_0(const struct hr_fn *f)
+{
+	return f->dev == 0 && f->fn == 0;
+}
+
+/*
+ * True for a root port. The port type is not readable without root and not in XML, but a PCI bridge
+ * on a root bus is nearly always a root port. A readable list without an Express capability is that
+ * of a conventional bridge.
+ */
+static bool is_root_port(const struct hr_fn *f)
+{
+	if (hr_known(f, HR_F_PORT))
+		return hr_get(f, HR_F_PORT, 0) == HR_PORT_ROOT;
+	return hr_is_bridge(f) && hr_get(f, HR_F_CAPS, 0) != 1;
+}
+
 /* pci_host_bridge_dev(): the first function of the root bus, if it is 00.0 or a root port. */
 static const struct hr_fn *host_bridge_dev(const struct hr_topology *e, int32_t root)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->root_bus[root].first];
 
-	if (f->dev == 0 && f->fn == 0)
-		return f;
-	return hr_get(f, HR_F_PORT, HR_PORT_ENDPOINT) == HR_PORT_ROOT ? f : NULL;
+	return is_00_0(f) || is_root_port(f) ? f : NULL;
+}
+
+/*
+ * True when the root bus may have a function before the first one of the capture: XML omits host
+ * bridges and other functions; an lspci capture whose bus 0 does not begin at 00.0 is a part.
+ */
+static bool may_lack_first(const struct hr_topology *e, const struct hr_fn *f)
+{
+	if (is_00_0(f))
+		return false;
+	if (f->fact[HR_F_CLASS].source == HR_SRC_XML)
+		return true;
+	if (!f->line)
+		return false;
+	return f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN ||
+	       hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0),
+			    HR_DEV_HIDDEN_FIRST);
+}
+
+/* True when the CPU is stated, and the kernel lists no host bridge that it can have. */
+static bool is_old_amd(const struct hr_topology *e)
+{
+	const struct hr_system *sys = &e->m->sys;
+
+	return sys->amd.source && sys->amd.value && sys->family.source && !e->zen;
 }
 
 /*
  * True when the capture does not identify the host bridge. A title without numbers identifies it
- * only when its name is in the table. An lspci capture whose bus 0 does not begin at 00.0 may lack
- * functions that the kernel checks.
+ * only when its name is in the table.
  */
 static bool root_is_unread(const struct hr_topology *e, int32_t root)
 {
 	const struct hr_fn *f = &e->m->fn[e->m->root_bus[root].first];
+	const uint32_t vendor = hr_get(f, HR_F_VENDOR, 0);
 
-	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
-		return !hr_name_unlisted(hr_get(f, HR_F_VENDOR, 0), f->name);
-	return f->line && (f->dev || f->fn) &&
-	       (f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN);
-}
-
-static uint32_t kernel_version(const struct hr_topology *e)
-{
-	return e->opt.kernel ? e->opt.kernel : ~0u;
+	if (e->maybe_zen && kernel_version(e) >= HR_KERNEL_ZEN)
+		return true;
+	if (is_old_amd(e))
+		return false;
+	if (may_lack_first(e, f) || !hr_known(f, HR_F_VENDOR))
+		return true;
+	if (!is_00_0(f) && hr_known(f, HR_F_CLASS) && !is_root_port(f))
+		return false;
+	return !hr_known(f, HR_F_DEVICE) && hr_vendor_is_listed(vendor) &&
+	       !hr_name_unlisted(vendor, f->name);
 }
 
 int hr_hosts_list(struct hr_topology *e, struct hr_model *m)

@@ -96,6 +96,9 @@ static void set_vendor_device(struct hr_fn *f, const char *name)
 	number = device_number(name);
 	if (number != HR_NAME_UNKNOWN && hr_known(f, HR_F_VENDOR) && number != 0xffff)
 		hr_fn_set(f, HR_F_DEVICE, number, HR_SRC_TEXT);
+	number = hr_name_host(hr_get(f, HR_F_VENDOR, 0), name);
+	if (number)
+		hr_fn_set(f, HR_F_DEVICE, number, HR_SRC_INFERRED);
 }
 
 /*
@@ -126,16 +129,11 @@ static const char *set_class(struct hr_fn *f, const char *title)
 
 void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
-	uint32_t device;
-
 	if (length == 0)
 		return;
 	if (f->name[0] == '\0')
 		f->name = hr_model_word(m, title, length);
 	set_vendor_device(f, set_class(f, title));
-	device = hr_name_host(hr_get(f, HR_F_VENDOR, 0), title);
-	if (device)
-		hr_fn_set(f, HR_F_DEVICE, device, HR_SRC_INFERRED);
 	/* lspci prints this for a function whose registers read all ones. */
 	if (strstr(title, "(rev ff)"))
 		hr_fn_set(f, HR_F_GONE, 1, HR_SRC_TEXT);

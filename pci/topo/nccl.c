@@ -79,6 +79,15 @@ static void open_pci(struct hr_xml *x, struct nccl *n, const char **attributes)
 	n->open[n->depth++] = f;
 }
 
+/*
+ * NCCL adds the extended family shifted by four bits: 143 (0xf + 0x8 * 16) is family 0xf + 0x8 =
+ * 17h.
+ */
+static uint32_t cpu_family(unsigned long id)
+{
+	return (uint32_t)(id > 0xf && (id & 0xf) == 0xf ? 0xf + (id >> 4) : id);
+}
+
 static void open_cpu(struct hr_xml *x, struct nccl *n, const char **attributes)
 {
 	const char *vendor = hr_xml_get(attributes, "vendor"),
@@ -91,7 +100,7 @@ static void open_cpu(struct hr_xml *x, struct nccl *n, const char **attributes)
 	if (vendor)
 		hr_fact_set(&x->m->sys.amd, strcmp(vendor, "AuthenticAMD") == 0, HR_SRC_XML);
 	if (hr_xml_number(attributes, "familyid", 10, &family))
-		hr_fact_set(&x->m->sys.family, (uint32_t)family, HR_SRC_XML);
+		hr_fact_set(&x->m->sys.family, cpu_family(family), HR_SRC_XML);
 }
 
 /*

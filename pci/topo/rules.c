@@ -61,7 +61,8 @@ const struct hr_rule hr_rules[] = {
 
 	{ .id = "U8", PAIR(rc_unread), NEEDS(ROOT_UNREAD), .verdict = HR_UNKNOWN, .reason = "rc",
 	  .why = "the data passes a root complex that the capture does not identify",
-	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx", .source = KERNEL },
+	  .fix = "capture with numbers: lspci -nn, better sudo lspci -vvvxxxx; headrace topo "
+		 "--capture FILE on the machine states the CPU, too", .source = KERNEL },
 
 	/* 4.3 The worst verdict first: data is lost without an error report. */
 	{ .id = "I2", PAIR(silent), NEEDS(IOMMU_ON), .verdict = HR_SILENT_LOSS,

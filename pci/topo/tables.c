@@ -44,19 +44,77 @@ const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_
 	return NULL;
 }
 
+bool hr_vendor_is_listed(uint32_t vendor)
+{
+	for (unsigned i = 0; i < hr_listed_count; i++)
+		if (hr_listed_bridges[i].vendor == vendor)
+			return true;
+	return false;
+}
+
 static const struct {
 	enum hr_device_kind kind;
 	uint16_t vendor, first, last;
 } devices[] = {
+	/* pci.ids; root identifiers of arch/x86/kernel/amd_nb.c */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1122, 0x1122 }, /* Krackan */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x13e0, 0x13e0 }, /* Ariel */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x1450, 0x1450 }, /* Naples, Summit Ridge */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x1480, 0x1480 }, /* Rome, Milan, Matisse, Vermeer */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x14a4, 0x14a4 }, /* Genoa */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x14b5, 0x14b5 }, /* Rembrandt */
-	{ HR_DEV_ZEN_HOST, 0x1022, 0x14d8, 0x14d8 }, /* Raphael */
-	{ HR_DEV_ZEN_HOST, 0x1022, 0x14e8, 0x14e8 }, /* Phoenix */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14bb, 0x14bb }, /* Trento, with MI200 */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14d8, 0x14d8 }, /* Raphael, Granite Ridge */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14e8, 0x14e8 }, /* Phoenix, Hawk Point */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x14f8, 0x14f8 }, /* MI300A */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1507, 0x1507 }, /* Strix, Strix Halo */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x153a, 0x153a }, /* Turin */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x15d0, 0x15d0 }, /* Raven */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x15f8, 0x15f8 }, /* FireFlight */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1626, 0x1626 }, /* Arden */
 	{ HR_DEV_ZEN_HOST, 0x1022, 0x1630, 0x1630 }, /* Renoir, Cezanne */
+	{ HR_DEV_ZEN_HOST, 0x1022, 0x1645, 0x1645 }, /* Van Gogh */
+	/* pci.ids: dummy host bridges, ports and internal bridges */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1110, 0x1112 }, /* Krackan */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1452, 0x1454 }, /* Naples, Summit Ridge */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1482, 0x1484 }, /* Rome, Milan, Matisse, Vermeer */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x149a, 0x149a },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x149f, 0x149f }, /* Genoa */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14a5, 0x14a5 },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14a7, 0x14a7 },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14aa, 0x14ab },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14b7, 0x14ba }, /* Rembrandt */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14cd, 0x14cd },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14da, 0x14db }, /* Raphael, Granite Ridge */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14dd, 0x14dd },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14ea, 0x14eb }, /* Phoenix */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x14ed, 0x14ef },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1509, 0x150c }, /* Strix, Strix Halo */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x153d, 0x153e }, /* Turin */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1554, 0x1555 },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x15d2, 0x15d3 }, /* Raven */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x15da, 0x15dc },
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1632, 0x1635 }, /* Renoir, Cezanne */
+	{ HR_DEV_ZEN_PART, 0x1022, 0x1647, 0x1648 }, /* Van Gogh */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1100, 0x1103 }, /* K8 */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1200, 0x1204 }, /* family 10h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1300, 0x1304 }, /* 11h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1400, 0x143b }, /* 15h, consoles */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1510, 0x1516 }, /* 14h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1530, 0x1539 }, /* 16h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1540, 0x1553 }, /* consoles */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x155b, 0x155e },
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1566, 0x156b }, /* 16h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1570, 0x1585 }, /* 15h, 16h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x15b0, 0x15b5 }, /* 15h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x15bc, 0x15bc },
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1600, 0x1605 },
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1700, 0x1719 }, /* 12h, 14h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x7000, 0x74ff }, /* chipsets of K7 and K8 */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x9600, 0x960f }, /* RS780, RS880 */
+	/* Root ports of Ice Lake and later; 00.0 of their buses is 8086:09a2. */
+	{ HR_DEV_HIDDEN_FIRST, 0x8086, 0x347a, 0x347d },
+	{ HR_DEV_HIDDEN_FIRST, 0x8086, 0x352a, 0x352d },
 	/* drivers/pci/quirks.c, pci_quirk_intel_pch_acs_ids, and the Sunrise Point ports */
 	{ HR_DEV_PCH_PORT, 0x8086, 0x3b42, 0x3b51 },
 	{ HR_DEV_PCH_PORT, 0x8086, 0x1c10, 0x1c1f },

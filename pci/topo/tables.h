@@ -29,6 +29,9 @@ const struct hr_listed *hr_listed_find(uint32_t vendor, uint32_t device, uint32_
 /* Kinds of hardware in the other tables. */
 enum hr_device_kind {
 	HR_DEV_ZEN_HOST,     /* root complex of an AMD CPU of family 17h or later */
+	HR_DEV_ZEN_PART,     /* other bridge inside such a CPU */
+	HR_DEV_OLD_HOST,     /* part of an AMD CPU or chipset of an earlier family */
+	HR_DEV_HIDDEN_FIRST, /* root port of a CPU that has another function at 00.0 of each bus */
 	HR_DEV_PCH_PORT,     /* root port of an Intel chipset for which the kernel has quirks */
 	HR_DEV_PCH_LATER,    /* the same of later chipsets, with ACS as specified */
 	HR_DEV_CHIPSET_PORT, /* switch inside an AMD chipset */
@@ -50,6 +53,9 @@ enum hr_device_kind {
 	HR_DEV_TUNNEL_FAST,  /* of these: Thunderbolt 5 */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
 };
+
+/* True when some version of the kernel lists host bridges of the vendor, or infers them (AMD). */
+bool hr_vendor_is_listed(uint32_t vendor);
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind);
 
 #endif

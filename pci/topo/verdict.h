@@ -224,6 +224,7 @@ struct hr_topology {
 	bool switch_links;	/* a switch reports its virtual switches as linked */
 	bool iommu_wanted;	/* the command line turns it on without passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
+	bool maybe_zen;		/* CPU is AMD of a family that the capture does not state */
 	bool *root_unread;	/* per root bus: the capture does not identify it */
 	uint8_t *listed;    /* per root bus: 0 not listed, 1 within itself, 2 with others, too */
 	int32_t *gpu, *ssd; /* indices of functions */

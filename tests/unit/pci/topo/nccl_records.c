@@ -86,7 +86,7 @@ static const struct {
 	{ PCI("link_speed='Unknown'"), "03:00.0: " },
 	{ "<cpu numaid='1' vendor='AuthenticAMD' familyid='143' affinity='f'>" PCI("")
 		  PCI("") "</cpu>",
-	  "amd=1/2 family=8f/2; 03:00.0: numa_node=1/2 cpus='0-3'" },
+	  "amd=1/2 family=17/2; 03:00.0: numa_node=1/2 cpus='0-3'" },
 	{ "<cpu numaid='-1' vendor='GenuineIntel' familyid='x'>" PCI("") "</cpu>",
 	  "amd=0/2; 03:00.0: " },
 	{ "<cpu vendor='AuthenticAMDx' affinity='x'>" PCI("") "</cpu>", "amd=0/2; 03:00.0: " },

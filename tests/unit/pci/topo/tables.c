@@ -15,7 +15,10 @@ Test(topo_tables, each_kind_of_hardware_has_its_device_numbers)
 		uint32_t vendor, count;
 		uint64_t sum;
 	} row[] = {
-		{ HR_DEV_ZEN_HOST, 0x1022, 9, 48419 },
+		{ HR_DEV_ZEN_HOST, 0x1022, 17, 90946 },
+		{ HR_DEV_ZEN_PART, 0x1022, 47, 250960 },
+		{ HR_DEV_OLD_HOST, 0x1022, 1478, 39109879 },
+		{ HR_DEV_HIDDEN_FIRST, 0x8086, 8, 108188 },
 		{ HR_DEV_PCH_PORT, 0x8086, 192, 5595732 },
 		{ HR_DEV_PCH_LATER, 0x8086, 256, 6922692 },
 		{ HR_DEV_CHIPSET_PORT, 0x1022, 10, 188913 },
