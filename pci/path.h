@@ -4,6 +4,8 @@
  * The choice follows the verdict that `headrace topo` gives for the pair: direct for DIRECT and for
  * paths through a listed root complex, bounce for every other verdict. So an unlisted root complex
  * means bounce, although it may work; a configuration that requires a direct path is then refused.
+ * An emulated function alone does not mean bounce (HR_VM_CPU): bring-up compares data on each direct
+ * path before it relies on it. The CPU's hypervisor flag does.
  */
 #ifndef PCI_PATH_H
 #define PCI_PATH_H

@@ -38,6 +38,7 @@ enum option_code {
 	GROUPS,
 	SOFTWARE,
 	WANTED,
+	IGNORE_VM,
 	FORCE,
 	HTML,
 	PEERS,
@@ -168,6 +169,9 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 		return r->peers
 			       ? 0
 			       : hr_topo_bad("--peers is a list of gpu, nvme and nic, not", optarg);
+	case IGNORE_VM:
+		t->opt.vm = HR_VM_IGNORE;
+		return 0;
 	case WANTED:
 		r->wanted = optarg;
 		t->same_switch_only = strcmp(optarg, "same-switch") == 0;
@@ -270,6 +274,7 @@ int hr_topo_request_parse(struct hr_topo_request *r, struct hr_topo *t, int argc
 		{ "groups", no_argument, NULL, GROUPS },
 		{ "software", no_argument, NULL, SOFTWARE },
 		{ "wanted", required_argument, NULL, WANTED },
+		{ "ignore-vm", no_argument, NULL, IGNORE_VM },
 		{ "html", required_argument, NULL, HTML },
 		{ "watch", optional_argument, NULL, WATCH },
 		{ "fix", no_argument, NULL, FIX },

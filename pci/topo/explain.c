@@ -2,6 +2,7 @@
 #include "pci/topo/verdict.h"
 #include "pci/topo/slots.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/offset.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -259,6 +260,23 @@ static void put_hiding(const struct context *c, bool vmd)
 	snprintf(c->to, c->capacity, "%s", index == HR_NO_FN ? "" : hr_bdf(at(c, index), bdf));
 }
 
+static void put_emulated(const struct context *c)
+{
+	const struct hr_fn *f = c->e->emulated == HR_NO_FN ? NULL : at(c, c->e->emulated);
+	char bdf[HR_BDF_MAX];
+
+	if (f)
+		snprintf(c->to, c->capacity, "%s", hr_bdf(f, bdf));
+}
+
+/* The host bridge as sysfs names it, without "pci". */
+static void put_host(const struct context *c)
+{
+	const struct hr_root_bus *root = &c->e->m->root_bus[c->f->root_bus];
+
+	snprintf(c->to, c->capacity, "%04x:%02x", root->domain, root->bus);
+}
+
 static void put_cufile(const struct context *c, bool fix)
 {
 	struct hr_need missing = { .what = "" };
@@ -320,7 +338,7 @@ static bool put_pair_word(const struct context *c, const char *word, size_t n)
 static void put_word(const struct context *c, const char *word, size_t n)
 {
 	enum hr_fact_id id = hr_fact_by_name(word, n);
-	char bdf[HR_BDF_MAX];
+	char bdf[HR_BDF_MAX], number[24];
 
 	c->to[0] = '\0';
 	if (c->f && n == 3 && memcmp(word, "bdf", 3) == 0)
@@ -331,6 +349,13 @@ static void put_word(const struct context *c, const char *word, size_t n)
 		put_hiding(c, true);
 	else if (n == 4 && memcmp(word, "raid", 4) == 0)
 		put_hiding(c, false);
+	else if (n == 8 && memcmp(word, "emulated", 8) == 0)
+		put_emulated(c);
+	else if (c->f && n == 4 && memcmp(word, "host", 4) == 0)
+		put_host(c);
+	else if (c->f && n == 6 && memcmp(word, "offset", 6) == 0)
+		snprintf(c->to, c->capacity, "%s",
+			 hr_offset_text(c->e->derived[c->f - c->e->m->fn].bar_offset, number));
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
 	else if (c->f && n == 8 && memcmp(word, "bar_able", 8) == 0)

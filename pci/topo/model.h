@@ -137,7 +137,10 @@ enum hr_bar_flags {
 
 #define HR_BAR_SIZES 0xfffffffffffull /* 1 MiB to 8 EiB */
 
-/* A base address register. Base is the bus address, which TLPs carry. */
+/*
+ * A base address register. From configuration space the base is the bus address, which TLPs carry;
+ * from text and sysfs it is the CPU's address (pci/topo/offset.h).
+ */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
 	uint8_t flags;	/* enum hr_bar_flags; 0: no such BAR */

@@ -23,10 +23,24 @@
 	"keep "                                                                                \
 	"IOVAs "                                                                               \
 	"outside all bridge windows of the hierarchy, or a switch claims them"
+#define ASK_HOST "ask the host: run headrace topo on the machine that owns the hardware"
 #define SETPCI_ACS "setpci -s {bdf} ECAP_ACS+6.w=0:2c"
 
 /* clang-format off */
 const struct hr_rule hr_rules[] = {
+	/* In a virtual machine the registers of ports are not those of the hardware. */
+	{ .id = "R12-vm", SYS(hypervisor), .verdict = HR_UNKNOWN, .reason = "vm",
+	  .why = "the CPU runs under a hypervisor: the bridges shown here may not exist",
+	  .fix = ASK_HOST, .source = "cpuid" },
+	{ .id = "R12-port", SYS(emulated), .verdict = HR_UNKNOWN, .reason = "vm",
+	  .why = "{emulated}: emulated, so this is a virtual machine: the bridges shown here are "
+		 "not those of the hardware",
+	  .fix = ASK_HOST, .source = "QEMU docs/specs/pci-ids; PCI ID list" },
+	{ .id = "R12", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "vm",
+	  FN(virtual),
+	  .why = "{bdf}: an Express endpoint on a root bus: the topology is virtual",
+	  .fix = ASK_HOST, .source = PCIE " 1.3" },
+
 	/* A missing fact can only give UNKNOWN. */
 	{ .id = "U1", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
 	  .reason = "priv",
@@ -49,6 +63,18 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = HR_UNKNOWN, .reason = "window",
 	  .why = "windows of a bridge on the path are not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "PCI-to-PCI Bridge 1.2" },
+	{ .id = "U9", PAIR(window_kinds), NEEDS(WINDOW_UNREAD),
+	  .verdict = HR_UNKNOWN, .reason = "window",
+	  .why = "a BAR is outside the windows above it: its address is the CPU's, those of windows "
+		 "are bus addresses, and no constant between them fits all BARs",
+	  .fix = "capture the registers: sudo lspci -vvvxxxx",
+	  .source = "Linux drivers/pci/host-bridge.c" },
+	{ .id = "U9-overlap", PAIR(overlap_unread), NEEDS(WINDOW_UNREAD),
+	  .verdict = HR_UNKNOWN, .reason = "window",
+	  .why = "a window above the initiator may contain the target's BAR: the bus address of the "
+		 "BAR is not known exactly",
+	  .fix = "capture the registers: sudo lspci -vvvxxxx",
+	  .source = "Linux drivers/pci/host-bridge.c" },
 	{ .id = "U6", PAIR(mps_unread), NEEDS(MPS_UNREAD), .verdict = HR_UNKNOWN, .reason = "mps",
 	  .why = "payload size of a function on the path is not known",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = PCIE " 2.2.2" },
@@ -192,13 +218,6 @@ const struct hr_rule hr_rules[] = {
 		 "capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
-	{ .id = "R12", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = HR_UNKNOWN, .reason = "vm",
-	  FN(virtual),
-	  .why = "{bdf}: an Express endpoint on a root bus: the topology is virtual",
-	  .fix = "run headrace topo on the host that owns the hardware", .source = PCIE " 1.3" },
-	{ .id = "R12-vm", SYS(hypervisor), .verdict = HR_UNKNOWN, .reason = "vm",
-	  .why = "the CPU runs under a hypervisor: the bridges shown here may not exist",
-	  .fix = "run headrace topo on the host that owns the hardware", .source = "cpuid" },
 	{ .id = "H3-to", PAIR(timeouts), NEEDS(TIMEOUT),
 	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
 	  .why = "the requester has recorded a completion timeout: the root complex may drop peer "
@@ -325,6 +344,9 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "H1-idle", .scope = HR_ON_GPU | HR_ON_PORT, BOTH(ALL), .verdict = NOTE, FN(idle),
 	  .why = "{bdf}: idle link speed (code {link_speed}); the target speed is full",
 	  .fix = "run headrace topo again under load", .source = PCIE " 7.5.3.19" },
+	{ .id = "N1", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = NOTE, FN(moved),
+	  .why = "BARs of host bridge {host} are CPU addresses: bus address = CPU address - "
+		 "{offset}", .source = "Linux drivers/pci/host-bridge.c" },
 	{ .id = "A3", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = NOTE,
 	  FN(acs_harmless),
 	  .why = "{bdf}: ACSCtl {acs_ctl} redirects nothing: harmless, but gdscheck and NCCL's "

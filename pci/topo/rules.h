@@ -27,12 +27,13 @@ hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_ms
 	hr_fn_pericom, hr_fn_idt, hr_fn_ntb, hr_fn_amd_internal, hr_fn_low_mrrs, hr_fn_narrow,
 	hr_fn_slow, hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted,
 	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset, hr_fn_counted, hr_fn_vf_no_mse,
-	hr_fn_vf_unread, hr_fn_consumer, hr_fn_tunnel, hr_fn_tunnel_other, hr_fn_inside;
+	hr_fn_vf_unread, hr_fn_consumer, hr_fn_tunnel, hr_fn_tunnel_other, hr_fn_inside,
+	hr_fn_moved;
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,
 	hr_sys_no_option, hr_sys_on_and_off, hr_sys_vmd, hr_sys_raid, hr_sys_zen_inferred,
-	hr_sys_passthrough, hr_sys_iommu_wanted;
+	hr_sys_passthrough, hr_sys_iommu_wanted, hr_sys_emulated;
 
 hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_redir_listed,
 	hr_pair_redir_unlisted, hr_pair_cut, hr_pair_window, hr_pair_window_unread, hr_pair_overlap,
@@ -43,7 +44,7 @@ hr_on_pair_fn hr_pair_direct, hr_pair_rc_listed, hr_pair_rc_unlisted, hr_pair_re
 	hr_pair_order, hr_pair_timeouts, hr_pair_numa, hr_pair_numa_unread, hr_pair_pch_peers,
 	hr_pair_switch_link, hr_pair_rc_unread, hr_pair_tags_unread, hr_pair_tags_unsaid,
 	hr_pair_blocking_unread, hr_pair_acs_assumed, hr_pair_boot_redirects, hr_pair_no_cufile,
-	hr_pair_ht_window;
+	hr_pair_ht_window, hr_pair_window_kinds, hr_pair_overlap_unread;
 
 /* True when the mode puts raw addresses on the bus, without an IOMMU mapping. */
 static inline bool hr_raw(const struct hr_topology *e)

@@ -170,12 +170,18 @@ bool hr_fn_no_peer(const struct hr_topology *e, const struct hr_fn *f)
 	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && !hr_has_acs(f) && e;
 }
 
+/* The BAR that peers address is shown by its CPU address, which is not the bus address. */
+bool hr_fn_moved(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return e->derived[f - e->m->fn].bar_offset != 0;
+}
+
 /* An Express endpoint cannot be on a real root bus, so the topology is virtual. */
 bool hr_fn_virtual(const struct hr_topology *e, const struct hr_fn *f)
 {
 	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
 
-	return f->parent == HR_NO_FN && !f->orphan &&
+	return e->opt.vm != HR_VM_IGNORE && f->parent == HR_NO_FN && !f->orphan &&
 	       (port == HR_PORT_ENDPOINT || port == HR_PORT_LEGACY);
 }
 
@@ -421,7 +427,13 @@ bool hr_sys_no_p2pdma(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_sys_hypervisor(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return e->m->sys.hypervisor.source && e->m->sys.hypervisor.value;
+	return e->opt.vm != HR_VM_IGNORE && e->m->sys.hypervisor.source &&
+	       e->m->sys.hypervisor.value;
+}
+
+bool hr_sys_emulated(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return e->emulated != HR_NO_FN;
 }
 
 bool hr_sys_perf(const struct hr_topology *e, const struct hr_fn *f)

@@ -123,6 +123,12 @@ uint8_t hr_pair_window_unread(const struct hr_topology *e, const struct hr_pair 
 	       passing(e, p, e->derived[p->ssd].window_unread, F1 | F4);
 }
 
+uint8_t hr_pair_window_kinds(const struct hr_topology *e, const struct hr_pair *p)
+{
+	return passing(e, p, e->derived[p->gpu].window_kinds, F2 | F3) |
+	       passing(e, p, e->derived[p->ssd].window_kinds, F1 | F4);
+}
+
 static bool meets(const struct hr_span *s, uint64_t base, uint64_t last)
 {
 	return base <= s->last && last >= s->base;
@@ -140,28 +146,60 @@ static int32_t above(const struct hr_topology *e, const struct hr_pair *p, int32
 }
 
 /*
+ * Addresses that a request to the target has at the bridges above the initiator. Below another host
+ * bridge of a host with an offset it has the CPU's address, and each domain of such a host has its
+ * own bus addresses. False: none that can be compared. `exact`: they do not depend on the constant
+ * that was chosen for the offset.
+ */
+static bool addresses(const struct hr_topology *e, int32_t initiator, int32_t target,
+		      struct hr_span *s, bool *exact)
+{
+	const struct hr_derived *d = &e->derived[target];
+
+	*s = d->bar_reach;
+	*exact = s->base == d->bar_base && s->last == d->bar_last;
+	if (s->base > s->last || fn(e, initiator)->readdressed)
+		return false;
+	if (d->bar_offset && e->derived[initiator].root_bus != d->root_bus) {
+		s->base = d->bar_base + (uint64_t)d->bar_offset;
+		s->last = d->bar_last + (uint64_t)d->bar_offset;
+		*exact = true;
+		return true;
+	}
+	return e->x86 || fn(e, initiator)->domain == fn(e, target)->domain;
+}
+
+/*
  * True when a window of a bridge above the initiator contains the target: the request cannot go up.
+ * `want_exact`: for any constant of the target's host bridge; else only for some of them.
  */
 static bool swallowed(const struct hr_topology *e, const struct hr_pair *p, int32_t initiator,
-		      int32_t target)
+		      int32_t target, bool want_exact)
 {
-	uint64_t base = e->derived[target].bar_base, last = e->derived[target].bar_last;
+	struct hr_span s;
+	bool exact;
 
-	if (base > last || !(meets(&e->derived[initiator].mem_above, base, last) ||
-			     meets(&e->derived[initiator].pref_above, base, last)))
-		return false;
-	if (fn(e, initiator)->readdressed)
+	if (!addresses(e, initiator, target, &s, &exact) || exact != want_exact ||
+	    !(meets(&e->derived[initiator].mem_above, s.base, s.last) ||
+	      meets(&e->derived[initiator].pref_above, s.base, s.last)))
 		return false;
 	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
-		if (touches(&fn(e, up)->mem, base, last) || touches(&fn(e, up)->pref, base, last))
+		if (touches(&fn(e, up)->mem, s.base, s.last) ||
+		    touches(&fn(e, up)->pref, s.base, s.last))
 			return true;
 	return false;
 }
 
 uint8_t hr_pair_overlap(const struct hr_topology *e, const struct hr_pair *p)
 {
-	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd) ? F1 | F4 : 0) |
-			 (swallowed(e, p, p->ssd, p->gpu) ? F2 | F3 : 0));
+	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd, true) ? F1 | F4 : 0) |
+			 (swallowed(e, p, p->ssd, p->gpu, true) ? F2 | F3 : 0));
+}
+
+uint8_t hr_pair_overlap_unread(const struct hr_topology *e, const struct hr_pair *p)
+{
+	return (uint8_t)((swallowed(e, p, p->gpu, p->ssd, false) ? F1 | F4 : 0) |
+			 (swallowed(e, p, p->ssd, p->gpu, false) ? F2 | F3 : 0));
 }
 
 /* The IOMMU does not map addresses of the HyperTransport range as memory. */

@@ -323,6 +323,71 @@ static const struct {
 	{ HR_DEV_INTEGRATED, 0x10de, 0x2b00, 0x2b00 }, /* Jetson AGX Thor */
 	{ HR_DEV_INTEGRATED, 0x10de, 0x2e12, 0x2e12 }, /* GB10 */
 	{ HR_DEV_INTEGRATED, 0x10de, 0x2e2a, 0x2e2a }, /* N1X */
+	{ HR_DEV_X86_HOST, 0x8086, 0x0000, 0xffff },
+	{ HR_DEV_X86_HOST, 0x1022, 0x0000, 0x19ff }, /* 1a00 to 1a02 are of an ARM CPU */
+	{ HR_DEV_X86_HOST, 0x1022, 0x1a03, 0xffff },
+	{ HR_DEV_X86_HOST, 0x1002, 0x0000, 0xffff }, /* chipsets: ATI, ServerWorks, VIA, SiS */
+	{ HR_DEV_X86_HOST, 0x1166, 0x0000, 0xffff },
+	{ HR_DEV_X86_HOST, 0x1106, 0x0000, 0xffff },
+	{ HR_DEV_X86_HOST, 0x1039, 0x0000, 0xffff },
+	{ HR_DEV_X86_HOST, 0x1d17, 0x0000, 0xffff },   /* Zhaoxin */
+	{ HR_DEV_X86_HOST, 0x1d94, 0x0000, 0xffff },   /* Hygon */
+	{ HR_DEV_OTHER_HOST, 0x1014, 0x0000, 0xffff }, /* IBM POWER */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x0bf0, 0x0bf1 }, /* Tegra 2 */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x0e12, 0x0e13 }, /* Tegra K1 */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x0e1c, 0x0e1d },
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x0fae, 0x0faf }, /* Tegra X1 */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x10e5, 0x10e6 }, /* Tegra X2 */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x1ad0, 0x1ad2 }, /* Xavier */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x229a, 0x229c }, /* Orin */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x22b0, 0x22ff }, /* Grace */
+	{ HR_DEV_OTHER_HOST, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
+	{ HR_DEV_OTHER_HOST, 0x14e4, 0x0000, 0xffff }, /* Broadcom: Raspberry Pi, iProc */
+	{ HR_DEV_OTHER_HOST, 0x1d87, 0x0000, 0xffff }, /* Rockchip */
+	{ HR_DEV_OTHER_HOST, 0x1957, 0x0000, 0xffff }, /* NXP Layerscape, QorIQ, i.MX */
+	{ HR_DEV_OTHER_HOST, 0x1131, 0x0000, 0xffff },
+	{ HR_DEV_OTHER_HOST, 0x19e5, 0x0000, 0xffff }, /* HiSilicon */
+	{ HR_DEV_OTHER_HOST, 0x177d, 0x0000, 0xffff }, /* Cavium, Marvell */
+	{ HR_DEV_OTHER_HOST, 0x11ab, 0x0000, 0xffff },
+	{ HR_DEV_OTHER_HOST, 0x10e8, 0x0000, 0xffff }, /* X-Gene */
+	{ HR_DEV_OTHER_HOST, 0x1def, 0x0000, 0xffff }, /* Ampere */
+	{ HR_DEV_OTHER_HOST, 0x17cb, 0x0000, 0xffff }, /* Qualcomm */
+	{ HR_DEV_OTHER_HOST, 0x1c36, 0x0000, 0xffff }, /* Annapurna */
+	{ HR_DEV_OTHER_HOST, 0x14c3, 0x0000, 0xffff }, /* MediaTek */
+	{ HR_DEV_OTHER_HOST, 0x16c3, 0x0000, 0xffff }, /* DesignWare */
+	{ HR_DEV_OTHER_HOST, 0x17cd, 0x0000, 0xffff }, /* Cadence */
+	{ HR_DEV_OTHER_HOST, 0x1556, 0x0000, 0xffff }, /* PLDA */
+	{ HR_DEV_OTHER_HOST, 0x10ee, 0x0000, 0xffff }, /* Xilinx */
+	{ HR_DEV_OTHER_HOST, 0x1172, 0x0000, 0xffff }, /* Altera */
+	{ HR_DEV_OTHER_HOST, 0x104c, 0xb000, 0xbfff }, /* Texas Instruments */
+	{ HR_DEV_OTHER_HOST, 0x1912, 0x0000, 0xffff }, /* Renesas */
+	{ HR_DEV_OTHER_HOST, 0x1db7, 0x0000, 0xffff }, /* Phytium */
+	{ HR_DEV_OTHER_HOST, 0x13b5, 0x0000, 0xffff }, /* ARM */
+	{ HR_DEV_OTHER_HOST, 0x1022, 0x1a00, 0x1a02 }, /* AMD Seattle */
+	{ HR_DEV_OTHER_HOST, 0x0014, 0x0000, 0xffff }, /* Loongson */
+	{ HR_DEV_OTHER_HOST, 0x106b, 0x0000, 0xffff }, /* Apple */
+	{ HR_DEV_EMULATED, 0x1b36, 0x0000, 0xffff },   /* QEMU: ports, host bridge, NVMe */
+	{ HR_DEV_EMULATED, 0x1234, 0x1111, 0x1111 },   /* QEMU's display */
+	{ HR_DEV_EMULATED, 0x8086, 0x5845, 0x5845 },   /* QEMU's NVMe with the former number */
+	{ HR_DEV_EMULATED, 0x15ad, 0x0000, 0xffff },   /* VMware */
+	{ HR_DEV_EMULATED, 0x80ee, 0x0000, 0xffff },   /* VirtualBox */
+	{ HR_DEV_EMULATED, 0x5853, 0x0000, 0xffff },   /* Xen */
+	{ HR_DEV_EMULATED, 0x1414, 0x5353, 0x5353 },   /* Hyper-V's display */
+	{ HR_DEV_EMULATED, 0x1ab8, 0x0000, 0xffff },   /* Parallels */
+	{ HR_DEV_EMULATED, 0x1275, 0x1275, 0x1275 },   /* bhyve's host bridge and display */
+	{ HR_DEV_EMULATED, 0xfb5d, 0x40fb, 0x40fb },
+	{ HR_DEV_EMULATED, 0x106b, 0x1a05, 0x1a05 },	 /* Apple's virtual host bridge */
+	{ HR_DEV_EMULATED, 0x8086, 0x0d57, 0x0d57 },	 /* Firecracker, Cloud Hypervisor */
+	{ HR_DEV_EMULATED_BUS, 0x1af4, 0x0000, 0xffff }, /* virtio; DPUs have it, too */
+	{ HR_DEV_EMULATED_BUS, 0x1414, 0x0000, 0xffff }, /* Hyper-V: a domain for each device */
+	{ HR_DEV_EMULATED_BUS, 0x1d0f, 0x1111, 0x1111 }, /* display of EC2 */
+	{ HR_DEV_OLD_CHIPSET, 0x8086, 0x1237, 0x1237 },	 /* 440FX */
+	{ HR_DEV_OLD_CHIPSET, 0x8086, 0x7190, 0x7192 },	 /* 440BX */
+	{ HR_DEV_OLD_CHIPSET, 0x8086, 0x7000, 0x7020 },	 /* PIIX3 */
+	{ HR_DEV_OLD_CHIPSET, 0x8086, 0x7110, 0x7113 },	 /* PIIX4 */
+	{ HR_DEV_ICH9_HOST, 0x8086, 0x29c0, 0x29c0 },	 /* G33 */
+	{ HR_DEV_LIKE_REAL, 0x104c, 0x8232, 0x8233 },	 /* XIO3130 */
+	{ HR_DEV_LIKE_REAL, 0x8086, 0x3420, 0x3420 },	 /* port of the 5520 */
 };
 
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind)

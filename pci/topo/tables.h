@@ -52,6 +52,13 @@ enum hr_device_kind {
 	HR_DEV_TUNNEL_SLOW,  /* of these: Thunderbolt 1 and 2 */
 	HR_DEV_TUNNEL_FAST,  /* of these: Thunderbolt 5 */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
+	HR_DEV_X86_HOST,   /* host bridge or root port of an x86 CPU: bus addresses are the CPU's */
+	HR_DEV_OTHER_HOST, /* the same of a CPU whose bus addresses may be others */
+	HR_DEV_EMULATED,   /* exists in virtual machines only */
+	HR_DEV_EMULATED_BUS, /* the same on a root bus; hardware may have it below a port */
+	HR_DEV_OLD_CHIPSET,  /* chipset from before PCI Express, which virtual machines emulate */
+	HR_DEV_ICH9_HOST,    /* chipset of 2007, which virtual machines emulate */
+	HR_DEV_LIKE_REAL,    /* port that exists and that virtual machines emulate */
 };
 
 /* True when some version of the kernel lists host bridges of the vendor, or infers them (AMD). */

@@ -54,7 +54,8 @@ static uint32_t of_derived(const struct hr_topology *e, int32_t fn)
 	       when(d->redirect, HR_TRAIT_REDIRECT) |
 	       when(d->boot_redirect, HR_TRAIT_BOOT_REDIRECT) |
 	       when(d->window_break != HR_NO_FN, HR_TRAIT_WINDOW_BREAK) |
-	       when(d->window_unread != HR_NO_FN, HR_TRAIT_WINDOW_UNREAD) |
+	       when(d->window_unread != HR_NO_FN || d->window_kinds != HR_NO_FN || d->bar_offset,
+		    HR_TRAIT_WINDOW_UNREAD) |
 	       when(hr_in_ht_range(d), HR_TRAIT_HT) |
 	       when(d->mps_missing != 0, HR_TRAIT_MPS_UNREAD) | when(node, HR_TRAIT_NODE) |
 	       when(!node, HR_TRAIT_NODE_UNREAD);

@@ -1,4 +1,6 @@
 #include "pci/topo/verdict.h"
+#include "pci/topo/guest.h"
+#include "pci/topo/offset.h"
 #include "pci/topo/traits.h"
 #include "pci/topo/slots.h"
 #include "pci/topo/uplink.h"
@@ -90,7 +92,8 @@ static void sort_pair_rules(struct hr_topology *e)
 	const uint32_t traits = hr_traits_of(e);
 
 	for (unsigned i = 0; i < hr_rules_count; i++)
-		if (hr_rules[i].scope & HR_ON_PAIR && (hr_rules[i].needs & ~traits) == 0)
+		if (hr_rules[i].scope & HR_ON_PAIR && (hr_rules[i].needs & ~traits) == 0 &&
+		    (!e->guest || hr_guest_rule(&hr_rules[i])))
 			e->pair_rule[e->pair_rules++] = (uint8_t)i;
 }
 
@@ -169,37 +172,41 @@ static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 		d->acs_unknown = false;
 }
 
-static bool inside(const struct hr_window *w, uint64_t base, uint64_t last)
+/* The first bridge that is noted is the lowest one. */
+static void note(int32_t *lowest, int32_t bridge)
 {
-	return w->source && w->base <= base && last <= w->limit;
+	if (*lowest == HR_NO_FN)
+		*lowest = bridge;
 }
 
 /* Lowest bridge above whose windows do not contain the BAR that peers address, or are not known. */
-static void derive_windows(const struct hr_model *m, struct hr_derived *d, const struct hr_fn *f)
+static void derive_windows(const struct hr_topology *e, struct hr_derived *d, const struct hr_fn *f)
 {
+	const struct hr_model *m = e->m;
 	int bar = hr_peer_bar(f);
-	uint64_t base, last;
+	struct hr_bus_range r;
 
-	d->bar_base = 1;
+	d->bar_base = d->bar_reach.base = 1;
 	if (bar < 0 || f->readdressed || f->bar[bar].flags & HR_BAR_UNASSIGNED)
 		return;
-	base = f->bar[bar].base;
-	last = f->bar[bar].size_source > HR_SRC_INFERRED && f->bar[bar].size
-		       ? base + f->bar[bar].size - 1
-		       : base;
-	d->bar_base = base;
-	d->bar_last = last;
+	r = hr_bus_range(e, f, &f->bar[bar]);
+	if (r.state != HR_OFFSET_UNKNOWN) {
+		d->bar_base = r.base;
+		d->bar_last = r.last;
+		d->bar_reach = r.reach;
+		d->bar_offset = r.offset;
+	}
 	for (int32_t up = f->parent; up != HR_NO_FN; up = m->fn[up].parent) {
 		const struct hr_fn *b = &m->fn[up];
 
-		if (inside(&b->mem, base, last) || inside(&b->pref, base, last))
+		if (hr_window_holds(&b->mem, r.base, r.last) ||
+		    hr_window_holds(&b->pref, r.base, r.last))
 			continue;
-		if (b->mem.source && b->pref.source) {
-			if (d->window_break == HR_NO_FN)
-				d->window_break = up;
-		} else if (d->window_unread == HR_NO_FN) {
-			d->window_unread = up;
-		}
+		if (!b->mem.source || !b->pref.source)
+			note(&d->window_unread, up);
+		else
+			note(r.state == HR_OFFSET_UNKNOWN ? &d->window_kinds : &d->window_break,
+			     up);
 	}
 }
 
@@ -252,10 +259,13 @@ static void try_rules(struct hr_topology *e, uint32_t index)
 	const struct hr_fn *f = &e->m->fn[index];
 	enum hr_scope scope = scope_of(f);
 
+	if (e->guest && hr_is_bridge(f))
+		return;
 	for (uint32_t i = 0; i < e->fn_rules; i++) {
 		unsigned r = e->fn_rule[i];
 
-		if (hr_rules[r].scope & scope && hr_rules[r].on_fn(e, f))
+		if (hr_rules[r].scope & scope && (!e->guest || hr_guest_rule(&hr_rules[r])) &&
+		    hr_rules[r].on_fn(e, f))
 			hr_hit_set(&e->derived[index].hits, r);
 	}
 }
@@ -344,16 +354,17 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 	find_zen(e);
 	find_iommu(e);
 	find_boot(e);
+	hr_guest_find(e);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
 	e->step = hr_model_alloc(m, m->count * sizeof *e->step);
 	if (!e->derived || !e->step || find_endpoints(e, m) || hr_hosts_list(e, m) ||
-	    find_blockers(e, m) || hr_pci_slots_find(e, m))
+	    find_blockers(e, m) || hr_pci_slots_find(e, m) || hr_offsets_find(e, m))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < m->count; i++) {
 		struct hr_derived *d = &e->derived[i];
 
 		memset(d, 0, sizeof *d);
-		d->window_break = d->window_unread = HR_NO_FN;
+		d->window_break = d->window_unread = d->window_kinds = HR_NO_FN;
 		d->mem_above.base = d->pref_above.base = 1;
 		d->parent = m->fn[i].parent;
 		e->switch_links |= m->fn[i].links != 0;
@@ -373,7 +384,7 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 		e->step[i] = (struct hr_step){ d->parent, (uint16_t)d->depth,
 					       hr_walk_flags(e, (int32_t)i) };
 		if (!hr_is_bridge(&m->fn[i]))
-			derive_windows(m, d, &m->fn[i]);
+			derive_windows(e, d, &m->fn[i]);
 	}
 	derive_overlaps(e);
 	for (uint32_t i = 0; i < m->count; i++)

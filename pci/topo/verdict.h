@@ -76,10 +76,18 @@ static inline bool hr_mode_is_vfio(enum hr_mode mode)
 	return mode == HR_MODE_VFIO || mode == HR_MODE_VFIO_HOST;
 }
 
+/* Signs of a virtual machine that make pairs UNKNOWN(vm). */
+enum hr_vm {
+	HR_VM_ALL,    /* the CPU's flag, an Express endpoint on a root bus, emulated functions */
+	HR_VM_CPU,    /* the first two only */
+	HR_VM_IGNORE, /* none: the emulated topology is evaluated as if it was hardware */
+};
+
 struct hr_options {
 	enum hr_mode mode;
 	uint32_t kernel;     /* version of the p2pdma table: major << 16 | minor; 0: newest */
 	enum hr_iommu iommu; /* HR_IOMMU_UNKNOWN: the model's mode */
+	enum hr_vm vm;
 };
 
 #define HR_RULES_MAX 128u
@@ -93,7 +101,7 @@ enum hr_trait {
 	HR_TRAIT_PCH = 1 << 1,		  /* a port of an Intel chipset */
 	HR_TRAIT_SWITCH_LINK = 1 << 2,	  /* linked virtual switches */
 	HR_TRAIT_WINDOW_BREAK = 1 << 3,	  /* a BAR outside the windows above it */
-	HR_TRAIT_WINDOW_UNREAD = 1 << 4,  /* a BAR below windows that are not known */
+	HR_TRAIT_WINDOW_UNREAD = 1 << 4,  /* a BAR and windows that cannot be compared */
 	HR_TRAIT_HT = 1 << 5,		  /* an AMD CPU, and a BAR in the HyperTransport range */
 	HR_TRAIT_REDIRECT = 1 << 6,	  /* ACS control with RR, CR or EC */
 	HR_TRAIT_EGRESS = 1 << 7,	  /* ACS control with EC */
@@ -117,6 +125,8 @@ enum hr_trait {
 	HR_TRAIT_NODE_UNREAD = 1 << 25,	  /* a function without a NUMA node */
 	HR_TRAIT_CUFILE = 1 << 26,	  /* NVIDIA's software is known, nvidia-fs is not loaded */
 };
+
+struct hr_offset; /* pci/topo/offset.h */
 
 struct hr_hits {
 	uint64_t word[HR_RULES_MAX / 64];
@@ -189,7 +199,11 @@ struct hr_derived {
 	int32_t root_bus;
 	uint32_t node; /* NUMA node of the function, or of its root bus; UINT32_MAX: not known */
 	bool orphan;
-	uint64_t bar_base, bar_last; /* the BAR that peers address; base > last: none */
+	/* Bus addresses of the BAR that peers address; base > last: none. */
+	uint64_t bar_base, bar_last;
+	/* The same with any admissible constant (pci/topo/offset.h). */
+	struct hr_span bar_reach;
+	int64_t bar_offset; /* constant in bar_base; 0: none */
 	bool pch;		     /* port of an Intel chipset */
 	uint8_t uplink;		     /* enum hr_uplink */
 	bool chipset;		     /* a chipset's port, or below one */
@@ -205,6 +219,7 @@ struct hr_derived {
 	bool acs_unknown;      /* ACS control was not read and may redirect */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
 	int32_t window_unread; /* lowest bridge above whose windows are not known */
+	int32_t window_kinds;  /* lowest bridge above whose windows are of another kind of address */
 	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
 	struct hr_span mem_above, pref_above; /* union of all windows of the bridges above it */
 };
@@ -230,6 +245,11 @@ struct hr_topology {
 	int32_t *gpu, *ssd; /* indices of functions */
 	uint32_t gpus, ssds;
 	struct hr_derived *derived; /* one per function */
+	struct hr_offset *offset;   /* per root bus and class of windows */
+	bool x86;		    /* known to be x86: CPU and bus addresses are equal */
+	/* The emulated function that shows a virtual machine, or HR_NO_FN. */
+	int32_t emulated;
+	bool guest; /* a virtual machine: rules on bridges and paths do not apply */
 	struct hr_step *step;	    /* one per function */
 	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
 	int32_t *free_next;	    /* [functions]: the free slot after that one */

@@ -12,6 +12,7 @@ zcat "$here/captures/two_switches.lspci.gz" >"$SCRATCH/box"
 zcat "$here/captures/switch_acs.lspci.gz" >"$SCRATCH/before"
 cd "$SCRATCH" || exit 1
 mapfile -t gpus < <(grep -E '^[0-9a-f:.]+ Class 0500:' box | awk '{ print "--gpu=0000:" $1 }')
+gpus+=(--ignore-vm) # the lab's machines have emulated ports
 
 cat >c.conf <<'CONF'
 ssds = ( { name = "s"; device = "soft:disk.img,size=64M"; } );

@@ -54,8 +54,10 @@ static void put_window(FILE *out, const char *label, const struct hr_window *w)
 			(unsigned long long)w->limit);
 }
 
-static void put_bar(FILE *out, const struct hr_fn *f)
+static void put_bar(const struct hr_topo *t, const struct hr_fn *f)
 {
+	const struct hr_derived *d = &t->topology.derived[f - t->model.fn];
+	FILE *out = t->out;
 	int index = hr_peer_bar(f);
 	const struct hr_bar *bar = &f->bar[index < 0 ? 0 : index];
 	char most[32];
@@ -64,8 +66,11 @@ static void put_bar(FILE *out, const struct hr_fn *f)
 		fputs("      BAR for peers: none\n", out);
 		return;
 	}
-	fprintf(out, "      BAR%d %llx, %llu KiB (%s)%s\n", index, (unsigned long long)bar->base,
-		(unsigned long long)(bar->size >> 10), hr_src_name((enum hr_src)bar->size_source),
+	fprintf(out, "      BAR%d %llx", index, (unsigned long long)bar->base);
+	if (d->bar_offset)
+		fprintf(out, " (bus address %llx)", (unsigned long long)d->bar_base);
+	fprintf(out, ", %llu KiB (%s)%s\n", (unsigned long long)(bar->size >> 10),
+		hr_src_name((enum hr_src)bar->size_source),
 		bar->flags & HR_BAR_UNASSIGNED ? ", unassigned" : "");
 	if (bar->sizes)
 		fprintf(out, "      BAR%d can be up to %s (Resizable BAR, %s)\n", index,
@@ -102,7 +107,7 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 		put_fact(out, f, HR_F_ACS_CTL, "ACSCtl");
 		fprintf(out, " (%s)\n", hr_src_name((enum hr_src)f->fact[HR_F_ACS_CTL].source));
 	} else {
-		put_bar(out, f);
+		put_bar(t, f);
 	}
 }
 

@@ -18,6 +18,8 @@ const char hr_topo_help[] =
 	"                       vfio; kernel: in-kernel p2pdma\n"
 	"  --kernel VERSION     p2pdma rules of that kernel, like 5.10 (default: newest)\n"
 	"  --iommu off|pt|on    assume this mode\n"
+	"  --ignore-vm          in a virtual machine: evaluate the emulated ports as if they were\n"
+	"                       hardware, instead of UNKNOWN(vm)\n"
 	"  --gpu ADDRESS        treat this function as a GPU; --nvme ADDRESS: as an SSD\n"
 	"  --fix [--apply]      smallest useful ACS change, its side effects, how to undo it;\n"
 	"                       --apply writes the registers, unless that is useless or dangerous\n"

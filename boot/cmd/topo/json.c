@@ -14,6 +14,7 @@
 #include "boot/cmd/topo/peers.h"
 #include "pci/path.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/offset.h"
 #include "config/log.h"
 
 #define SCHEMA 1
@@ -38,6 +39,37 @@ struct hr_topo_machine hr_topo_machine(const struct hr_topo *t)
 	return m;
 }
 
+/* Constants between CPU and bus addresses (pci/topo/offset.h), if the host has any. */
+static void put_offsets(const struct hr_topo *t, struct hr_json *o)
+{
+	static const char *const windows[] = { "memory", "prefetchable" };
+	const uint32_t n = t->model.root_buses * HR_WINDOW_CLASSES;
+	bool any = false;
+	char text[24];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hr_root_bus *root = &t->model.root_bus[i / HR_WINDOW_CLASSES];
+		const struct hr_offset *offset = &t->topology.offset[i];
+
+		if (offset->state == HR_OFFSET_NONE)
+			continue;
+		if (!any)
+			hr_json_array(o, "bus_offsets");
+		any = true;
+		hr_json_object(o, NULL);
+		snprintf(text, sizeof text, "%04x:%02x", root->domain, root->bus);
+		hr_json_string(o, "host_bridge", text);
+		hr_json_string(o, "windows", windows[i % HR_WINDOW_CLASSES]);
+		if (offset->state == HR_OFFSET_KNOWN)
+			hr_json_string(o, "offset", hr_offset_text(offset->value, text));
+		else
+			hr_json_null(o, "offset");
+		hr_json_close(o);
+	}
+	if (any)
+		hr_json_close(o);
+}
+
 static void put_machine(const struct hr_topo *t, const struct hr_topo_machine *m, struct hr_json *o)
 {
 	hr_json_object(o, "machine");
@@ -50,6 +82,9 @@ static void put_machine(const struct hr_topo *t, const struct hr_topo_machine *m
 		hr_json_string(o, "kernel", m->kernel);
 	hr_json_bool(o, "zen", m->zen);
 	hr_json_bool(o, "zen_inferred", m->zen_inferred);
+	if (t->topology.emulated != HR_NO_FN)
+		hr_topo_json_address(t, o, "emulated", t->topology.emulated);
+	put_offsets(t, o);
 	hr_json_array(o, "warnings");
 	for (uint32_t i = 0; i < t->model.warnings && i < HR_WARNINGS_KEPT; i++)
 		hr_json_string(o, NULL, t->model.warning[i]);

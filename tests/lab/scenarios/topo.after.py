@@ -40,7 +40,8 @@ def load(name):
 
 def topo_of(capture, *options):
     gpus = [word for gpu in sorted({gpu for gpu, _ in PAIRS}) for word in ("--gpu", gpu)]
-    done = subprocess.run([HEADRACE, "topo", "--from", capture, "--json", *gpus, *options],
+    hardware = [] if RUN == "switch_vm" else ["--ignore-vm"]
+    done = subprocess.run([HEADRACE, "topo", "--from", capture, "--json", *hardware, *gpus, *options],
                           stdout=subprocess.PIPE, check=False, timeout=60)
     return json.loads(done.stdout)
 

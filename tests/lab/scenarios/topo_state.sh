@@ -7,13 +7,13 @@
 
 # verdict SSD MODE WORD: the pair of gpu0 and the ssd has that verdict
 verdict() {
-    headrace topo --gpu "$gpu0" --mode "$2" --json |
+    headrace topo --ignore-vm --gpu "$gpu0" --mode "$2" --json |
         grep -A 3 "\"nvme\": *\"$1\"" | grep '"verdict"' >/tmp/verdict
     grep -qF "\"$3\"" /tmp/verdict || { echo "expected $3"; cat /tmp/verdict; return 1; }
 }
 
 as_nobody() {
-    su -s /bin/sh nobody -c "headrace topo --gpu $gpu0 $1 2>&1"
+    su -s /bin/sh nobody -c "headrace topo --ignore-vm --gpu $gpu0 $1 2>&1"
 }
 
 exits_as_nobody() {
@@ -51,5 +51,5 @@ setpci -s "$d1" BRIDGE_CONTROL=0:40
 host unplug nv1
 check "the kernel removes the SSD" soon test ! -e "$(pci "$nv1")"
 check "a removed SSD is not listed" \
-    sh -c "! headrace topo --gpu $gpu0 --json | grep '\"nvme\": *\"$nv1\"'"
-check "the other SSD is listed" sh -c "headrace topo --gpu $gpu0 --json | grep '\"nvme\": *\"$nv0\"'"
+    sh -c "! headrace topo --ignore-vm --gpu $gpu0 --json | grep '\"nvme\": *\"$nv1\"'"
+check "the other SSD is listed" sh -c "headrace topo --ignore-vm --gpu $gpu0 --json | grep '\"nvme\": *\"$nv0\"'"

@@ -316,11 +316,12 @@ Test(topo_rules, each_row_finds_its_rule_and_moves_its_flows_only)
 
 /* Rules without a row, which need no change or have a test of their own. */
 static const char *const elsewhere[] = {
-	"U1",	    "U2",	"U3",	     "U4",	"U5",	     "U6",	  "R10",
-	"R10-raid", "R11-peer", "R12",	     "I7",	"I7-note",   "I7-unread", "A6",
-	"A8",	    "M4-ro",	"H5-unread", "H5",	"A5-unread", "M3-unread", "M3-unsaid",
-	"R10-vmd",  "R10-card", "A17",	     "U7",	"U8",	     "R5-vf",	  "S1",
-	"S2",	    "R3-ht",	"R2-link",   "H3-count"
+	"U1",	     "U2",	  "U3",	       "U4",	  "U5",		"U6",
+	"R10",	     "R10-raid",  "R11-peer",  "R12",	  "I7",		"I7-note",
+	"I7-unread", "A6",	  "A8",	       "M4-ro",	  "H5-unread",	"H5",
+	"A5-unread", "M3-unread", "M3-unsaid", "R10-vmd", "R10-card",	"A17",
+	"U7",	     "U8",	  "R5-vf",     "S1",	  "S2",		"R3-ht",
+	"R2-link",   "H3-count",  "R12-port",  "U9",	  "U9-overlap", "N1"
 };
 
 /* A size in a sentence has the largest unit in which it is a whole number. */

@@ -154,6 +154,40 @@ Test(topo_unknown, an_endpoint_on_a_root_bus_is_virtual)
 	cr_expect(fake_found(&p, "R12"));
 }
 
+/* Bring-up ignores emulated functions, and --ignore-vm all signs of a virtual machine. */
+Test(topo_unknown, an_option_selects_the_signs_of_a_virtual_machine)
+{
+	static const struct {
+		bool emulated, flag; /* an emulated port; the CPU's flag */
+		enum hr_vm vm;
+		const char *rule;
+	} row[] = {
+		{ true, false, HR_VM_ALL, "R12-port" }, { true, false, HR_VM_CPU, "R1" },
+		{ true, false, HR_VM_IGNORE, "R1" },	{ false, true, HR_VM_ALL, "R12-vm" },
+		{ false, true, HR_VM_CPU, "R12-vm" },	{ false, true, HR_VM_IGNORE, "R1" },
+		{ true, true, HR_VM_ALL, "R12-vm" },	{ true, true, HR_VM_CPU, "R12-vm" },
+		{ false, false, HR_VM_ALL, "R1" },
+	};
+	struct hr_pair p;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_options opt = { .vm = row[i].vm };
+		struct fake_fn *port;
+
+		fake_two_ports(&machine);
+		port = fake_find(&machine, "00:01.0");
+		if (row[i].emulated)
+			memcpy(port->config, "\x36\x1b\x0c\x00", 4);
+		snprintf(machine.head, sizeof machine.head, "%s",
+			 row[i].flag ? "headrace: hypervisor=1\n" : "");
+		fake_evaluate(SIBLING, &opt, &p);
+		cr_expect_str_eq(hr_rules[p.rule].id, row[i].rule, "row %zu: rule %s", i,
+				 hr_rules[p.rule].id);
+		cr_expect_eq(topology.guest, row[i].emulated && row[i].vm == HR_VM_ALL, "row %zu",
+			     i);
+	}
+}
+
 /* ---- missing facts about the root complex and the IOMMU */
 
 Test(topo_unknown, a_root_complex_that_is_not_identified_is_not_refused)
