@@ -433,6 +433,9 @@ static int file_line(struct dump *d, char *line, size_t length)
 
 	if (!hr_escapes_begin(&string, begins, line, length))
 		return one_line(d, line, length);
+	/* The string ends with its mark, so its last line is whole. */
+	d->s->cut = false;
+	d->cut_line = 0;
 	while (!err && (line = hr_escapes_next(&string, &length)))
 		err = one_line(d, line, length);
 	return err;

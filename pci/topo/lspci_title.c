@@ -111,11 +111,14 @@ static const char *set_class(struct hr_fn *f, const char *title)
 	const char *number = starts(title, "Class ") ? title + 6 : title;
 	uint32_t class;
 	size_t length;
+	char end = ':';
 
-	if (brackets && (!colon || brackets < colon))
+	if (brackets && (!colon || brackets < colon)) {
 		number = brackets + 2;
+		end = ']';
+	}
 	class = four_digits(number);
-	if (class != HR_NAME_UNKNOWN && number[4] != (number == brackets + 2 ? ']' : ':'))
+	if (class != HR_NAME_UNKNOWN && number[4] != end)
 		class = HR_NAME_UNKNOWN;
 	if (class == HR_NAME_UNKNOWN)
 		class = hr_name_class(title, &length);

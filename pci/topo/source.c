@@ -17,24 +17,29 @@
 #include "pci/topo/unpack.h"
 #include "pci/topo/xml.h"
 
-#define STREAM_BYTES 65536u
+#define READ_BYTES 65536u
+/* The longest line: a string of JSON with the text of a whole machine. Only used pages cost memory. */
+#define STREAM_BYTES (4u << 20)
 #define XML_MAX (16u << 20)
 #define TAR_MAX HR_UNPACKED_MAX
 
 /* Move the unread bytes to the front and read more. */
 static void refill(struct hr_capture_stream *s)
 {
+	size_t room;
 	ssize_t n;
 
-	memmove(s->buffer, s->buffer + s->from, s->to - s->from);
+	if (s->from)
+		memmove(s->buffer, s->buffer + s->from, s->to - s->from);
 	s->to -= s->from;
 	s->from = 0;
+	room = s->capacity - 1 - s->to;
 	if (s->fd < 0) {
 		s->ended = true;
 		return;
 	}
 	do
-		n = read(s->fd, s->buffer + s->to, s->capacity - 1 - s->to);
+		n = read(s->fd, s->buffer + s->to, room < READ_BYTES ? room : READ_BYTES);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		s->error = -errno;
