@@ -278,6 +278,12 @@ static const struct {
 	{ HR_DEV_TUNNEL_FAST, 0x8086, 0x5786, 0x5786 },
 	{ HR_DEV_TUNNEL, 0x1b21, 0x2421, 0x2423 },     /* ASM4242 */
 	{ HR_DEV_TUNNEL, 0x1b21, 0x2461, 0x2464 },     /* ASM2464 */
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x0fae, 0x0faf }, /* Tegra X1 */
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x10e5, 0x10e6 }, /* Tegra X2 */
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x1ad0, 0x1ad2 }, /* Xavier */
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x229a, 0x229a }, /* Orin */
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x229c, 0x229c },
+	{ HR_DEV_TEGRA_PORT, 0x10de, 0x229e, 0x229e },
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
 	/* Numbers from pci.ids; the names of the AMD GPUs are in pci/topo/names.c. */

@@ -46,6 +46,7 @@ enum hr_device_kind {
 	HR_DEV_VMD,	     /* hides NVMe functions in its own domain */
 	HR_DEV_HIDES_NVME,   /* chipset controller in RAID mode, which hides NVMe drives */
 	HR_DEV_NVIDIA_CPU,   /* root port of an NVIDIA CPU for servers */
+	HR_DEV_TEGRA_PORT,   /* root port of an NVIDIA SoC whose GPU is not a PCI function */
 	HR_DEV_CARD_SWITCH,  /* switch on a card, above its functions */
 	HR_DEV_TUNNEL_ROOT,  /* root port of a processor that is the end of a tunnel */
 	HR_DEV_TUNNEL,	     /* bridge in a Thunderbolt or USB4 controller */

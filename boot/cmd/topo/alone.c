@@ -5,6 +5,7 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/peers.h"
+#include "pci/topo/tables.h"
 
 #define LISTED_MAX 8u /* functions that are named */
 
@@ -25,7 +26,7 @@ static const char *why_no_gpu(const struct hr_fn *f)
 {
 	if (hr_get(f, HR_F_VENDOR, 0) == 0x8086)
 		return "graphics of the CPU, whose memory is the host's; no GPU for peers";
-	return "a display of the board or of its management controller; no GPU";
+	return "a display of the board, of its management controller or of a virtual machine; no GPU";
 }
 
 static const char *why_no_nvme(const struct hr_fn *f)
@@ -75,6 +76,16 @@ bool hr_topo_has_other_pairs(const struct hr_topo *t)
 	return e->ssds == 0 && e->gpus > 0 && (e->gpus > 1 || hr_peer_nic(e, 0) != HR_NO_FN);
 }
 
+/* A Jetson has a GPU that no list of PCI functions shows. */
+static bool has_tegra(const struct hr_model *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		if (hr_device_is(hr_get(&m->fn[i], HR_F_VENDOR, 0),
+				 hr_get(&m->fn[i], HR_F_DEVICE, 0), HR_DEV_TEGRA_PORT))
+			return true;
+	return false;
+}
+
 static void put_missing(const struct hr_topo *t)
 {
 	const struct hr_topology *e = &t->topology;
@@ -82,6 +93,10 @@ static void put_missing(const struct hr_topo *t)
 	if (e->gpus == 0 && e->ssds)
 		fprintf(t->out, "no GPU among %u functions; the SSDs have no partner\n",
 			t->model.count);
+	if (e->gpus == 0 && has_tegra(&t->model))
+		fputs("the GPU of an NVIDIA Tegra (Jetson) is not a PCI function, and its memory "
+		      "is the host's: path = bounce\n",
+		      t->out);
 	if (e->ssds == 0 && e->gpus)
 		fprintf(t->out, "no NVMe controller among %u functions\n", t->model.count);
 }

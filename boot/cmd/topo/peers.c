@@ -324,6 +324,21 @@ static const char legend[] =
 	"sockets,\nNVn n NVLinks, XGMIn n XGMI links; RC through the root complex, REDIR the same "
 	"because of ACS or\nthe IOMMU, ? one that the kernel does not trust; * degraded\n";
 
+/* A distance NODE of functions whose NUMA nodes the input does not state. */
+static bool node_unread(const struct grid *g)
+{
+	struct hr_peer_pair p;
+	char text[48];
+
+	for (uint32_t i = 0; i < g->sets; i++)
+		for (uint32_t j = i; j < g->sets; j++)
+			if (strncmp(grid_cell(g, i, j, &p, text), "NODE", 4) == 0 &&
+			    (hr_node(g->peers->topology, p.a.fn) == ~0u ||
+			     hr_node(g->peers->topology, p.b.fn) == ~0u))
+				return true;
+	return false;
+}
+
 static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
 {
 	struct grid g = { .t = t, .peers = peers };
@@ -338,6 +353,8 @@ static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers
 	print_grid(&g);
 	print_reasons(&g);
 	fputs(legend, t->out);
+	if (node_unread(&g))
+		fputs("NUMA nodes are not known: NODE may be SYS\n", t->out);
 	free(set);
 	return code;
 }
