@@ -10,6 +10,7 @@
 #include "pci/topo/source.h"
 #include "pci/access.h"
 #include "pci/topo/decode.h"
+#include "pci/topo/iommu.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/sysfs.h"
 
@@ -92,5 +93,9 @@ int hr_source_live(struct hr_model *m)
 			       "this machine has no PCI function");
 	if (!err)
 		hr_read_sysfs_system(m, &files);
-	return err ? err : hr_model_link(m);
+	if (!err)
+		err = hr_model_link(m);
+	if (!err)
+		hr_iommu_decide(m);
+	return err;
 }

@@ -320,6 +320,24 @@ void hr_boot_read(const struct hr_model *m, uint32_t kernel, enum hr_iommu now, 
 	b->iommu = up > 0 ? mode_after(&said, now) : HR_IOMMU_UNKNOWN;
 }
 
+void hr_boot_words(const struct hr_model *m, int *passthrough, bool *asked, const char **off)
+{
+	const uint32_t kernel = hr_kernel_of_release(m->sys.kernel);
+	const enum maker maker = maker_of(m);
+	struct hr_boot unused = { 0 };
+	struct said s;
+
+	take_words(&unused, &s, m->sys.cmdline);
+	*passthrough = s.passthrough;
+	*asked = maker == INTEL ? s.intel == 1 : maker == AMD && s.passthrough >= 0;
+	*off = NULL;
+	if (is_off(&s, maker, kernel ? kernel : UINT32_MAX))
+		*off = s.off		? "iommu=off"
+		       : maker == INTEL ? s.intel == 0 ? "intel_iommu=off" : "iommu=soft"
+		       : s.amd_off	? "amd_iommu=off"
+					: "iommu=soft";
+}
+
 static bool decides_mode(const struct word *w)
 {
 	static const char *const keys[] = { "iommu=", "intel_iommu=", "amd_iommu=",

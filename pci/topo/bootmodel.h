@@ -42,6 +42,13 @@ bool hr_boot_is_amd(const struct hr_model *m);
 /* Passthrough by the last relevant word of a command line: 1, 0, or -1: no such word. */
 int hr_boot_passthrough(const char *cmdline);
 
+/*
+ * What the model's command line tells about the IOMMU of its CPU's maker. *passthrough as
+ * hr_boot_passthrough(); *asked: its words turn the IOMMU on, or are given for one that is on unless
+ * firmware has it off; *off: the word that keeps it off, or NULL.
+ */
+void hr_boot_words(const struct hr_model *m, int *passthrough, bool *asked, const char **off);
+
 /* "6.8.0-45-generic" as HR_KERNEL_VERSION(); 0: not a version. */
 uint32_t hr_kernel_of_release(const char *release);
 

@@ -22,9 +22,8 @@
 #define CAPTURE_OF "capture of "
 
 /* Prefixes of keys, by enum hr_src. Facts without a prefix are from sysfs. */
-static const char *const prefix[] = {
-	"", "inferred.", "xml.", "text.", "sysfs.", "config.", "user."
-};
+static const char *const prefix[] = { "",      "inferred.", "xml.",    "log.",
+				      "text.", "sysfs.",    "config.", "user." };
 
 /* ---- reading */
 
@@ -51,6 +50,7 @@ static struct hr_fact *system_fact(struct hr_system *sys, const struct fact_line
 		    { "cpus", &sys->cpus },
 		    { "hypervisor", &sys->hypervisor },
 		    { "iommu", &sys->iommu },
+		    { "iommu_type", &sys->iommu_type },
 		    { "p2pdma", &sys->p2pdma },
 		    { "nvidia_open", &sys->nvidia_open },
 		    { "multipath", &sys->multipath } };
@@ -82,6 +82,8 @@ static bool system_line(struct hr_model *m, const struct fact_line *l)
 		snprintf(m->sys.kernel, sizeof m->sys.kernel, "%s", l->value);
 	else if (is_key(l, "lockdown"))
 		snprintf(m->sys.lockdown, sizeof m->sys.lockdown, "%s", l->value);
+	else if (is_key(l, "iommu_reason"))
+		snprintf(m->sys.iommu_reason, sizeof m->sys.iommu_reason, "%s", l->value);
 	else if (is_key(l, "nvidia"))
 		snprintf(m->sys.nvidia, sizeof m->sys.nvidia, "%s", l->value);
 	else if (is_key(l, "nvidia_keys"))
@@ -427,6 +429,9 @@ static void put_system(struct out *o, const struct hr_model *m)
 	put_fact(o, "cpus", &sys->cpus);
 	put_fact(o, "hypervisor", &sys->hypervisor);
 	put_fact(o, "iommu", &sys->iommu);
+	put_fact(o, "iommu_type", &sys->iommu_type);
+	if (sys->iommu.source && sys->iommu_reason[0])
+		put(o, "headrace: iommu_reason=%s\n", sys->iommu_reason);
 	put_fact(o, "p2pdma", &sys->p2pdma);
 	put_fact(o, "nvidia_open", &sys->nvidia_open);
 	put_fact(o, "multipath", &sys->multipath);
@@ -488,7 +493,7 @@ static void put_bars(struct out *o, const struct hr_bar *bars, const char *whose
 		if (bar->flags && bar->source != HR_SRC_CONFIG)
 			put(o, "\theadrace: %s%sbar%u=%llx,%x\n", prefix[bar->source], whose, i,
 			    (unsigned long long)bar->base, bar->flags);
-		if (bar->size && bar->size_source >= HR_SRC_TEXT &&
+		if (bar->size && bar->size_source >= HR_SRC_LOG &&
 		    bar->size_source != HR_SRC_CONFIG)
 			put(o, "\theadrace: %s%sbar%u_size=%llu\n", prefix[bar->size_source], whose,
 			    i, (unsigned long long)bar->size);

@@ -217,14 +217,15 @@ static int tar_list(const struct hr_files *files, const char *path,
 		    int (*each)(void *to, const char *name), void *to)
 {
 	const struct tar *t = files->impl;
-	size_t length = strlen(path), low = 0, high = t->count;
+	const bool top = strcmp(path, ".") == 0;
+	size_t length = top ? 0 : strlen(path), low = 0, high = t->count;
 	char last[256] = "";
 	bool any = false;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (strcmp(t->entry[middle].path, path) < 0)
+		if (!top && strcmp(t->entry[middle].path, path) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -233,9 +234,11 @@ static int tar_list(const struct hr_files *files, const char *path,
 		const char *rest = t->entry[low].path + length;
 		char name[256];
 
-		if (*rest != '/' || rest[1] == '\0')
+		if (!top && *rest++ != '/')
 			continue;
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(rest + 1, "/"), rest + 1);
+		if (*rest == '\0')
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(rest, "/"), rest);
 		any = true;
 		if (strcmp(name, last) != 0 && each(to, name))
 			break;

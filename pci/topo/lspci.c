@@ -21,9 +21,11 @@
 #include "pci/topo/lspci_title.h"
 #include "pci/topo/lspci_tree.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/bug_report.h"
 #include "pci/topo/skipped.h"
 #include "pci/topo/smi.h"
 
+#define MANY_FUNCTIONS "more PCI functions than one machine can have (65536)"
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */
 
 /* A sequence of functions in the order of their addresses: the output of one command. */
@@ -50,6 +52,7 @@ struct dump {
 	struct hr_tree tree;
 	struct hr_text_state text;
 	struct hr_smi_reader smi;
+	struct hr_bug_report report;
 	bool title_open; /* the last line was f's title */
 	bool unindented; /* the lines of f have lost their indentation */
 	struct hr_acs_reader acs;
@@ -190,7 +193,7 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
 	f = hr_slot_path_add(d->m, &d->paths, path);
 	if (!f) {
-		fail(d, d->s->line, "more PCI functions than one machine can have (65536)");
+		fail(d, d->s->line, MANY_FUNCTIONS);
 		return -E2BIG;
 	}
 	err = begin_pass(d, hr_address(f));
@@ -389,6 +392,15 @@ static int acs_line(struct dump *d, const char *line)
 	}
 }
 
+/* The limits of lspci -F apply to the lines of a dump only; text may have longer lines. */
+static void limit_line(struct dump *d, size_t length)
+{
+	if (length > LINE_MAX_DUMP && !d->long_line)
+		d->long_line = d->s->line;
+	if (d->s->cut)
+		d->cut_line = d->s->line;
+}
+
 static int one_line(struct dump *d, char *line, size_t length)
 {
 	struct hr_slot_path path;
@@ -396,20 +408,23 @@ static int one_line(struct dump *d, char *line, size_t length)
 	size_t n;
 	int tree, acs;
 
+	d->report.stamped = d->paste.stamped;
+	if (hr_bug_report_line(&d->report, line, length, d->s->line))
+		return 0;
 	if (hr_smi_line(&d->smi, d->m, line))
 		return end_device(d);
 	line = hr_groups_line(&d->groups, begins, line, &length);
 	line = hr_paste_line(&d->paste, begins, line, &length);
-	if (length > LINE_MAX_DUMP && !d->long_line)
-		d->long_line = d->s->line;
 	if (length == 0)
 		return end_device(d);
 	acs = acs_line(d, line);
 	if (acs)
 		return acs < 0 ? acs : 0;
 	n = device_line(line, length, &path);
-	if (n)
+	if (n) {
+		limit_line(d, length);
 		return begin_device(d, &path, line + n, length - n);
+	}
 	if (record_line(line, &path))
 		return begin_device(d, &path, NULL, 0);
 	if (d->machine.record && d->f && hr_machine_line(&d->machine, d->m, d->f, line))
@@ -422,6 +437,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 		return tree ? (tree < 0 ? tree : 0) : text_line(d, line, length);
 	}
 	d->any_data = true;
+	limit_line(d, length);
 	return take_bytes(d, line + n, offset);
 }
 
@@ -441,7 +457,6 @@ static int file_line(struct dump *d, char *line, size_t length)
 	return err;
 }
 
-/* The limits of lspci -F apply to dumps only; text may have longer lines. */
 static int check_limits(struct dump *d)
 {
 	if (!d->any_data)
@@ -469,41 +484,68 @@ static int no_function(struct dump *d)
 		       d->s->line);
 }
 
-int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
+/* A crash leaves NUL bytes in logs, which a report quotes. */
+static int read_lines(struct dump *d)
 {
-	struct dump d = { .m = m, .s = s };
+	struct hr_capture_stream *s = d->s;
 	size_t length;
 	char *line;
 	int err = 0;
 
-	snprintf(m->input, sizeof m->input, "lspci dump");
 	while (!err && (line = hr_capture_stream_line(s, &length))) {
-		if (s->cut)
-			d.cut_line = s->line;
 		if (length && line[length - 1] == '\r')
 			line[--length] = '\0';
-		if (memchr(line, 0, length))
-			err = fail(&d, s->line, "a NUL byte: not a text file");
-		else
-			err = file_line(&d, line, length);
+		if (!memchr(line, 0, length))
+			err = file_line(d, line, length);
+		else if (!d->report.known || d->report.section == HR_SECTION_LSPCI)
+			err = fail(d, s->line, "a NUL byte: not a text file");
 	}
 	if (!err && s->error == -EMSGSIZE)
-		err = fail(&d, s->line + 1, "line too long");
-	if (!err)
-		err = s->error;
+		err = fail(d, s->line + 1, "line too long");
+	return err ? err : s->error;
+}
+
+/* Add the facts of a report's other sections when lspci has listed all functions. */
+static int end_report(struct dump *d)
+{
+	struct hr_model *m = d->m;
+	const bool listed = m->count != 0;
+	struct hr_log_iommu *log = hr_model_alloc(m, sizeof *log);
+	int err = log ? hr_bug_report_end(&d->report) : -ENOMEM;
+
+	if (err == -E2BIG)
+		fail(d, d->s->line, MANY_FUNCTIONS);
+	if (err)
+		return err;
+	*log = d->report.log.iommu;
+	m->iommu_log = log;
+	if (m->count && !d->any_data && !d->captures)
+		snprintf(m->input, sizeof m->input, listed ? "lspci text" : "kernel log");
+	return 0;
+}
+
+int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s)
+{
+	struct dump d = { .m = m, .s = s };
+	int err;
+
+	snprintf(m->input, sizeof m->input, "lspci dump");
+	hr_bug_report_init(&d.report, m);
+	err = read_lines(&d);
 	if (!err)
 		err = end_device(&d);
 	if (!err)
 		err = end_pass(&d);
 	if (!err)
 		err = check_limits(&d);
+	if (!err)
+		err = end_report(&d);
+	hr_bug_report_fini(&d.report);
 	if (!err && m->count == 0)
 		err = no_function(&d);
 	if (!err && d.paths.assumed)
 		hr_model_warn(m,
 			      "lspci -P states no bus below a bridge: the bus numbers are assumed; "
 			      "lspci -PP states them");
-	if (!err && !d.any_data && !d.captures)
-		snprintf(m->input, sizeof m->input, "lspci text");
 	return err;
 }

@@ -46,8 +46,8 @@ enum hr_fact_id hr_fact_by_name(const char *name, size_t bytes)
 
 const char *hr_src_name(enum hr_src source)
 {
-	static const char *const name[] = { "unknown", "inferred", "xml", "lspci-text",
-					    "sysfs",   "config",   "user" };
+	static const char *const name[] = { "unknown",	  "inferred", "xml",	"kernel-log",
+					    "lspci-text", "sysfs",    "config", "user" };
 
 	return name[source];
 }

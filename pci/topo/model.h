@@ -33,6 +33,7 @@ enum hr_src {
 	HR_SRC_NONE,	 /* no source states the fact: unknown */
 	HR_SRC_INFERRED, /* derived from other facts */
 	HR_SRC_XML,	 /* topology file of NCCL or hwloc */
+	HR_SRC_LOG,	 /* messages of the kernel */
 	HR_SRC_TEXT,	 /* lspci -vv text */
 	HR_SRC_SYSFS,
 	HR_SRC_CONFIG, /* configuration space */
@@ -230,6 +231,9 @@ struct hr_system {
 	struct hr_fact cpus;	    /* logical CPUs */
 	struct hr_fact hypervisor;  /* 1: the CPU reports a hypervisor */
 	struct hr_fact iommu;	    /* enum hr_iommu */
+	/* enum hr_iommu: the mode that the kernel gives an IOMMU, if one is on */
+	struct hr_fact iommu_type;
+	char iommu_reason[192];	    /* what states or implies that mode, or why it is unknown */
 	struct hr_fact p2pdma;	    /* 1: the kernel has CONFIG_PCI_P2PDMA */
 	char nvidia[64];	    /* version of NVIDIA's driver */
 	struct hr_fact nvidia_open; /* 1: the open kernel modules */
@@ -238,6 +242,8 @@ struct hr_system {
 	struct hr_fact multipath;   /* 1: nvme_core combines several paths to a disk */
 	bool live;
 };
+
+struct hr_log_iommu; /* pci/topo/kernel_log.h */
 
 struct hr_model {
 	struct hr_fn *fn; /* sorted by address after hr_model_link() */
@@ -254,9 +260,11 @@ struct hr_model {
 	bool regrouped;
 	bool booted; /* what-if: another boot was assumed */
 	struct hr_system sys;
-	char input[HR_WORD_MAX];	     /* "lspci dump", "sysfs tree", ... */
-	struct hr_error error;		     /* reason of a failed read, with the line */
-	uint32_t warnings;		     /* contradictions that were resolved; see warning[] */
+	const struct hr_log_iommu
+		*iommu_log;	 /* of the kernel's log, for hr_iommu_decide(); or NULL */
+	char input[HR_WORD_MAX]; /* "lspci dump", "sysfs tree", ... */
+	struct hr_error error;	 /* reason of a failed read, with the line */
+	uint32_t warnings;	 /* contradictions that were resolved; see warning[] */
 	char warning[HR_WARNINGS_KEPT][256]; /* the first warnings */
 	/* Lines of a text that state nothing (pci/topo/skipped.h), and the first of them. */
 	uint32_t skipped;

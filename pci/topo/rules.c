@@ -215,7 +215,7 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "Linux drivers/vfio" },
 	{ .id = "I2-unread", PAIR(iommu_unread), NEEDS(IOMMU_UNREAD),
 	  .verdict = HR_UNKNOWN, .reason = "iommu",
-	  .why = "an IOMMU is active or requested at boot, but whether it translates is not in the "
+	  .why = "an IOMMU is on or may be, and whether it translates is not in the "
 		 "capture",
 	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },

@@ -10,8 +10,10 @@
 
 #include "config/open.h"
 #include "pci/topo/files.h"
+#include "pci/topo/iommu.h"
 #include "pci/topo/lspci.h"
 #include "pci/topo/paste.h"
+#include "pci/topo/bug_report.h"
 #include "pci/topo/smi.h"
 #include "pci/topo/sysfs.h"
 #include "pci/topo/unpack.h"
@@ -91,12 +93,34 @@ static bool is_xml(const char *head, size_t size)
 	return i < size && head[i] == '<' && !hr_paste_is_html(head, size);
 }
 
+static int any_name(void *to, const char *name)
+{
+	return 1;
+}
+
+/* A report that also has a sysfs tree is read as a tree, which states more. */
+static int read_files(struct hr_model *m, const struct hr_files *files)
+{
+	struct hr_capture_stream text = { .fd = -1 };
+	int err;
+
+	if (files->list(files, "sys/bus/pci/devices", any_name, NULL) == 0)
+		return hr_read_sysfs(m, files);
+	err = hr_bug_report_files(m, files, &text.buffer, &text.to);
+	if (err)
+		return err;
+	if (!text.buffer)
+		return hr_read_sysfs(m, files);
+	text.capacity = text.to + 2;
+	return hr_read_lspci(m, &text);
+}
+
 static int read_tree(struct hr_model *m, const uint8_t *bytes, size_t size)
 {
 	struct hr_files files;
 	int err = hr_files_tar(&files, m, bytes, size);
 
-	return err ? err : hr_read_sysfs(m, &files);
+	return err ? err : read_files(m, &files);
 }
 
 /*
@@ -173,8 +197,10 @@ static int finish(struct hr_model *m, const char *path, int err)
 		err = hr_model_link(m);
 	if (!err)
 		err = hr_smi_attach(m);
-	if (!err)
+	if (!err) {
+		hr_iommu_decide(m);
 		return 0;
+	}
 	hr_fail(&m->error, HR_ERROR_MISSING, err, "%s", strerror(-err));
 	hr_error_context(&m->error, "%.200s", path);
 	return err;
@@ -209,7 +235,7 @@ int hr_source_open(struct hr_model *m, const char *path)
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		err = hr_files_tree(&files, m, path);
 		if (!err)
-			err = hr_read_sysfs(m, &files);
+			err = read_files(m, &files);
 	} else {
 		err = read_fd(m, fd);
 	}

@@ -14,9 +14,11 @@
  *   directory            sysfs tree: its root (holds sys/), any part of sys, or a folder that holds it
  *   tar                  the same, as an archive
  *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
+ *   report               of sos or supportconfig, as a directory or tar (pci/topo/bug_report.h)
  *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or
  *                        headrace's capture format; lines may be quoted or indented. Matrices of
- *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/smi.h) beside them are read
+ *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/smi.h) beside them are read,
+ *                        nvidia-bug-report.log, files of supportconfig, the kernel's log
  * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed. "-" is standard
  * input (not for directories).
  * Returns 0; -EINVAL: malformed, truncated or contradictory; -ENODATA: no PCI function in it

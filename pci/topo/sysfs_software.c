@@ -20,45 +20,67 @@ static bool contents(const struct hr_files *files, const char *path, char *to, s
 }
 
 /*
- * "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build ..." or "NVRM
- * version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...": the version is the first
- * word that begins with a digit and has a point.
+ * The version is the first word that begins with a digit and has a point.
  */
-static void read_driver(struct hr_model *m, const struct hr_files *files)
+void hr_read_nvidia_version(struct hr_model *m, const char *line, enum hr_src source)
 {
-	char text[512], *save = NULL, *word, *end;
-	bool open;
+	const bool open = strstr(line, "Open Kernel Module") != NULL;
+	const char *word = line;
+	size_t n;
+	char *end;
 
-	if (!contents(files, "proc/driver/nvidia/version", text, sizeof text))
-		return;
-	text[strcspn(text, "\n")] = '\0';
-	open = strstr(text, "Open Kernel Module") != NULL;
-	for (word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+	for (; *word; word += n) {
+		word += strspn(word, " \t");
+		n = strcspn(word, " \t\n");
+		if (n == 0)
+			return;
 		if (strtoul(word, &end, 10) == 0 || *end != '.')
 			continue;
-		snprintf(m->sys.nvidia, sizeof m->sys.nvidia, "%.63s", word);
-		hr_fact_set(&m->sys.nvidia_open, open, HR_SRC_SYSFS);
+		snprintf(m->sys.nvidia, sizeof m->sys.nvidia, "%.*s", (int)(n < 63 ? n : 63), word);
+		hr_text_clean(m->sys.nvidia, strlen(m->sys.nvidia));
+		hr_fact_set(&m->sys.nvidia_open, open, source);
 		return;
 	}
 }
 
-/* RegistryDwords: "RMForceStaticBar1=1;". The parameter of the module in sysfs reads as empty. */
-static void read_keys(struct hr_model *m, const struct hr_files *files)
+static void read_driver(struct hr_model *m, const struct hr_files *files)
+{
+	char text[512];
+
+	if (!contents(files, "proc/driver/nvidia/version", text, sizeof text))
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	hr_read_nvidia_version(m, text, HR_SRC_SYSFS);
+}
+
+bool hr_read_nvidia_key(struct hr_model *m, const char *line)
 {
 	static const char name[] = "RegistryDwords:";
-	char text[8192], *at;
+	const char *at = line + sizeof name - 1;
+	size_t n;
+
+	if (strncmp(line, name, sizeof name - 1) != 0)
+		return false;
+	at += strspn(at, " \t\"");
+	n = strcspn(at, "\"\n");
+	snprintf(m->sys.nvidia_keys, sizeof m->sys.nvidia_keys, "%.*s",
+		 n == 0 ? 1 : (int)(n < 511 ? n : 511), n == 0 ? "-" : at);
+	hr_text_clean(m->sys.nvidia_keys, strlen(m->sys.nvidia_keys));
+	return true;
+}
+
+/* The parameter of the module in sysfs reads as empty. */
+static void read_keys(struct hr_model *m, const struct hr_files *files)
+{
+	char text[8192];
 
 	if (!contents(files, "proc/driver/nvidia/params", text, sizeof text))
 		return;
-	at = strstr(text, name);
-	while (at && at != text && at[-1] != '\n') /* skip RegistryDwordsPerDevice */
-		at = strstr(at + 1, name);
-	if (!at)
-		return;
-	at += sizeof name - 1;
-	at += strspn(at, " \t\"");
-	at[strcspn(at, "\"\n")] = '\0';
-	snprintf(m->sys.nvidia_keys, sizeof m->sys.nvidia_keys, "%.511s", *at ? at : "-");
+	for (const char *at = text; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (hr_read_nvidia_key(m, at))
+			return;
+	}
 }
 
 /* When the list of modules is readable, a module that is not in it is not loaded. */

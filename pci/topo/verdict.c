@@ -135,7 +135,10 @@ static void find_zen(struct hr_topology *e)
 static void find_iommu(struct hr_topology *e)
 {
 	e->iommu_active = false;
-	e->iommu_wanted = hr_sys_iommu_wanted(e, NULL);
+	/* A kernel that translates by default, if an IOMMU is on. */
+	e->iommu_wanted =
+		hr_sys_iommu_wanted(e, NULL) ||
+		(e->m->sys.iommu_type.source && e->m->sys.iommu_type.value == HR_IOMMU_ON);
 	for (uint32_t i = 0; i < e->m->count && !e->iommu_active; i++)
 		e->iommu_active = hr_known(&e->m->fn[i], HR_F_GROUP);
 	e->iommu = e->opt.iommu;

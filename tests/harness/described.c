@@ -7,6 +7,7 @@
 
 static char text[8192];
 static size_t used;
+static const char code[] = "01273456"; /* by enum hr_src */
 
 static void __attribute__((format(printf, 1, 2))) put(const char *format, ...)
 {
@@ -29,21 +30,22 @@ static void put_word(const char *name, const char *word)
 static void put_fact(const char *name, const struct hr_fact *fact)
 {
 	if (fact->source != HR_SRC_NONE)
-		put("%s=%x/%u", name, fact->value, fact->source);
+		put("%s=%x/%c", name, fact->value, code[fact->source]);
 }
 
 static void put_bars(const char *name, const struct hr_bar *bar)
 {
 	for (unsigned i = 0; i < HR_BARS_MAX; i++)
 		if (bar[i].flags || bar[i].source || bar[i].size_source)
-			put("%s%u=%" PRIx64 "+%" PRIx64 " f%x %u,%u", name, i, bar[i].base,
-			    bar[i].size, bar[i].flags, bar[i].source, bar[i].size_source);
+			put("%s%u=%" PRIx64 "+%" PRIx64 " f%x %c,%c", name, i, bar[i].base,
+			    bar[i].size, bar[i].flags, code[bar[i].source],
+			    code[bar[i].size_source]);
 }
 
 static void put_window(const char *name, const struct hr_window *w)
 {
 	if (w->source != HR_SRC_NONE)
-		put("%s=%" PRIx64 "-%" PRIx64 "/%u", name, w->base, w->limit, w->source);
+		put("%s=%" PRIx64 "-%" PRIx64 "/%c", name, w->base, w->limit, code[w->source]);
 }
 
 const char *fake_described(const struct hr_fn *f)

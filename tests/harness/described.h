@@ -10,8 +10,9 @@
 /*
  * Known facts as "name=hex/source" in the order of HR_FACTS, BARs as "bar2=base+size f<flags>
  * <source>,<source of the size>", bridge windows, links, words and flags; values are
- * separated by spaces. What is unknown is left out. Sources are the numbers of enum hr_src. The
- * text is valid until the next call.
+ * separated by spaces. What is unknown is left out. Sources are 1
+ * inferred, 2 XML, 3 text, 4 sysfs, 5 configuration space, 6 user, 7 kernel log. The text is valid
+ * until the next call.
  */
 const char *fake_described(const struct hr_fn *f);
 

@@ -164,6 +164,17 @@ const char *hr_topo_iommu_word(const struct hr_topology *e)
 							       : word[e->iommu];
 }
 
+const char *hr_topo_iommu_reason(const struct hr_topology *e)
+{
+	const struct hr_system *sys = &e->m->sys;
+
+	if (e->opt.iommu != HR_IOMMU_UNKNOWN)
+		return "given";
+	return e->iommu == HR_IOMMU_UNKNOWN || (sys->iommu.source && sys->iommu.value == e->iommu)
+		       ? sys->iommu_reason
+		       : "";
+}
+
 bool hr_topo_wants(const struct hr_topo *t, const struct hr_pair *p)
 {
 	return !t->same_switch_only || p->common != HR_NO_FN;

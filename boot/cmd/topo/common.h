@@ -53,6 +53,9 @@ char *hr_topo_modifiers(uint16_t modifiers, char *text);
 /* The IOMMU's mode in force: "passthrough", "active, mode unknown". */
 const char *hr_topo_iommu_word(const struct hr_topology *e);
 
+/* What states that mode, or what is known when the mode is unknown; "": nothing. */
+const char *hr_topo_iommu_reason(const struct hr_topology *e);
+
 /* Title without the class. */
 const char *hr_topo_title(const struct hr_fn *f);
 

@@ -36,6 +36,9 @@ struct hr_topo_machine hr_topo_machine(const struct hr_topo *t)
 				     .zen_inferred = t->topology.zen_inferred };
 
 	memcpy(m.kernel, t->model.sys.kernel, sizeof m.kernel);
+	if (t->topology.m) /* a matrix alone has no topology */
+		snprintf(m.iommu_reason, sizeof m.iommu_reason, "%s",
+			 hr_topo_iommu_reason(&t->topology));
 	return m;
 }
 
@@ -77,6 +80,8 @@ static void put_machine(const struct hr_topo *t, const struct hr_topo_machine *m
 	hr_json_u64(o, "functions", m->functions);
 	hr_json_u64(o, "root_buses", m->root_buses);
 	hr_json_string(o, "iommu", iommu_word(m->iommu));
+	if (m->iommu_reason[0])
+		hr_json_string(o, "iommu_reason", m->iommu_reason);
 	hr_json_bool(o, "iommu_groups", m->iommu_groups);
 	if (m->kernel[0])
 		hr_json_string(o, "kernel", m->kernel);

@@ -34,16 +34,17 @@ static const struct detail everything = { ~0u, ~0u, ~0u, true, true };
 static void print_head(const struct hr_topo *t)
 {
 	const struct hr_model *m = &t->model;
-	char version[32] = "newest", text[512];
+	const char *reason = hr_topo_iommu_reason(&t->topology);
+	char version[32] = "newest", text[768];
 
 	if (t->opt.kernel)
 		snprintf(version, sizeof version, "%u.%u", t->opt.kernel >> 16,
 			 t->opt.kernel & 0xffff);
 	snprintf(text, sizeof text,
-		 "%s: %u functions, %u root bus%s; IOMMU %s; kernel %s; rules of kernel %s",
+		 "%s: %u functions, %u root bus%s; IOMMU %s%s%s%s; kernel %s; rules of kernel %s",
 		 m->input, m->count, m->root_buses, m->root_buses == 1 ? "" : "es",
-		 hr_topo_iommu_word(&t->topology), m->sys.kernel[0] ? m->sys.kernel : "unknown",
-		 version);
+		 hr_topo_iommu_word(&t->topology), *reason ? " (" : "", reason, *reason ? ")" : "",
+		 m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
 	hr_print_wrapped(t->out, 0, 2, text);
 	if (hr_skipped_text(m, text, sizeof text))
 		hr_print_wrapped(t->out, 0, 2, text);

@@ -35,6 +35,7 @@ struct hr_topo_machine {
 	enum hr_iommu iommu;
 	bool iommu_groups, zen, zen_inferred;
 	char kernel[HR_WORD_MAX];
+	char iommu_reason[192];
 };
 
 struct hr_topo {

@@ -368,7 +368,7 @@ Test(topo_capture_records, a_capture_is_read_back_as_it_was_written)
 	f->links = 1;
 	f->linked[0] = 0x100;
 	strcpy(model.input, "sysfs tree");
-	strcpy(model.sys.cmdline, "quiet iommu=pt ");
+	strcpy(model.sys.cmdline, "quiet splash ");
 	strcpy(model.sys.kernel, "6.1");
 	set(&model.sys.amd, 1, HR_SRC_TEXT);
 	strcpy(first, capture());
@@ -381,7 +381,7 @@ Test(topo_capture_records, a_capture_is_read_back_as_it_was_written)
 		"mem=e0000000-e00fffff/4 linked=0000:01:00.0 name='Maker Card' "
 		"driver='vfio-pci' cpus='0-3'");
 	cr_expect_str_eq(fake_described_system(&model.sys),
-			 "amd=1/3 kernel='6.1' cmdline='quiet iommu=pt '");
+			 "amd=1/3 kernel='6.1' cmdline='quiet splash '");
 	cr_expect_str_eq(capture(), first);
 }
 

@@ -537,7 +537,7 @@ Test(topo_change, the_initiators_group_decides_whether_addresses_are_translated)
 		{ "headrace: cmdline=iommu=pt\n", "\theadrace: iommu_group=1\n", "", "uuuu" },
 		/* The kernel uses the last of two options. */
 		{ "headrace: cmdline=iommu=pt iommu=nopt\n", "\theadrace: iommu_group=1\n", "",
-		  "UUUU" },
+		  "SSSS" },
 		{ "headrace: cmdline=iommu.passthrough=0 iommu=pt\n", "\theadrace: iommu_group=1\n",
 		  "", "uuuu" },
 		{ "headrace: iommu=3\n", "", "", "SSSS" },

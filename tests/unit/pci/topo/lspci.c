@@ -144,23 +144,26 @@ Test(topo_lspci, input_without_a_function_says_how_long_it_is)
 	cr_expect_str_eq(model.error.text, "no PCI function in 2 lines");
 }
 
-/* Limits of dumps concern dumps: text may have long lines, and no newline at its end. */
+/* Limits of dumps concern titles and data: text may have long lines, and no newline at its end. */
 Test(topo_lspci, limits_of_a_dump)
 {
-	char text[400] = "00:00.0 x\n\tName: ";
-	const size_t from = strlen(text) - strlen("\tName: ");
+	char text[400] = "00:00.0 ", more[400] = "00:00.0 x\n00: 86 80\n\tName: ";
+	const size_t from = strlen(text), data = strlen(more);
 
 	for (size_t length = 252; length <= 255; length++) {
 		const bool fits = length <= 253;
 
-		memset(text + from + 7, 'n', length - 7);
-		strcpy(text + from + length, "\n");
+		memset(text + from, 'n', length - from);
+		strcpy(text + length, "\n");
 		cr_expect_eq(read_through(text, 4096), 0, "%zu: text", length);
-		strcpy(text + from + length, "\n00: 86 80\n");
+		strcpy(text + length, "\n00: 86 80\n");
 		cr_expect_eq(read_through(text, 4096), fits ? 0 : -EINVAL, "%zu", length);
 		if (!fits)
 			cr_expect_str_eq(model.error.text,
-					 "line 2: line too long for a dump (254 bytes at most)");
+					 "line 1: line too long for a dump (254 bytes at most)");
+		memset(more + data, 'n', length);
+		more[data + length] = '\0';
+		cr_expect_eq(read_through(more, 4096), 0, "%zu: text in a dump", length);
 	}
 	cr_expect_eq(read_through("00:00.0 x", 4096), 0);
 	cr_expect_eq(read_through("00:00.0 x\n00: 86", 4096), -EINVAL);

@@ -243,8 +243,8 @@ Test(topo_model, a_better_source_wins)
 
 Test(topo_model, facts_and_sources_have_names)
 {
-	static const char *const source[] = { "unknown", "inferred", "xml", "lspci-text",
-					      "sysfs",	 "config",   "user" };
+	static const char *const source[] = { "unknown",    "inferred", "xml",	  "kernel-log",
+					      "lspci-text", "sysfs",	"config", "user" };
 
 	for (unsigned i = HR_SRC_NONE; i <= HR_SRC_USER; i++)
 		cr_expect_str_eq(hr_src_name((enum hr_src)i), source[i]);

@@ -255,29 +255,44 @@ Test(topo_virtual_records, registers_of_the_physical_function_count)
 
 Test(topo_virtual_records, bars_are_parts_of_those_of_the_capability)
 {
-	enum { MEM = HR_BAR_MEM, LOST = HR_BAR_MEM | HR_BAR_UNASSIGNED };
+	enum {
+		MEM = HR_BAR_MEM,
+		LOST = HR_BAR_MEM | HR_BAR_UNASSIGNED,
+		GUESS = HR_SRC_INFERRED,
+		SYS = HR_SRC_SYSFS,
+		CFG = HR_SRC_CONFIG
+	};
 	static const struct {
 		uint32_t n;
 		struct hr_bar all, own;
 		const char *want;
 	} row[] = {
-		{ 0, { 0x1000, 0x100, MEM, 5, 5 }, { 0 }, "bar2=1000+100 f1 5,5" },
-		{ 1, { 0x1000, 0x100, MEM, 5, 5 }, { 0 }, "bar2=1100+100 f1 5,5" },
-		{ 3, { 0x1000, 0x100, MEM, 5, 5 }, { 0 }, "bar2=1300+100 f1 5,5" },
-		{ 3, { 0x1000, 0, MEM, 5, 0 }, { 0, 0x40, MEM, 4, 4 }, "bar2=10c0+40 f1 5,4" },
-		{ 3, { 0x1000, 0x100, MEM, 5, 5 }, { 0, 0x40, MEM, 1, 1 }, "bar2=1300+100 f1 5,5" },
-		{ 3, { 0x1000, 0, MEM, 5, 0 }, { 0x7000, 0, MEM, 4, 0 }, "bar2=7000+0 f1 5,0" },
-		{ 0, { 0x1000, 0, MEM, 5, 0 }, { 0x7000, 0, MEM, 4, 0 }, "bar2=1000+0 f1 5,0" },
-		{ 3, { 0, 0x100, LOST, 5, 5 }, { 0 }, "bar2=0+100 f9 5,5" },
+		{ 0, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1000+100 f1 5,5" },
+		{ 1, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1100+100 f1 5,5" },
+		{ 3, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1300+100 f1 5,5" },
 		{ 3,
-		  { 0x1000, 0x100, MEM, 0, 5 },
-		  { 0x7000, 64, LOST, 4, 4 },
+		  { 0x1000, 0, MEM, CFG, 0 },
+		  { 0, 0x40, MEM, SYS, SYS },
+		  "bar2=10c0+40 f1 5,4" },
+		{ 3,
+		  { 0x1000, 0x100, MEM, CFG, CFG },
+		  { 0, 0x40, MEM, GUESS, GUESS },
+		  "bar2=1300+100 f1 5,5" },
+		{ 3, { 0x1000, 0, MEM, CFG, 0 }, { 0x7000, 0, MEM, SYS, 0 }, "bar2=7000+0 f1 5,0" },
+		{ 0, { 0x1000, 0, MEM, CFG, 0 }, { 0x7000, 0, MEM, SYS, 0 }, "bar2=1000+0 f1 5,0" },
+		{ 3, { 0, 0x100, LOST, CFG, CFG }, { 0 }, "bar2=0+100 f9 5,5" },
+		{ 3,
+		  { 0x1000, 0x100, MEM, 0, CFG },
+		  { 0x7000, 64, LOST, SYS, SYS },
 		  "bar2=7000+40 f1 4,4" },
-		{ 3, { 0x1000, 0x100, MEM, 0, 5 }, { 0, 64, LOST, 4, 4 }, "bar2=0+40 f9 4,4" },
+		{ 3,
+		  { 0x1000, 0x100, MEM, 0, CFG },
+		  { 0, 64, LOST, SYS, SYS },
+		  "bar2=0+40 f9 4,4" },
 		/* A port BAR. */
 		{ 3,
-		  { 0x1000, 0x100, MEM, 0, 5 },
-		  { 0x7000, 64, HR_BAR_UNASSIGNED, 4, 4 },
+		  { 0x1000, 0x100, MEM, 0, CFG },
+		  { 0x7000, 64, HR_BAR_UNASSIGNED, SYS, SYS },
 		  "bar2=7000+40 f8 4,4" },
 	};
 	char want[512];
