@@ -137,7 +137,7 @@ static enum hr_acs_kind addressed(struct hr_acs_reader *r, const char *line,
 	if (strncmp(rest, "(cap ", 5) == 0 || strncmp(rest, "(ecap ", 6) == 0 || *rest == '@')
 		return HR_ACS_END;
 	/* An address and a blank begin a function without a title. */
-	if (*skip(rest, "=-#* \t") || line[n] == ' ')
+	if (*skip(rest, "=-#* \t") || (line[n] == ' ' && !*skip(line + n, " \t\r")))
 		return HR_ACS_NOTHING;
 	*r = (struct hr_acs_reader){ .address = found->address, .named = true };
 	return HR_ACS_END;

@@ -7,7 +7,8 @@
 #include "boot/cmd/topo/peers.h"
 #include "pci/topo/tables.h"
 
-#define LISTED_MAX 8u /* functions that are named */
+#define LISTED_MAX 8u  /* functions that are named */
+#define SHOWN_MAX 128u /* GPUs and network cards whose pairs are shown without an option */
 
 static unsigned base_class(const struct hr_fn *f)
 {
@@ -60,20 +61,23 @@ static void put_others(const struct hr_topo *t, unsigned class, const int32_t *l
 		fprintf(t->out, "  ... and %u more\n", n - LISTED_MAX);
 }
 
-static uint32_t nics(const struct hr_topo *t)
+/* GPUs and network cards; counts no further than one more than are shown. */
+static uint32_t others(const struct hr_topo *t)
 {
+	const struct hr_topology *e = &t->topology;
 	uint32_t n = 0;
 
-	while (hr_peer_nic(&t->topology, n) != HR_NO_FN)
-		n++;
-	return n;
+	for (uint32_t i = 0; i < t->model.count && e->gpus + n <= SHOWN_MAX; i++)
+		n += hr_is_nic(&t->model.fn[i]) && !in_list(e->gpu, e->gpus, (int32_t)i);
+	return e->gpus + n;
 }
 
 bool hr_topo_has_other_pairs(const struct hr_topo *t)
 {
 	const struct hr_topology *e = &t->topology;
+	const uint32_t n = e->ssds == 0 && e->gpus ? others(t) : 0;
 
-	return e->ssds == 0 && e->gpus > 0 && (e->gpus > 1 || hr_peer_nic(e, 0) != HR_NO_FN);
+	return n > 1 && n <= SHOWN_MAX;
 }
 
 /* A Jetson has a GPU that no list of PCI functions shows. */
@@ -114,8 +118,11 @@ void hr_topo_alone(struct hr_topo *t)
 		put_others(t, 0x01, e->ssd, e->ssds, why_no_nvme);
 	if (hr_topo_has_other_pairs(t)) {
 		fprintf(t->out, "GPUs%s instead, as with --peers gpu,nic:\n",
-			nics(t) ? " and network cards" : "");
+			others(t) > e->gpus ? " and network cards" : "");
 		hr_topo_peers_text(t, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
+	} else if (e->gpus && e->ssds == 0 && others(t) > 1) {
+		fputs("headrace topo --peers gpu,nic shows GPUs and network cards instead\n",
+		      t->out);
 	} else if (e->gpus == 1 && e->ssds == 0) {
 		fputs("one GPU is no pair: an SSD, a second GPU or a network card is needed, and "
 		      "the input shows none\n",

@@ -8,7 +8,7 @@ const char hr_topo_help[] =
 	"  CAPTURE              another machine (without it: this one): lspci -vvvxxxx, -vv or -tv\n"
 	"                       output (quoted, too), a sysfs tree (folder, tar, a part of it), XML\n"
 	"                       of NCCL, RCCL or hwloc, or a file of --capture; compressed as well;\n"
-	"                       - is stdin\n"
+	"                       nvidia-smi topo -m or -p2p, lines of ACSCtl; - is stdin\n"
 	"  --from CAPTURE       the same\n"
 	"  --format FORMAT      table (default), matrix, tree, json or dot; --json is short\n"
 	"  --explain GPU NVME   one pair, hop by hop (GPU0, NVME1, or addresses)\n"

@@ -14,6 +14,7 @@
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/software.h"
 
 #define GAP 2u
 #define LISTED_MAX 64u /* peers listed by name, without --all */
@@ -318,6 +319,28 @@ static void print_reasons(const struct grid *g)
 		}
 }
 
+/* The driver's answers are the only source about peer access between GPUs of NVIDIA. */
+static void print_unread(const struct hr_topo *t, const struct hr_topo_peers *peers)
+{
+	unsigned gpus = 0;
+	bool consumer = false;
+
+	for (uint32_t i = 0; i < peers->by_kind[HR_PEER_GPU]; i++) {
+		const struct hr_fn *f = &t->model.fn[peers->peer[i].fn];
+
+		gpus += hr_get(f, HR_F_VENDOR, 0) == 0x10de;
+		consumer |= hr_product_of(f) == HR_PRODUCT_CONSUMER;
+	}
+	if (gpus < 2 || t->model.p2ps)
+		return;
+	hr_print_wrapped(t->out, 0, 2,
+			 consumer ? "not in the input: whether NVIDIA's driver allows peer access; "
+				    "between consumer cards it usually refuses (GNS or CNS). "
+				    "nvidia-smi topo -p2p rw shows it, also below a list of lspci"
+				  : "not in the input: whether NVIDIA's driver allows peer access; "
+				    "nvidia-smi topo -p2p rw shows it, also below a list of lspci");
+}
+
 static const char legend[] =
 	"\nPIX one switch, PXB several switches, PHB one host bridge, NODE one NUMA node, SYS "
 	"across "
@@ -352,6 +375,7 @@ static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers
 	print_list(t, peers);
 	print_grid(&g);
 	print_reasons(&g);
+	print_unread(t, peers);
 	fputs(legend, t->out);
 	if (node_unread(&g))
 		fputs("NUMA nodes are not known: NODE may be SYS\n", t->out);
