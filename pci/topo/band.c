@@ -354,7 +354,7 @@ static int solver_init(struct solver *s, const struct hr_topology *e, struct hr_
 
 static void solve(struct solver *s, enum hr_direction direction, struct hr_rate *rate, unsigned n)
 {
-	double growth;
+	double growth = 0;
 	uint32_t full;
 
 	s->rate = rate;

@@ -549,8 +549,10 @@ bool hr_is_gpu(const struct hr_fn *f)
 {
 	uint32_t class = hr_get(f, HR_F_CLASS, 0) >> 8, vendor = hr_get(f, HR_F_VENDOR, 0);
 
-	if (class == 0x1200 || hr_get(f, HR_F_GPU, 0))
+	if (hr_get(f, HR_F_GPU, 0))
 		return true;
+	if (class == 0x1200) /* on bus 0 of Intel: the NPU of the CPU */
+		return vendor != 0x8086 || f->bus != 0;
 	if (class != 0x0300 && class != 0x0302 && class != 0x0380)
 		return false;
 	if (vendor == 0x8086)
