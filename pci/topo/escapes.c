@@ -1,5 +1,6 @@
 #include "pci/topo/escapes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,24 +182,33 @@ bool hr_escapes_begin(struct hr_escapes_string *s, bool (*begins)(const char *li
 		      char *line, size_t length)
 {
 	char *newline = next_newline(line), *at;
+	const size_t known = strlen(s->prefix);
 
 	if (!newline)
 		return false;
 	s->end = line + length;
 	s->at = line;
-	s->quote = '\0';
 	s->inside = true;
-	if (begins(line, length))
+	if (known && strncmp(line, s->prefix, known) == 0) {
+		s->at += known;
 		return true;
+	}
+	if (begins(line, length)) {
+		s->prefix[0] = s->quote = '\0';
+		return true;
+	}
 	at = after_quote(begins, line, length);
 	if (at && next_newline(at)) {
 		s->at = at;
 		s->quote = at[-1];
+		snprintf(s->prefix, sizeof s->prefix, "%.*s",
+			 at - line < (int)sizeof s->prefix ? (int)(at - line) : 0, line);
 		return true;
 	}
 	if (!after_newline(begins, newline, s->end))
 		return false;
 	s->inside = false;
+	s->prefix[0] = s->quote = '\0';
 	if (memchr(line, '"', (size_t)(newline - line)))
 		s->quote = '"';
 	else if (memchr(line, '\'', (size_t)(newline - line)))
@@ -262,7 +272,8 @@ char *hr_escapes_next(struct hr_escapes_string *s, size_t *length)
 {
 	while (s->at) {
 		char *line = s->at, *at = end_of_line(s, line);
-		const bool newline = at < s->end && *at == '\\', taken = newline || s->inside;
+		const bool newline = at < s->end && *at == '\\',
+			   taken = newline || (s->inside && at > line);
 
 		s->inside = newline;
 		s->at = at == s->end ? NULL : at + backslashes(at) + 1;

@@ -14,16 +14,21 @@
  */
 size_t hr_escapes_clean(char *line, size_t length);
 
+#define HR_ESCAPES_PREFIX 40u
+
 /* Lines inside a string of JSON or Python, where "\n" is two characters; starts zeroed. */
 struct hr_escapes_string {
+	/* Before the string in the line where it began: lines of a log begin with it, too. */
+	char prefix[HR_ESCAPES_PREFIX];
 	char *at, *end; /* what is left of the line that holds the string */
 	char quote;	/* the mark at its end */
 	bool inside;	/* a newline precedes, in the same string */
 };
 
 /*
- * Begin with the string of a line that holds several lines of which one begins a function. False:
- * it holds none, and is unchanged. The line stays in use until hr_escapes_next() returns NULL.
+ * Begin with the string of a line that holds several lines of which one begins a function, or that
+ * has the same text before its string as an earlier such line. False: another line, unchanged. The
+ * line stays in use until hr_escapes_next() returns NULL.
  */
 bool hr_escapes_begin(struct hr_escapes_string *s, bool (*begins)(const char *line, size_t length),
 		      char *line, size_t length);

@@ -46,6 +46,7 @@ struct dump {
 	struct hr_fn again;
 	struct pass pass;
 	struct hr_groups_seen groups;
+	struct hr_escapes_string string;
 	struct hr_paste paste;
 	struct hr_slot_paths paths;
 	struct hr_machine machine;
@@ -444,15 +445,14 @@ static int one_line(struct dump *d, char *line, size_t length)
 /* A line of the file, which may be a string with several lines of lspci in it. */
 static int file_line(struct dump *d, char *line, size_t length)
 {
-	struct hr_escapes_string string;
 	int err = 0;
 
-	if (!hr_escapes_begin(&string, begins, line, length))
+	if (!hr_escapes_begin(&d->string, begins, line, length))
 		return one_line(d, line, length);
 	/* The string ends with its mark, so its last line is whole. */
 	d->s->cut = false;
 	d->cut_line = 0;
-	while (!err && (line = hr_escapes_next(&string, &length)))
+	while (!err && (line = hr_escapes_next(&d->string, &length)))
 		err = one_line(d, line, length);
 	return err;
 }

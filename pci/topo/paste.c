@@ -5,6 +5,7 @@
 #include "pci/topo/paste.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "pci/topo/escapes.h"
 
@@ -211,6 +212,29 @@ static bool is_data(const char *line, size_t length)
 	       ((line[2] == ':' && line[3] == ' ') || (line[3] == ':' && line[4] == ' '));
 }
 
+/* Length of the line without tags at its end, as a page puts them: "..<br>", "..</td></tr>". */
+static size_t before_tags(const char *line, size_t length)
+{
+	static const char *const ends[] = { "<br>",	    "<br/>",  "<br />",	 "</pre>",
+					    "</code>",	    "</p>",   "</td>",	 "</tr>",
+					    "</li>",	    "</div>", "</span>", "</samp>",
+					    "</blockquote>" };
+
+	while (length && line[length - 1] == '>') {
+		const size_t before = length;
+
+		for (unsigned i = 0; i < sizeof ends / sizeof *ends && length == before; i++) {
+			const size_t n = strlen(ends[i]);
+
+			if (length >= n && strncasecmp(line + length - n, ends[i], n) == 0)
+				length -= n;
+		}
+		if (length == before)
+			break;
+	}
+	return length;
+}
+
 char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length)
 {
 	size_t n = 0;
@@ -228,7 +252,8 @@ char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, siz
 		n = p->length;
 	}
 	line += n;
-	*length -= n;
+	*length = before_tags(line, *length - n);
+	line[*length] = '\0';
 	return p->quoted ? unquote(line, length) : line;
 }
 

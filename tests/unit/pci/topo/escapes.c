@@ -52,7 +52,7 @@ Test(topo_escapes, characters_that_stand_for_others)
 /* Expect the lines of a string, joined by '|'. */
 static void expect_lines(const char *text, const char *want)
 {
-	struct hr_escapes_string s;
+	struct hr_escapes_string s = { .at = NULL };
 	char line[200], got[200] = "", *at;
 	size_t length;
 
@@ -71,10 +71,10 @@ static void expect_lines(const char *text, const char *want)
 
 Test(topo_escapes, a_string_with_several_lines)
 {
-	expect_lines("{\"out\": \"00:00.0 Host\\n\\tControl\\n\"}", "00:00.0 Host|\tControl||");
+	expect_lines("{\"out\": \"00:00.0 Host\\n\\tControl\\n\"}", "00:00.0 Host|\tControl|");
 	expect_lines("{\"out\": \"x:\\n00:00.0 Host\"}", "x:|00:00.0 Host|");
 	expect_lines("'00:00.0 \"Host\"\\n\\\\-01.0'", "00:00.0 \"Host\"|\\-01.0|");
-	expect_lines("00:00.0 \"Host\"\\nx\\r\\n", "00:00.0 \"Host\"|x||");
+	expect_lines("00:00.0 \"Host\"\\nx\\r\\n", "00:00.0 \"Host\"|x|");
 	expect_lines("\"00:00.0 \\\"Host\\\"\\n\\u003ex\\u00a0y\"", "00:00.0 \"Host\"|>x y|");
 	expect_lines("\"00:00.0 Host\\\\n\\\\tx\"", "00:00.0 Host|\tx|");
 	expect_lines("00:00.0 Host \\new", "00:00.0 Host |ew|");
@@ -83,6 +83,36 @@ Test(topo_escapes, a_string_with_several_lines)
 	expect_lines("\"00:00.0 Host\"", NULL);
 	expect_lines("\\", NULL);
 	expect_lines("", NULL);
+}
+
+/* Docker writes an object for each line. */
+Test(topo_escapes, each_line_of_a_log_is_a_string)
+{
+	static const struct {
+		const char *text, *want;
+	} row[] = {
+		{ "{\"log\":\"\\tA\\n\",\"t\":1}", NULL },
+		{ "{\"log\":\"00:00.0 Host\\n\",\"t\":\"x\"}", "00:00.0 Host" },
+		{ "{\"log\":\"\\tControl\\n\",\"t\":\"x\"}", "\tControl" },
+		{ "{\"log\":\"\\n\",\"t\":\"x\"}", "" },
+		{ "{\"other\":\"a\\n\"}", NULL },
+	};
+	struct hr_escapes_string s = { .at = NULL };
+	size_t length;
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char line[200], *at;
+
+		snprintf(line, sizeof line, "%s", row[i].text);
+		if (!hr_escapes_begin(&s, begins, line, strlen(line))) {
+			cr_expect_null(row[i].want, "row %zu", i);
+			continue;
+		}
+		at = hr_escapes_next(&s, &length);
+		cr_assert(at && row[i].want, "row %zu", i);
+		cr_expect_str_eq(at, row[i].want, "row %zu", i);
+		cr_expect_null(hr_escapes_next(&s, &length), "row %zu", i);
+	}
 }
 
 Test(topo_escapes, a_string_of_one_line)

@@ -58,7 +58,9 @@ Test(topo_paste, tags_before_the_function_are_taken_off)
 {
 	expect_line("  <summary>lspci</summary><pre>00:00.0 Host", "00:00.0 Host");
 	expect_line("  00:01.0 Port", "00:01.0 Port");
-	expect_line("  </pre>", "</pre>");
+	expect_line("  </pre>", "");
+	expect_line("  \tKernel driver in use: nvme<br />", "\tKernel driver in use: nvme");
+	expect_line("  x <access denied></TD></tr>", "x <access denied>");
 }
 
 /* The next line is in memory behind this one. */
