@@ -320,6 +320,8 @@ int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const stru
 
 	fix->count = fix->boots = 0;
 	fix->pairs = fix->unread = fix->boot_pairs = 0;
+	if (e->guest) /* emulated ports do not carry the data */
+		return 0;
 	for (uint32_t i = 0; i < e->gpus && !err; i++)
 		for (uint32_t j = 0; j < e->ssds && !err; j++) {
 			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
@@ -344,7 +346,7 @@ int hr_fix_all_ports(const struct hr_topology *e, struct hr_fix *fix)
 	int err = 0;
 
 	*fix = (struct hr_fix){ 0 };
-	for (uint32_t i = 0; i < e->m->count && !err; i++)
+	for (uint32_t i = 0; i < e->m->count && !err && !e->guest; i++)
 		if (may_be_port(&e->m->fn[i]))
 			err = add_write(e, fix, (int32_t)i);
 	return err;

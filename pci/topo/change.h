@@ -59,14 +59,16 @@ const char *hr_fix_list(struct hr_model *m, const struct hr_fix *fix);
 
 /*
  * Find the smallest set of ACS writes that removes the redirection of all pairs which share a
- * switch and which `wanted` accepts (NULL: all). 0, or -ENOSPC: over HR_FIX_MAX.
+ * switch and which `wanted` accepts (NULL: all); none in a virtual machine. 0, or -ENOSPC: over
+ * HR_FIX_MAX.
  */
 int hr_fix_plan(const struct hr_topology *e, bool (*wanted)(void *to, const struct hr_pair *p),
 		void *to, struct hr_fix *fix);
 
 /*
  * The writes that clear the redirection of every port that redirects, whether a pair needs it or
- * not; no other member of *fix is set. 0, or -ENOSPC as above: the first HR_FIX_MAX are listed.
+ * not; none in a virtual machine. No other member of *fix is set. 0, or -ENOSPC as above: the first
+ * HR_FIX_MAX are listed.
  */
 int hr_fix_all_ports(const struct hr_topology *e, struct hr_fix *fix);
 

@@ -108,7 +108,7 @@ void hr_guest_find(struct hr_topology *e)
 		e->emulated = s.old_chipset;
 	else if (s.ich9 != HR_NO_FN && (s.foreign || s.like_real != HR_NO_FN))
 		e->emulated = s.ich9;
-	e->guest = e->emulated != HR_NO_FN;
+	e->guest = e->emulated != HR_NO_FN || hr_sys_hypervisor(e, NULL);
 }
 
 bool hr_guest_rule(const struct hr_rule *r)

@@ -346,6 +346,10 @@ int hr_topo_fix(struct hr_topo *t, bool now)
 		fputs("no ACS change found: no ACS register that was read redirects\n", t->out);
 	} else if (fix.boots == 0 && fix.count == 0 && !t->json && hr_topo_ports_matter(t)) {
 		fputs("no pair is known to share a switch and to be redirected\n", t->out);
+	} else if (t->topology.guest && !t->json) {
+		fputs("no ACS change would help: the ports of this virtual machine are emulated\n"
+		      "ask the host: run headrace topo on the machine that owns the hardware\n",
+		      t->out);
 	} else if (fix.boots == 0 && fix.count == 0 && !t->json) {
 		fputs("no ACS change would help: no pair shares a switch and is redirected\n",
 		      t->out);

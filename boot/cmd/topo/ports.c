@@ -64,6 +64,8 @@ static enum role role_of(const struct hr_topo *t, const uint32_t *cards, int32_t
 
 bool hr_topo_ports_matter(const struct hr_topo *t)
 {
+	if (t->topology.guest)
+		return false;
 	if (t->model.acs_lines.lines)
 		return true;
 	for (uint32_t i = 0; i < t->model.count; i++)

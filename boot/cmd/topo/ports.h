@@ -10,7 +10,7 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/* True when a port redirects, or lines of ACSCtl name no port. */
+/* True when a port redirects, or lines of ACSCtl name no port; false in a virtual machine. */
 bool hr_topo_ports_matter(const struct hr_topo *t);
 /* Print these ports as text. */
 void hr_topo_ports(const struct hr_topo *t);
