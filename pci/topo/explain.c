@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pci/topo/atomics.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/resize.h"
 #include "pci/topo/rules.h"
@@ -242,6 +243,36 @@ static void put_link_fix(const struct context *c, bool width)
 			 bdf);
 }
 
+/* What keeps AtomicOps of the GPU from the CPU, and what to do. */
+static void put_atomics(const struct context *c, bool fix)
+{
+	const struct hr_fn *where = c->f;
+	enum hr_atomics cause = hr_atomics_of(c->e->m, c->f, &where);
+	char bdf[HR_BDF_MAX];
+
+	hr_bdf(where, bdf);
+	if (cause == HR_ATOMICS_UNROUTED)
+		snprintf(c->to, c->capacity,
+			 fix ? "a slot whose ports all route AtomicOps; %s does not"
+			     : "%s does not route them (AtomicOpsCap Routing-)",
+			 bdf);
+	else if (cause == HR_ATOMICS_BLOCKED)
+		snprintf(c->to, c->capacity,
+			 fix ? "setpci -s %s CAP_EXP+28.w=0:80, then load amdgpu again"
+			     : "%s blocks them (AtomicOpsCtl EgressBlck+)",
+			 bdf);
+	else if (cause == HR_ATOMICS_INCOMPLETE)
+		snprintf(c->to, c->capacity,
+			 fix ? "a slot of another root port than %s"
+			     : "%s does not complete operations of 32 and 64 bits",
+			 bdf);
+	else if (cause == HR_ATOMICS_OFF)
+		snprintf(c->to, c->capacity,
+			 fix ? "dmesg | grep -i atomic shows why amdgpu left them off at %s"
+			     : "they are not enabled at %s (AtomicOpsCtl ReqEn-)",
+			 bdf);
+}
+
 static void put_blocker(const struct context *c, bool driver)
 {
 	int32_t other = c->e->blocker[c->p->ssd];
@@ -358,6 +389,8 @@ static void put_word(const struct context *c, const char *word, size_t n)
 			 hr_offset_text(c->e->derived[c->f - c->e->m->fn].bar_offset, number));
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
+	else if (c->f && n >= 7 && memcmp(word, "atomics", 7) == 0)
+		put_atomics(c, n > 7);
 	else if (c->f && n == 8 && memcmp(word, "bar_able", 8) == 0)
 		hr_resize_able(c->f, c->to, c->capacity);
 	else if (c->f && n == 7 && memcmp(word, "bar_fix", 7) == 0)

@@ -197,6 +197,26 @@ static void on_tags(const struct line *l)
 		set_flags(l, HR_F_DEVCAP2, able);
 }
 
+static void on_atomic_cap(const struct line *l)
+{
+	static const struct flag_name names[] = { { "Routing", HR_DEVCAP2_ATOMIC_ROUTE },
+						  { "32bit", HR_DEVCAP2_ATOMIC_32 },
+						  { "64bit", HR_DEVCAP2_ATOMIC_64 },
+						  { "128bitCAS", HR_DEVCAP2_ATOMIC_128 },
+						  { NULL, 0 } };
+
+	set_flags(l, HR_F_ATOMIC_CAP, names);
+}
+
+static void on_atomic_ctl(const struct line *l)
+{
+	static const struct flag_name names[] = { { "ReqEn", HR_DEVCTL2_ATOMIC_ENABLE },
+						  { "EgressBlck", HR_DEVCTL2_ATOMIC_BLOCK },
+						  { NULL, 0 } };
+
+	set_flags(l, HR_F_ATOMIC_CTL, names);
+}
+
 static void on_device_status(const struct line *l)
 {
 	static const struct flag_name names[] = {
@@ -404,6 +424,8 @@ static const struct {
 	{ "SltSta:", on_slot_status },
 	{ "DevCap:", on_payload },
 	{ "MaxPayload ", on_payload },
+	{ "AtomicOpsCap:", on_atomic_cap },
+	{ "AtomicOpsCtl:", on_atomic_ctl },
 	{ "DevSta:", on_device_status },
 	{ "RlxdOrd", on_relaxed },
 	{ "ACSCap:", on_acscap },

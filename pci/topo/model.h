@@ -74,8 +74,10 @@ enum hr_src {
 	X(ASPM, "aspm", 0)                                                                        \
 	X(DEVCAP2, "devcap2", 1)                                                                  \
 	X(DEVCTL2, "devctl2", 1)                                                                  \
-	X(PM, "pm_state", 0)	/* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                             \
-	X(ACS, "acs_offset", 1) /* 0: the function has no ACS capability */                       \
+	X(ATOMIC_CAP, "atomic_cap", 1) /* AtomicOps bits of devcap2, when a text shows them */    \
+	X(ATOMIC_CTL, "atomic_ctl", 1) /* the same of devctl2 */                                  \
+	X(PM, "pm_state", 0)	       /* 0 (D0) .. 3 (D3hot), 4 (D3cold) */                      \
+	X(ACS, "acs_offset", 1)	       /* 0: the function has no ACS capability */                \
 	X(ACS_CAP, "acs_cap", 1)                                                                  \
 	X(ACS_CTL, "acs_ctl", 1)                                                                  \
 	X(ACS_EGRESS, "acs_egress", 1) /* first 32 bits of the egress vector */                   \
@@ -144,8 +146,8 @@ enum hr_bar_flags {
  */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
-	uint8_t flags;	/* enum hr_bar_flags; 0: no such BAR */
-	uint8_t source; /* of base and flags */
+	uint8_t flags;	     /* enum hr_bar_flags; 0: no such BAR */
+	uint8_t source;	     /* of base and flags */
 	uint8_t size_source;
 	uint8_t sizes_source; /* HR_SRC_NONE: unknown, or the BAR cannot be resized */
 	/* Sizes that Resizable BAR offers: bit n is 1 MiB << n, as in sysfs resourceN_resize. */

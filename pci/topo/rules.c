@@ -436,10 +436,23 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "M2", .scope = HR_ON_SSD, .ssd_flows = F3, .verdict = NOTE, FN(low_mrrs),
 	  .why = "{bdf}: reads of {mrrs} bytes at most make F3 inefficient",
 	  .fix = "setpci -s {bdf} CAP_EXP+8.w=5000:7000", .source = PCIE " 7.5.3.4" },
-	{ .id = "M4-ro", .scope = HR_ON_PORT, BOTH(ALL), .verdict = NOTE, .recalled = true,
-	  FN(no_relaxed),
-	  .why = "{bdf}: the kernel keeps relaxed ordering off below this port",
+	{ .id = "M4-ro", .scope = HR_ON_PORT, BOTH(ALL), .verdict = NOTE, FN(no_relaxed),
+	  .why = "{bdf}: the kernel keeps relaxed ordering off below this port, because of an erratum: "
+		 "a path through the root complex or to host memory may reach half of the rate, and "
+		 "DevCtl bit 4 must stay 0 here",
 	  .source = QUIRKS },
+	{ .id = "M4-off", .scope = HR_ON_ENDS, BOTH(F2 | F3), .where = HR_ACROSS, .verdict = NOTE,
+	  FN(ordered),
+	  .why = "{bdf}: relaxed ordering is off (DevCtl bit 4, RlxdOrd-): a root complex that keeps "
+		 "all writes in order may pass half of the rate, to peers and to host memory",
+	  .fix = "compare rates with the bit set: setpci -s {bdf} CAP_EXP+8.w=10:10; data may then "
+		 "arrive after the completion entry, so keep it only if the driver allows that",
+	  .source = PCIE " 7.5.3.4" },
+	{ .id = "M5", .scope = HR_ON_GPU, BOTH(ALL), .verdict = NOTE, FN(atomics),
+	  .why = "{bdf}: its PCIe atomics do not reach the CPU: {atomics}; amdkfd may refuse the GPU "
+		 "(dmesg: PCI rejects atomics), and ROCm kernels cannot use atomics on host memory or "
+		 "on peers; copies between peers work",
+	  .fix = "{atomics_fix}", .source = "Linux drivers/pci/pci.c" },
 	{ .id = "H2", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = NOTE, FN(aspm),
 	  .why = "{bdf}: ASPM L1 is on: wake-up adds latency to the first transfer",
 	  .fix = "setpci -s {bdf} CAP_EXP+10.w=0:3", .source = PCIE " 5.4.1" },

@@ -28,7 +28,7 @@ hr_on_fn hr_fn_denied, hr_fn_unread, hr_fn_acs_unread, hr_fn_no_bme, hr_fn_no_ms
 	hr_fn_slow, hr_fn_idle, hr_fn_aspm, hr_fn_ue, hr_fn_ce, hr_fn_fatal, hr_fn_mounted,
 	hr_fn_no_driver, hr_fn_no_relaxed, hr_fn_group_unset, hr_fn_counted, hr_fn_vf_no_mse,
 	hr_fn_vf_unread, hr_fn_consumer, hr_fn_tunnel, hr_fn_tunnel_other, hr_fn_inside,
-	hr_fn_moved;
+	hr_fn_moved, hr_fn_ordered, hr_fn_atomics;
 
 hr_on_fn hr_sys_lockdown, hr_sys_many_cpus, hr_sys_grace, hr_sys_noacs, hr_sys_override,
 	hr_sys_wrong_iommu, hr_sys_two_iommu, hr_sys_no_p2pdma, hr_sys_hypervisor, hr_sys_perf,

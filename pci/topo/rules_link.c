@@ -1,6 +1,7 @@
 /* Conditions on one function: its link, its payload and request sizes, its ordering. */
 #include "pci/topo/rules.h"
 
+#include "pci/topo/atomics.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/uplink.h"
@@ -98,6 +99,28 @@ bool hr_fn_inside(const struct hr_topology *e, const struct hr_fn *f)
 bool hr_fn_aspm(const struct hr_topology *e, const struct hr_fn *f)
 {
 	return hr_has(f, HR_F_ASPM, 2);
+}
+
+/* A virtual function has no such bit; a port of the kernel's list has a rule of its own. */
+bool hr_fn_ordered(const struct hr_topology *e, const struct hr_fn *f)
+{
+	uint32_t port = hr_get(f, HR_F_PORT, HR_PORT_RC_ENDPOINT);
+
+	if (f->vf || (port != HR_PORT_ENDPOINT && port != HR_PORT_LEGACY) ||
+	    !hr_lacks(f, HR_F_DEVCTL, HR_DEVCTL_RO))
+		return false;
+	for (const struct hr_fn *up = parent(e, f); up; up = parent(e, up))
+		if (is(up, HR_DEV_NO_RELAXED))
+			return false;
+	return true;
+}
+
+bool hr_fn_atomics(const struct hr_topology *e, const struct hr_fn *f)
+{
+	const struct hr_fn *at;
+
+	return hr_get(f, HR_F_VENDOR, 0) == 0x1002 && hr_is_gpu(f) && !hr_is_integrated(f) &&
+	       hr_atomics_of(e->m, f, &at) != HR_ATOMICS_FINE;
 }
 
 bool hr_fn_no_relaxed(const struct hr_topology *e, const struct hr_fn *f)

@@ -27,7 +27,7 @@ static void express(struct fake_fn *f, unsigned port_type)
 	fake_put(f, FAKE_EXP, 2, HR_CAP_EXP | FAKE_PM << 8);
 	fake_put(f, FAKE_EXP + HR_EXP_FLAGS, 2, 2 | port_type << 4);
 	fake_put(f, FAKE_EXP + HR_EXP_DEVCAP, 4, 1);	  /* MPSS 256 */
-	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2020); /* MPS 256, MRRS 512 */
+	fake_put(f, FAKE_EXP + HR_EXP_DEVCTL, 2, 0x2030); /* RO, MPS 256, MRRS 512 */
 	fake_put(f, FAKE_EXP + HR_EXP_LNKCAP, 4, 0x00100000 | 16 << 4 | 4);
 	fake_put(f, FAKE_EXP + HR_EXP_LNKSTA, 2, 0x2000 | 16 << 4 | 4);
 	fake_put(f, FAKE_EXP + HR_EXP_DEVCAP2, 4, HR_DEVCAP2_TAG10_COMP);
