@@ -71,9 +71,17 @@ bool hr_fn_idle(const struct hr_topology *e, const struct hr_fn *f)
 		       both_ends(e, f, HR_F_SPEED_MAX);
 }
 
+/* A link has one speed. A port that reports more than the card describes another link, or none. */
+static bool ends_differ(const struct hr_topology *e, const struct hr_fn *f)
+{
+	const struct hr_fn *up = parent(e, f);
+
+	return up && hr_get(up, HR_F_SPEED, 0) > hr_get(f, HR_F_SPEED, 0);
+}
+
 bool hr_fn_slow(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return below_speed(e, f) && !hr_fn_idle(e, f);
+	return below_speed(e, f) && !ends_differ(e, f) && !hr_fn_idle(e, f);
 }
 
 bool hr_fn_tunnel(const struct hr_topology *e, const struct hr_fn *f)

@@ -193,6 +193,9 @@ Test(topo_conditions, facts_of_a_function_decide_at_their_boundary)
 				rows[i].fact[k].value == NONE ? 1 : rows[i].fact[k].value,
 				rows[i].fact[k].value == NONE ? HR_SRC_NONE : HR_SRC_USER
 			};
+		/* A link has one speed, so its other end reports the same. */
+		if (f->parent != HR_NO_FN)
+			model.fn[f->parent].fact[HR_F_SPEED] = f->fact[HR_F_SPEED];
 		cr_expect_eq(rows[i].holds(&topology, f), rows[i].want, "row %zu (%s)", i,
 			     rows[i].at);
 		*f = kept;
