@@ -11,6 +11,49 @@
 #include "pci/topo/tables.h"
 #include "pci/topo/kernel.h"
 
+static bool is_kind(const struct hr_fn *f, enum hr_device_kind kind)
+{
+	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
+}
+
+/*
+ * True for the first function of a root bus of an AMD CPU, or of its chipset, whose family is not
+ * known.
+ */
+static bool is_some_amd(const struct hr_fn *f)
+{
+	return hr_get(f, HR_F_VENDOR, 0) == 0x1022 && !is_kind(f, HR_DEV_OLD_HOST) &&
+	       !hr_name_unlisted(0x1022, f->name);
+}
+
+/*
+ * True for a part of an AMD CPU of family 17h or later. Only these have eight functions at 00:18,
+ * their data fabric; earlier ones have at most six there.
+ */
+static bool is_zen_part(const struct hr_fn *f)
+{
+	if (hr_get(f, HR_F_VENDOR, 0) != 0x1022)
+		return false;
+	return is_kind(f, HR_DEV_ZEN_HOST) || is_kind(f, HR_DEV_ZEN_PART) ||
+	       (f->bus == 0 && f->dev == 0x18 && f->fn >= 6 && hr_known(f, HR_F_DEVICE) &&
+		!is_kind(f, HR_DEV_OLD_HOST));
+}
+
+void hr_cpu_find(struct hr_topology *e)
+{
+	const struct hr_system *sys = &e->m->sys;
+
+	if (sys->amd.source) {
+		e->zen = sys->amd.value && (!sys->family.source || sys->family.value >= 0x17);
+		return;
+	}
+	for (uint32_t i = 0; i < e->m->count && !e->zen; i++)
+		e->zen = is_zen_part(&e->m->fn[i]);
+	e->zen_inferred = e->zen;
+	for (uint32_t i = 0; i < e->m->root_buses && !e->zen; i++)
+		e->maybe_zen |= is_some_amd(&e->m->fn[e->m->root_bus[i].first]);
+}
+
 static uint32_t kernel_version(const struct hr_topology *e)
 {
 	return e->opt.kernel ? e->opt.kernel : ~0u;
@@ -54,8 +97,7 @@ static bool may_lack_first(const struct hr_topology *e, const struct hr_fn *f)
 	if (!f->line)
 		return false;
 	return f->bus == 0 || hr_model_find(e->m, f->domain, 0, 0, 0) == HR_NO_FN ||
-	       hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0),
-			    HR_DEV_HIDDEN_FIRST);
+	       is_kind(f, HR_DEV_HIDDEN_FIRST);
 }
 
 /* True when the CPU is stated, and the kernel lists no host bridge that it can have. */

@@ -12,6 +12,12 @@ void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p);
 /* enum hr_walk_flag of a function from its other derived facts; part of hr_topology_init(). */
 uint8_t hr_walk_flags(const struct hr_topology *e, int32_t fn);
 
+/*
+ * Whether the CPU is AMD of family 17h or later: stated by the source, else derived from bridges and
+ * the data fabric. Part of hr_topology_init().
+ */
+void hr_cpu_find(struct hr_topology *e);
+
 /* Look up the first functions of the root buses; part of hr_topology_init(). 0 or -ENOMEM. */
 int hr_hosts_list(struct hr_topology *e, struct hr_model *m);
 

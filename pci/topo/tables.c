@@ -98,7 +98,7 @@ static const struct {
 	{ HR_DEV_ZEN_PART, 0x1022, 0x1647, 0x1648 }, /* Van Gogh */
 	{ HR_DEV_OLD_HOST, 0x1022, 0x1100, 0x1103 }, /* K8 */
 	{ HR_DEV_OLD_HOST, 0x1022, 0x1200, 0x1204 }, /* family 10h */
-	{ HR_DEV_OLD_HOST, 0x1022, 0x1300, 0x1304 }, /* 11h */
+	{ HR_DEV_OLD_HOST, 0x1022, 0x1300, 0x1307 }, /* 11h */
 	{ HR_DEV_OLD_HOST, 0x1022, 0x1400, 0x143b }, /* 15h, consoles */
 	{ HR_DEV_OLD_HOST, 0x1022, 0x1510, 0x1516 }, /* 14h */
 	{ HR_DEV_OLD_HOST, 0x1022, 0x1530, 0x1539 }, /* 16h */

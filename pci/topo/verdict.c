@@ -12,7 +12,6 @@
 
 #include "pci/topo/fields.h"
 #include "pci/topo/rules.h"
-#include "pci/topo/names.h"
 #include "pci/topo/tables.h"
 
 static const struct {
@@ -95,41 +94,6 @@ static void sort_pair_rules(struct hr_topology *e)
 		if (hr_rules[i].scope & HR_ON_PAIR && (hr_rules[i].needs & ~traits) == 0 &&
 		    (!e->guest || hr_guest_rule(&hr_rules[i])))
 			e->pair_rule[e->pair_rules++] = (uint8_t)i;
-}
-
-static bool is_kind(const struct hr_fn *f, enum hr_device_kind kind)
-{
-	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
-}
-
-/*
- * True for the first function of a root bus of an AMD CPU, or of its chipset, whose family is not
- * known.
- */
-static bool is_some_amd(const struct hr_fn *f)
-{
-	return hr_get(f, HR_F_VENDOR, 0) == 0x1022 && !is_kind(f, HR_DEV_OLD_HOST) &&
-	       !hr_name_unlisted(0x1022, f->name);
-}
-
-/* The CPU is AMD of family 17h or later: stated by cpuinfo, else derived from its bridges. */
-static void find_zen(struct hr_topology *e)
-{
-	const struct hr_system *sys = &e->m->sys;
-
-	if (sys->amd.source) {
-		e->zen = sys->amd.value && (!sys->family.source || sys->family.value >= 0x17);
-		return;
-	}
-	for (uint32_t i = 0; i < e->m->count && !e->zen; i++) {
-		const struct hr_fn *f = &e->m->fn[i];
-
-		if (hr_get(f, HR_F_VENDOR, 0) == 0x1022)
-			e->zen = is_kind(f, HR_DEV_ZEN_HOST) || is_kind(f, HR_DEV_ZEN_PART);
-	}
-	e->zen_inferred = e->zen;
-	for (uint32_t i = 0; i < e->m->root_buses && !e->zen; i++)
-		e->maybe_zen |= is_some_amd(&e->m->fn[e->m->root_bus[i].first]);
 }
 
 static void find_iommu(struct hr_topology *e)
@@ -354,7 +318,7 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 	e->m = m;
 	e->opt = *opt;
 	sort_rules(e);
-	find_zen(e);
+	hr_cpu_find(e);
 	find_iommu(e);
 	find_boot(e);
 	hr_guest_find(e);

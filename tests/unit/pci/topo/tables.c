@@ -17,7 +17,7 @@ Test(topo_tables, each_kind_of_hardware_has_its_device_numbers)
 	} row[] = {
 		{ HR_DEV_ZEN_HOST, 0x1022, 17, 90946 },
 		{ HR_DEV_ZEN_PART, 0x1022, 47, 250960 },
-		{ HR_DEV_OLD_HOST, 0x1022, 1478, 39109879 },
+		{ HR_DEV_OLD_HOST, 0x1022, 1481, 39124489 },
 		{ HR_DEV_HIDDEN_FIRST, 0x8086, 8, 108188 },
 		{ HR_DEV_PCH_PORT, 0x8086, 192, 5595732 },
 		{ HR_DEV_PCH_LATER, 0x8086, 256, 6922692 },
