@@ -7,6 +7,7 @@
 
 #define ACS_CTL_BITS 0x7fu /* SV TB RR CR UF EC DT */
 #define ACS_CTL_OFFSET 6u  /* from the capability */
+#define LINES_MAX 65536ul
 
 bool hr_acs_flags_redirect(const char *flags)
 {
@@ -143,6 +144,25 @@ static enum hr_acs_kind addressed(struct hr_acs_reader *r, const char *line,
 	return HR_ACS_END;
 }
 
+/* "  12 ACSCtl: ..", of uniq -c: as many lines. */
+static bool counted(const char *line, struct hr_acs_line *found)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)*line))
+		return false;
+	n = strtoul(line, &end, 10);
+	found->flags = skip(end, " \t");
+	if (strncmp(found->flags, "ACSCtl:", 7) == 0 && strstr(found->flags, "Redir") && n &&
+	    n <= LINES_MAX) {
+		found->lines = (uint32_t)n;
+		return true;
+	}
+	found->flags = NULL;
+	return false;
+}
+
 /* Data lines of a dump, "100: 86 80 ..", are frequent. */
 static bool is_data(const char *line)
 {
@@ -157,7 +177,7 @@ enum hr_acs_kind hr_acs_line(struct hr_acs_reader *r, const char *line, struct h
 {
 	enum hr_acs_kind kind;
 
-	*found = (struct hr_acs_line){ .address = HR_NO_ADDRESS };
+	*found = (struct hr_acs_line){ .address = HR_NO_ADDRESS, .lines = 1 };
 	if (is_data(line))
 		return HR_ACS_NOTHING;
 	if (r->awaited && last_word(line, UINT16_MAX, &found->value)) {
@@ -166,6 +186,10 @@ enum hr_acs_kind hr_acs_line(struct hr_acs_reader *r, const char *line, struct h
 		return found->address == HR_NO_ADDRESS ? HR_ACS_NEAR : HR_ACS_OF;
 	}
 	r->awaited = false;
+	if (counted(line, found)) {
+		*r = (struct hr_acs_reader){ .listed = true };
+		return HR_ACS_NEAR;
+	}
 	if (strncmp(line, "ACSCtl:", 7) == 0 && strstr(line, "Redir")) {
 		found->flags = line;
 		found->address = r->named ? r->address : HR_NO_ADDRESS;

@@ -8,6 +8,7 @@
  *   0000:04:08.0 (ecap 000d @148) @14e = 001d       setpci -v
  *   0000:04:08.0: 001d                              a loop of setpci
  *   ACSCtl: SrcValid+ ..                            no address: it can only be counted
+ *   12 ACSCtl: SrcValid+ ..                         the same 12 times: uniq -c
  */
 #ifndef PCI_TOPO_ACS_LINES_H
 #define PCI_TOPO_ACS_LINES_H
@@ -35,6 +36,7 @@ struct hr_acs_line {
 	const char *flags; /* from "ACSCtl:" on; NULL: .value holds the register */
 	uint32_t value;
 	uint32_t offset; /* of the capability, 0: not stated */
+	uint32_t lines;	 /* number of equal controls */
 };
 
 /* Read a line, without blanks at its start. */

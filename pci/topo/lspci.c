@@ -315,10 +315,14 @@ static int text_line(struct dump *d, char *line, size_t length)
 	return 0;
 }
 
-static void count_acs(struct dump *d, bool redirects)
+static void count_acs(struct dump *d, uint32_t lines, bool redirects)
 {
-	d->m->acs_lines.lines++;
-	d->m->acs_lines.redirecting += redirects;
+	struct hr_acs_lines *seen = &d->m->acs_lines;
+
+	if (lines > HR_FUNCTIONS_MAX - seen->lines)
+		return;
+	seen->lines += lines;
+	seen->redirecting += redirects ? lines : 0;
 }
 
 /* Some ports have registers of 32 bits, so the word at the usual offset is no control. */
@@ -342,14 +346,12 @@ static void acs_near(struct dump *d, const struct hr_acs_line *acs)
 	const bool redirects = acs->flags && hr_acs_flags_redirect(acs->flags);
 
 	if (d->f && !d->acs.listed && !hr_known(d->f, HR_F_ACS) && d->acs_lines++ == 1) {
-		count_acs(d, hr_has(d->f, HR_F_ACS_CTL, HR_ACS_RR) ||
-				     hr_has(d->f, HR_F_ACS_CTL, HR_ACS_CR) ||
-				     hr_has(d->f, HR_F_ACS_CTL, HR_ACS_EC));
+		count_acs(d, 1, hr_get(d->f, HR_F_ACS_CTL, 0) & HR_ACS_REDIRECT);
 		d->f->fact[HR_F_ACS_CTL].source = HR_SRC_NONE;
 		d->acs.listed = true;
 	}
 	if (!d->f || d->acs.listed)
-		count_acs(d, redirects);
+		count_acs(d, acs->lines, redirects);
 	else
 		set_acs(d, acs);
 }

@@ -342,7 +342,7 @@ static bool title(struct hr_smi_reader *r, const char *line)
 /* "nvidia-smi topo -p2p rw": the access that the next matrix is about. */
 static bool command(struct hr_smi_reader *r, const char *line)
 {
-	const char *at = strstr(line, "topo ");
+	const char *at = strstr(line, "topo -");
 
 	if (!at)
 		return false;
@@ -365,7 +365,7 @@ static bool may_matter(const struct hr_smi_reader *r, const char *line)
 		n++;
 	if (n >= 2 && line[n] == ':' && line[n + 1] == ' ')
 		return false;
-	return r->amd || strstr(line, "GPU") || strstr(line, "TABLE:") || strstr(line, "-smi ") ||
+	return r->amd || strstr(line, "GPU") || strstr(line, "TABLE:") || strstr(line, "topo -") ||
 	       (r->table != NO_TABLE && *line);
 }
 
@@ -375,7 +375,7 @@ bool hr_smi_line(struct hr_smi_reader *r, struct hr_model *m, const char *line)
 
 	if (!may_matter(r, line))
 		return false;
-	if (strstr(line, "-smi ") && command(r, line))
+	if (command(r, line))
 		return false;
 	if (title(r, line))
 		return true;
@@ -425,8 +425,13 @@ int hr_smi_attach(struct hr_model *m)
 	int32_t at[HR_SMI_MAX];
 	int err = 0;
 
-	if (!s || !s->rows || strncmp(s->tool, "nvidia", 6) != 0 || hr_model_is_bare(m))
+	if (!s || !s->rows || hr_model_is_bare(m))
 		return 0;
+	if (strncmp(s->tool, "nvidia", 6) != 0) {
+		hr_model_warn(m, "the matrix of %s is not used beside a list of functions",
+			      s->tool);
+		return 0;
+	}
 	for (uint32_t i = 0; i < s->devices; i++)
 		at[i] = s->device[i].gpu ? nvidia_gpu(m, gpus++) : HR_NO_FN;
 	while (here <= HR_SMI_MAX && nvidia_gpu(m, here) != HR_NO_FN)

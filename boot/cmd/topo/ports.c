@@ -24,8 +24,11 @@ static const struct {
 	[BETWEEN] = { "yes", "between cards of one switch: clear it, and all others of the path" },
 };
 
+/* lspci -t shows functions without a class: any of them may be a card. */
 static bool is_card(const struct hr_fn *f)
 {
+	if (!hr_known(f, HR_F_CLASS))
+		return !hr_is_bridge(f);
 	return hr_is_gpu(f) || hr_is_nvme(f) || hr_is_nic(f);
 }
 
