@@ -365,6 +365,13 @@ $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h Makefile
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared \
 		-fvisibility=hidden -o $@ $<
 
+# A libnvme that reads its tree from a file: a test of topo loads it.
+fake_nvme := $(B)/tests/fakes/libnvme/libnvme.so.1
+$(fake_nvme): tests/fakes/libnvme/libnvme.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared -o $@ $<
+$(filter $(B)/tests/cli/topo_disks%,$(clis)): $(fake_nvme)
+
 # A libibverbs without a network device, in place of the machine's: tests of links load it.
 fake_verbs := $(B)/tests/fakes/ibverbs/libibverbs.so.1
 fake_verbs_sources := $(wildcard tests/fakes/ibverbs/*.c)

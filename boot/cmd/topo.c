@@ -12,6 +12,7 @@
 #include "boot/cmd/report/target.h"
 #include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/dot.h"
 #include "boot/cmd/topo/explain.h"
 #include "boot/cmd/topo/fix.h"
@@ -256,6 +257,8 @@ static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 		return err;
 	if (!r->from && (r->peers || r->capture || r->explain[0] || r->software))
 		hr_read_nvml(&t->model); /* without NVIDIA's driver this reads nothing */
+	if (!r->from)
+		hr_topo_read_disks(&t->model);
 	t->as_gpu = r->gpu;
 	t->as_gpus = r->gpus;
 	t->as_ssd = r->ssd;

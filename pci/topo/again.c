@@ -151,6 +151,8 @@ void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)
 		f->fs = more->fs;
 	if (more->devices)
 		f->devices = more->devices;
+	if (more->disk)
+		f->disk = more->disk;
 	if (more->placed) {
 		f->placed = true;
 		f->under = more->under;

@@ -15,6 +15,7 @@
 #include "config/bytes.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/number.h"
+#include "pci/topo/disk.h"
 #include "pci/topo/p2p.h"
 
 #define ECAP_SERIAL 0x0003
@@ -290,6 +291,8 @@ static bool function_line(struct hr_model *m, struct hr_fn *f, const struct fact
 		return append(m, &f->devices, l->value);
 	else if (is_key(l, "nvlink") || is_key(l, "xgmi"))
 		return link_line(m, f, l);
+	else if (is_key(l, "model") || is_key(l, "firmware") || is_key(l, "namespace"))
+		return hr_disk_line(m, f, l->key, l->value);
 	else if (is_key(l, "p2p"))
 		return p2p_line(m, f, l);
 	else if (is_key(l, "under"))
@@ -545,7 +548,7 @@ static void put_p2p(struct out *o, const struct hr_model *m, const struct hr_fn 
 
 static void put_function(struct out *o, const struct hr_model *m, const struct hr_fn *f)
 {
-	char bdf[HR_BDF_MAX];
+	char bdf[HR_BDF_MAX], line[HR_DISK_LINE];
 
 	put(o, "%s %.180s\n", hr_bdf(f, bdf), f->name);
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
@@ -568,6 +571,8 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 	put_long(o, "devices", f->devices);
 	if (f->fs)
 		put(o, "\theadrace: fs=%s\n", f->fs);
+	for (unsigned i = 0; hr_disk_text_line(f->disk, i, line, sizeof line); i++)
+		put(o, "\theadrace: %s\n", line);
 	put_links(o, m, f);
 	put_p2p(o, m, f);
 	if (f->denied)

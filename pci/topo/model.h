@@ -154,6 +154,8 @@ struct hr_bar {
 	uint64_t sizes;
 };
 
+struct hr_disk;
+
 struct hr_fn {
 	uint32_t domain;
 	uint8_t bus, dev, fn;
@@ -174,6 +176,7 @@ struct hr_fn {
 	const char *cpus;      /* CPUs of its NUMA node as a list, "0-15,32-47"; NULL: unknown */
 	const char *fs;	       /* file system types on its disks, "ext4"; NULL: none or unknown */
 	const char *devices;   /* the system's names of it: "nvme0n1", "mlx5_0 ens1f0"; or NULL */
+	struct hr_disk *disk;  /* of an NVMe controller, pci/topo/disk.h; NULL: unknown */
 	struct hr_fact fact[HR_FACTS_COUNT];
 	struct hr_window mem, pref; /* of a bridge */
 	struct hr_bar bar[HR_BARS_MAX];

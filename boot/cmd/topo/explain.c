@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/software.h"
 #include "pci/topo/fields.h"
@@ -86,7 +87,9 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 
 	fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
 	fputs(hr_topo_describe(t, f, what, sizeof what), out);
-	fputs("\n     ", out);
+	fputc('\n', out);
+	hr_topo_put_disk(out, f, 7);
+	fputs("     ", out);
 	if (f->pci_slot)
 		fprintf(out, "  slot %s", f->pci_slot);
 	put_link(out, f, t->topology.derived[index].uplink);

@@ -9,6 +9,7 @@
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/explain.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/peers.h"
@@ -157,6 +158,7 @@ static void put_function(const struct hr_topo *t, struct hr_json *o, int32_t ind
 		hr_json_string(o, "cpus", f->cpus);
 	if (f->devices)
 		hr_json_string(o, "devices", f->devices);
+	hr_topo_json_disk(o, f);
 	if (f->parent != HR_NO_FN)
 		hr_json_string(o, "parent", hr_bdf(&t->model.fn[f->parent], bdf));
 	if (f->physfn != HR_NO_FN)

@@ -9,10 +9,12 @@
 
 #include "boot/cmd/report/usage.h"
 #include "boot/cmd/topo/common.h"
+#include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
+#include "pci/topo/disk.h"
 #include "pci/topo/explain.h"
 #include "pci/topo/software.h"
 
@@ -126,17 +128,18 @@ static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->topology, p->fn);
-	char bdf[HR_BDF_MAX], line[2048], number[16], nearest[16] = "?", what[256];
+	char bdf[HR_BDF_MAX], line[2048], number[16], nearest[16] = "?", what[256], disk[400];
 	int used;
 
 	snprintf(number, sizeof number, "%s%u", hr_peer_word(p->kind), p->number);
 	if (node != ~0u)
 		snprintf(nearest, sizeof nearest, "%u", node);
 	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
-	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s%s", nearest,
+	snprintf(line, sizeof line, "node %s, CPUs %s, %s%s%s%s%s%s%s%s", nearest,
 		 f->cpus ? f->cpus : "?", rdma_text(f, p->kind), f->devices ? f->devices : "",
 		 f->devices ? ", " : "", hr_topo_describe(t, f, what, sizeof what),
-		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "");
+		 f->driver && f->driver[0] ? ", driver " : "", f->driver ? f->driver : "",
+		 f->disk ? "; " : "", hr_disk_text(f->disk, true, disk, sizeof disk));
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
 
@@ -407,6 +410,7 @@ static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr
 		hr_json_string(o, "cpus", f->cpus);
 	if (f->devices)
 		hr_json_string(o, "devices", f->devices);
+	hr_topo_json_disk(o, f);
 	if (*rdma_text(f, p->kind))
 		hr_json_bool(o, "rdma", hr_is_rdma(f));
 	if (f->driver)

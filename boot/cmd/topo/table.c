@@ -6,6 +6,7 @@
 
 #include "boot/cmd/topo/alone.h"
 #include "boot/cmd/topo/common.h"
+#include "pci/topo/disk.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/notes.h"
@@ -99,6 +100,20 @@ static void print_title(const struct hr_topo *t, const struct hr_fn *f)
 	hr_print_wrapped(t->out, 2, 4, text);
 }
 
+/* Print a function with its disk. Returns the number of lines, a long text as one. */
+static unsigned print_disk(const struct hr_topo *t, const struct hr_fn *f, uint32_t number,
+			   const char *prefix)
+{
+	char name[32], bdf[HR_BDF_MAX], text[480], disk[400];
+
+	snprintf(name, sizeof name, "%s%u", prefix, number);
+	snprintf(text, sizeof text, "%s %s", hr_bdf(f, bdf),
+		 hr_disk_text(f->disk, true, disk, sizeof disk));
+	fprintf(t->out, "    %-9s ", name);
+	hr_print_wrapped(t->out, 14, 16, text);
+	return 1;
+}
+
 /* Print the functions behind the names. Similar functions with consecutive numbers share a line. */
 static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t count,
 			const uint32_t *row, const char *prefix, const struct detail *d)
@@ -110,7 +125,8 @@ static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t c
 	for (i = 0; i < count && lines < d->names; i = to) {
 		f = &t->model.fn[list[i]];
 		for (to = i + 1; to < count && same_card(f, &t->model.fn[list[to]]); to++)
-			if ((d->by_row && row[to] != row[i]) ||
+			if (f->disk || t->model.fn[list[to]].disk ||
+			    (d->by_row && row[to] != row[i]) ||
 			    (to - i >= 6 * (d->names - lines) && d->names != ~0u))
 				break;
 		if (!above || !same_card(above, f)) {
@@ -118,7 +134,8 @@ static void print_names(const struct hr_topo *t, const int32_t *list, uint32_t c
 			lines++;
 		}
 		above = f;
-		lines += print_addresses(t, list, i, to, prefix);
+		lines += f->disk ? print_disk(t, f, i, prefix)
+				 : print_addresses(t, list, i, to, prefix);
 	}
 	if (i < count)
 		fprintf(t->out, "    ... and %u more (--all)\n", count - i);
