@@ -482,7 +482,8 @@ static int no_function(struct dump *d)
 	if (m->acs_lines.lines)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
 			       "%u lines of ACSCtl without addresses", m->acs_lines.lines);
-	return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA, "no PCI function in %u lines",
+	return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
+		       "no PCI function in %u lines; capture with: sudo lspci -vvvxxxx",
 		       d->s->line);
 }
 

@@ -336,7 +336,7 @@ check "every view reports that no pair exists" no_pair_says
 check "--bandwidth without a pair prints no rates" bash -c '! "$1" topo --from lonely.txt --bandwidth 2>&1 |
     grep "GB/s"' _ "$HEADRACE"
 check "a plan gives a pair with an unknown verdict no rate and names the verdict" \
-    says 'GPU0 +NVME0 +none +the pair is UNKNOWN\(priv\)' --from denied.txt --plan
+    says 'GPU0 +NVME0 +unknown +the pair is UNKNOWN\(priv\)' --from denied.txt --plan
 check "an unknown link does not have width 0" bash -c '! "$1" topo --from denied.txt \
     --explain GPU0 NVME0 | grep " x0"' _ "$HEADRACE"
 check "the error of an unknown function counts the functions" \

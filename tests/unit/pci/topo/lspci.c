@@ -139,9 +139,11 @@ Test(topo_lspci, the_input_is_named_after_its_contents)
 Test(topo_lspci, input_without_a_function_says_how_long_it_is)
 {
 	cr_expect_eq(read_through("a\nb\nc\n", 4096), -ENODATA);
-	cr_expect_str_eq(model.error.text, "no PCI function in 3 lines");
+	cr_expect_str_eq(model.error.text,
+			 "no PCI function in 3 lines; capture with: sudo lspci -vvvxxxx");
 	cr_expect_eq(read_through("a\nb", 4096), -ENODATA);
-	cr_expect_str_eq(model.error.text, "no PCI function in 2 lines");
+	cr_expect_str_eq(model.error.text,
+			 "no PCI function in 2 lines; capture with: sudo lspci -vvvxxxx");
 }
 
 /* Limits of dumps concern titles and data: text may have long lines, and no newline at its end. */

@@ -189,7 +189,9 @@ Test(topo_stream, a_file_is_read_to_its_end_or_its_error)
 		{ { { HEAD, 0 }, { spaces, 0 } }, -EINVAL, NULL },
 		{ { { "00:00.0 x\n", 0 }, { NULL, EIO } }, -EIO, "fake: Input/output error" },
 		{ { { "00:00.0 x\n", 0 } }, 0, "" },
-		{ { { "", 0 } }, -ENODATA, "fake: no PCI function in 0 lines" },
+		{ { { "", 0 } },
+		  -ENODATA,
+		  "fake: no PCI function in 0 lines; capture with: sudo lspci -vvvxxxx" },
 		{ { { "\x1f\x8b", 0 }, { NULL, EIO } }, -EIO, "fake: Input/output error" },
 	};
 
@@ -230,7 +232,9 @@ Test(topo_stream, standard_input_is_read_like_a_file)
 	begin(none);
 	descriptor = 0;
 	cr_expect_eq(hr_source_open(&model, "-"), -ENODATA);
-	cr_expect_str_eq(model.error.text, "standard input: no PCI function in 1 lines");
+	cr_expect_str_eq(
+		model.error.text,
+		"standard input: no PCI function in 1 lines; capture with: sudo lspci -vvvxxxx");
 	descriptor = -1;
 }
 
@@ -280,7 +284,10 @@ Test(topo_stream, an_archive_is_known_by_its_header)
 		hr_model_reset(&model);
 		hr_error_clear(&model.error);
 		cr_expect_neq(hr_source_parse(&model, "a", text, row[i].bytes), 0);
-		cr_expect_eq(strcmp(model.error.text, "a: no PCI function in 1 lines") != 0,
-			     row[i].archive, "row %zu: %s", i, model.error.text);
+		cr_expect_eq(
+			strcmp(model.error.text,
+			       "a: no PCI function in 1 lines; capture with: sudo lspci -vvvxxxx") !=
+				0,
+			row[i].archive, "row %zu: %s", i, model.error.text);
 	}
 }
