@@ -6,25 +6,44 @@
 #include "pci/topo/rules.h"
 #include "pci/topo/tables.h"
 
-/* Beginnings of names, for captures without numbers. */
-static const char *const names[] = { "Red Hat, Inc. QEMU", "VMware", "InnoTek Systemberatung",
-				     "XenSource", "Parallels" };
+/* Names in captures without numbers. `head`: the name of the vendor, or its begin. */
+static const struct {
+	enum hr_device_kind kind;
+	const char *head, *part;
+} names[] = {
+	{ HR_DEV_EMULATED_BUS, "Red Hat, Inc.", "Virtio" },
+	{ HR_DEV_EMULATED, "Red Hat, Inc.", "" },
+	{ HR_DEV_EMULATED, "VMware", "" },
+	{ HR_DEV_EMULATED, "InnoTek Systemberatung", "" },
+	{ HR_DEV_EMULATED, "XenSource", "" },
+	{ HR_DEV_EMULATED, "Parallels", "" },
+	{ HR_DEV_EMULATED, "Microsoft Corporation", "Hyper-V" },
+	{ HR_DEV_OLD_CHIPSET, "Intel Corporation", "82441FX" },
+	{ HR_DEV_OLD_CHIPSET, "Intel Corporation", "82443BX" },
+	{ HR_DEV_OLD_CHIPSET, "Intel Corporation", "82371SB" },
+	{ HR_DEV_OLD_CHIPSET, "Intel Corporation", "82371AB" },
+	{ HR_DEV_ICH9_HOST, "Intel Corporation", "82G33/G31/P35/P31 Express DRAM Controller" },
+	{ HR_DEV_LIKE_REAL, "Texas Instruments", "XIO3130" },
+};
 
-/* A title of lspci is "Class: Vendor Device", also with the number of the class. */
-static bool named_emulated(const struct hr_fn *f)
+/* A title of lspci is "Class: Vendor Device". The first row that matches decides. */
+static bool is_named(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	const char *colon = strstr(f->name, ": ");
 	const char *vendor = colon ? colon + 2 : f->name;
 
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-		if (strncmp(vendor, names[i], strlen(names[i])) == 0)
-			return true;
+		if (strncmp(vendor, names[i].head, strlen(names[i].head)) == 0 &&
+		    strstr(vendor, names[i].part))
+			return names[i].kind == kind;
 	return false;
 }
 
 static bool is(const struct hr_fn *f, enum hr_device_kind kind)
 {
-	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
+	return hr_known(f, HR_F_DEVICE)
+		       ? hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind)
+		       : is_named(f, kind);
 }
 
 static bool on_root_bus(const struct hr_fn *f)
@@ -32,11 +51,16 @@ static bool on_root_bus(const struct hr_fn *f)
 	return f->parent == HR_NO_FN && !f->orphan;
 }
 
-/* An NVMe drive, or an NVIDIA GPU of 2012 or later. Neither is part of a chipset. */
+/*
+ * An NVMe drive, or an NVIDIA GPU of 2012 or later, without a number one that has no display.
+ * Neither is part of a chipset.
+ */
 static bool is_modern_card(const struct hr_fn *f)
 {
+	const bool headless = hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0302;
+
 	return hr_is_nvme(f) || (hr_get(f, HR_F_VENDOR, 0) == 0x10de && hr_is_gpu(f) &&
-				 hr_get(f, HR_F_DEVICE, 0) >= 0x0fc0);
+				 hr_get(f, HR_F_DEVICE, headless ? 0xffff : 0) >= 0x0fc0);
 }
 
 /*
@@ -52,8 +76,6 @@ static bool lacks_port(const struct hr_fn *f)
 /* A sign of its own. */
 static bool is_emulated(const struct hr_fn *f)
 {
-	if (!hr_known(f, HR_F_VENDOR))
-		return named_emulated(f);
 	return is(f, HR_DEV_EMULATED) || lacks_port(f) ||
 	       (on_root_bus(f) && is(f, HR_DEV_EMULATED_BUS));
 }

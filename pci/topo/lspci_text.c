@@ -107,6 +107,13 @@ static void on_flags(const struct line *l)
 	set_number(l, "IOMMU group ", 10, HR_F_GROUP);
 }
 
+/* "Subsystem: Red Hat, Inc. QEMU Virtual Machine [1af4:1100]", whatever device QEMU emulates */
+static void on_subsystem(const struct line *l)
+{
+	if (strcasestr(l->at, "Qemu virtual machine") || strstr(l->at, "1af4:1100"))
+		hr_fact_set(&l->m->sys.hypervisor, 1, HR_SRC_TEXT);
+}
+
 static void on_numa(const struct line *l)
 {
 	set_number(l, "NUMA node: ", 10, HR_F_NUMA);
@@ -402,6 +409,7 @@ static const struct {
 	{ "Capabilities: ", on_capability },
 	{ "Control: I/O", on_control },
 	{ "Status: ", on_status },
+	{ "Subsystem: ", on_subsystem },
 	{ "Flags: ", on_flags },
 	{ "Memory at ", hr_text_memory },
 	{ "[virtual] Memory at ", hr_text_memory },
@@ -439,11 +447,11 @@ static const struct {
 
 bool hr_text_is_line(const char *line)
 {
-	static const char *const others[] = {
-		"Subsystem:",	  "DeviceName:",	"Latency:",	     "Interrupt:",
-		"Expansion ROM ", "Kernel modules:",	"Secondary status:", "I/O behind bridge:",
-		"Region ",	  "[virtual] Expansion"
-	};
+	static const char *const others[] = { "DeviceName:",	    "Latency:",
+					      "Interrupt:",	    "Expansion ROM ",
+					      "Kernel modules:",    "Secondary status:",
+					      "I/O behind bridge:", "Region ",
+					      "[virtual] Expansion" };
 
 	for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
 		if (starts(line, others[i]))

@@ -143,6 +143,29 @@ static void decide(struct hr_offset *o, bool x86, bool known)
 	o->value = roundest(o->low, o->high);
 }
 
+/* Names of such hosts, for captures without numbers. */
+static bool is_named(const struct hr_fn *f)
+{
+	static const char *const names[] = { "IBM POWER", "subsidiaries BCM2", "Rockchip",
+					     "HiSilicon", "Freescale",	       "NXP Semi",
+					     "Tegra",	  "Ampere Computing",  "Cavium",
+					     "X-Gene",	  "Annapurna",	       "Qualcomm" };
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		if (strstr(f->name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+{
+	const uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
+
+	if (kind == HR_DEV_OTHER_HOST && !hr_known(f, HR_F_DEVICE))
+		return is_named(f);
+	return hr_device_is(vendor, device, kind);
+}
+
 /* A host bridge or root port of that kind is on a root bus. */
 static bool has_host(const struct hr_model *m, uint32_t root_bus, enum hr_device_kind kind)
 {
@@ -154,8 +177,7 @@ static bool has_host(const struct hr_model *m, uint32_t root_bus, enum hr_device
 		const struct hr_fn *f = &m->fn[i];
 
 		if (f->parent == HR_NO_FN && !f->orphan &&
-		    (hr_is_bridge(f) || hr_get(f, HR_F_CLASS, 0) >> 16 == 0x06) &&
-		    hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind))
+		    (hr_is_bridge(f) || hr_get(f, HR_F_CLASS, 0) >> 16 == 0x06) && is(f, kind))
 			return true;
 	}
 	return false;

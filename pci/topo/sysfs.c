@@ -227,6 +227,15 @@ static void read_family(struct hr_system *sys, const char *at)
 		hr_fact_set(&sys->family, (uint32_t)family, HR_SRC_SYSFS);
 }
 
+/* The first domain of Xen runs under a hypervisor and sees the hardware. */
+static bool owns_hardware(const struct hr_files *files)
+{
+	char value[64];
+
+	return text(files, "proc/xen", "capabilities", value, sizeof value) &&
+	       strstr(value, "control_d");
+}
+
 static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 {
 	static char value[8192]; /* the entry of the first processor */
@@ -245,7 +254,9 @@ static void read_cpuinfo(struct hr_model *m, const struct hr_files *files)
 	at = strstr(value, "flags");
 	if (at) {
 		at = strstr(at, " hypervisor");
-		hr_fact_set(&sys->hypervisor, at && !isalnum((unsigned char)at[11]), HR_SRC_SYSFS);
+		hr_fact_set(&sys->hypervisor,
+			    at && !isalnum((unsigned char)at[11]) && !owns_hardware(files),
+			    HR_SRC_SYSFS);
 	}
 }
 
