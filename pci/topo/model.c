@@ -9,6 +9,7 @@
 
 #include "pci/topo/fields.h"
 #include "pci/topo/names.h"
+#include "pci/topo/products.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/virtual.h"
 
@@ -570,15 +571,17 @@ bool hr_is_nic(const struct hr_fn *f)
 bool hr_is_integrated(const struct hr_fn *f)
 {
 	uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), class = hr_get(f, HR_F_CLASS, 0) >> 16;
+	uint32_t device = hr_get(f, HR_F_DEVICE, 0);
 
 	if (class != 0x03)
 		return false;
 	if (vendor == 0x8086)
 		return f->bus == 0;
-	if (hr_known(f, HR_F_DEVICE))
-		return hr_device_is(vendor, f->fact[HR_F_DEVICE].value, HR_DEV_INTEGRATED);
-	return (vendor == 0x1002 && hr_name_integrated(f->name)) ||
-	       (vendor == 0x10de && hr_name_unified(f->name));
+	if (hr_device_is(vendor, device, HR_DEV_INTEGRATED))
+		return true;
+	/* AMD's cards have higher numbers. */
+	return (vendor == 0x1002 && device < 0x2000 && hr_name_integrated(f->name)) ||
+	       (vendor == 0x10de && !hr_product_by_id(device) && hr_name_unified(f->name));
 }
 
 /*
