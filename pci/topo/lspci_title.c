@@ -132,10 +132,12 @@ static const char *set_class(struct hr_fn *f, const char *title)
 
 void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
+	const char *interface = strstr(title, " (prog-if ");
+
 	if (length == 0)
 		return;
 	if (f->name[0] == '\0')
-		f->name = hr_model_word(m, title, length);
+		f->name = hr_model_word(m, title, interface ? (size_t)(interface - title) : length);
 	set_vendor_device(f, set_class(f, title));
 	/* lspci prints this for a function whose registers read all ones. */
 	if (strstr(title, "(rev ff)"))

@@ -150,32 +150,8 @@ static int read_whole(struct hr_model *m, struct hr_capture_stream *s, size_t li
 	return *size < limit ? 0 : -EFBIG;
 }
 
-static bool is_utf16(const char *head, size_t size)
-{
-	return size >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0);
-}
-
-/* Make UTF-16 with a byte order mark UTF-8, in place; returns the new size. */
-static size_t from_utf16(char *text, size_t size)
-{
-	const unsigned high = (unsigned char)text[0] == 0xfe ? 0 : 1;
-	size_t to = 0;
-
-	for (size_t from = 2; from + 1 < size; from += 2) {
-		const unsigned c = (unsigned)(unsigned char)text[from + high] << 8 |
-				   (unsigned char)text[from + 1 - high];
-
-		if (c >= 0x80 && c < 0x800)
-			text[to++] = (char)(0xc0 | c >> 6);
-		/* Longer characters would not fit in place, and lspci has none. */
-		text[to++] = (char)(c < 0x80 ? c : c < 0x800 ? 0x80 | (c & 0x3f) : '?');
-	}
-	text[to] = '\0';
-	return to;
-}
-
 /* Here and below, nothing of the stream was taken yet: its buffer is the begin of the input. */
-static int read_bytes(struct hr_model *m, struct hr_capture_stream *s)
+static int read_plain(struct hr_model *m, struct hr_capture_stream *s)
 {
 	const char *head = s->buffer;
 	const size_t have = s->to, limit = is_tar(head, have) ? TAR_MAX : XML_MAX;
@@ -194,25 +170,6 @@ static int read_bytes(struct hr_model *m, struct hr_capture_stream *s)
 	if (is_tar(whole, size))
 		return read_tree(m, (const uint8_t *)whole, size);
 	return hr_read_xml(m, whole, size);
-}
-
-/* Windows PowerShell writes the output of a command as UTF-16. */
-static int read_plain(struct hr_model *m, struct hr_capture_stream *s)
-{
-	struct hr_capture_stream text = { .fd = -1 };
-	int err;
-
-	if (!is_utf16(s->buffer, s->to))
-		return read_bytes(m, s);
-	err = read_whole(m, s, XML_MAX, &text.buffer, &text.to);
-	if (err == -EFBIG)
-		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL, "larger than %u MiB",
-			       XML_MAX >> 20);
-	if (err)
-		return err;
-	text.to = from_utf16(text.buffer, text.to);
-	text.capacity = text.to + 2;
-	return read_bytes(m, &text);
 }
 
 static int read_formats(struct hr_model *m, struct hr_capture_stream *s)

@@ -79,7 +79,7 @@ Test(topo_titles, a_title_of_a_list_states_its_facts)
 		{ "Unassigned class [ff000]: X [123:5678]", "class=ff0000/3" },
 		{ "System peripheral: X", "class=88000/3" },
 		{ "0302: 10de:20b5 (rev a1)", "vendor=10de/3 device=20b5/3 class=30200/3" },
-		{ "0604: 1022:14b8 (rev 01) (prog-if 00 [Normal decode])",
+		{ "0604: 1022:14b8 (rev 01)",
 		  "vendor=1022/3 device=14b8/3 class=60400/3 header=1/1" },
 		{ "0302: 10de:20b", "class=30200/3" },
 		{ "302: 10de:20b5", "vendor=10de/3 device=20b5/3" },
@@ -171,6 +171,9 @@ Test(topo_titles, a_name_that_is_known_stays)
 	hr_text_title(&model, &f, "PCI bridge: X", 13);
 	cr_expect_str_eq(f.name, "first");
 	cr_expect_eq(hr_get(&f, HR_F_CLASS, 0), 0x060400u);
+	f = (struct hr_fn){ .name = "" };
+	hr_text_title(&model, &f, "PCI bridge: X (rev 01) (prog-if 00 [Normal decode])", 51);
+	cr_expect_str_eq(f.name, "PCI bridge: X (rev 01)");
 	f = (struct hr_fn){ .name = "first" };
 	hr_text_tree_title(&model, &f, "X SSD", 5);
 	cr_expect_str_eq(f.name, "first");

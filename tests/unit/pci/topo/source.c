@@ -48,29 +48,6 @@ static const struct hr_fn *at(const struct hr_model *m, const char *address)
 	return &m->fn[index];
 }
 
-/* The text of Windows PowerShell: two bytes for each character, in both orders. */
-Test(topo_sources, utf16_with_a_byte_order_mark_is_text)
-{
-	static const char text[] = "00:00.0 Host bridge: \xe9 Intel Corporation X [8086:1234]\r\n";
-
-	for (unsigned high = 0; high < 2; high++) {
-		char bytes[2 * sizeof text + 1] = "";
-		size_t size = 2;
-
-		bytes[high] = (char)0xfe;
-		bytes[1 - high] = (char)0xff;
-		for (const char *at = text; *at; at++, size += 2)
-			bytes[size + 1 - high] = *at;
-		hr_model_reset(&model);
-		cr_assert_eq(hr_source_parse(&model, "x", bytes, size + 1), 0, "%s",
-			     model.error.text);
-		cr_assert_eq(model.count, 1u);
-		cr_expect_str_eq(model.fn[0].name,
-				 "Host bridge: \xc3\xa9 Intel Corporation X [8086:1234]");
-		cr_expect_eq(hr_get(at(&model, "00:00.0"), HR_F_DEVICE, 0), 0x1234u);
-	}
-}
-
 #define Z63 "000000000000000000000000000000000000000000000000000000000000000"
 #define Z252 Z63 Z63 Z63 Z63
 
