@@ -34,6 +34,21 @@ static bool separates(char c)
 	return c == ' ' || c == '\t' || c == '|' || c == '\r' || c == '*';
 }
 
+/* A name starts here, within a word that began with one: a terminal has lost the tabs. */
+static bool glued(const char *begin, const char *at)
+{
+	static const char *const name[] = { "GPU", "NIC", "mlx5_", "CPU" };
+	bool first = false, here = false;
+
+	for (unsigned i = 0; at > begin && i < sizeof name / sizeof *name; i++) {
+		const size_t n = strlen(name[i]);
+
+		first |= strncmp(begin, name[i], n) == 0 && isdigit((unsigned char)begin[n]);
+		here |= strncmp(at, name[i], n) == 0;
+	}
+	return first && here;
+}
+
 static void split(const char *line, struct words *w)
 {
 	w->n = 0;
@@ -47,7 +62,7 @@ static void split(const char *line, struct words *w)
 			continue;
 		}
 		w->at[w->n] = line;
-		while (*line && !separates(*line) && !escape(line))
+		while (*line && !separates(*line) && !escape(line) && !glued(w->at[w->n], line))
 			line++;
 		w->bytes[w->n] = (size_t)(line - w->at[w->n]);
 		w->n++;
