@@ -116,7 +116,7 @@ static void put_unread(const struct hr_topo *t)
 	if (!n)
 		return;
 	snprintf(text + used, sizeof text - used,
-		 "; a pair is direct only when no port between "
+		 " (an upstream port often has none); a pair is direct only when no port between "
 		 "its devices redirects");
 	hr_print_wrapped(t->out, 0, 2, text);
 }

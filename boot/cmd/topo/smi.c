@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/ports.h"
 #include "pci/topo/smi.h"
 
 #define TEXT 2048u
@@ -441,13 +443,21 @@ static int json_all(const struct hr_topo *t)
 	return hr_topo_json_end(&out, HR_TOPO_UNKNOWN);
 }
 
-int hr_topo_without_functions(const struct hr_topo *t, bool json)
+int hr_topo_without_functions(struct hr_topo *t, bool json)
 {
+	const bool functions = t->model.count != 0;
+
+	if (functions && hr_topo_evaluate(t, &t->topology, &t->model)) {
+		fputs("headrace: error: out of memory\n", stderr);
+		return HR_TOPO_NO_ACCESS;
+	}
 	if (json)
 		return json_all(t);
 	if (t->model.smi && t->model.smi->rows)
 		put_matrix(t);
-	if (t->model.acs_lines.lines)
+	if (functions && hr_topo_ports_matter(t))
+		hr_topo_ports(t);
+	else if (t->model.acs_lines.lines)
 		put_acs(t);
 	put_missing(t);
 	return HR_TOPO_UNKNOWN;

@@ -17,6 +17,6 @@
 bool hr_topo_has_answer_without_functions(const struct hr_model *m);
 
 /* Print that answer as text, or as the document of view "matrix". Returns HR_TOPO_UNKNOWN. */
-int hr_topo_without_functions(const struct hr_topo *t, bool json);
+int hr_topo_without_functions(struct hr_topo *t, bool json);
 
 #endif
