@@ -75,7 +75,8 @@ static size_t journal(const char *text, bool stamped)
 		return 0;
 	if (!stamped && !isdigit((unsigned char)head[0]) &&
 	    !(isalpha((unsigned char)head[0]) && isalpha((unsigned char)head[1]) &&
-	      isalpha((unsigned char)head[2]) && head[3] == ' '))
+	      isalpha((unsigned char)head[2]) && head[3] == ' ' &&
+	      (head[4] == ' ' || isdigit((unsigned char)head[4]))))
 		return 0;
 	return (size_t)(at - head) + 8;
 }
@@ -438,7 +439,7 @@ enum hr_log_line hr_kernel_log_line(struct hr_kernel_log *l, const char *line, u
 	const char *text = message(line, &marked);
 
 	if (!marked && !bare && !needs_no_mark(text))
-		return HR_LOG_NONE;
+		return l->open && function_message(l, text, number) ? HR_LOG_KNOWN : HR_LOG_NONE;
 	if (machine_message(l, text, number) || function_message(l, text, number))
 		return HR_LOG_KNOWN;
 	return marked && !is_lspci(text) ? HR_LOG_MARKED : HR_LOG_NONE;

@@ -59,7 +59,8 @@ enum hr_log_line {
 
 /*
  * Read one line. `bare`: also lines without any stamp are messages (dmesg -t); else they are when
- * they begin like a message about PCI or an IOMMU. A line of lspci behind a stamp is none.
+ * they begin like a message about PCI or an IOMMU, or name a function after such a message. A line
+ * of lspci behind a stamp is none.
  */
 enum hr_log_line hr_kernel_log_line(struct hr_kernel_log *l, const char *line, unsigned number,
 				    bool bare);
