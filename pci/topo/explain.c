@@ -389,6 +389,9 @@ static void put_word(const struct context *c, const char *word, size_t n)
 			 hr_offset_text(c->e->derived[c->f - c->e->m->fn].bar_offset, number));
 	else if (n == 8 && memcmp(word, "ue_names", 8) == 0)
 		put_errors(c);
+	else if (c->f && n == 4 && memcmp(word, "seat", 4) == 0)
+		snprintf(c->to, c->capacity, "%s",
+			 hr_lacks(c->f, HR_F_SLOT_IMPL, 1) ? "" : "reseat the card, or ");
 	else if (c->f && n >= 7 && memcmp(word, "atomics", 7) == 0)
 		put_atomics(c, n > 7);
 	else if (c->f && n == 8 && memcmp(word, "bar_able", 8) == 0)

@@ -127,7 +127,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "R7-link", .scope = HR_ON_PORT | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED,
 	  .reason = "contained", FN(link_down),
 	  .why = "{bdf}: its link is down (DLActive 0)",
-	  .fix = "reseat the card, or setpci -s {bdf} CAP_EXP+10.w=20:20 to retrain",
+	  .fix = "{seat}setpci -s {bdf} CAP_EXP+10.w=20:20 to retrain",
 	  .source = PCIE " 7.5.3.8" },
 	{ .id = "R7-reset", .scope = HR_ON_PORT | HR_ON_ABOVE, BOTH(ALL), .verdict = HR_BLOCKED,
 	  .reason = "contained", FN(in_reset),

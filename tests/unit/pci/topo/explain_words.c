@@ -314,3 +314,71 @@ Test(topo_words, each_fact_of_a_function_is_a_word)
 				 filled(&p, fake_at(OTHER), template));
 	}
 }
+
+/* A size in a sentence has the largest unit in which it is a whole number. */
+Test(topo_words, sizes_have_their_largest_whole_unit)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *say;
+	} row[] = { { 256u << 20, "only 256 MiB of" },	 { 1u << 30, "only 1 GiB of" },
+		    { 1536u << 20, "only 1536 MiB of" }, { 4096, "only 4 KiB of" },
+		    { 1023, "only 1023 B of" },		 { 1025, "only 1025 B of" },
+		    { 1ull << 40, "only 1 TiB of" },	 { 3ull << 50, "only 3072 TiB of" } };
+	unsigned rule = 0;
+	char why[256];
+	struct hr_pair p;
+
+	while (strcmp(hr_rules[rule].id, "R8") != 0)
+		rule++;
+	fake_two_ports(&machine);
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_fn *gpu = &model.fn[fake_at("03:00.0")];
+		const struct hr_finding found = { (uint8_t)rule, fake_at("03:00.0"), 0 };
+
+		for (unsigned bar = 0; bar < HR_BARS_MAX; bar++)
+			if (gpu->bar[bar].flags)
+				gpu->bar[bar].size = row[i].bytes;
+		hr_rule_text(&topology, &p, &found, hr_rules[rule].why, why, sizeof why);
+		cr_expect(strstr(why, row[i].say), "row %zu: %s", i, why);
+	}
+}
+
+/* The remedies of links, and what keeps atomics of an AMD GPU from the CPU. */
+Test(topo_words, remedies_name_the_port_that_matters)
+{
+	static const struct word_row plain[] = {
+		{ "width_fix", "reseat; check bifurcation and riser" },
+		{ "speed_fix", "retrain: setpci -s 0000:02:00.0 CAP_EXP+10.w=20:20; then check the "
+			       "signal path" },
+		{ "atomics", "0000:02:00.0 does not route them (AtomicOpsCap Routing-)" },
+		{ "atomics_fix", "a slot whose ports all route AtomicOps; 0000:02:00.0 does not" },
+	};
+	static const struct word_row wired[] = {
+		{ "width_fix", "the link is wired on the board; only the firmware setup may change "
+			       "its width (bifurcation)" },
+		{ "speed_fix", "the link is wired on the board; only the firmware setup may change "
+			       "its speed" },
+	};
+	static const struct hr_options opt = { 0 };
+	struct hr_pair p;
+
+	for (unsigned slot = 0; slot < 2; slot++) {
+		const struct word_row *row = slot ? plain : wired;
+
+		fake_two_ports(&machine);
+		if (slot)
+			fake_slot(fake_find(&machine, "02:00.0"));
+		fake_evaluate(SIBLING, &opt, &p);
+		for (size_t i = 0; i < (slot ? ROWS(plain) : ROWS(wired)); i++) {
+			char template[32];
+
+			snprintf(template, sizeof template, "{%s}", row[i].word);
+			cr_expect_str_eq(filled(&p, fake_at(GPU), template), row[i].want, "%s",
+					 filled(&p, fake_at(GPU), template));
+		}
+		cr_expect_str_eq(filled(&p, fake_at("02:00.0"), "{seat}"),
+				 slot ? "reseat the card, or " : "");
+	}
+}

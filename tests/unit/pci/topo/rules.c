@@ -331,36 +331,6 @@ static const char *const elsewhere[] = {
 	"R2-link",   "H3-count",  "R12-port",  "U9",	  "U9-overlap", "N1"
 };
 
-/* A size in a sentence has the largest unit in which it is a whole number. */
-Test(topo_rules, sizes_have_their_largest_whole_unit)
-{
-	static const struct {
-		uint64_t bytes;
-		const char *say;
-	} row[] = { { 256u << 20, "only 256 MiB of" },	 { 1u << 30, "only 1 GiB of" },
-		    { 1536u << 20, "only 1536 MiB of" }, { 4096, "only 4 KiB of" },
-		    { 1023, "only 1023 B of" },		 { 1025, "only 1025 B of" },
-		    { 1ull << 40, "only 1 TiB of" },	 { 3ull << 50, "only 3072 TiB of" } };
-	unsigned rule = 0;
-	char why[256];
-	struct hr_pair p;
-
-	while (strcmp(hr_rules[rule].id, "R8") != 0)
-		rule++;
-	fake_two_ports(&machine);
-	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_fn *gpu = &model.fn[fake_at("03:00.0")];
-		const struct hr_finding found = { (uint8_t)rule, fake_at("03:00.0"), 0 };
-
-		for (unsigned bar = 0; bar < HR_BARS_MAX; bar++)
-			if (gpu->bar[bar].flags)
-				gpu->bar[bar].size = row[i].bytes;
-		hr_rule_text(&topology, &p, &found, hr_rules[rule].why, why, sizeof why);
-		cr_expect(strstr(why, row[i].say), "row %zu: %s", i, why);
-	}
-}
-
 Test(topo_rules, every_rule_has_a_row_or_a_test)
 {
 	for (unsigned i = 0; i < hr_rules_count; i++) {
