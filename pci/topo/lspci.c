@@ -244,7 +244,10 @@ static size_t record_line(const char *line, struct hr_slot_path *path)
 	if (!from)
 		return 0;
 	n = hr_slot_path_parse(line + from, path);
-	return n && line[from + n + strspn(line + from + n, " \t")] == '\0' ? from : 0;
+	if (n)
+		n += strspn(line + from + n, " \t");
+	/* the end of the line, or in a string an escaped one */
+	return n && (line[from + n] == '\0' || strchr("\\\"'", line[from + n])) ? from : 0;
 }
 
 static bool begins(const char *line, size_t length)

@@ -29,10 +29,30 @@ static const char *quoted(const char *at, char *to, size_t capacity)
 	return *at ? at + 1 : at;
 }
 
+/* In a cell of CSV every quotation mark is doubled. */
+static void undouble(char *to, size_t capacity, const char *from)
+{
+	size_t n = 0;
+
+	for (; *from && n + 1 < capacity; from++) {
+		to[n++] = *from;
+		if (from[0] == '"' && from[1] == '"')
+			from++;
+	}
+	to[n] = '\0';
+}
+
 bool hr_machine_fields(struct hr_machine *r, const char *text)
 {
-	const char *at = quoted(text, r->class, sizeof r->class);
+	char single[HR_MACHINE_TITLE];
+	const char *at;
 
+	/* No class is empty. */
+	if (text[0] == '"' && text[1] == '"') {
+		undouble(single, sizeof single, text);
+		text = single;
+	}
+	at = quoted(text, r->class, sizeof r->class);
 	if (!at)
 		return false;
 	at = quoted(at, r->vendor, sizeof r->vendor);
@@ -61,6 +81,9 @@ size_t hr_machine_slot(const char *line)
 
 	if (!at)
 		at = value(line, "Device");
+	/* a string in which escapes are not decoded yet */
+	if (at && at[0] == '\\' && at[1] == 't')
+		at += 2;
 	return at && strchr(hex, *at) && *at ? (size_t)(at - line) : 0;
 }
 

@@ -174,6 +174,8 @@ static char *unquote(char *line, size_t *length)
 		n--;
 	if (n > 1 && line[n - 1] == line[0])
 		n--;
+	else
+		n = *length;
 	line[n] = '\0';
 	*length = hr_escapes_decode(line + 1, n - 1);
 	return line + 1;
