@@ -177,7 +177,22 @@ outside() {
     exits 66 topo --prove host:1 "soft:$data" --scratch 64M,1M --force && warns "beyond the end"
 }
 
+# On this machine: no GPU, a bridge of the host, a function that the topology blocks, a disk that is none
+on_this_machine() {
+    local host=0000:00:00.0 other code=0
+    "$HEADRACE" topo --json >"$SCRATCH/machine" 2>/dev/null
+    other=$(python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))
+print(next((f["address"] for f in r["functions"] if f["facts"]["class"]["value"] >> 16 != 6), ""))' "$SCRATCH/machine") || return 0
+    [ -n "$other" ] || return 0
+    exits 64 topo --prove "$other" "$other" && warns "the same function twice" || return 1
+    grep -q "\"address\": \"$host\"" "$SCRATCH/machine" || return 0
+    exits 64 topo --prove "$host" "$other" && warns "a bridge has no memory for SSDs" || return 1
+    grep -q '"name": "GPU0"' "$SCRATCH/machine" || { exits 6 topo --prove GPU0 "$other" && warns "no GPU in this machine"; }
+}
+
 check "usage errors are refused, and nothing is read from a capture" usage
+check "functions of this machine that cannot be compared are refused" on_this_machine
 check "devices that do not exist are named" absent
 check "a range outside of the disk is refused" outside
 

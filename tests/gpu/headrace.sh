@@ -279,6 +279,22 @@ sanitized_rows() {
     grep "ERROR SUMMARY" out err
 }
 
+# The soft SSD reaches the memory of a GPU through a mapping in this process, of the driver (dma-buf) or of
+# gdrcopy. Where the machine has neither, the refusal names both.
+proves() {
+    exits 0 store format --force soft:prove.img,size=100M || return 1
+    if ! exits 0 topo --prove "$device" soft:prove.img; then
+        exits 66 topo --prove "$device" soft:prove.img && warns "memory of the gpu cannot be opened for ssds" &&
+            exits 0 post post.conf && grep "peer_data" out | grep "^SKIP" >line && echo "not reachable: $(tail -n 1 err)"
+        return
+    fi
+    grep "64 MiB" out
+    for quirk in ones drop swap late; do
+        exits 4 topo --prove "$device" "soft:prove.img,quirks=peer-$quirk" || return 1
+    done
+    exits 0 post post.conf && grep "peer_data" out | grep "^OK" >line && tail -n 1 line
+}
+
 one="{ name = \"g\"; device = \"$device\"; }"
 two="$one, { name = \"g2\"; device = \"$second\"; }"
 both='gpus = [ "g", "g2" ];'
@@ -299,6 +315,8 @@ if [ "${device%:*}" != host ] && [ -n "$sanitizer" ]; then
 else
     not_run "compute-sanitizer on access operators" "no GPU, or no compute-sanitizer"
 fi
+sed "s|ssd.img|prove.img|" histogram-host.conf | sed "s|device = \"host:1\"|device = \"$device\"|" >post.conf
+part "data that the SSD and the GPU exchange" proves
 part "a run killed early, and its resumption" killed_and_finished tiles_done 0
 part "a run killed with durable tiles, and its resumption" killed_and_finished durable_tiles 200
 part "a user operator gives the same result as on host:1" same_histogram

@@ -31,6 +31,7 @@
 #define TIMEOUT_NS (10 * HR_NS_PER_S)
 #define VENDOR_NVIDIA 0x10deu
 #define SIZE_TEXT 32u
+#define CLASS_BRIDGE 0x06u
 
 struct prove {
 	struct hr_topo *t;
@@ -153,6 +154,14 @@ static int judge(struct prove *s)
 	return refuse_blocked(s);
 }
 
+/* A bridge of any kind, also one with the header of an endpoint: that of the host. */
+static bool is_bridge(const struct prove *s, int32_t fn)
+{
+	const struct hr_fn *f = fn == HR_NO_FN ? NULL : &s->t->model.fn[fn];
+
+	return f && (hr_is_bridge(f) || hr_get(f, HR_F_CLASS, 0) >> 16 == CLASS_BRIDGE);
+}
+
 /* Find both, and what the topology says about them. */
 static int find_both(struct prove *s)
 {
@@ -172,6 +181,11 @@ static int find_both(struct prove *s)
 		return code;
 	if (s->gpu_fn == s->ssd_fn && s->gpu_fn != HR_NO_FN) {
 		hr_usage_error("topo", "the same function twice: '%s'", p->gpu);
+		return HR_TOPO_USAGE;
+	}
+	if (is_bridge(s, s->gpu_fn) || is_bridge(s, s->ssd_fn)) {
+		hr_usage_error("topo", "a bridge has no memory for SSDs, and no disk: '%s'",
+			       is_bridge(s, s->gpu_fn) ? p->gpu : p->ssd);
 		return HR_TOPO_USAGE;
 	}
 	if (s->ssd_fn != HR_NO_FN)
