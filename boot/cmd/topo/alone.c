@@ -98,7 +98,7 @@ static void put_missing(const struct hr_topo *t)
 		fprintf(t->out, "no GPU among %u functions; the SSDs have no partner\n",
 			t->model.count);
 	if (e->gpus == 0 && has_tegra(&t->model))
-		fputs("the GPU of an NVIDIA Tegra (Jetson) is not a PCI function, and its memory "
+		fputs("the GPU of a Tegra (Jetson) is not a PCI function; its memory "
 		      "is the host's: path = bounce\n",
 		      t->out);
 	if (e->ssds == 0 && e->gpus)
