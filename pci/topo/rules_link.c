@@ -99,7 +99,8 @@ bool hr_fn_inside(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const struct hr_fn *down = parent(e, f), *up = down ? parent(e, down) : NULL;
 
-	return derived(e, f)->uplink == HR_UPLINK_INSIDE && up && hr_known(f, HR_F_SPEED) &&
+	return derived(e, f)->uplink == HR_UPLINK_INSIDE && up && derived(e, up)->card_port &&
+	       hr_known(f, HR_F_SPEED) &&
 	       (hr_get(f, HR_F_SPEED, 0) < hr_get(up, HR_F_SPEED, 0) ||
 		hr_get(f, HR_F_WIDTH, 0) < hr_get(up, HR_F_WIDTH, 0));
 }

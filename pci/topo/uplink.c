@@ -103,6 +103,13 @@ static bool is_tunnel(const struct hr_model *m, const struct hr_fn *f)
 	       !is_port(f, HR_PORT_DOWNSTREAM);
 }
 
+/* A port for devices that reports 2.5 GT/s, whatever its link does; the tunnel is the limit. */
+static bool is_behind_tunnel(const struct hr_fn *up)
+{
+	return is_port(up, HR_PORT_DOWNSTREAM) && hr_get(up, HR_F_SPEED_MAX, 0) == 1 &&
+	       hr_uplink_is_tunnel_end(up);
+}
+
 /* ---- all kinds */
 
 enum hr_uplink hr_uplink_of(const struct hr_model *m, const struct hr_fn *f)
@@ -115,7 +122,7 @@ enum hr_uplink hr_uplink_of(const struct hr_model *m, const struct hr_fn *f)
 		return is_slow_end(f) || is_slow_end(up) || (is_fast_end(f) && is_fast_end(up))
 			       ? HR_UPLINK_TUNNEL_OTHER
 			       : HR_UPLINK_TUNNEL;
-	if (is_inside(m, f))
+	if (is_inside(m, f) || is_behind_tunnel(up))
 		return HR_UPLINK_INSIDE;
 	return is_port(f, HR_PORT_UPSTREAM) && is(f, HR_DEV_CHIPSET_PORT) ? HR_UPLINK_CHIPSET
 									  : HR_UPLINK_LANES;

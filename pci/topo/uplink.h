@@ -14,7 +14,7 @@
 
 enum hr_uplink {
 	HR_UPLINK_LANES,	/* as the registers say */
-	HR_UPLINK_INSIDE,	/* inside a card: no limit of its own */
+	HR_UPLINK_INSIDE,	/* inside a card or a Thunderbolt device: no limit of its own */
 	HR_UPLINK_TUNNEL,	/* Thunderbolt 3, 4 or USB4: HR_TUNNEL_FROM to HR_TUNNEL_TO */
 	HR_UPLINK_TUNNEL_OTHER, /* Thunderbolt 1, 2 or 5 on both sides: no rate is known */
 	HR_UPLINK_CHIPSET,	/* of an AMD chipset, wired on the board */
