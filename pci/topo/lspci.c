@@ -490,7 +490,26 @@ static int no_function(struct dump *d)
 		       d->s->line);
 }
 
-/* A crash leaves NUL bytes in logs, which a report quotes. */
+/* A report has sections of any content: only those of lspci must be text of a sane form. */
+static bool is_foreign(const struct dump *d)
+{
+	return d->report.known && d->report.section != HR_SECTION_LSPCI;
+}
+
+/* The next line; of a foreign section, a line that does not fit the buffer is read in pieces. */
+static char *next_line(struct dump *d, size_t *length)
+{
+	struct hr_capture_stream *s = d->s;
+	char *line;
+
+	while (!(line = hr_capture_stream_line(s, length)) && s->error == -EMSGSIZE &&
+	       is_foreign(d)) {
+		s->error = 0;
+		s->from = s->to;
+	}
+	return line;
+}
+
 static int read_lines(struct dump *d)
 {
 	struct hr_capture_stream *s = d->s;
@@ -498,12 +517,12 @@ static int read_lines(struct dump *d)
 	char *line;
 	int err = 0;
 
-	while (!err && (line = hr_capture_stream_line(s, &length))) {
+	while (!err && (line = next_line(d, &length))) {
 		if (length && line[length - 1] == '\r')
 			line[--length] = '\0';
 		if (!memchr(line, 0, length))
 			err = file_line(d, line, length);
-		else if (!d->report.known || d->report.section == HR_SECTION_LSPCI)
+		else if (!is_foreign(d))
 			err = fail(d, s->line, "a NUL byte: not a text file");
 	}
 	if (!err && s->error == -EMSGSIZE)

@@ -172,6 +172,25 @@ Test(topo_lspci, limits_of_a_dump)
 	cr_expect_str_eq(model.error.text, "line 2: the last line is cut off: no newline");
 }
 
+/* In sections of a report that are not lspci's, a line may have any length. */
+Test(topo_lspci, a_long_line_matters_in_sections_of_lspci_only)
+{
+	static const char *const path[] = { "/var/log/other", "/usr/bin/lspci -nn" };
+	static char text[20000];
+
+	for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
+		memset(text, 'x', sizeof text);
+		text[snprintf(text, 200, "#==[ Command ]==#\n# %s\n", path[i])] = 'x';
+		strcpy(text + 15000, "\n#==[ Command ]==#\n# /sbin/lspci\n00:00.0 x\n");
+		cr_expect_eq(read_through(text, 4096), i ? -EINVAL : 0, "%s: %s", path[i],
+			     model.error.text);
+		if (i)
+			cr_expect_str_eq(model.error.text, "line 3: line too long");
+		else
+			cr_expect_eq(model.count, 1u);
+	}
+}
+
 /* ---- digits, and several captures in one text */
 
 Test(topo_lspci, each_hexadecimal_digit_has_its_value)
