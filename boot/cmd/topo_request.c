@@ -96,6 +96,30 @@ static bool set_seconds(unsigned *seconds, const char *text)
 	return n >= 1 && n <= HR_WATCH_SECONDS_MAX;
 }
 
+/* Take an option that changes how pairs are evaluated. */
+static int take_assumption(struct hr_topo_request *r, struct hr_topo *t, int code)
+{
+	switch (code) {
+	case MODE:
+		return hr_topo_set_mode(&t->opt, optarg)
+			       ? 0
+			       : hr_topo_bad("--mode is gpu, host, vfio or kernel, not", optarg);
+	case KERNEL:
+		return hr_topo_set_kernel(&t->opt, optarg)
+			       ? 0
+			       : hr_topo_bad("--kernel is a version like 5.10, not", optarg);
+	case IOMMU:
+		return hr_topo_set_iommu(&t->opt, optarg)
+			       ? 0
+			       : hr_topo_bad("--iommu is off, pt or on, not", optarg);
+	case IGNORE_VM:
+		t->opt.vm = HR_VM_IGNORE;
+		return 0;
+	default:
+		return take_flag(r, t, code);
+	}
+}
+
 static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, char **argv)
 {
 	switch (code) {
@@ -127,18 +151,6 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 		return keep(r->gpu, &r->gpus, optarg) ? 0 : hr_topo_bad("too many", "--gpu");
 	case NVME:
 		return keep(r->ssd, &r->ssds, optarg) ? 0 : hr_topo_bad("too many", "--nvme");
-	case MODE:
-		return hr_topo_set_mode(&t->opt, optarg)
-			       ? 0
-			       : hr_topo_bad("--mode is gpu, host, vfio or kernel, not", optarg);
-	case KERNEL:
-		return hr_topo_set_kernel(&t->opt, optarg)
-			       ? 0
-			       : hr_topo_bad("--kernel is a version like 5.10, not", optarg);
-	case IOMMU:
-		return hr_topo_set_iommu(&t->opt, optarg)
-			       ? 0
-			       : hr_topo_bad("--iommu is off, pt or on, not", optarg);
 	case CAPTURE:
 		r->capture = optarg;
 		return 0;
@@ -169,9 +181,6 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 		return r->peers
 			       ? 0
 			       : hr_topo_bad("--peers is a list of gpu, nvme and nic, not", optarg);
-	case IGNORE_VM:
-		t->opt.vm = HR_VM_IGNORE;
-		return 0;
 	case WANTED:
 		r->wanted = optarg;
 		t->same_switch_only = strcmp(optarg, "same-switch") == 0;
@@ -179,7 +188,7 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 			       ? 0
 			       : hr_topo_bad("--wanted is same-switch or all, not", optarg);
 	default:
-		return take_flag(r, t, code);
+		return take_assumption(r, t, code);
 	}
 }
 

@@ -179,14 +179,17 @@ static void on_cpus(struct hr_kernel_log *l, const char *text, unsigned number)
 		hr_fact_set(&l->m->sys.cpus, (uint32_t)cpus, LOG);
 }
 
+/* The first domain of Xen sees the hardware, and the line does not tell it from others. */
 static void on_hypervisor(struct hr_kernel_log *l, const char *text, unsigned number)
 {
-	hr_fact_set(&l->m->sys.hypervisor, 1, LOG);
+	if (!starts(text, "Xen PV"))
+		hr_fact_set(&l->m->sys.hypervisor, 1, LOG);
 }
 
 static void on_boot(struct hr_kernel_log *l, const char *text, unsigned number)
 {
-	hr_fact_set(&l->m->sys.hypervisor, !starts(text, "bare hardware"), LOG);
+	if (!starts(text, "Xen") || starts(text, "Xen HVM"))
+		hr_fact_set(&l->m->sys.hypervisor, !starts(text, "bare hardware"), LOG);
 }
 
 static void on_nvidia(struct hr_kernel_log *l, const char *text, unsigned number)
