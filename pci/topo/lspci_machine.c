@@ -77,8 +77,12 @@ static const char *value(const char *line, const char *key)
 
 size_t hr_machine_slot(const char *line)
 {
-	const char *at = value(line, "Slot");
+	const char *at;
 
+	/* for speed: every line of a dump is asked */
+	if (*line != 'S' && *line != 'D')
+		return 0;
+	at = value(line, "Slot");
 	if (!at)
 		at = value(line, "Device");
 	/* a string in which escapes are not decoded yet */
