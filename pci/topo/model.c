@@ -477,56 +477,6 @@ int hr_model_link(struct hr_model *m)
 	return 0;
 }
 
-char *hr_bdf(const struct hr_fn *f, char *text)
-{
-	snprintf(text, HR_BDF_MAX, "%04x:%02x:%02x.%x", f->domain & 0xffffff, f->bus, f->dev,
-		 f->fn);
-	return text;
-}
-
-/* Parse up to max hexadecimal digits at text; returns their number. */
-static size_t hex_digits(const char *text, size_t max, uint32_t *value)
-{
-	size_t n = 0;
-
-	for (*value = 0; n < max; n++) {
-		char c = text[n];
-		uint32_t digit;
-
-		if (c >= '0' && c <= '9')
-			digit = (uint32_t)(c - '0');
-		else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-			digit = (uint32_t)((c | 32) - 'a' + 10);
-		else
-			break;
-		*value = *value << 4 | digit;
-	}
-	return n;
-}
-
-size_t hr_bdf_parse(const char *text, uint32_t *domain, uint32_t *bus, uint32_t *dev, uint32_t *fn)
-{
-	uint32_t head;
-	size_t n = hex_digits(text, 6, &head), at = n + 1;
-
-	*domain = 0;
-	*bus = head;
-	if (text[n] != ':')
-		return 0;
-	if (n >= 4) {
-		*domain = head;
-		if (hex_digits(text + at, 2, bus) != 2 || text[at + 2] != ':')
-			return 0;
-		at += 3;
-	} else if (n != 2) {
-		return 0;
-	}
-	if (hex_digits(text + at, 2, dev) != 2 || text[at + 2] != '.' ||
-	    hex_digits(text + at + 3, 1, fn) != 1)
-		return 0;
-	return at + 4;
-}
-
 bool hr_is_bridge(const struct hr_fn *f)
 {
 	return hr_known(f, HR_F_HEADER) &&

@@ -85,6 +85,20 @@ Test(topo_titles, a_title_of_a_list_states_its_facts)
 		{ "302: 10de:20b5", "vendor=10de/3 device=20b5/3" },
 		{ "0302 10de:20b5", "" },
 		{ "03020: X", "" },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const char *got = facts_of(row[i].title, hr_text_title);
+
+		cr_expect_str_eq(got, row[i].want, "row %zu: %s", i, got);
+	}
+}
+
+Test(topo_titles, a_title_of_a_list_states_numbers_and_vendors)
+{
+	static const struct {
+		const char *title, *want;
+	} row[] = {
 		{ "VGA compatible controller: NVIDIA Corporation Device 2b85 (rev a1)",
 		  "vendor=10de/1 device=2b85/3 class=30000/3" },
 		{ "VGA compatible controller: NVIDIA Corporation Unknown device 0193",
