@@ -447,11 +447,29 @@ static int one_line(struct dump *d, char *line, size_t length)
 	return take_bytes(d, line + n, offset);
 }
 
+/* Most lines of a large file: data of a function, and nothing else on the line. */
+static bool is_plain_data(const struct dump *d, const char *line, size_t length)
+{
+	const enum hr_section section = d->report.section;
+
+	if (!d->f || !d->paste.plain || d->machine.record || d->report.heading ||
+	    (section != HR_SECTION_NONE && section != HR_SECTION_LSPCI) || nibble(line[0]) < 0)
+		return false;
+	return nibble(line[length - 1]) >= 0 && strspn(line, "0123456789abcdefABCDEF: ") == length;
+}
+
 /* A line of the file, which may be a string with several lines of lspci in it. */
 static int file_line(struct dump *d, char *line, size_t length)
 {
+	uint32_t offset;
+	size_t n;
 	int err = 0;
 
+	if (is_plain_data(d, line, length) && (n = data_line(line, length, &offset))) {
+		d->any_data = true;
+		limit_line(d, length);
+		return take_bytes(d, line + n, offset);
+	}
 	if (!hr_escapes_begin(&d->string, begins, line, length))
 		return one_line(d, line, length);
 	/* The string ends with its mark, so its last line is whole. */

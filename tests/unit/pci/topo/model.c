@@ -51,7 +51,7 @@ Test(topo_model, a_class_and_a_vendor_make_the_kind_of_a_function)
 		{ 0x010900, 0x144d, 0, 1, "", .nvme = false },
 		{ 0x120000, 0x1002, 0x74a1, 1, "", .gpu = true },
 		{ 0x120000, 0x8086, 0, 1, "", .gpu = true },
-		{ 0x120000, 0x8086, 0x643e, 0, "" }, /* NPU */
+		{ 0x120000, 0x8086, 0x643e, 0, "", .nvme = false }, /* NPU */
 		{ 0x110000, 0x1002, 0, 1, "", .nvme = false },
 		{ 0x030000, 0x10de, 0x2230, 1, "", .gpu = true },
 		{ 0x030200, 0x10de, 0x2330, 1, "", .gpu = true },
