@@ -95,6 +95,21 @@ static int check_endpoints(const struct hr_topo *t, const char *const *names, un
 	return 0;
 }
 
+/* Refuse a number of pairs that needs minutes, where all pairs are evaluated. */
+static int check_pairs(const struct hr_topo *t, const struct hr_topo_request *r)
+{
+	const struct hr_topology *e = &t->topology;
+
+	if ((uint64_t)e->gpus * e->ssds <= HR_TOPO_PAIRS_MAX || r->explain[0] || r->capture ||
+	    r->peers)
+		return 0;
+	hr_error("%u GPUs and %u NVMe controllers are more than %u pairs, the most that are "
+		 "evaluated together: give a text with fewer functions, or --explain GPU0 NVME0 "
+		 "for one pair",
+		 e->gpus, e->ssds, HR_TOPO_PAIRS_MAX);
+	return HR_TOPO_USAGE;
+}
+
 static int write_capture(const struct hr_topo *t, const struct hr_topo_request *r)
 {
 	struct hr_target target;
@@ -270,6 +285,8 @@ static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 	err = check_endpoints(t, r->gpu, r->gpus);
 	if (!err)
 		err = check_endpoints(t, r->ssd, r->ssds);
+	if (!err)
+		err = check_pairs(t, r);
 	if (!r->from && hr_topo_has_other_pairs(t))
 		hr_read_nvml(&t->model);
 	if (!err && hr_topo_both(t))

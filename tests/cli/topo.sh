@@ -370,6 +370,24 @@ many() {
     done
 }
 many >many.txt
+# 6,000 x 6,000 pairs are more than are evaluated together.
+awk 'BEGIN { for (i = 0; i < 12000; i++)
+    printf("%04x:%02x:%02x.%d %s\n", i / 65536, i / 256 % 256, i / 8 % 32, i % 8,
+        i % 2 ? "3D controller [0302]: G [10de:20b0]" : "Non-Volatile memory controller [0108]: D [144d:a80a]") }' \
+    </dev/null >huge.txt
+check "too many pairs exit 64" exits 64 --from huge.txt
+check "the error of too many pairs names the limit and the option for one pair" \
+    says '^headrace: error: 6000 GPUs and 6000 NVMe controllers are more than 33554432 pairs.*--explain GPU0 NVME0' \
+    --from huge.txt
+check "too many pairs as JSON are one error" bash -c '"$1" topo --from huge.txt --json |
+    python3 -c "import json, sys
+d = json.load(sys.stdin)
+assert d[\"schema\"] == \"headrace.error\" and d[\"exit_code\"] == 64"' _ "$HEADRACE"
+check "one of too many pairs is evaluated" says '^0000:00:00.1 to 0000:00:00.0: ' --from huge.txt --explain GPU0 NVME0
+check "too many peers exit 64" exits 64 --from huge.txt --peers gpu
+check "the error of too many peers names the limit" says '6000 devices against each other, 1024 at most' \
+    --from huge.txt --peers gpu
+rm -f huge.txt
 check "--bandwidth of more than 16384 pairs ends with the verdict's exit code" exits 5 --from many.txt --bandwidth
 check "--bandwidth of more than 16384 pairs names the limit of the sum" \
     says '^all pairs at once: not computed, 16900 pairs are more than 16384$' --from many.txt --bandwidth

@@ -17,6 +17,7 @@
 #include "pci/topo/disk.h"
 #include "pci/topo/explain.h"
 #include "pci/topo/software.h"
+#include "config/log.h"
 
 #define GAP 2u
 #define LISTED_MAX 64u /* peers listed by name, without --all */
@@ -566,6 +567,13 @@ int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 	if (hr_peers_init(&peers, &t->topology, &t->model, kinds)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
+	}
+	if (peers.count > HR_PEERS_SHOWN) {
+		hr_error("%u devices against each other, %u at most: name fewer kinds "
+			 "(--peers gpu), give a text with fewer functions, or --explain GPU0 GPU1 "
+			 "for one pair",
+			 peers.count, HR_PEERS_SHOWN);
+		return HR_TOPO_USAGE;
 	}
 	code = evaluate_all(&peers);
 	shown = json ? print_json(t, &peers, code) : print_text(t, &peers, code);

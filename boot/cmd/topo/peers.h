@@ -12,6 +12,7 @@
 #include "boot/cmd/topo/survey.h"
 #include "pci/topo/peers.h"
 
+#define HR_PEERS_SHOWN 1024u   /* beyond this number --peers shows nothing */
 #define HR_PEERS_COMPARED 512u /* beyond this number no peers are compared; each has its own row */
 
 /* A set of equal peers. */

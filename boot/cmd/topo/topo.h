@@ -60,6 +60,9 @@ struct hr_topo_sum {
 	enum hr_topo_exit exit; /* of the worst pair; HR_TOPO_NONE: no pair */
 };
 
+/* Pairs of GPU and NVMe controller that are evaluated together: seconds, not minutes. */
+#define HR_TOPO_PAIRS_MAX (1u << 25)
+
 /* Length of a pair's modifiers as text. */
 #define HR_MODIFIERS_TEXT 96
 
