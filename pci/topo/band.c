@@ -419,7 +419,6 @@ bool hr_rate_range(const struct hr_topology *e, const struct hr_rate *r, double 
 
 char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text)
 {
-	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	uint32_t links = 2 * e->m->count;
 	char bdf[HR_BDF_MAX];
 
@@ -431,10 +430,9 @@ char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text)
 			 hr_bdf(&e->m->fn[edge / 2], bdf), HR_TUNNEL_FROM, HR_TUNNEL_TO);
 	} else if (edge < links) {
 		const struct hr_fn *f = &e->m->fn[edge / 2];
-		uint32_t code = hr_get(f, HR_F_SPEED, 0);
 
 		snprintf(text, 96, "link of %s %s, now %s GT/s x%u", hr_bdf(f, bdf),
-			 edge % 2 ? "down" : "up", speed[code < 7 ? code : 0],
+			 edge % 2 ? "down" : "up", hr_link_speed_text(hr_get(f, HR_F_SPEED, 0)),
 			 hr_get(f, HR_F_WIDTH, 0));
 	} else if (edge < 2 * links) {
 		snprintf(text, 96, "root port %s %s the root complex (prior: one x16 flow)",

@@ -402,6 +402,11 @@ static void put_word(const struct context *c, const char *word, size_t n)
 		put_card_port(c);
 	else if (c->f && n == 9 && memcmp(word + 5, "_fix", 4) == 0)
 		put_link_fix(c, word[0] == 'w');
+	else if (c->f && n == 5 && memcmp(word, "speed", 5) == 0)
+		snprintf(c->to, c->capacity, "%s", hr_link_speed_text(hr_get(c->f, HR_F_SPEED, 0)));
+	else if (c->f && n == 10 && memcmp(word, "speed_most", 10) == 0)
+		snprintf(c->to, c->capacity, "%s",
+			 hr_link_speed_text(hr_get(c->f, HR_F_SPEED_MAX, 0)));
 	else if (c->f && id < HR_FACTS_COUNT)
 		snprintf(c->to, c->capacity, hr_fact_is_hex(id) ? "0x%04x" : "%u",
 			 hr_get(c->f, id, 0));

@@ -96,14 +96,14 @@ const struct hr_rule hr_rules[] = {
 	  .why = "the IOMMU translates, raw bus addresses reach it and are dropped without an "
 		 "error",
 	  .fix = "boot with iommu=pt{with_acs} (or intel_iommu=off; amd_iommu=off leaves ACS set); "
-		 "without reboot: unbind the group, then echo identity > "
-		 "/sys/kernel/iommu_groups/N/type",
+		 "without reboot: unbind all drivers of the IOMMU groups N of both, then echo identity "
+		 "> /sys/kernel/iommu_groups/N/type",
 	  .source = "CUDA guide, IOMMU on Linux" },
 	{ .id = "A14", PAIR(root_redirect), NEEDS(IOMMU_ON), .verdict = NOTE, .doubt = 2,
 	  .why = "a root port redirects (RR) into a translating IOMMU: transfers have been observed "
 		 "to hang",
-	  .fix = "boot with iommu=pt and clear RR, CR and EC of the root ports, which Linux sets at "
-		 "each boot with an IOMMU",
+	  .fix = "boot with iommu=pt, then setpci -s PORT ECAP_ACS+6.w=0:2c for each root port of the "
+		 "pair: Linux sets RR and CR at each boot with an IOMMU",
 	  .source = "NVIDIA/nccl issue 2079" },
 
 	/* 4.1 routing and decode */
@@ -137,7 +137,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "R9", .scope = HR_ON_GPU, BOTH(ALL), .verdict = HR_BLOCKED, .reason = "platform",
 	  FN(unified),
 	  .why = "{bdf}: memory is the CPU's; the vendor does not support peers here",
-	  .fix = "use path = bounce: host memory is GPU memory on this platform",
+	  .fix = "use memory.path = \"bounce\": host memory is GPU memory on this platform",
 	  .source = "NVIDIA: GPUDirect RDMA on DGX Spark" },
 	{ .id = "R10", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = HR_BLOCKED,
 	  .reason = "vmd", FN(vmd),
@@ -217,7 +217,8 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = HR_UNKNOWN, .reason = "iommu",
 	  .why = "an IOMMU is on or may be, and whether it translates is not in the "
 		 "capture",
-	  .fix = "look at /sys/kernel/iommu_groups/*/type, then give --iommu=pt or --iommu=on",
+	  .fix = "cat /sys/kernel/iommu_groups/*/type there, then give the mode: identity is "
+		 "--iommu=pt, DMA and DMA-FQ are --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
 	{ .id = "H3-to", PAIR(timeouts), NEEDS(TIMEOUT),
 	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,
@@ -267,8 +268,8 @@ const struct hr_rule hr_rules[] = {
 	  .fix = "{width_fix}", .source = PCIE " 7.5.3.8" },
 	{ .id = "H1-speed", .scope = HR_ON_ALL, BOTH(ALL), .verdict = NOTE,
 	  .modifier = HR_MOD_LINK, FN(slow),
-	  .why = "{bdf}: link runs below the speed that both ends support (speed code {link_speed} of "
-		 "{link_speed_max})",
+	  .why = "{bdf}: link runs at {speed} GT/s of {speed_most} GT/s, below the speed that "
+		 "both ends support",
 	  .fix = "{speed_fix}",
 	  .source = PCIE " 7.5.3.8" },
 	{ .id = "M1-rc", PAIR(mps_rc), NEEDS(MPS_DIFFER),
@@ -294,7 +295,7 @@ const struct hr_rule hr_rules[] = {
 	  .modifier = HR_MOD_SOFTWARE, FN(consumer),
 	  .why = "{bdf}: a consumer card: NVIDIA supports GPUDirect RDMA and Storage on data-center "
 		 "and professional GPUs only, so its driver may not give peers its memory",
-	  .fix = "path = bounce, or a data-center or professional card",
+	  .fix = "memory.path = \"bounce\" in the configuration, or a data-center or professional card",
 	  .source = "NVIDIA GPUDirect RDMA guide" },
 	{ .id = "S2", PAIR(no_cufile), NEEDS(CUFILE), .verdict = NOTE,
 	  .why = "cuFile cannot go direct: nvidia-fs is not loaded or not known, and its P2PDMA mode "
@@ -339,11 +340,11 @@ const struct hr_rule hr_rules[] = {
 		 "and USB4 is above it: its link registers do not show the rate, and no model does",
 	  .fix = "measure the rate", .source = "captures" },
 	{ .id = "H1-inside", .scope = HR_ON_GPU, BOTH(ALL), .verdict = NOTE, FN(inside),
-	  .why = "{bdf}: its link register describes a link inside the card (speed code {link_speed}, "
+	  .why = "{bdf}: its link register describes a link inside the card ({speed} GT/s "
 		 "x{link_width}), which is no limit; the link of the card is that of {card_port}",
 	  .source = "captures" },
 	{ .id = "H1-idle", .scope = HR_ON_GPU | HR_ON_PORT, BOTH(ALL), .verdict = NOTE, FN(idle),
-	  .why = "{bdf}: idle link speed (code {link_speed}); the target speed is full",
+	  .why = "{bdf}: idle link speed ({speed} GT/s); the target speed is full",
 	  .fix = "run headrace topo again under load", .source = PCIE " 7.5.3.19" },
 	{ .id = "N1", .scope = HR_ON_ENDS, BOTH(ALL), .verdict = NOTE, FN(moved),
 	  .why = "BARs of host bridge {host} are CPU addresses: bus address = CPU address - "
@@ -463,7 +464,8 @@ const struct hr_rule hr_rules[] = {
 	  .source = "/proc/self/mountinfo" },
 	{ .id = "H6-driver", .scope = HR_ON_GPU, .gpu_flows = ALL, .verdict = NOTE,
 	  .modifier = HR_MOD_SOFTWARE, FN(no_driver),
-	  .why = "{bdf}: no usable driver is bound", .source = "sysfs" },
+	  .why = "{bdf}: no driver, or nouveau, is bound: neither gives peers the GPU's memory",
+	  .fix = "install and bind the GPU vendor's driver", .source = "sysfs" },
 	{ .id = "R10-raid", .scope = HR_ON_SSD, .ssd_flows = ALL, .verdict = HR_BLOCKED,
 	  .reason = "raid", FN(raid),
 	  .why = "{bdf}: a RAID controller, not an NVMe controller: its drives are hidden",

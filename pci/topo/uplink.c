@@ -136,3 +136,10 @@ bool hr_uplink_is_wired(const struct hr_model *m, const struct hr_fn *f)
 		return false;
 	return hr_lacks(up, HR_F_SLOT_IMPL, 1) || hr_uplink_of(m, f) == HR_UPLINK_CHIPSET;
 }
+
+const char *hr_link_speed_text(uint32_t code)
+{
+	static const char *const text[] = { "?", "2.5", "5", "8", "16", "32", "64" };
+
+	return text[code < sizeof text / sizeof *text ? code : 0];
+}

@@ -35,5 +35,7 @@ bool hr_uplink_is_tunnel_end(const struct hr_fn *f);
 bool hr_uplink_is_card(const struct hr_model *m, const struct hr_fn *f);
 /* True when the link is known to be wired on the board, so that nothing can be reseated. */
 bool hr_uplink_is_wired(const struct hr_model *m, const struct hr_fn *f);
+/* GT/s of a code of the link registers, like "2.5"; "?" for 0 and for codes that are not known. */
+const char *hr_link_speed_text(uint32_t code);
 
 #endif

@@ -99,7 +99,7 @@ static void put_missing(const struct hr_topo *t)
 			t->model.count);
 	if (e->gpus == 0 && has_tegra(&t->model))
 		fputs("the GPU of a Tegra (Jetson) is not a PCI function; its memory "
-		      "is the host's: path = bounce\n",
+		      "is the host's: memory.path = \"bounce\"\n",
 		      t->out);
 	if (e->ssds == 0 && e->gpus)
 		fprintf(t->out, "no NVMe controller among %u functions\n", t->model.count);

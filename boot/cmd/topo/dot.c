@@ -5,6 +5,7 @@
 
 #include "boot/cmd/topo/common.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/uplink.h"
 
 static void put_label(FILE *out, const char *text)
 {
@@ -48,16 +49,15 @@ static void put_node(const struct hr_topo *t, int32_t index, bool on_path)
 
 static void put_edge(const struct hr_topo *t, int32_t index, bool on_path)
 {
-	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	const struct hr_fn *f = &t->model.fn[index];
-	uint32_t code = hr_get(f, HR_F_SPEED, 0);
 	const char *style = on_path ? " color=forestgreen penwidth=2" : "";
 
 	if (f->parent == HR_NO_FN)
 		fprintf(t->out, "\th%d -> f%d [dir=none%s];\n", f->root_bus, index, style);
 	else if (hr_get(f, HR_F_WIDTH, 0))
 		fprintf(t->out, "\tf%d -> f%d [dir=none%s label=\"%s GT/s x%u\"];\n", f->parent,
-			index, style, speed[code < 7 ? code : 0], hr_get(f, HR_F_WIDTH, 0));
+			index, style, hr_link_speed_text(hr_get(f, HR_F_SPEED, 0)),
+			hr_get(f, HR_F_WIDTH, 0));
 	else
 		fprintf(t->out, "\tf%d -> f%d [dir=none%s];\n", f->parent, index, style);
 }

@@ -7,6 +7,7 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/html_pair.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/uplink.h"
 
 #define CARDS_MAX 256u /* lines of the drawing */
 #define PITCH 40u
@@ -137,13 +138,11 @@ static void put_edge(const struct drawing *d, int32_t fn)
 /* "02:00.0  16 GT/s x4". The root bus shows the domain. */
 static void say_link(const struct hr_fn *f, char *text, size_t capacity)
 {
-	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
-	const uint32_t code = hr_get(f, HR_F_SPEED, 0);
 	char bdf[HR_BDF_MAX];
 
 	if (hr_get(f, HR_F_WIDTH, 0))
 		snprintf(text, capacity, "%s  %s GT/s x%u", strchr(hr_bdf(f, bdf), ':') + 1,
-			 speed[code < 7 ? code : 0], hr_get(f, HR_F_WIDTH, 0));
+			 hr_link_speed_text(hr_get(f, HR_F_SPEED, 0)), hr_get(f, HR_F_WIDTH, 0));
 	else
 		snprintf(text, capacity, "%s", strchr(hr_bdf(f, bdf), ':') + 1);
 }

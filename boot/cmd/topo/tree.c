@@ -5,6 +5,7 @@
 
 #include "boot/cmd/topo/common.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/uplink.h"
 
 struct tree {
 	const struct hr_topo *t;
@@ -21,23 +22,16 @@ static bool is_marked(const struct tree *w, int32_t fn)
 	return false;
 }
 
-static const char *speed_text(uint32_t code)
-{
-	static const char *const text[] = { "?", "2.5", "5", "8", "16", "32", "64" };
-
-	return text[code < sizeof text / sizeof *text ? code : 0];
-}
-
 static void print_link(FILE *out, const struct hr_fn *f)
 {
 	if (!hr_get(f, HR_F_WIDTH, 0))
 		return;
-	fprintf(out, "  %s GT/s x%u", speed_text(hr_get(f, HR_F_SPEED, 0)),
+	fprintf(out, "  %s GT/s x%u", hr_link_speed_text(hr_get(f, HR_F_SPEED, 0)),
 		hr_get(f, HR_F_WIDTH, 0));
 	if (hr_get(f, HR_F_WIDTH_MAX, 0) &&
 	    (hr_get(f, HR_F_SPEED, 0) != hr_get(f, HR_F_SPEED_MAX, 0) ||
 	     hr_get(f, HR_F_WIDTH, 0) != hr_get(f, HR_F_WIDTH_MAX, 0)))
-		fprintf(out, " of %s GT/s x%u", speed_text(hr_get(f, HR_F_SPEED_MAX, 0)),
+		fprintf(out, " of %s GT/s x%u", hr_link_speed_text(hr_get(f, HR_F_SPEED_MAX, 0)),
 			hr_get(f, HR_F_WIDTH_MAX, 0));
 }
 

@@ -315,6 +315,23 @@ Test(topo_words, each_fact_of_a_function_is_a_word)
 	}
 }
 
+/* Speeds of links are codes in the facts and GT/s in sentences. */
+Test(topo_words, speeds_of_links_are_gts)
+{
+	static const char *const gts[] = { "?", "2.5", "5", "8", "16", "32", "64", "?", "?" };
+	struct hr_pair p;
+
+	fake_evaluate(SIBLING, &(struct hr_options){ 0 }, &p);
+	for (uint32_t code = 0; code < sizeof gts / sizeof *gts; code++) {
+		char want[32];
+
+		hr_fn_set(&model.fn[fake_at(OTHER)], HR_F_SPEED, code, HR_SRC_USER);
+		hr_fn_set(&model.fn[fake_at(OTHER)], HR_F_SPEED_MAX, 5, HR_SRC_USER);
+		snprintf(want, sizeof want, "%s of 32", gts[code]);
+		cr_expect_str_eq(filled(&p, fake_at(OTHER), "{speed} of {speed_most}"), want);
+	}
+}
+
 /* A size in a sentence has the largest unit in which it is a whole number. */
 Test(topo_words, sizes_have_their_largest_whole_unit)
 {
