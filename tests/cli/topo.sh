@@ -100,7 +100,7 @@ check "the kernel's verdict is printed beside headrace's verdict" says 'kernel N
 check "the explanation shows the control register" \
     says 'ACSCtl 0x001d' --from redirected.txt --explain GPU0 NVME0
 check "the explanation lists rules that are ruled out" \
-    says '^ruled out:.* R3' --from direct.txt --explain 03:00.0 04:00.0
+    says '(^ruled out:|^ ).* R3,' --from direct.txt --explain 03:00.0 04:00.0
 check "an unknown function exits 64" exits 64 --from direct.txt --explain GPU1 NVME0
 check "a pair of a function with itself exits 64" exits 64 --from direct.txt --explain GPU0 03:00.0
 check "a bridge as the end of a pair exits 64" exits 64 --from direct.txt --explain GPU0 02:01.0

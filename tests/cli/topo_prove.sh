@@ -72,7 +72,7 @@ check "objects of a store stay as they are" keeps_objects
 
 no_way_back() {
     unchanged "$data" proves 5 "soft:$data,quirks=no-compare" && says "proven: SSD writes GPU memory" &&
-        says "NOT proven: SSD reads GPU memory: not proven" && says "no store with a scratch area" &&
+        says "NOT proven: SSD reads GPU memory: see above" && says "no store with a scratch area" &&
         says "no Compare command" && says "--scratch FIRST,BYTES"
 }
 

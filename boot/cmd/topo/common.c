@@ -222,9 +222,9 @@ const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
 
 	if (gpus && ssds)
 		snprintf(text, HR_TOPO_NO_PAIR_TEXT,
-			 "no pair of %u GPUs and %u NVMe controllers shares a switch (--wanted all "
-			 "includes the others)\n",
-			 gpus, ssds);
+			 "no pair of %u GPU%s and %u NVMe controller%s shares a switch (--wanted "
+			 "all includes the others)\n",
+			 gpus, gpus == 1 ? "" : "s", ssds, ssds == 1 ? "" : "s");
 	else if (unknown && !gpus && !ssds)
 		snprintf(
 			text, HR_TOPO_NO_PAIR_TEXT,
@@ -233,17 +233,17 @@ const char *hr_topo_no_pair(const struct hr_topo *t, char *text)
 			"it, better sudo lspci -vvvxxxx\n",
 			unknown, t->model.count);
 	else if (unknown)
-		snprintf(
-			text, HR_TOPO_NO_PAIR_TEXT,
-			"no pair to evaluate: %u GPUs, %u NVMe controllers, and %u of %u functions "
-			"whose class the capture does not state; lspci -nn states it, better sudo "
-			"lspci -vvvxxxx\n",
-			gpus, ssds, unknown, t->model.count);
+		snprintf(text, HR_TOPO_NO_PAIR_TEXT,
+			 "no pair to evaluate: %u GPU%s, %u NVMe controller%s, and %u of %u "
+			 "functions whose class the capture does not state; lspci -nn states it, "
+			 "better sudo lspci -vvvxxxx\n",
+			 gpus, gpus == 1 ? "" : "s", ssds, ssds == 1 ? "" : "s", unknown,
+			 t->model.count);
 	else
 		snprintf(text, HR_TOPO_NO_PAIR_TEXT,
-			 "no pair to evaluate: %u GPUs, %u NVMe controllers "
-			 "(--gpu ADDRESS and --nvme ADDRESS name others)\n",
-			 gpus, ssds);
+			 "no pair to evaluate: %u GPU%s, %u NVMe controller%s (--gpu ADDRESS and "
+			 "--nvme ADDRESS name others)\n",
+			 gpus, gpus == 1 ? "" : "s", ssds, ssds == 1 ? "" : "s");
 	return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/disks.h"
+#include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/software.h"
 #include "pci/topo/fields.h"
@@ -28,16 +29,15 @@ static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const
 
 static void put_link(FILE *out, const struct hr_fn *f, uint8_t uplink)
 {
-	static const char *const speed[] = { "?", "2.5", "5", "8", "16", "32", "64" };
 	uint32_t now = hr_get(f, HR_F_SPEED, 0), most = hr_get(f, HR_F_SPEED_MAX, 0);
 	uint32_t width = hr_get(f, HR_F_WIDTH, 0), widest = hr_get(f, HR_F_WIDTH_MAX, 0);
 
 	if (width)
-		fprintf(out, "  link %s GT/s x%u", speed[now < 7 ? now : 0], width);
+		fprintf(out, "  link %s GT/s x%u", hr_link_speed_text(now), width);
 	else
 		fputs("  link ?", out);
 	if (widest)
-		fprintf(out, " of %s GT/s x%u", speed[most < 7 ? most : 0], widest);
+		fprintf(out, " of %s GT/s x%u", hr_link_speed_text(most), widest);
 	if (uplink == HR_UPLINK_INSIDE)
 		fputs(" (inside the card)", out);
 	else if (uplink == HR_UPLINK_TUNNEL || uplink == HR_UPLINK_TUNNEL_OTHER)
@@ -61,7 +61,7 @@ static void put_bar(const struct hr_topo *t, const struct hr_fn *f)
 	FILE *out = t->out;
 	int index = hr_peer_bar(f);
 	const struct hr_bar *bar = &f->bar[index < 0 ? 0 : index];
-	char most[32];
+	char size[32], most[32];
 
 	if (index < 0) {
 		fputs("      BAR for peers: none\n", out);
@@ -70,7 +70,7 @@ static void put_bar(const struct hr_topo *t, const struct hr_fn *f)
 	fprintf(out, "      BAR%d %llx", index, (unsigned long long)bar->base);
 	if (d->bar_offset)
 		fprintf(out, " (bus address %llx)", (unsigned long long)d->bar_base);
-	fprintf(out, ", %llu KiB (%s)%s\n", (unsigned long long)(bar->size >> 10),
+	fprintf(out, ", %s (%s)%s\n", hr_resize_text(bar->size, size),
 		hr_src_name((enum hr_src)bar->size_source),
 		bar->flags & HR_BAR_UNASSIGNED ? ", unassigned" : "");
 	if (bar->sizes)
@@ -114,6 +114,18 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 	}
 }
 
+static void put_root_complex(const struct hr_topo *t, const struct hr_pair *p)
+{
+	const int32_t gpu = t->model.fn[p->gpu].root_bus, ssd = t->model.fn[p->ssd].root_bus;
+
+	fprintf(t->out, "  root complex: pci%04x:%02x", t->model.root_bus[gpu].domain,
+		t->model.root_bus[gpu].bus);
+	if (ssd != gpu)
+		fprintf(t->out, " and pci%04x:%02x", t->model.root_bus[ssd].domain,
+			t->model.root_bus[ssd].bus);
+	fputc('\n', t->out);
+}
+
 static void put_path(const struct hr_topo *t, const struct hr_pair *p)
 {
 	int32_t path[HR_DEPTH_MAX + 1];
@@ -125,11 +137,7 @@ static void put_path(const struct hr_topo *t, const struct hr_pair *p)
 	if (p->common != HR_NO_FN)
 		put_hop(t, p->common, "common");
 	else
-		fprintf(t->out, "  root complex: pci%04x:%02x and pci%04x:%02x\n",
-			t->model.root_bus[t->model.fn[p->gpu].root_bus].domain,
-			t->model.root_bus[t->model.fn[p->gpu].root_bus].bus,
-			t->model.root_bus[t->model.fn[p->ssd].root_bus].domain,
-			t->model.root_bus[t->model.fn[p->ssd].root_bus].bus);
+		put_root_complex(t, p);
 	n = hr_functions_below(&t->model, p->ssd, p->common, path, HR_DEPTH_MAX + 1);
 	while (n--)
 		put_hop(t, path[n], n ? "" : "SSD");
@@ -162,13 +170,17 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 
 		if (!found[i].flows)
 			continue;
-		fprintf(t->out, "  %-10s %s%s [%s]\n", r->id,
-			hr_rule_text(&t->topology, p, &found[i], r->why, text, sizeof text),
-			r->recalled ? " (not confirmed)" : "", r->source);
-		if (r->fix)
-			fprintf(t->out, "             -> %s\n",
-				hr_rule_text(&t->topology, p, &found[i], r->fix, text,
-					     sizeof text));
+		fprintf(t->out, "  %-10s ", r->id);
+		hr_rule_text(&t->topology, p, &found[i], r->why, text, sizeof text);
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s [%s]",
+			 r->recalled ? " (not confirmed)" : "", r->source);
+		hr_print_wrapped(t->out, 13, 13, text);
+		if (!r->fix)
+			continue;
+		fputs("             -> ", t->out);
+		hr_print_wrapped(
+			t->out, 16, 16,
+			hr_rule_text(&t->topology, p, &found[i], r->fix, text, sizeof text));
 	}
 }
 
@@ -185,18 +197,22 @@ bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigne
 
 static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
 {
+	/* When facts are missing, a rule that did not match is not excluded. */
+	const char *what =
+		p->verdict == HR_UNKNOWN ? "not found, but facts are missing:" : "ruled out:";
+	char text[2048];
+	size_t used = (size_t)snprintf(text, sizeof text, "%s", what);
 	bool first = true;
 
-	/* When facts are missing, a rule that did not match is not excluded. */
-	fputs(p->verdict == HR_UNKNOWN ? "\nnot found, but facts are missing:" : "\nruled out:",
-	      t->out);
-	for (unsigned i = 0; i < hr_rules_count; i++) {
+	for (unsigned i = 0; i < hr_rules_count && used < sizeof text; i++) {
 		if (!hr_topo_ruled_out(t, p, i))
 			continue;
-		fprintf(t->out, "%s %s", first ? "" : ",", hr_rules[i].id);
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s %s", first ? "" : ",",
+					 hr_rules[i].id);
 		first = false;
 	}
-	fputs("\n", t->out);
+	fputc('\n', t->out);
+	hr_print_wrapped(t->out, 0, 2, text);
 }
 
 /* Of two GPUs: the answer of NVIDIA's driver, if the source has one. */
@@ -217,15 +233,17 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 {
 	struct hr_path_choice choice;
 	struct hr_pair p;
-	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[HR_MODIFIERS_TEXT];
+	char a[HR_BDF_MAX], b[HR_BDF_MAX], text[48], modifiers[HR_MODIFIERS_TEXT], why[1024];
 
 	hr_pair_evaluate(&t->topology, gpu, ssd, &p);
 	fprintf(t->out, "%s to %s: %s%s%s\n", hr_bdf(&t->model.fn[gpu], a),
 		hr_bdf(&t->model.fn[ssd], b), hr_topo_colour(t, p.verdict),
 		hr_verdict_text(p.verdict, p.rule, text), hr_topo_reset(t));
 	hr_path_evaluate(&t->topology, gpu, ssd, &choice);
-	fprintf(t->out, "  decided by %s: %s\n  path of a pipeline: %s\n", choice.rule, choice.why,
-		choice.direct ? "direct" : "bounce");
+	snprintf(why, sizeof why, "decided by %s: %s", choice.rule, choice.why);
+	fputs("  ", t->out);
+	hr_print_wrapped(t->out, 2, 4, why);
+	fprintf(t->out, "  path of a pipeline: %s\n", choice.direct ? "direct" : "bounce");
 	fprintf(t->out, "  distance %s (", hr_distance_word(&t->topology, &p));
 	if (p.cut)
 		fputs("steps unknown", t->out);

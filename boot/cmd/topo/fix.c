@@ -38,16 +38,18 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 	for (unsigned i = 0; i < fix->boots; i++)
 		fprintf(t->out, "%s%s", i ? ";" : "", hr_bdf(&t->model.fn[fix->boot[i]], bdf));
 	fputs("\n", t->out);
-	if (kernel >= HR_KERNEL_CONFIG_ACS) {
-		fputs("   or:    pci=config_acs=", t->out);
-		for (unsigned i = 0; i < fix->boots; i++)
-			fprintf(t->out, "%sx0x00xx@%s", i ? ";" : "",
-				hr_bdf(&t->model.fn[fix->boot[i]], bdf));
-		fputs("\n", t->out);
+	if (kernel < HR_KERNEL_CONFIG_ACS) {
+		fputs("          (quote the semicolons in GRUB)\n", t->out);
+		return;
 	}
+	fputs("   or:    pci=config_acs=", t->out);
+	for (unsigned i = 0; i < fix->boots; i++)
+		fprintf(t->out, "%sx0x00xx@%s", i ? ";" : "",
+			hr_bdf(&t->model.fn[fix->boot[i]], bdf));
+	fputs("\n", t->out);
 	fputs("          (quote the semicolons in GRUB; config_acs needs Linux 6.11; 6.11 to 6.14, "
-	      "if no stable update corrected\n          them, keep the redirect that firmware sets, "
-	      "and take one address in config_acs)\n",
+	      "if no stable\n          update corrected them, keep the redirect that firmware sets, "
+	      "and take one address in\n          config_acs)\n",
 	      t->out);
 }
 
@@ -187,8 +189,8 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 	if (after->count == before->count)
 		return;
 	fputs("  Side effect: without redirect GPU and SSD may share an IOMMU group; VFIO cannot open "
-	      "the SSD then while\n  the GPU has a driver of its own. setpci leaves the groups of "
-	      "boot in place, though they no longer isolate.\n",
+	      "the SSD\n  then while the GPU has a driver of its own. setpci leaves the groups of boot "
+	      "in place, though\n  they no longer isolate.\n",
 	      t->out);
 }
 

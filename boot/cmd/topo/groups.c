@@ -7,14 +7,14 @@
 
 #define SHOWN 64u
 
-static void put_blocker(const struct hr_topo *t, int32_t blocker, const char *when)
+static void put_blocker(const struct hr_topo *t, int32_t blocker, const char *which)
 {
 	char bdf[HR_BDF_MAX];
 
 	if (blocker == HR_NO_FN)
-		fprintf(t->out, "; VFIO can open the %s group", when);
+		fprintf(t->out, "; VFIO can open %s", which);
 	else
-		fprintf(t->out, "; VFIO cannot open the %s group because of %s (driver %s)", when,
+		fprintf(t->out, "; VFIO cannot open %s because of %s (driver %s)", which,
 			hr_bdf(&t->model.fn[blocker], bdf), t->model.fn[blocker].driver);
 }
 
@@ -30,13 +30,15 @@ static void put_function(const struct hr_topo *t, const struct hr_groups *g, int
 		fprintf(t->out, ", real group %u", hr_get(f, HR_F_GROUP, 0));
 	if (hr_is_nvme(f)) {
 		int32_t blocker = hr_groups_blocker(&t->model, g, fn, false);
+		int32_t now = real ? hr_groups_blocker(&t->model, g, fn, true) : blocker;
+		bool unsure = hr_groups_unsure(g, fn, blocker), same = real && now == blocker;
 
-		if (hr_groups_unsure(g, fn, blocker))
+		if (unsure)
 			fputs("; whether VFIO can open it is not known", t->out);
 		else
-			put_blocker(t, blocker, "predicted");
-		if (real)
-			put_blocker(t, hr_groups_blocker(&t->model, g, fn, true), "real");
+			put_blocker(t, blocker, same ? "both" : "the predicted group");
+		if (real && (unsure || !same))
+			put_blocker(t, now, "the real group");
 	}
 	fputc('\n', t->out);
 }
@@ -149,6 +151,7 @@ int hr_topo_groups(struct hr_topo *t)
 {
 	const struct hr_topology *e = &t->topology;
 	struct hr_groups g = { 0 }, registers = { 0 };
+	unsigned corners = 0;
 	struct hr_pair p;
 	char bdf[HR_BDF_MAX];
 
@@ -176,14 +179,16 @@ int hr_topo_groups(struct hr_topo *t)
 			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
 	else if (e->iommu_active)
 		fputs("real groups are as predicted\n", t->out);
-	fputs("below one switch (direct, isolated, GPU with its own driver: one of the three is "
-	      "given up):\n",
-	      t->out);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
 		for (uint32_t j = 0; j < e->ssds && (t->all || j < SHOWN); j++) {
 			hr_pair_evaluate(e, e->gpu[i], e->ssd[j], &p);
-			if (p.common != HR_NO_FN)
-				put_corner(t, &g, &p);
+			if (p.common == HR_NO_FN)
+				continue;
+			if (!corners++)
+				fputs("below one switch (direct, isolated, GPU with its own driver: "
+				      "one of the three is given up):\n",
+				      t->out);
+			put_corner(t, &g, &p);
 		}
 	return (int)hr_topo_exit_all(t);
 }

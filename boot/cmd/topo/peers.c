@@ -337,12 +337,15 @@ static void print_unread(const struct hr_topo *t, const struct hr_topo_peers *pe
 	}
 	if (gpus < 2 || t->model.p2ps)
 		return;
-	hr_print_wrapped(t->out, 0, 2,
-			 consumer ? "not in the input: whether NVIDIA's driver allows peer access; "
-				    "between consumer cards it usually refuses (GNS or CNS). "
-				    "nvidia-smi topo -p2p rw shows it, also below a list of lspci"
-				  : "not in the input: whether NVIDIA's driver allows peer access; "
-				    "nvidia-smi topo -p2p rw shows it, also below a list of lspci");
+	hr_print_wrapped(
+		t->out, 0, 2,
+		consumer ? "not in the input: whether NVIDIA's driver allows peer access; "
+			   "between consumer cards it usually refuses (GNS or CNS). "
+			   "nvidia-smi topo -p2p rw shows it; its output counts below that of "
+			   "lspci in one file"
+			 : "not in the input: whether NVIDIA's driver allows peer access; "
+			   "nvidia-smi topo -p2p rw shows it; its output counts below that of "
+			   "lspci in one file");
 }
 
 static const char legend[] =
@@ -350,6 +353,20 @@ static const char legend[] =
 	"across "
 	"sockets,\nNVn n NVLinks, XGMIn n XGMI links; RC through the root complex, REDIR the same "
 	"because of ACS or\nthe IOMMU, ? one that the kernel does not trust; * degraded\n";
+
+static bool iommu_assumed(const struct grid *g)
+{
+	struct hr_peer_pair p;
+	char text[48];
+
+	for (uint32_t i = 0; i < g->sets; i++)
+		for (uint32_t j = i; j < g->sets; j++) {
+			grid_cell(g, i, j, &p, text);
+			if (p.has_verdict && p.modifiers & HR_MOD_ASSUMED)
+				return true;
+		}
+	return false;
+}
 
 /* A distance NODE of functions whose NUMA nodes the input does not state. */
 static bool node_unread(const struct grid *g)
@@ -380,6 +397,10 @@ static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers
 	print_grid(&g);
 	print_reasons(&g);
 	print_unread(t, peers);
+	if (iommu_assumed(&g))
+		hr_print_wrapped(t->out, 0, 2,
+				 "the IOMMU's mode is not in the input: off or passthrough is "
+				 "assumed; give it with --iommu=off|pt|on");
 	fputs(legend, t->out);
 	if (node_unread(&g))
 		fputs("NUMA nodes are not known: NODE may be SYS\n", t->out);
@@ -578,7 +599,8 @@ int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 	code = evaluate_all(&peers);
 	shown = json ? print_json(t, &peers, code) : print_text(t, &peers, code);
 	if (code == HR_TOPO_NONE)
-		fprintf(stderr, "headrace topo: no pair to evaluate: %u GPUs, %u others\n",
-			peers.by_kind[HR_PEER_GPU], peers.count - peers.by_kind[HR_PEER_GPU]);
+		fprintf(stderr, "headrace topo: no pair to evaluate: %u GPU%s, %u others\n",
+			peers.by_kind[HR_PEER_GPU], peers.by_kind[HR_PEER_GPU] == 1 ? "" : "s",
+			peers.count - peers.by_kind[HR_PEER_GPU]);
 	return shown;
 }

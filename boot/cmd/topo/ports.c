@@ -143,8 +143,8 @@ static void put_caution(const struct hr_topo *t, const unsigned *by)
 		hr_print_wrapped(
 			t->out, 0, 2,
 			"clear only ports between a switch and the devices of a pair, not root "
-			"ports: lspci -tv shows them (not root); with it in the same file the "
-			"answer names them");
+			"ports. lspci -tv shows them, also without root; below this text in one "
+			"file it lets the answer name them");
 	if (by[UNKNOWN_ROLE] || by[BETWEEN])
 		hr_print_wrapped(
 			t->out, 0, 2,

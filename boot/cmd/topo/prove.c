@@ -357,8 +357,11 @@ static void begin(struct prove *s)
 		hr_json_array(t->json, "rows");
 		return;
 	}
-	fprintf(t->out, "%s (%s) and %s (%s)%s%s\n", s->p->gpu, s->backend.name, s->p->ssd,
-		s->ssd->ctrl->model, both ? ": topology " : "", verdict);
+	fputs(s->p->gpu, t->out);
+	if (strcmp(s->p->gpu, s->backend.name) != 0)
+		fprintf(t->out, " (%s)", s->backend.name);
+	fprintf(t->out, " and %s (%s)%s%s\n", s->p->ssd, s->ssd->ctrl->model,
+		both ? ": topology " : "", verdict);
 	if (s->foreign[0])
 		fprintf(t->out, "the disk holds %s: it is only read\n", s->foreign);
 }
@@ -414,7 +417,9 @@ static void conclude(struct prove *s, const struct hr_exchange_result *r, int co
 			fprintf(out, "NOT proven: %s: %s\n", name, worst->text);
 		else
 			fprintf(out, "NOT proven: %s: %s\n", name,
-				hr_exchange_word(worst->outcome));
+				worst->outcome == HR_EXCHANGE_UNPROVEN
+					? "see above"
+					: hr_exchange_word(worst->outcome));
 	}
 	if (r->cut)
 		fputs("not tested: larger sizes; the namespace or the memory is smaller\n", out);

@@ -193,7 +193,7 @@ static void put_sum(const struct hr_topo *t, const struct sum *s, const struct s
 static void put_legend(const struct hr_topo *t, bool fixed)
 {
 	fputs("Figures come from a model: link registers, TLP overhead and priors. (prior): public "
-	      "measurements of one x16\nflow through such a root complex; its total capacity is "
+	      "measurements of\none x16 flow through such a root complex; its total capacity is "
 	      "not known, so sums are \"at most\".\n",
 	      t->out);
 	if (fixed)

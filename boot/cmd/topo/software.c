@@ -104,7 +104,7 @@ void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p)
 	struct hr_need need[HR_NEEDS_MAX] = { 0 }, missing;
 	enum hr_met met = hr_cufile_p2pdma(&t->topology, p->gpu, p->ssd, &missing);
 
-	fputs("\nsoftware of the GPU, yes: met:\n", t->out);
+	fputs("\nsoftware of the GPU (yes: met):\n", t->out);
 	put_rows(t, need, hr_software_gpu(&t->topology, p->gpu, need));
 	fputs("software of the SSD:\n", t->out);
 	put_rows(t, need, hr_software_ssd(&t->topology, p->ssd, need));

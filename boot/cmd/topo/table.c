@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HINT_LINES 2u /* at the end of the output */
 #define LINES_MAX 60u /* lines of the whole output, unless it cannot be shortened */
 
 /* Limits of each part. The first row that fits into LINES_MAX is used. */
@@ -354,12 +355,10 @@ static void print_survey(const struct view *v, const struct detail *d)
 	print_head(t);
 	print_names(t, e->gpu, e->gpus, s->column, "GPU", d);
 	print_names(t, e->ssd, e->ssds, s->row, "NVME", d);
+	if (!matrix)
+		return;
 	fputc('\n', t->out);
-	if (matrix)
-		hr_matrix_legend(t, s);
-	hr_print_wrapped(t->out, 0, 2,
-			 "headrace topo --explain GPU0 NVME0: a pair hop by hop; --all: each pair; "
-			 "--html FILE: all as a page");
+	hr_matrix_legend(t, s);
 }
 
 static unsigned lines_of(const char *text)
@@ -388,7 +387,7 @@ static void print_fitting(struct view *v)
 			fclose(v->t->out);
 		}
 		v->t->out = out;
-		fits = text && lines_of(text) <= LINES_MAX;
+		fits = text && lines_of(text) + HINT_LINES <= LINES_MAX;
 		if (text && (fits || i + 1 == most))
 			fputs(text, out);
 		free(text);
@@ -434,6 +433,11 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t)
 		if (v.s->classes && v.s->class[0].pair.verdict == HR_UNKNOWN &&
 		    hr_topo_ports_matter(t))
 			hr_topo_ports(t);
+		fputc('\n', t->out);
+		hr_print_wrapped(
+			t->out, 0, 2,
+			"headrace topo --explain GPU0 NVME0: a pair hop by hop; --all: each "
+			"pair; --html FILE: all as a page");
 	}
 	free(v.headline);
 	hr_survey_free(v.s);

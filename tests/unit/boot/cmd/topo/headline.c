@@ -306,7 +306,7 @@ Test(topo_headlines, pairs_behind_one_switch_are_selected_by_option)
 	hr_topo_sum_up(&topo, &sum);
 	cr_expect_eq(sum.exit, HR_TOPO_NONE);
 	said = fake_box_print(&topo, table);
-	cr_expect_not_null(strstr(said, "no pair of 1 GPUs and 1 NVMe controllers shares a switch"),
+	cr_expect_not_null(strstr(said, "no pair of 1 GPU and 1 NVMe controller shares a switch"),
 			   "%s", said);
 	free(said);
 }
