@@ -419,6 +419,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 		return 0;
 	if (hr_smi_line(&d->smi, d->m, line))
 		return end_device(d);
+	length = hr_paste_emphasis(begins, line, length);
 	line = hr_groups_line(&d->groups, begins, line, &length);
 	line = hr_paste_line(&d->paste, begins, line, &length);
 	if (length == 0)

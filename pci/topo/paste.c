@@ -259,6 +259,26 @@ char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, siz
 	return p->quoted ? unquote(line, length) : line;
 }
 
+size_t hr_paste_emphasis(hr_paste_begins *begins, char *line, size_t length)
+{
+	const size_t lead = strspn(line, " \t>|-*+");
+	size_t from = lead, n;
+
+	while (from && line[from - 1] == '*')
+		from--;
+	n = strspn(line + from, "*_`");
+	if (n == 0 || from + n >= length || line[from + n] == ' ' ||
+	    (!begins(line + from + n, length - from - n) &&
+	     strncasecmp(line + from + n, "IOMMU group", 11) != 0))
+		return length;
+	memmove(line + from, line + from + n, length - from - n + 1);
+	length -= n;
+	while (length > from && strchr("*_`", line[length - 1]))
+		length--;
+	line[length] = '\0';
+	return length;
+}
+
 bool hr_paste_is_html(const char *head, size_t size)
 {
 	static const char *const html[] = { "details", "summary", "pre", "code",       "html",

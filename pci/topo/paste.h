@@ -34,6 +34,12 @@ struct hr_paste {
  */
 char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length);
 
+/*
+ * Remove the marks of emphasis around a function or its group, in place; returns the new length:
+ * "- **01:00.0 VGA ..**", "> `01:00.0 ..`", "**IOMMU Group 1 01:00.0 ..**". Other marks are text.
+ */
+size_t hr_paste_emphasis(hr_paste_begins *begins, char *line, size_t length);
+
 /* True for text that begins with a tag of a web page or issue, not of an XML topology. */
 bool hr_paste_is_html(const char *head, size_t size);
 
