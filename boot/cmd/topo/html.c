@@ -13,6 +13,7 @@
 #include "boot/cmd/topo/html_peers.h"
 #include "boot/cmd/topo/html_tree.h"
 #include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/table.h"
 #include "config/log.h"
 
 #define CELLS_MAX 32u /* rows and columns of a matrix in the page */
@@ -214,21 +215,55 @@ static void put_matrix(const struct page *p)
 	      p->out);
 }
 
-static void put_tree(const struct page *p)
+/* A machine without a pair: the output without options, which has findings and remedies. */
+static int put_text(const struct page *p)
 {
-	char count[64];
-	uint32_t left;
+	struct hr_topo plain = *p->t;
+	char *text = NULL;
+	size_t size;
 
+	if (p->s->sum.pairs)
+		return 0;
+	plain.colour = false;
+	plain.out = open_memstream(&text, &size);
+	if (!plain.out)
+		return -ENOMEM;
+	hr_topo_table(&plain);
+	fclose(plain.out);
+	hr_html_put(p->out, "<section><h2>Findings</h2><pre>~</pre></section>\n", text);
+	free(text);
+	return 0;
+}
+
+/* A tree without a card is left out. */
+static int put_tree(const struct page *p)
+{
+	char count[64], *drawing = NULL;
+	size_t size;
+	uint32_t left;
+	FILE *out = open_memstream(&drawing, &size);
+
+	if (!out)
+		return -ENOMEM;
+	left = hr_html_tree(p->t, p->s, out, p->drawn);
+	fclose(out);
+	if (!drawing || !size) {
+		free(drawing);
+		fputs("</main>\n", p->out);
+		return 0;
+	}
 	fputs("<section><h2>Tree</h2><p class=\"dim\">Select a GPU and then an SSD to see the "
 	      "path between them; any other box shows its registers.</p><div class=\"scroll\">\n",
 	      p->out);
-	left = hr_html_tree(p->t, p->s, p->out, p->drawn);
+	fputs(drawing, p->out);
+	free(drawing);
 	fputs("</div>\n", p->out);
 	if (left) {
 		snprintf(count, sizeof count, "%u", left);
 		hr_html_put(p->out, "<p class=\"dim\">~ more cards are not drawn</p>\n", count);
 	}
 	fputs("</section>\n</main>\n", p->out);
+	return 0;
 }
 
 static void put_articles(const struct page *p)
@@ -264,8 +299,11 @@ static int put_page(const struct page *p)
 	put_headlines(p);
 	put_matrix(p);
 	err = hr_html_peers(p->t, p->out);
-	put_tree(p);
-	fputs("<aside aria-live=\"polite\">\n", p->out);
+	if (!err)
+		err = put_text(p);
+	if (!err)
+		err = put_tree(p);
+	fputs("<aside aria-live=\"polite\">", p->out);
 	put_articles(p);
 	fputs("</aside></div>\n<footer>Made by headrace topo. Rates are of a model: link "
 	      "registers, TLP overhead and priors for root complexes.</footer>\n<script>\n",
