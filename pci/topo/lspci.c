@@ -500,10 +500,14 @@ static int no_function(struct dump *d)
 		snprintf(m->input, sizeof m->input, "%s", m->smi->tool);
 	if (m->smi && m->smi->rows)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
-			       "a matrix of %s and no PCI function", m->smi->tool);
+			       "a matrix of %s and no PCI function; capture with: sudo lspci "
+			       "-vvvxxxx",
+			       m->smi->tool);
 	if (m->acs_lines.lines)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
-			       "%u lines of ACSCtl without addresses", m->acs_lines.lines);
+			       "%u lines of ACSCtl without addresses; capture with: sudo lspci "
+			       "-vvvxxxx",
+			       m->acs_lines.lines);
 	return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
 		       "no PCI function in %u lines; capture with: sudo lspci -vvvxxxx",
 		       d->s->line);

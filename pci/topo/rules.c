@@ -217,8 +217,8 @@ const struct hr_rule hr_rules[] = {
 	  .verdict = HR_UNKNOWN, .reason = "iommu",
 	  .why = "an IOMMU is on or may be, and whether it translates is not in the "
 		 "capture",
-	  .fix = "cat /sys/kernel/iommu_groups/*/type there, then give the mode: identity is "
-		 "--iommu=pt, DMA and DMA-FQ are --iommu=on",
+	  .fix = "on that machine cat /sys/kernel/iommu_groups/*/type: for identity give "
+		 "--iommu=pt, for DMA or DMA-FQ --iommu=on",
 	  .source = "Linux sysfs-kernel-iommu_groups" },
 	{ .id = "H3-to", PAIR(timeouts), NEEDS(TIMEOUT),
 	  .verdict = HR_WRITES_ONLY, .modifier = HR_MOD_ERRORS,

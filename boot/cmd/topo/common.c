@@ -305,25 +305,43 @@ int hr_topo_fit(const char *text, int most)
 
 const char *hr_topo_ids(const struct hr_fn *f, char *text)
 {
+	char bare[10];
+
 	text[0] = '\0';
 	if (!hr_known(f, HR_F_VENDOR) || !hr_known(f, HR_F_DEVICE))
 		return text;
 	snprintf(text, 16, "[%04x:%04x]", hr_get(f, HR_F_VENDOR, 0) & 0xffff,
 		 hr_get(f, HR_F_DEVICE, 0) & 0xffff);
-	if (strstr(f->name, text))
+	snprintf(bare, sizeof bare, "%.9s", text + 1);
+	if (strstr(f->name, bare))
 		text[0] = '\0';
 	return text;
+}
+
+/* Bytes of a title that are printed: at most 100, whole words when it is cut here or was before. */
+static int whole_words(const struct hr_fn *f, const char *title)
+{
+	int n = hr_topo_fit(title, 100);
+
+	if (!title[n] && strlen(f->name) < HR_WORD_MAX - 1)
+		return n;
+	while (n && title[n - 1] != ' ')
+		n--;
+	while (n && (title[n - 1] == ' ' || title[n - 1] == '/'))
+		n--;
+	return n;
 }
 
 char *hr_topo_describe(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes)
 {
 	const char *title = hr_topo_title(f);
+	const int n = whole_words(f, title);
 	char ids[16], bdf[HR_BDF_MAX] = "";
 
 	if (f->physfn != HR_NO_FN)
 		hr_bdf(&t->model.fn[f->physfn], bdf);
 	hr_topo_ids(f, ids);
-	snprintf(text, bytes, "%.*s%s%s%s%s%s%s", hr_topo_fit(title, 100), title,
+	snprintf(text, bytes, "%.*s%s%s%s%s%s%s%s", n, title, title[n] ? "..." : "",
 		 title[0] && ids[0] ? " " : "", ids, hr_is_integrated(f) ? ", integrated" : "",
 		 f->vf ? ", VF" : "", bdf[0] ? " of " : "", bdf);
 	return text;

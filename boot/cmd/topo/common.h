@@ -60,8 +60,8 @@ const char *hr_topo_iommu_reason(const struct hr_topology *e);
 const char *hr_topo_title(const struct hr_fn *f);
 
 /*
- * Describe the function: its title, cut at 100 bytes, the numbers [vvvv:dddd] unless the title has
- * them, "integrated" GPU, "VF of" another function. Returns text.
+ * Describe the function: its title (at most 100 bytes of whole words), the numbers [vvvv:dddd]
+ * unless the title has them, "integrated" GPU, "VF of" another function. Returns text.
  */
 char *hr_topo_describe(const struct hr_topo *t, const struct hr_fn *f, char *text, size_t bytes);
 

@@ -372,6 +372,7 @@ char *hr_headline_answer(const struct hr_survey *s, char *text)
 	count_verdicts(s->with_switch, "shares a switch", "share a switch", text);
 	count_verdicts(s->without_switch, "does not share a switch", "do not share a switch", text);
 	count_verdicts(s->cut, "lacks bridges in the capture", "lack bridges in the capture", text);
+	count_verdicts(s->guest, "is in a virtual machine", "are in a virtual machine", text);
 	if (s->sum.degraded)
 		append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);
 	return text;

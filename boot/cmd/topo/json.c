@@ -326,7 +326,7 @@ static void put_headline(const struct hr_topo *t, const struct hr_class *c,
 	hr_json_object(o, NULL);
 	hr_json_string(o, "members", h->members);
 	hr_json_u64(o, "pairs", c->pairs);
-	if (c->pair.cut)
+	if (c->pair.cut || t->topology.guest)
 		hr_json_null(o, "same_switch");
 	else
 		hr_json_bool(o, "same_switch", c->same_switch);

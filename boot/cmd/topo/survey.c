@@ -187,9 +187,12 @@ static void close_row(struct pass *w, uint32_t gpu)
 	}
 }
 
-static void count(struct hr_survey *s, const struct hr_pair *p)
+static void count(const struct hr_topo *t, struct hr_survey *s, const struct hr_pair *p)
 {
-	uint64_t *by = p->cut ? s->cut : p->common != HR_NO_FN ? s->with_switch : s->without_switch;
+	uint64_t *by = t->topology.guest       ? s->guest
+		       : p->cut		       ? s->cut
+		       : p->common != HR_NO_FN ? s->with_switch
+					       : s->without_switch;
 
 	by[p->verdict]++;
 	hr_topo_sum_add(&s->sum, p);
@@ -208,7 +211,7 @@ static void evaluate_all(struct pass *w)
 				w->column_hash[i] = mix(w->column_hash[i], UINT32_MAX);
 				continue;
 			}
-			count(w->s, &p);
+			count(w->t, w->s, &p);
 			add_pair(w, i, j, &p);
 		}
 		close_row(w, i);

@@ -46,6 +46,7 @@ struct hr_survey {
 	uint64_t with_switch[HR_VERDICTS],
 		without_switch[HR_VERDICTS];   /* pairs by verdict, with a switch and without */
 	uint64_t cut[HR_VERDICTS];	       /* pairs whose bridges the capture lacks */
+	uint64_t guest[HR_VERDICTS];	       /* pairs whose bridges are emulated */
 	uint64_t unlisted;		       /* pairs of classes beyond HR_CLASSES_MAX */
 	struct hr_class class[HR_CLASSES_MAX]; /* in the order of the headlines */
 	uint32_t classes;

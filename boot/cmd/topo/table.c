@@ -37,13 +37,13 @@ static void print_head(const struct hr_topo *t)
 {
 	const struct hr_model *m = &t->model;
 	const char *reason = hr_topo_iommu_reason(&t->topology);
-	char version[32] = "newest", text[768];
+	char version[32] = "the newest kernel", text[768];
 
 	if (t->opt.kernel)
-		snprintf(version, sizeof version, "%u.%u", t->opt.kernel >> 16,
+		snprintf(version, sizeof version, "kernel %u.%u", t->opt.kernel >> 16,
 			 t->opt.kernel & 0xffff);
 	snprintf(text, sizeof text,
-		 "%s: %u functions, %u root bus%s; IOMMU %s%s%s%s; kernel %s; rules of kernel %s",
+		 "%s: %u functions, %u root bus%s; IOMMU %s%s%s%s; kernel %s; rules of %s",
 		 m->input, m->count, m->root_buses, m->root_buses == 1 ? "" : "es",
 		 hr_topo_iommu_word(&t->topology), *reason ? " (" : "", reason, *reason ? ")" : "",
 		 m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
