@@ -9,6 +9,7 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/id_names.h"
 #include "pci/topo/names.h"
+#include "pci/topo/tables.h"
 
 static const char *after(const char *text, const char *word)
 {
@@ -153,6 +154,26 @@ bool hr_text_title_more(struct hr_fn *f, const char *line)
 	return starts(line, "(rev ") || starts(line, "(prog-if ");
 }
 
+/* True for the title of a GPU, as far as its vendor, its number or its name tells. */
+static bool is_gpu_title(const struct hr_fn *f, const char *title)
+{
+	/* Ports and endpoints of NVIDIA's processors. */
+	static const char *const no_gpu[] = { "PCI Express", "PCIe host", "Endpoint", NULL };
+	static const char *const intel[] = {
+		"Arc", "Data Center GPU", "Ponte Vecchio*", "Battlemage", "DG1",
+		"DG2", "ATS-M*",	  "Iris Xe MAX",    NULL
+	};
+	const uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
+
+	if (vendor == 0x8086)
+		return hr_device_is(vendor, device, HR_DEV_GPU) || hr_name_has_any(title, intel);
+	/* A card without a name may be of any class; its GPU would be its first function. */
+	return (vendor == 0x10de || vendor == 0x1002) &&
+	       (f->fn == 0 || device_number(title) == HR_NAME_UNKNOWN) &&
+	       four_digits(title) == HR_NAME_UNKNOWN &&
+	       !hr_device_is(vendor, device, HR_DEV_NO_GPU) && !hr_name_has_any(title, no_gpu);
+}
+
 void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
 	static const char *const ssd[] = { "NVMe*", "Non-Volatile", "SSD*", NULL };
@@ -167,27 +188,20 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 					     "bridge", "Switch",     "NVSwitch",  "I2C",
 					     "UCSI",   "Ethernet",   "xHCI",	  "HDAudio",
 					     "Root",   "BlueField*", "ConnectX*", NULL };
-	/* Ports and endpoints of NVIDIA's processors. */
-	static const char *const no_gpu[] = { "PCI Express", "PCIe host", "Endpoint", NULL };
-	uint32_t vendor;
 
 	if (length == 0)
 		return;
 	if (f->name[0] == '\0')
 		f->name = hr_model_word(m, title, length);
 	set_vendor_device(f, title);
-	vendor = hr_get(f, HR_F_VENDOR, 0);
 	if (hr_name_has_any(title, raid)) {
 		hr_fn_set(f, HR_F_CLASS, 0x010400, HR_SRC_INFERRED);
 		return;
 	}
 	if (hr_name_has_any(title, other) || hr_name_has_any(title, host))
 		return;
-	/* A card without a name may be of any class; its GPU would be its first function. */
 	if (hr_name_has_any(title, ssd))
 		hr_fn_set(f, HR_F_CLASS, 0x010802, HR_SRC_INFERRED);
-	else if ((vendor == 0x10de || vendor == 0x1002) &&
-		 (f->fn == 0 || device_number(title) == HR_NAME_UNKNOWN) &&
-		 four_digits(title) == HR_NAME_UNKNOWN && !hr_name_has_any(title, no_gpu))
+	else if (is_gpu_title(f, title))
 		hr_fn_set(f, HR_F_CLASS, 0x030000, HR_SRC_INFERRED);
 }

@@ -276,8 +276,14 @@ static const struct {
 	{ HR_DEV_TUNNEL_SLOW, 0x8086, 0x157e, 0x157e },
 	{ HR_DEV_TUNNEL_FAST, 0x8086, 0x5780, 0x5780 },
 	{ HR_DEV_TUNNEL_FAST, 0x8086, 0x5786, 0x5786 },
-	{ HR_DEV_TUNNEL, 0x1b21, 0x2421, 0x2423 },     /* ASM4242 */
-	{ HR_DEV_TUNNEL, 0x1b21, 0x2461, 0x2464 },     /* ASM2464 */
+	{ HR_DEV_TUNNEL, 0x1b21, 0x2421, 0x2423 }, /* ASM4242 */
+	{ HR_DEV_TUNNEL, 0x1b21, 0x2461, 0x2464 }, /* ASM2464 */
+	{ HR_DEV_GPU, 0x8086, 0x0bd0, 0x0be5 },	   /* Max */
+	{ HR_DEV_GPU, 0x8086, 0x4905, 0x4909 },	   /* DG1 */
+	{ HR_DEV_GPU, 0x8086, 0x5690, 0x56c2 },	   /* DG2: Arc A, Flex */
+	{ HR_DEV_GPU, 0x8086, 0xe202, 0xe223 },	   /* Battlemage: Arc B, Arc Pro B */
+	{ HR_DEV_NO_GPU, 0x10de, 0x1ac0, 0x1aff },
+	{ HR_DEV_NO_GPU, 0x10de, 0x2280, 0x22ff },
 	{ HR_DEV_TEGRA_PORT, 0x10de, 0x0fae, 0x0faf }, /* Tegra X1 */
 	{ HR_DEV_TEGRA_PORT, 0x10de, 0x10e5, 0x10e6 }, /* Tegra X2 */
 	{ HR_DEV_TEGRA_PORT, 0x10de, 0x1ad0, 0x1ad2 }, /* Xavier */

@@ -52,6 +52,8 @@ enum hr_device_kind {
 	HR_DEV_TUNNEL,	     /* bridge in a Thunderbolt or USB4 controller */
 	HR_DEV_TUNNEL_SLOW,  /* of these: Thunderbolt 1 and 2 */
 	HR_DEV_TUNNEL_FAST,  /* of these: Thunderbolt 5 */
+	HR_DEV_GPU,	     /* GPU of a vendor whose other cards are no GPUs */
+	HR_DEV_NO_GPU,	     /* other function of a vendor of GPUs: sound, NVSwitch, port */
 	HR_DEV_INTEGRATED,   /* GPU that is part of a processor or chipset */
 	HR_DEV_X86_HOST,   /* host bridge or root port of an x86 CPU: bus addresses are the CPU's */
 	HR_DEV_OTHER_HOST, /* the same of a CPU whose bus addresses may be others */
