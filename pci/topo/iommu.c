@@ -93,6 +93,11 @@ static void decide_unseen(const struct evidence *e)
 		    "command line: on; whether firmware has an IOMMU, and its mode, are not stated");
 	else if (log->type.line && log->type_value == HR_IOMMU_PT)
 		by_log(e->m, HR_IOMMU_PT, &log->type);
+	else if (log->asked.line)
+		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+		    "kernel log, line %u: %s; whether firmware has one, and its mode, are not "
+		    "stated",
+		    log->asked.line, log->asked.text);
 	else if (log->type.line)
 		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
 		    "kernel log, line %u: %s, if an IOMMU is on, which is not stated",

@@ -243,6 +243,7 @@ static bool iommu_message(struct hr_log_iommu *o, const char *text, unsigned num
 	};
 	static const char *const off[] = { "DMAR: IOMMU disabled", "Intel-IOMMU: disabled",
 					   "AMD-Vi: AMD IOMMU disabled" };
+	static const char *const asked[] = { "DMAR: IOMMU enabled", "Intel-IOMMU: enabled" };
 	static const char *const pt[] = { "AMD-Vi: Initialized for Passthrough Mode" };
 
 	for (unsigned i = 0; i < sizeof on / sizeof *on; i++)
@@ -254,6 +255,11 @@ static bool iommu_message(struct hr_log_iommu *o, const char *text, unsigned num
 	for (unsigned i = 0; i < sizeof off / sizeof *off; i++)
 		if (starts(text, off[i])) {
 			o->off = (struct hr_log_fact){ number, off[i] };
+			return true;
+		}
+	for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++)
+		if (starts(text, asked[i])) {
+			o->asked = (struct hr_log_fact){ number, asked[i] };
 			return true;
 		}
 	if (!starts(text, pt[0]))

@@ -24,6 +24,7 @@ struct hr_log_iommu {
 	struct hr_log_fact type;  /* "Default domain type: ", of any IOMMU that is on */
 	enum hr_iommu type_value; /* HR_IOMMU_PT or HR_IOMMU_ON */
 	struct hr_log_fact on;	  /* a driver has set an IOMMU up */
+	struct hr_log_fact asked; /* the command line has intel_iommu=on; hardware may have none */
 	struct hr_log_fact off;	  /* the kernel reports it disabled */
 	struct hr_log_fact pt;	  /* a driver reports passthrough */
 	struct hr_log_fact tables, dmar, ivrs; /* ACPI tables: any, and those of an IOMMU */

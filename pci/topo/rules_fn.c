@@ -8,6 +8,7 @@
 #include "pci/topo/bootmodel.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
+#include "pci/topo/kernel_log.h"
 #include "pci/topo/names.h"
 #include "pci/topo/resize.h"
 #include "pci/topo/software.h"
@@ -473,7 +474,7 @@ bool hr_sys_iommu_wanted(const struct hr_topology *e, const struct hr_fn *f)
 	return passthrough != 1 && !has_word(e, "iommu=off") &&
 	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
 		last_has(cmdline, "amd_iommu=", "force_enable") || has_word(e, "iommu=force") ||
-		passthrough == 0);
+		passthrough == 0 || (e->m->iommu_log && e->m->iommu_log->asked.line));
 }
 
 /* The name identifies the controller in a text without numbers. */
