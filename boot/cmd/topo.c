@@ -81,8 +81,9 @@ static int no_function(const struct hr_topo *t, const char *name)
 {
 	hr_usage_error("topo",
 		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
-		       "them), %u GPUs, %u NVMe controllers",
-		       name, t->model.count, t->topology.gpus, t->topology.ssds);
+		       "them), %u GPU%s, %u NVMe controller%s",
+		       name, t->model.count, t->topology.gpus, t->topology.gpus == 1 ? "" : "s",
+		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
 	return HR_TOPO_USAGE;
 }
 

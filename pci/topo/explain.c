@@ -394,6 +394,11 @@ static void put_word(const struct context *c, const char *word, size_t n)
 			 hr_lacks(c->f, HR_F_SLOT_IMPL, 1) ? "" : "reseat the card, or ");
 	else if (c->f && n >= 7 && memcmp(word, "atomics", 7) == 0)
 		put_atomics(c, n > 7);
+	else if (c->f && n == 5 && memcmp(word, "lacks", 5) == 0)
+		snprintf(c->to, c->capacity, "%s",
+			 c->f->disputed			   ? ": bridges contradict each other"
+			 : hr_get(c->f, HR_F_CAPS, 0) == 2 ? ": the capability list is damaged"
+							   : "");
 	else if (c->f && n == 8 && memcmp(word, "bar_able", 8) == 0)
 		hr_resize_able(c->f, c->to, c->capacity);
 	else if (c->f && n == 7 && memcmp(word, "bar_fix", 7) == 0)

@@ -50,7 +50,7 @@ const struct hr_rule hr_rules[] = {
 	{ .id = "U2", .scope = HR_ON_ALL | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
 	  .reason = "dump",
 	  FN(unread),
-	  .why = "{bdf}: registers missing, capability list damaged, or bridges contradict",
+	  .why = "{bdf}: the input lacks its registers{lacks}",
 	  .fix = "capture with: sudo lspci -vvvxxxx", .source = "lspci manual" },
 	{ .id = "U3", .scope = HR_ON_PORT | HR_ON_COMMON, BOTH(ALL), .verdict = HR_UNKNOWN,
 	  .reason = "acs", .where = HR_SAME_SWITCH, FN(acs_unread),

@@ -340,7 +340,7 @@ check "a plan gives a pair with an unknown verdict no rate and names the verdict
 check "an unknown link does not have width 0" bash -c '! "$1" topo --from denied.txt \
     --explain GPU0 NVME0 | grep " x0"' _ "$HEADRACE"
 check "the error of an unknown function counts the functions" \
-    says "no function 'GPU1': [0-9]+ functions.*, 1 GPUs, 1 NVMe" --from direct.txt --explain GPU1 NVME0
+    says "no function 'GPU1': [0-9]+ functions.*, 1 GPU, 1 NVMe" --from direct.txt --explain GPU1 NVME0
 check "two views at once exit 64" exits 64 --from direct.txt --plan --groups
 check "the error of two views names both views" says 'one at a time: --groups, --plan' --from direct.txt --plan --groups
 check "--require with a view exits 64" \

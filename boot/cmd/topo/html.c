@@ -120,8 +120,8 @@ static void put_top(const struct page *p)
 	else
 		hr_topo_no_pair(p->t, answer);
 	hr_html_put(p->out, "<p class=\"answer\">~</p>\n", answer);
-	snprintf(count, sizeof count, "%u functions, %u root bus%s", m->count, m->root_buses,
-		 m->root_buses == 1 ? "" : "es");
+	snprintf(count, sizeof count, "%u function%s, %u root bus%s", m->count,
+		 m->count == 1 ? "" : "s", m->root_buses, m->root_buses == 1 ? "" : "es");
 	hr_html_put(p->out, "<p class=\"dim\">~: ~; IOMMU ~; kernel ~</p>\n", m->input, count,
 		    hr_topo_iommu_word(&p->t->topology),
 		    m->sys.kernel[0] ? m->sys.kernel : "unknown");

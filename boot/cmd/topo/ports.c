@@ -10,6 +10,7 @@
 
 #define UNREAD_MAX 8u  /* ports without an ACS control that are listed */
 #define LISTED_MAX 16u /* ports that are listed without --all */
+#define OTHERS_MAX 6u  /* also if they are not between cards of one switch */
 
 enum role { UNKNOWN_ROLE, ROOT_PORT, NO_CARD, LONE_CARD, BETWEEN, ROLES };
 
@@ -174,7 +175,7 @@ void hr_topo_ports(const struct hr_topo *t)
 	for (unsigned role = ROLES; role-- > 0;)
 		for (unsigned i = 0; i < fix.count; i++) {
 			if (role_of(t, cards, fix.write[i].fn) != role ||
-			    (shown >= LISTED_MAX && !t->all))
+			    (shown >= (role == BETWEEN ? LISTED_MAX : OTHERS_MAX) && !t->all))
 				continue;
 			put_port(t, &fix.write[i], (enum role)role);
 			shown++;

@@ -94,8 +94,9 @@ static int find(struct prove *s, const char *name, uint32_t count, const char *w
 	}
 	hr_usage_error("topo",
 		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
-		       "them), %u GPUs, %u NVMe controllers",
-		       name, t->model.count, t->topology.gpus, t->topology.ssds);
+		       "them), %u GPU%s, %u NVMe controller%s",
+		       name, t->model.count, t->topology.gpus, t->topology.gpus == 1 ? "" : "s",
+		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
 	return HR_TOPO_USAGE;
 }
 

@@ -22,7 +22,8 @@ static const char *const missing[] = {
 };
 static const char *const next[] = {
 	"sudo lspci -vvvxxxx >box.txt; headrace topo --from box.txt",
-	"sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'",
+	"(sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'; lspci -tv) >acs.txt; "
+	"headrace topo --from acs.txt",
 };
 
 bool hr_topo_has_answer_without_functions(const struct hr_model *m)
@@ -346,7 +347,8 @@ static void put_missing(const struct hr_topo *t)
 	fputc('\n', t->out);
 	hr_print_wrapped(t->out, 0, 2, text);
 	fprintf(t->out,
-		"next, on that machine:\n  %s\nor only the ACS control of each port:\n  %s\n",
+		"next, on that machine:\n  %s\n"
+		"or only the tree and the ACS control of each port:\n  %s\n",
 		next[0], next[1]);
 }
 

@@ -43,9 +43,10 @@ static void print_head(const struct hr_topo *t)
 		snprintf(version, sizeof version, "kernel %u.%u", t->opt.kernel >> 16,
 			 t->opt.kernel & 0xffff);
 	snprintf(text, sizeof text,
-		 "%s: %u functions, %u root bus%s; IOMMU %s%s%s%s; kernel %s; rules of %s",
-		 m->input, m->count, m->root_buses, m->root_buses == 1 ? "" : "es",
-		 hr_topo_iommu_word(&t->topology), *reason ? " (" : "", reason, *reason ? ")" : "",
+		 "%s: %u function%s, %u root bus%s; IOMMU %s%s%s%s; kernel %s; rules of %s",
+		 m->input, m->count, m->count == 1 ? "" : "s", m->root_buses,
+		 m->root_buses == 1 ? "" : "es", hr_topo_iommu_word(&t->topology),
+		 *reason ? " (" : "", reason, *reason ? ")" : "",
 		 m->sys.kernel[0] ? m->sys.kernel : "unknown", version);
 	hr_print_wrapped(t->out, 0, 2, text);
 	if (hr_skipped_text(m, text, sizeof text))
