@@ -92,8 +92,9 @@ static bool is_xml(const char *head, size_t size)
 	       (head[i] == ' ' || head[i] == '\t' || head[i] == '\n' || head[i] == '\r'))
 		i++;
 	/* "<6>[    0.512345] pci ..": a level of the kernel's log is no tag */
-	return i + 1 < size && head[i] == '<' && !isdigit((unsigned char)head[i + 1]) &&
-	       !hr_paste_is_html(head, size);
+	if (i + 1 < size && head[i] == '<' && isdigit((unsigned char)head[i + 1]))
+		return false;
+	return i < size && head[i] == '<' && !hr_paste_is_html(head, size);
 }
 
 static int any_name(void *to, const char *name)
