@@ -157,6 +157,24 @@ bool hr_name_unlisted(uint32_t vendor, const char *title)
 	return row >= 0 && bridges[row].device == 0;
 }
 
+/*
+ * Intel counts ports of chipsets with '#', ports of processors with letters, or names them by width.
+ * AMD's processors of the same name have "GPP Bridge" only.
+ */
+bool hr_name_chipset(uint32_t vendor, const char *title)
+{
+	static const char *const amd[] = { "Series Chipset*", "Chipset", "Matisse Switch Upstream",
+					   NULL };
+	static const char *const parts[] = { "PCH", "Chipset", "chipset", "82801*", NULL };
+
+	if (vendor == 0x1022)
+		return hr_name_has_any(title, amd) || strstr(title, "] Matisse PCIe GPP Bridge");
+	if (vendor != 0x8086 || !hr_name_has_token(title, "Root Port") ||
+	    hr_name_has_token(title, "Thunderbolt"))
+		return false;
+	return hr_name_has_any(title, parts) || strstr(title, "PCI Express Root Port #");
+}
+
 bool hr_name_integrated(const char *title)
 {
 	static const char *const names[] = {

@@ -27,6 +27,9 @@ uint32_t hr_name_host(uint32_t vendor, const char *title);
 /* True when the title names a host bridge that no version of the kernel lists. */
 bool hr_name_unlisted(uint32_t vendor, const char *title);
 
+/* True when the title names a port, or a port of the switch, of a chipset. */
+bool hr_name_chipset(uint32_t vendor, const char *title);
+
 /* In the names of Intel VMD controllers, which are no drives although "NVMe RAID" follows. */
 #define HR_NAME_VMD "Volume Management Device"
 

@@ -27,11 +27,19 @@ bool hr_fn_denied(const struct hr_topology *e, const struct hr_fn *f)
 	return f->denied && !hr_known(f, HR_F_CAPS);
 }
 
+/* A text from which a filter removed the lines of all BARs does not show that a card has none. */
+static bool lacks_bars(const struct hr_topology *e, const struct hr_fn *f)
+{
+	return !e->bars && f->fact[HR_F_COMMAND].source == HR_SRC_TEXT &&
+	       (hr_is_gpu(f) || hr_is_nvme(f));
+}
+
 bool hr_fn_unread(const struct hr_topology *e, const struct hr_fn *f)
 {
 	if (hr_get(f, HR_F_GONE, 0))
 		return false;
-	if (f->disputed || !hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2)
+	if (f->disputed || !hr_known(f, HR_F_COMMAND) || hr_get(f, HR_F_CAPS, 0) == 2 ||
+	    lacks_bars(e, f))
 		return true;
 	return !f->denied && !hr_known(f, HR_F_CAPS);
 }
@@ -119,7 +127,7 @@ bool hr_fn_no_bar(const struct hr_topology *e, const struct hr_fn *f)
 {
 	int bar = hr_peer_bar(f);
 
-	if (hr_get(f, HR_F_GONE, 0) || !hr_known(f, HR_F_COMMAND))
+	if (hr_get(f, HR_F_GONE, 0) || !hr_known(f, HR_F_COMMAND) || lacks_bars(e, f))
 		return false;
 	if (bar < 0 && f->vf && (hr_fn_vf_unread(e, f) || hr_fn_denied(e, f)))
 		return false;
@@ -163,6 +171,8 @@ bool hr_fn_raid(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_fn_pch(const struct hr_topology *e, const struct hr_fn *f)
 {
+	if (!hr_known(f, HR_F_DEVICE))
+		return hr_is_bridge(f) && hr_name_chipset(hr_get(f, HR_F_VENDOR, 0), f->name);
 	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
 }
 

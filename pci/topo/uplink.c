@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
+#include "pci/topo/names.h"
 #include "pci/topo/tables.h"
 
 static bool is(const struct hr_fn *f, enum hr_device_kind kind)
@@ -112,6 +113,12 @@ static bool is_behind_tunnel(const struct hr_fn *up)
 
 /* ---- all kinds */
 
+static bool is_chipset(const struct hr_fn *f)
+{
+	return hr_known(f, HR_F_DEVICE) ? is(f, HR_DEV_CHIPSET_PORT)
+					: hr_name_chipset(hr_get(f, HR_F_VENDOR, 0), f->name);
+}
+
 enum hr_uplink hr_uplink_of(const struct hr_model *m, const struct hr_fn *f)
 {
 	const struct hr_fn *up = parent(m, f);
@@ -124,8 +131,7 @@ enum hr_uplink hr_uplink_of(const struct hr_model *m, const struct hr_fn *f)
 			       : HR_UPLINK_TUNNEL;
 	if (is_inside(m, f) || is_behind_tunnel(up))
 		return HR_UPLINK_INSIDE;
-	return is_port(f, HR_PORT_UPSTREAM) && is(f, HR_DEV_CHIPSET_PORT) ? HR_UPLINK_CHIPSET
-									  : HR_UPLINK_LANES;
+	return is_port(f, HR_PORT_UPSTREAM) && is_chipset(f) ? HR_UPLINK_CHIPSET : HR_UPLINK_LANES;
 }
 
 bool hr_uplink_is_wired(const struct hr_model *m, const struct hr_fn *f)

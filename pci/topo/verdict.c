@@ -312,6 +312,15 @@ static void derive_above(struct hr_topology *e, uint32_t index)
 	}
 }
 
+static bool has_bars(const struct hr_model *m)
+{
+	for (uint32_t i = 0; i < m->count; i++)
+		for (unsigned bar = 0; bar < HR_BARS_MAX; bar++)
+			if (m->fn[i].bar[bar].flags)
+				return true;
+	return false;
+}
+
 int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_options *opt)
 {
 	memset(e, 0, sizeof *e);
@@ -322,6 +331,7 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 	find_iommu(e);
 	find_boot(e);
 	hr_guest_find(e);
+	e->bars = has_bars(m);
 	e->derived = hr_model_alloc(m, m->count * sizeof *e->derived);
 	e->step = hr_model_alloc(m, m->count * sizeof *e->step);
 	if (!e->derived || !e->step || find_endpoints(e, m) || hr_hosts_list(e, m) ||

@@ -203,12 +203,12 @@ struct hr_derived {
 	uint64_t bar_base, bar_last;
 	/* The same with any admissible constant (pci/topo/offset.h). */
 	struct hr_span bar_reach;
-	int64_t bar_offset; /* constant in bar_base; 0: none */
-	bool pch;		     /* port of an Intel chipset */
-	uint8_t uplink;		     /* enum hr_uplink */
-	bool chipset;		     /* a chipset's port, or below one */
-	bool card_port;		     /* upstream port of a switch on a GPU's card */
-	uint32_t mps;		     /* 0: unknown or conventional PCI */
+	int64_t bar_offset;    /* constant in bar_base; 0: none */
+	bool pch;	       /* port of an Intel chipset */
+	uint8_t uplink;	       /* enum hr_uplink */
+	bool chipset;	       /* a chipset's port, or below one */
+	bool card_port;	       /* upstream port of a switch on a GPU's card */
+	uint32_t mps;	       /* 0: unknown or conventional PCI */
 	uint32_t mps_missing;  /* Express functions from here to the root without a known payload */
 	struct hr_hits above;  /* its own hits and those of the bridges above it */
 	uint32_t above_mps;    /* smallest payload of the same functions; 0: none known */
@@ -219,8 +219,8 @@ struct hr_derived {
 	bool acs_unknown;      /* ACS control was not read and may redirect */
 	int32_t window_break;  /* lowest bridge above whose windows miss the peer BAR */
 	int32_t window_unread; /* lowest bridge above whose windows are not known */
-	int32_t window_kinds;  /* lowest bridge above whose windows are of another kind of address */
-	bool overlaps;	       /* a bridge whose windows overlap those of a sibling */
+	int32_t window_kinds; /* lowest bridge above whose windows are of another kind of address */
+	bool overlaps;	      /* a bridge whose windows overlap those of a sibling */
 	struct hr_span mem_above, pref_above; /* union of all windows of the bridges above it */
 };
 
@@ -236,6 +236,7 @@ struct hr_topology {
 	struct hr_options opt;
 	enum hr_iommu iommu;	/* mode in force */
 	bool iommu_active;	/* groups exist, in any mode */
+	bool bars;		/* a function has a BAR */
 	bool switch_links;	/* a switch reports its virtual switches as linked */
 	bool iommu_wanted;	/* the command line turns it on without passthrough */
 	bool zen, zen_inferred; /* CPU is AMD family 17h or later */
@@ -249,11 +250,11 @@ struct hr_topology {
 	bool x86;		    /* known to be x86: CPU and bus addresses are equal */
 	/* The emulated function that shows a virtual machine, or HR_NO_FN. */
 	int32_t emulated;
-	bool guest; /* a virtual machine: rules on bridges and paths do not apply */
-	struct hr_step *step;	    /* one per function */
-	int32_t *free_first;	    /* [functions]: first free slot of that switch, or HR_NO_FN */
-	int32_t *free_next;	    /* [functions]: the free slot after that one */
-	int32_t free_root;	    /* first free slot of a CPU, or HR_NO_FN */
+	bool guest;	      /* a virtual machine: rules on bridges and paths do not apply */
+	struct hr_step *step; /* one per function */
+	int32_t *free_first;  /* [functions]: first free slot of that switch, or HR_NO_FN */
+	int32_t *free_next;   /* [functions]: the free slot after that one */
+	int32_t free_root;    /* first free slot of a CPU, or HR_NO_FN */
 	/* The next boot with the present command line and an IOMMU on. */
 	struct hr_boot boot;
 	struct hr_groups groups; /* groups formed then, in VFIO modes; of == NULL: not needed */
