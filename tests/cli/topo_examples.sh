@@ -70,6 +70,8 @@ check "the NUMA nodes of the box are known" bash -c '! "$1" topo "$2" --peers gp
 check "a capture of the box is the same machine" exits 0 "$box" --baseline "$SCRATCH/old.txt"
 sed 's/ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-/ReqRedir- CmpltRedir- UpstreamFwd+ EgressCtrl- DirectTrans-/' \
     "$box" >"$SCRATCH/clear.txt"
+check "SSDs that change alike share a line" \
+    says '^GPU3 to NVME6-11: REDIRECTED.RC_LISTED -> DIRECT' "$box" --what-if acs:all=clear
 check "the box without redirect has direct pairs" says '^48 pairs share a switch: 48 DIRECT' "$SCRATCH/clear.txt"
 check "a cleared redirect differs from the baseline" exits 7 "$SCRATCH/clear.txt" --baseline "$SCRATCH/old.txt"
 check "no serial numbers, host names or folders of people" anonymous

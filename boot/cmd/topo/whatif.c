@@ -1,6 +1,7 @@
 /* --what-if and --baseline: verdicts before and after, and other differences. */
 #include "boot/cmd/topo/whatif.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
@@ -42,17 +43,54 @@ static int keep(struct hr_topo *t, struct before *b)
 	return 0;
 }
 
-/* Show one pair whose verdict was `old`: in the open array, or as a line. */
-static void put_change(const struct hr_topo *t, const struct hr_pair *p, const char *old,
-		       const char *new)
+/* Pairs of one GPU with consecutive SSDs that change alike share a line. */
+struct run {
+	struct hr_pair pair; /* the first one */
+	char old[48], new[48];
+	unsigned long from, to; /* numbers of the SSDs */
+	bool open;
+};
+
+static void end_run(const struct hr_topo *t, struct run *r)
+{
+	char gpu[16], ssd[48];
+
+	if (!r->open)
+		return;
+	r->open = false;
+	hr_topo_name(t, r->pair.ssd, ssd);
+	if (r->to > r->from)
+		snprintf(ssd + strlen(ssd), sizeof ssd - strlen(ssd), "-%lu", r->to);
+	fprintf(t->out, "%s to %s: %s -> %s%s%s (rule %s)\n", hr_topo_name(t, r->pair.gpu, gpu),
+		ssd, r->old, hr_topo_colour(t, r->pair.verdict), r->new, hr_topo_reset(t),
+		hr_rules[r->pair.rule].id);
+}
+
+static void add_to_run(const struct hr_topo *t, struct run *r, const struct hr_pair *p,
+		       const char *old, const char *new)
+{
+	char ssd[16];
+	const unsigned long number = strtoul(hr_topo_name(t, p->ssd, ssd) + 4, NULL, 10);
+
+	if (r->open && r->pair.gpu == p->gpu && r->to + 1 == number && r->pair.rule == p->rule &&
+	    strcmp(r->old, old) == 0 && strcmp(r->new, new) == 0) {
+		r->to = number;
+		return;
+	}
+	end_run(t, r);
+	*r = (struct run){ .pair = *p, .from = number, .to = number, .open = true };
+	snprintf(r->old, sizeof r->old, "%s", old);
+	snprintf(r->new, sizeof r->new, "%s", new);
+}
+
+/* Show one pair whose verdict was `old`: in the open array, or as a part of a line. */
+static void put_change(const struct hr_topo *t, struct run *r, const struct hr_pair *p,
+		       const char *old, const char *new)
 {
 	struct hr_json *const o = t->json;
-	char gpu[16], ssd[16];
 
 	if (!o) {
-		fprintf(t->out, "%s to %s: %s -> %s%s%s (rule %s)\n", hr_topo_name(t, p->gpu, gpu),
-			hr_topo_name(t, p->ssd, ssd), old, hr_topo_colour(t, p->verdict), new,
-			hr_topo_reset(t), hr_rules[p->rule].id);
+		add_to_run(t, r, p, old, new);
 		return;
 	}
 	hr_json_object(o, NULL);
@@ -66,6 +104,7 @@ static void put_change(const struct hr_topo *t, const struct hr_pair *p, const c
 static void show_changes(const struct hr_topo *t, const struct before *b)
 {
 	uint64_t n = 0, changed = 0;
+	struct run run = { .open = false };
 	char old[48], new[48];
 	struct hr_pair p;
 
@@ -79,8 +118,9 @@ static void show_changes(const struct hr_topo *t, const struct before *b)
 			if (strcmp(old, new) == 0 && !t->all)
 				continue;
 			changed += strcmp(old, new) != 0;
-			put_change(t, &p, old, new);
+			put_change(t, &run, &p, old, new);
 		}
+	end_run(t, &run);
 	if (t->json) {
 		hr_json_close(t->json);
 		hr_json_u64(t->json, "pairs_judged", n);
@@ -278,6 +318,7 @@ unsigned hr_topo_compare_facts(const struct hr_topo *t, const struct hr_model *o
 unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_topology *old)
 {
 	const struct hr_topology *e = &t->topology;
+	struct run run = { .open = false };
 	char was[48], is[48];
 	unsigned changes = 0;
 	struct hr_pair p, q;
@@ -297,9 +338,10 @@ unsigned hr_topo_compare_verdicts(const struct hr_topo *t, const struct hr_topol
 			hr_verdict_text(p.verdict, p.rule, is);
 			if (strcmp(was, is) == 0)
 				continue;
-			put_change(t, &p, was, is);
+			put_change(t, &run, &p, was, is);
 			changes++;
 		}
+	end_run(t, &run);
 	if (t->json)
 		hr_json_close(t->json);
 	return changes;
