@@ -88,6 +88,17 @@ static bool is_fast_end(const struct hr_fn *f)
 }
 
 /*
+ * A root port without a row in the table, as new processors have, above the controller of a device:
+ * on a board that controller has lanes of 5 GT/s or more, so 2.5 GT/s at both ends is a tunnel.
+ */
+static bool is_new_tunnel(const struct hr_fn *up, const struct hr_fn *f)
+{
+	return up->parent == HR_NO_FN && !up->orphan && is_port(f, HR_PORT_UPSTREAM) &&
+	       hr_uplink_is_tunnel_end(f) && hr_get(up, HR_F_SPEED_MAX, 0) == 1 &&
+	       hr_get(f, HR_F_SPEED_MAX, 0) == 1;
+}
+
+/*
  * A root port that belongs to a processor's controller has nothing but a tunnel below it. A
  * controller on the board or in a device has real lanes to other parts; only its link with another
  * controller is a tunnel.
@@ -96,8 +107,10 @@ static bool is_tunnel(const struct hr_model *m, const struct hr_fn *f)
 {
 	const struct hr_fn *up = parent(m, f);
 
-	if (!up || !hr_uplink_is_tunnel_end(up))
+	if (!up)
 		return false;
+	if (!hr_uplink_is_tunnel_end(up))
+		return is_new_tunnel(up, f);
 	if (up->parent == HR_NO_FN && !up->orphan)
 		return true;
 	return hr_uplink_is_tunnel_end(f) && !is_port(up, HR_PORT_UPSTREAM) &&
