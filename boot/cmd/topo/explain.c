@@ -85,9 +85,10 @@ static void put_hop(const struct hr_topo *t, int32_t index, const char *role)
 	FILE *out = t->out;
 	char bdf[HR_BDF_MAX], what[256];
 
-	fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
-	fputs(hr_topo_describe(t, f, what, sizeof what), out);
-	fputc('\n', out);
+	const int used = fprintf(out, "  %s  %-9s ", hr_bdf(f, bdf), role);
+
+	hr_print_wrapped(out, used > 0 ? (unsigned)used : 0, 26,
+			 hr_topo_describe(t, f, what, sizeof what));
 	hr_topo_put_disk(out, f, 7);
 	fputs("     ", out);
 	if (f->pci_slot)

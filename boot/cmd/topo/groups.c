@@ -1,8 +1,11 @@
 /* --groups: predicted and real IOMMU groups, and what VFIO can open. */
 #include "boot/cmd/topo/groups.h"
 
+#include <stdlib.h>
+
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/notes.h"
 #include "pci/topo/groups.h"
 
 #define SHOWN 64u
@@ -22,25 +25,33 @@ static void put_function(const struct hr_topo *t, const struct hr_groups *g, int
 {
 	const struct hr_fn *f = &t->model.fn[fn];
 	bool real = hr_known(f, HR_F_GROUP);
-	char name[16];
+	struct hr_topo line = *t;
+	char name[16], *text = NULL;
+	size_t size;
 
-	fprintf(t->out, "  %-7s predicted group %u%s", hr_topo_name(t, fn, name), g->of[fn],
+	line.out = open_memstream(&text, &size);
+	if (!line.out)
+		return;
+	fprintf(t->out, "  %-7s ", hr_topo_name(t, fn, name));
+	fprintf(line.out, "predicted group %u%s", g->of[fn],
 		g->unsure[fn] ? " (ACS above it is not known)" : "");
 	if (real)
-		fprintf(t->out, ", real group %u", hr_get(f, HR_F_GROUP, 0));
+		fprintf(line.out, ", real group %u", hr_get(f, HR_F_GROUP, 0));
 	if (hr_is_nvme(f)) {
 		int32_t blocker = hr_groups_blocker(&t->model, g, fn, false);
 		int32_t now = real ? hr_groups_blocker(&t->model, g, fn, true) : blocker;
 		bool unsure = hr_groups_unsure(g, fn, blocker), same = real && now == blocker;
 
-		if (unsure)
-			fputs("; whether VFIO can open it is not known", t->out);
-		else
-			put_blocker(t, blocker, same ? "both" : "the predicted group");
+		if (unsure && !real)
+			fputs("; whether VFIO can open it is not known", line.out);
+		else if (!unsure)
+			put_blocker(&line, blocker, same ? "both" : "the predicted group");
 		if (real && (unsure || !same))
-			put_blocker(t, now, "the real group");
+			put_blocker(&line, now, "the real group");
 	}
-	fputc('\n', t->out);
+	fclose(line.out);
+	hr_print_wrapped(t->out, 10, 10, text);
+	free(text);
 }
 
 static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const struct hr_pair *p)
@@ -57,8 +68,8 @@ static void put_corner(const struct hr_topo *t, const struct hr_groups *g, const
 	else if (p->any_redirect)
 		fputs("redirect is on: isolated for VFIO, not direct\n", t->out);
 	else if (p->boot_redirect)
-		fputs("redirect is off now: direct; a boot with an IOMMU sets it: isolated "
-		      "then, not direct\n",
+		fputs("redirect is off now: direct; a boot with an IOMMU sets it:\n"
+		      "          isolated, not direct\n",
 		      t->out);
 	else if (together)
 		fputs("redirect is off: direct; VFIO cannot open the SSD while the GPU has its own "
@@ -174,9 +185,10 @@ int hr_topo_groups(struct hr_topo *t)
 		put_function(t, &g, e->ssd[i]);
 	if (g.mismatches)
 		fprintf(t->out,
-			"real groups differ at %u functions, first at %s: another command line "
-			"or firmware setting at boot, or the kernel knows a quirk\n",
-			g.mismatches, hr_bdf(&t->model.fn[g.first_mismatch], bdf));
+			"real groups differ at %u function%s, first at %s: another command line or "
+			"firmware\n  setting at boot, or the kernel knows a quirk\n",
+			g.mismatches, g.mismatches == 1 ? "" : "s",
+			hr_bdf(&t->model.fn[g.first_mismatch], bdf));
 	else if (e->iommu_active)
 		fputs("real groups are as predicted\n", t->out);
 	for (uint32_t i = 0; i < e->gpus && (t->all || i < SHOWN); i++)
