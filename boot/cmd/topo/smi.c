@@ -335,13 +335,21 @@ static void put_acs(const struct hr_topo *t)
 			  "which devices are below which port");
 }
 
+/* True when the text lacks missing[i]; amd-smi names GPUs by their addresses. */
+static bool lacks(const struct hr_model *m, unsigned i)
+{
+	if (i == 0)
+		return !m->smi || !m->smi->devices || !strchr(m->smi->device[0].name, ':');
+	return i != 1 || !m->acs_lines.lines;
+}
+
 static void put_missing(const struct hr_topo *t)
 {
 	char text[768] = "not in the text:";
 	size_t used = strlen(text);
 
 	for (unsigned i = 0; i < sizeof missing / sizeof *missing; i++)
-		if (i != 1 || !t->model.acs_lines.lines)
+		if (lacks(&t->model, i))
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s %s",
 						 used > 16 ? "," : "", missing[i]);
 	fputc('\n', t->out);
@@ -435,7 +443,7 @@ static int json_all(const struct hr_topo *t)
 	hr_json_u64(&out, "acs_redirecting", t->model.acs_lines.redirecting);
 	hr_json_array(&out, "missing");
 	for (unsigned i = 0; i < sizeof missing / sizeof *missing; i++)
-		if (i != 1 || !t->model.acs_lines.lines)
+		if (lacks(&t->model, i))
 			hr_json_string(&out, NULL, missing[i]);
 	hr_json_close(&out);
 	hr_json_array(&out, "next");
