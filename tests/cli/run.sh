@@ -59,7 +59,7 @@ quiet_when_piped() {
 post_json() {
     exits 0 post --json && json 'r["failed"] == 0 and r["passed"] >= 12' &&
         json '{"cpu", "memory", "clock", "backend", "workers", "operator", "controller", "queue", "smart",
-            "store", "loopback", "map"} == {s["step"] for s in r["steps"]}' &&
+            "store", "loopback", "map", "peer_data"} == {s["step"] for s in r["steps"]}' &&
         json 'any("firmware 1.0, NVMe 1.4, 65536 blocks of 4096 bytes" in s["detail"] for s in r["steps"])'
 }
 
@@ -69,7 +69,7 @@ post_without_store() {
 ssds = ( { name = "a"; device = "soft:$SCRATCH/blank.img"; } );
 gpus = ( { name = "g"; device = "host:1"; } );
 CONF
-    exits 0 post "$SCRATCH/blank.conf" --json && json 'r["skipped"] == 3' &&
+    exits 0 post "$SCRATCH/blank.conf" --json && json 'r["skipped"] == 4' &&
         cmp -n $((64 << 20)) "$SCRATCH/blank.img" /dev/zero
 }
 
