@@ -87,7 +87,7 @@ both "schema version view machine assignment gb_per_s upper_bound exit_code" "${
 both "schema version view machine functions predicted_groups groups_by_registers mismatches \
 below_one_switch exit_code" "${box[@]}" --groups
 both "schema version view machine gpus nvmes exit_code" "${box[@]}" --software
-both "schema version view machine ports pairs_redirected pairs_unread pairs_redirected_at_boot boot_ports \
+both "schema version view machine redirecting ports pairs_redirected pairs_unread pairs_redirected_at_boot boot_ports \
 setpci undo exit_code" "${box[@]}" --fix
 both "schema version view machine boot changes pairs_judged predicted_groups_before predicted_groups_after \
 pairs exit_code" "${box[@]}" --what-if iommu=on
