@@ -163,7 +163,7 @@ check "hostile clients disturb nothing" hostile
 
 waits() {
     exec 8<"$image"
-    flock -x 8
+    flock -x -w 60 8 || return 1
     exits 3 store ls "$ssd" && warns "in use by another controller" || return 1
     exits 3 store ls --wait=1 "$ssd" && warns "in use by another controller" || return 1
     "$HEADRACE" store ls --wait=600 "$ssd" >"$SCRATCH/waits.out" 2>&1 8<&- &

@@ -90,7 +90,8 @@ def store_hostile(path, image):
     # a reader that sends data
     client = connect(path)
     client.sendall(message(STORE_GET, disk_body(image, b"in")))
-    client.recv(16, socket.MSG_WAITALL)
+    head = client.recv(16, socket.MSG_WAITALL)
+    client.recv(struct.unpack(HEAD, head)[3], socket.MSG_WAITALL)
     client.sendall(b"x" * 16)
     assert reply_code(client) in (None, 0)
 
