@@ -101,7 +101,7 @@ fuzz_boot := $(wildcard $(addprefix boot/appliance/,credentials.c feed_*.c messa
 	tap_*.c) $(addprefix boot/engine/,counters_clients.c devices.c names.c pass.c run.c run_*.c \
 	sets.c))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
-loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open pci/nvml boot/ranks/plugin
+loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open nvme/tree pci/nvml boot/ranks/plugin
 srcs := $(filter-out boot/main.c \
 	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
 	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot))
