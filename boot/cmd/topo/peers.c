@@ -541,19 +541,16 @@ static int evaluate_all(const struct hr_topo_peers *peers)
 {
 	enum hr_topo_exit worst = HR_TOPO_DIRECT;
 	struct hr_peer_pair p;
-	bool any = false;
+	struct hr_pair sum;
 
 	for (uint32_t i = 0; i < peers->by_kind[HR_PEER_GPU]; i++)
 		for (uint32_t j = i + 1; j < peers->count; j++) {
-			struct hr_pair sum;
-
 			hr_peers_evaluate(peers, i, j, &p);
 			sum = *hr_peer_worst(&p);
 			sum.modifiers = p.modifiers;
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&sum));
-			any = true;
 		}
-	return any ? (int)worst : HR_TOPO_NONE;
+	return peers->by_kind[HR_PEER_GPU] && peers->count > 1 ? (int)worst : HR_TOPO_NONE;
 }
 
 void hr_topo_peers_text(struct hr_topo *t, unsigned kinds)
@@ -584,15 +581,12 @@ int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 		hr_usage_error("topo", "--peers is shown as text or json, not as %s", format);
 		return HR_TOPO_USAGE;
 	}
-
 	if (hr_peers_init(&peers, &t->topology, &t->model, kinds)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
 	if (peers.count > HR_PEERS_SHOWN) {
-		hr_error("%u devices against each other, %u at most: name fewer kinds "
-			 "(--peers gpu), give a text with fewer functions, or --explain GPU0 GPU1 "
-			 "for one pair",
+		hr_error("%u devices against each other, %u at most; --explain GPU0 GPU1 shows one",
 			 peers.count, HR_PEERS_SHOWN);
 		return HR_TOPO_USAGE;
 	}
