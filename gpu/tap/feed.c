@@ -145,13 +145,15 @@ HR_WORKER void feed_take_other(const struct hr_pipe *pipe, uint32_t s, uint32_t 
 	feed_end(feed, tile + 1, tile * pipe->source[0].tile_bytes + bytes, s + 1);
 }
 
-/* The producer has ended the feed before the first tile that is not committed. */
+/* The producer has ended the feed before the first tile that is not committed, or behind the last. */
 HR_WORKER void feed_end_early(const struct hr_pipe *pipe, uint64_t next)
 {
+	const uint64_t end = next * pipe->source[0].tile_bytes, all = pipe->source[0].extent.bytes;
+
 	if (next + pipe->feed->holding != pipe->next_tile)
 		feed_fail(pipe, HR_FEED_GAP, next);
 	else
-		feed_end(pipe->feed, next, next * pipe->source[0].tile_bytes, 0);
+		feed_end(pipe->feed, next, end < all ? end : all, 0);
 }
 
 /* The word of the slot is a commit of its offer: true, with its bytes. The word is untrusted, so it is

@@ -104,6 +104,26 @@ Test(feed, the_producer_ends_the_feed_at_a_whole_tile)
 	cr_expect_eq(feed_rig_last(), 1);
 }
 
+/* The worker sees the last commit and the end in one look, or in two. */
+Test(feed, a_feed_of_all_its_bytes_ends_with_a_short_tile)
+{
+	struct hr_tap_entry last;
+
+	for (int i = 0; i < 50; i++) {
+		feed_rig_set_up(3 * TILE + 8 * ROW);
+		feed_rig_start();
+		feed_rig_attach(SLOTS);
+		for (uint64_t t = 0; t < 3; t++)
+			feed_rig_commit_next(t);
+		last = feed_rig_next_entry();
+		feed_rig_commit(&last, 8 * ROW);
+		feed_rig_end();
+		feed_rig_finish();
+		cr_assert_eq(feed_rig.words.total, 4);
+		cr_assert_eq(feed_rig.words.total_bytes, 3 * TILE + 8 * ROW, "round %d", i);
+	}
+}
+
 /* Compute and write-back read the lengths of source and sink. */
 Test(feed, lengths_stay_while_tiles_are_computed)
 {
