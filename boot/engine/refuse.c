@@ -121,3 +121,19 @@ void hr_refuse_ssd(struct hr_appliance *app, uint32_t d, int err)
 	}
 	end_refusal(app);
 }
+
+int hr_refuse_blocked(const struct hr_appliance *app, struct hr_error *e)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		const struct hr_run *run = &app->run[i];
+
+		if (!run->selected || run->outcome != HR_RUN_WAITING)
+			continue;
+		hr_warn("pipeline '%s' does not run: an ssd, gpu or pipeline that it needs has failed",
+			run->config->name);
+		err = hr_fail(e, HR_ERROR_DEVICE, -EIO, "a device that pipelines need has failed");
+	}
+	return err;
+}

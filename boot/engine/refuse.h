@@ -33,4 +33,7 @@ void hr_leave_out_run(struct hr_appliance *app, uint32_t i);
 /* True when a pipeline is left to run. */
 bool hr_any_selected(const struct hr_appliance *app);
 
+/* Warn of each selected pipeline that still waits, because it cannot start. -EIO: there is one. */
+int hr_refuse_blocked(const struct hr_appliance *app, struct hr_error *e);
+
 #endif

@@ -573,15 +573,6 @@ static int run_waiting(struct hr_appliance *app, bool suspects, bool progress, s
 	return runner.interrupted ? -EINTR : 0;
 }
 
-static void warn_blocked(const struct hr_appliance *app)
-{
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (is_waiting(&app->run[i]))
-			hr_warn("pipeline '%s' does not run: an ssd, gpu or pipeline that it "
-				"needs has failed",
-				app->run[i].config->name);
-}
-
 int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e)
 {
 	return run_waiting(app, false, progress, e);
@@ -589,12 +580,13 @@ int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e)
 
 int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e)
 {
-	int first = run_waiting(app, !app->keep_going, progress, e), err;
+	int err = run_waiting(app, !app->keep_going, progress, e), next, blocked;
 
 	if (!app->keep_going || hr_signals_pending())
-		return first;
-	err = run_waiting(app, true, progress, e);
-	if (!hr_signals_pending())
-		warn_blocked(app);
-	return first ? first : err;
+		return err;
+	next = run_waiting(app, true, progress, e);
+	if (hr_signals_pending())
+		return err ? err : next;
+	blocked = hr_refuse_blocked(app, e);
+	return err ? err : next ? next : blocked;
 }

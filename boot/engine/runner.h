@@ -18,7 +18,7 @@
  * or pipeline: their outcome stays HR_RUN_WAITING; and suspects run after the others. Sets outcome,
  * error, cause, failure and durable_tiles of each run; causes are logged. Returns 0; -EINTR:
  * stopped by a signal; > 0 or -errno of the first pipeline that failed, whose cause is copied to
- * *e.
+ * *e; -EIO: with keep_going, no pipeline failed, but one is left that could not start.
  */
 int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e);
 

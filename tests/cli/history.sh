@@ -148,4 +148,22 @@ foreign() {
         exits 0 store get "soft:$SCRATCH/a.img" headrace.history - && cmp "$SCRATCH/in" "$SCRATCH/out"
 }
 check "an object of the user with the name of the history stays, and one line tells it" foreign
+
+# The controller fails between bring-up and the first start: no run fails, and none begins.
+lost() {
+    local lba
+    image && cat >"$SCRATCH/x.conf" <<CONF && : >"$SCRATCH/faults" && exits 0 boot "$SCRATCH/x.conf" || return 1
+boot = { post = "off"; restarts = 1; backoff = "20ms"; };
+ssds = ( { name = "a"; device = "soft:$SCRATCH/a.img,faults=$SCRATCH/faults"; } );
+gpus = ( { name = "g"; device = "host:2"; } );
+pipelines = ( { name = "sum"; source = { object = "in"; }; operator = "crc32c"; } );
+CONF
+    exits 0 store ls "soft:$SCRATCH/a.img" --json &&
+        lba=$(json_value "$SCRATCH/out" r '[o["offset_bytes"] // 4096 for o in r["objects"]
+            if o["name"] == "headrace.history"][0]') || return 1
+    echo "on read lba $lba-$((lba + 255)): cfs" >"$SCRATCH/faults"
+    exits 4 boot "$SCRATCH/x.conf" && warns "a device that pipelines need has failed" &&
+        warns "given up after 1 restarts"
+}
+check "an appliance whose pipelines cannot start has failed" lost
 done_testing
