@@ -409,6 +409,12 @@ void hr_timetable_started(struct hr_timetable *t, hr_timetable_set set, const st
 	t->changed |= set != 0;
 }
 
+/* A pipeline that runs once is over, unless another start was requested while it ran. */
+static bool is_over(const struct entry *e)
+{
+	return e->when->kind == HR_WHEN_ONCE && !is_due(e->start);
+}
+
 static void end_done(const struct entry *e)
 {
 	e->start->outcome = HR_START_DONE;
@@ -416,7 +422,7 @@ static void end_done(const struct entry *e)
 	e->start->failures_in_row = 0;
 	*e->suspension = (struct hr_suspension){ 0 };
 	e->timed->not_before_ns = 0;
-	e->timed->over = e->when->kind == HR_WHEN_ONCE;
+	e->timed->over = is_over(e);
 	for (uint32_t j = 0; j < e->t->config->pipelines; j++) {
 		const struct entry other = entry(e->t, j, e->at);
 
@@ -440,7 +446,7 @@ static void end_failed(const struct entry *e, int err)
 	e->start->failures++;
 	e->start->failures_in_row++;
 	e->timed->not_before_ns = e->at->now_ns + pause_ns(e);
-	if (e->when->kind == HR_WHEN_ONCE && final)
+	if (final && is_over(e))
 		e->timed->over = true;
 	else if (!final && !(e->start->flags & HR_START_REQUESTED))
 		try_again(e);

@@ -324,3 +324,22 @@ Test(timetable, once_is_once_a_boot)
 	cut(S, S);
 	cr_expect_eq(due(), 3u);
 }
+
+Test(timetable, once_starts_again_when_it_was_requested_while_it_ran)
+{
+	add(HR_WHEN_ONCE);
+	add(HR_WHEN_ONCE);
+	begin();
+	hr_timetable_started(&t, due(), &at);
+	cr_expect_eq(hr_timetable_request(&t, 0, &at), 2u);
+	cr_expect_eq(hr_timetable_request(&t, 1, &at), 2u);
+	hr_timetable_ended(&t, 0, 0, &at);
+	hr_timetable_ended(&t, 1, -EINVAL, &at);
+	pass(DAY);
+	cr_expect_eq(due(), 3u, "the client waits for the second start");
+	hr_timetable_started(&t, due(), &at);
+	hr_timetable_ended(&t, 0, 0, &at);
+	hr_timetable_ended(&t, 1, 0, &at);
+	pass(DAY);
+	cr_expect_eq(due(), 0u);
+}
