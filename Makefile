@@ -14,6 +14,7 @@
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
 #   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
 #                     emulated machines (unless LAB=0)
+#   make sim          whole appliances by seed: [SEEDS=300] [SEED=one of them] (tests/sim)
 #   make model        only that part of check: models of protocols, by spin (tests/model)
 #   make check-lab    only that part of check: scenarios in emulated machines (tests/lab)
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
@@ -35,6 +36,7 @@
 # without the emulated machines. check, lint and fuzz use all cores unless -j is given.
 
 MAKEFLAGS += -rR
+SEEDS ?= 300
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -459,6 +461,26 @@ $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl
 
+# Whole appliances by seed: one program, with the program's main and all of its library; the
+# simulation's seam takes the place of that of Linux.
+sim := $(B)/tests/sim/sim
+sim_objs := $(patsubst %.c,$(objects)/%.o,$(wildcard tests/sim/*.c) $(tap_sources)) \
+	$(objects)/tests/sim/headrace.o
+$(objects)/tests/sim/headrace.o: boot/main.c Makefile
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -Dmain=headrace_main -Wno-missing-prototypes \
+		-c -o $@ $<
+$(sim): $(sim_objs) $(B)/libheadrace.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) \
+		$(addprefix -Wl$(comma)--wrap=,recv send read poll ppoll clock_gettime) \
+		-o $@ $(sim_objs) $(B)/libheadrace.a $(libs_a) -lm -ldl
+
+$(sim).ok: $(sim)
+	$(call say,TEST,tests/sim)
+	$(Q)$(call test,1800,tests/scratch.sh $(abspath $(basename $@).tmp) sh -c \
+		'$(sim) --tap --seeds $(SEEDS) --jobs 2 --folder "$$SCRATCH/world"')
+
 # The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests; those
 # that load libraries run the dynamic binary, which check and check-lab build before.
 lab := $(B)/tests/lab/lab
@@ -552,7 +574,7 @@ check:
 	$(again) check-sanitizers check-plain || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
 	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
-		$(plain_names:%=$(base)/%) $(models) \
+		$(plain_names:%=$(base)/%) $(base)/tests/sim/sim $(models) \
 		$$(printf '$(base)-thread/%s ' $(threads)) \
 		$(fuzz_names:%=$(base)-fuzz-quick/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
 		failed=1; \
@@ -572,9 +594,14 @@ check-sanitizers:
 check-plain:
 	$(Q)+failed=0; \
 	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
-		$(plain_names:%=$(base)/%.ok) || failed=1; \
+		$(base)/tests/sim/sim.ok $(plain_names:%=$(base)/%.ok) || failed=1; \
 	$(again) FUZZ=quick FUZZ_SECONDS=3 fuzz-run || failed=1; \
 	exit $$failed
+
+sim:
+	$(Q)tests/deps.sh build
+	$(Q)+$(again) SAN= $(base)/tests/sim/sim
+	$(Q)$(base)/tests/sim/sim $(if $(SEED),--seed $(SEED) --keep,--seeds $(SEEDS))
 
 check-lab:
 	$(Q)tests/deps.sh build lab image
@@ -756,7 +783,7 @@ lint-run: lint-format lint-cppcheck lint-shell $(lint_scripts) \
 .SECONDARY:
 .PHONY: all install install-files uninstall op anew images tools gpu-tests check-gpu deps check \
 	check-sanitizers check-plain \
-	check-unit check-cli check-models model check-lab lab-tools lab-dynamic lab-run demo \
+	check-unit check-cli check-models model sim check-lab lab-tools lab-dynamic lab-run demo \
 	example mutate bench \
 	bench-lab plot image fuzz fuzz-run lint lint-run lint-warnings lint-format lint-cppcheck \
 	lint-shell $(lint_scripts) clean

@@ -5,9 +5,9 @@
  *
  * Engine, supervisor, host backend and software controller call the kernel for these through this
  * header only (tests/lint/seam.sh). The product links config/seam_linux.c and config/clock.c, where
- * each function is one call of libc. A simulation links tests/harness/sim.c in place of both: its
- * threads are coroutines of one thread, a seeded scheduler chooses which one runs, and its clock
- * advances when all of them wait.
+ * each function is one call of libc. A simulation links tests/sim/seam.c in place of both: one thread
+ * of all its processes runs at a time, a seeded scheduler chooses which one, and the clock advances
+ * when all of them wait.
  *
  * Mutexes and conditions are those of pthreads. A call that never waits (init, destroy, unlock) is
  * called directly.

@@ -2,7 +2,7 @@
 # Calls that are not deterministic pass through config/seam.h and config/clock.h: raw calls for clocks,
 # sleep, threads and their waits, random numbers, host I/O and processes are refused in the engine,
 # the supervisor, the host backend and the software controller, and in all files that they use.
-# Otherwise a simulation (tests/harness/sim.h) does not control them.
+# Otherwise a simulation (tests/sim) does not control them.
 #
 # Outside of the seam are: gpu/cuda/ (calls of the GPU's driver block real threads), pci/ (helper
 # processes that undo changes of devices), boot/cmd/ (input and output of commands at a terminal).
