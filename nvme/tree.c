@@ -37,7 +37,7 @@
 	X(ctrl_get_firmware)
 
 struct library {
-#define MEMBER(name) __typeof__(nvme_##name) *name;
+#define MEMBER(name) __typeof__(nvme_##name) *(name);
 	FUNCTIONS(MEMBER)
 #undef MEMBER
 };

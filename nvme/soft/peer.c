@@ -142,7 +142,7 @@ void soft_peer_write(struct soft_poller *p, uint8_t *data, uint64_t bytes, unsig
 /* The data of the command before, zeros at first; keep these data for the next command. */
 static void use_before(struct soft_poller *p, uint8_t *data, uint64_t bytes)
 {
-	uint8_t *kept = malloc(bytes);
+	uint8_t *kept = bytes ? malloc(bytes) : NULL;
 
 	if (!kept)
 		return;

@@ -46,14 +46,10 @@ static struct hr_fact *system_fact(struct hr_system *sys, const struct fact_line
 	const struct {
 		const char *name;
 		struct hr_fact *fact;
-	} row[] = { { "cpu_amd", &sys->amd },
-		    { "cpu_family", &sys->family },
-		    { "cpus", &sys->cpus },
-		    { "hypervisor", &sys->hypervisor },
-		    { "iommu", &sys->iommu },
-		    { "iommu_type", &sys->iommu_type },
-		    { "p2pdma", &sys->p2pdma },
-		    { "nvidia_open", &sys->nvidia_open },
+	} row[] = { { "cpu_amd", &sys->amd },	     { "cpu_family", &sys->family },
+		    { "cpus", &sys->cpus },	     { "hypervisor", &sys->hypervisor },
+		    { "iommu", &sys->iommu },	     { "iommu_type", &sys->iommu_type },
+		    { "p2pdma", &sys->p2pdma },	     { "nvidia_open", &sys->nvidia_open },
 		    { "multipath", &sys->multipath } };
 
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++)

@@ -93,7 +93,7 @@ static size_t level(const char *text)
 	if (starts(text, "kern ")) {
 		n = strcspn(text, ":");
 		n += text[n] ? 1 + strcspn(text + n + 1, ":") : 0;
-		return text[n] == ':' && n < 24 ? n + 1 : 0;
+		return n < 24 && text[n] == ':' ? n + 1 : 0;
 	}
 	n = strspn(text, "0123456789-T:,.+Z");
 	return n >= 19 && text[4] == '-' && text[10] == 'T' && text[n] == ' ' ? n + 1 : 0;

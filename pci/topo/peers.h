@@ -47,7 +47,8 @@ struct hr_peer_pair {
 	unsigned links;	     /* NVLink or XGMI between them, 0: none known */
 	enum hr_fabric fabric;
 	bool through_switch; /* of those links */
-	enum hr_p2p_status driver; /* of two GPUs: answer of NVIDIA's driver about reads and writes */
+	enum hr_p2p_status
+		driver; /* of two GPUs: answer of NVIDIA's driver about reads and writes */
 };
 
 /* Parse "gpu,nvme,nic" to bits 1 << enum hr_topo_peer_kind; 0: not such a list. */

@@ -142,11 +142,11 @@ void hr_resize_fix(const struct hr_model *m, const struct hr_fn *f, char *to, si
 {
 	int index;
 	const struct hr_bar *bar = peer_bar(f, &index);
-	const uint64_t most = bar ? hr_resize_most(bar) : 0;
+	const uint64_t most = index < 0 ? 0 : hr_resize_most(bar);
 	char bdf[HR_BDF_MAX];
 
 	to[0] = '\0';
-	if (bar && most > bar->size) {
+	if (index >= 0 && most > bar->size) {
 		put_firmware(m, f, bar, most, to, capacity);
 		put_run_time(m, f, index, most, to, capacity);
 	} else if (most || is_without(f)) {

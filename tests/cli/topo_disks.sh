@@ -93,7 +93,7 @@ no_serial_in_captures() {
 # A capture with a damaged line is refused, as for all facts
 damaged_captures() {
     two_ssds && live 0 --capture "$SCRATCH/box.txt" --force || return 1
-    for to in nvme1n1 nvme1n1,x,512 nvme1n1,1 nvme1n1,1,512, nvme1n1,1,99999999999; do
+    for to in nvme1n1 nvme1n1,x,512 nvme1n1,1 'nvme1n1,1,512,' nvme1n1,1,99999999999; do
         sed "s/namespace=nvme1n1,.*/namespace=$to/" "$SCRATCH/box.txt" >"$SCRATCH/bad.txt"
         exits_any 65 topo --from "$SCRATCH/bad.txt" && warns "not a fact of a capture" || return 1
     done

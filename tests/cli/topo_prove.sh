@@ -179,7 +179,7 @@ outside() {
 
 # On this machine: no GPU, a bridge of the host, a function that the topology blocks, a disk that is none
 on_this_machine() {
-    local host=0000:00:00.0 other code=0
+    local host=0000:00:00.0 other
     "$HEADRACE" topo --json >"$SCRATCH/machine" 2>/dev/null
     other=$(python3 -c 'import json, sys
 r = json.load(open(sys.argv[1]))
@@ -210,8 +210,9 @@ CONF
 
 # step CODE TEXT: post ends with the code, and its line about data has the text
 step() {
-    exits "$1" post "$SCRATCH/x.conf" && grep "peer_data  g a" "$SCRATCH/out" >"$SCRATCH/line" && grep -qF -- "$2" "$SCRATCH/line" ||
-        { echo "no '$2'"; return 1; }
+    exits "$1" post "$SCRATCH/x.conf" || return 1
+    grep "peer_data  g a" "$SCRATCH/out" >"$SCRATCH/line"
+    grep -qF -- "$2" "$SCRATCH/line" || { echo "no '$2'"; return 1; }
 }
 
 post_proves() {

@@ -277,6 +277,11 @@ static void write_schedule(FILE *file, const struct sim_plan *plan, const struct
 	}
 }
 
+static unsigned gpu_of(const struct sim_plan *plan, unsigned pipeline)
+{
+	return plan->gpus > 1 ? pipeline % plan->gpus : 0;
+}
+
 static void write_gather(FILE *file, const struct sim_plan *plan, unsigned i)
 {
 	const struct sim_pipeline *p = &plan->pipeline[i];
@@ -287,7 +292,7 @@ static void write_gather(FILE *file, const struct sim_plan *plan, unsigned i)
 		"%s{ name = \"%s\"; gpu = \"g%u\"; operator = \"gather\"; objects = {\n"
 		"    table = { ssd = \"s%u\"; object = \"%s\"; }; indices = { ssd = \"s%u\"; object = "
 		"\"%s\"; };\n    rows = { ssd = \"s%u\"; object = \"%s\"; }; };",
-		i ? ",\n  " : "  ", p->name, i % plan->gpus, table->ssd, table->name, indices->ssd,
+		i ? ",\n  " : "  ", p->name, gpu_of(plan, i), table->ssd, table->name, indices->ssd,
 		indices->name, rows->ssd, rows->name);
 	write_schedule(file, plan, p);
 	fprintf(file,
@@ -303,7 +308,7 @@ static void write_pipeline(FILE *file, const struct sim_plan *plan, unsigned i)
 	const struct sim_object *to = &plan->object[p->to % SIM_OBJECTS];
 
 	fprintf(file, "%s{ name = \"%s\"; gpu = \"g%u\";", i ? ",\n  " : "  ", p->name,
-		i % plan->gpus);
+		gpu_of(plan, i));
 	if (p->feed)
 		fprintf(file, " source = { feed = \"f%u\"; bytes = \"%zu\"; };", i,
 			sim_plan_length(plan, p->from, sim_plan_number(plan, p->from)));

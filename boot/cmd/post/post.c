@@ -243,7 +243,7 @@ static void test_pairs(struct hr_post *post)
 	struct hr_appliance *app = post->app;
 	const uint32_t pairs = app->config.gpus * app->config.ssds;
 
-	for (uint32_t g = 0; g < app->config.gpus && !hr_signals_pending(); g++) {
+	for (uint32_t g = 0; pairs && g < app->config.gpus && !hr_signals_pending(); g++) {
 		struct hr_error e = { 0 };
 
 		if (app->gpu_left_out[g] ||

@@ -13,8 +13,8 @@
 
 static const char *const missing[] = {
 	"PCI addresses",
-	"ACS control of the switch ports, which decides whether data of two devices below one "
-	"switch goes up to the CPU",
+	("ACS control of the switch ports, which decides whether data of two devices below one "
+	 "switch goes up to the CPU"),
 	"the mode of the IOMMU",
 	"bridge windows and BARs",
 	"link rates",
@@ -22,8 +22,8 @@ static const char *const missing[] = {
 };
 static const char *const next[] = {
 	"sudo lspci -vvvxxxx >box.txt; headrace topo --from box.txt",
-	"(sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'; lspci -tv) >acs.txt; "
-	"headrace topo --from acs.txt",
+	("(sudo lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'; lspci -tv) >acs.txt; "
+	 "headrace topo --from acs.txt"),
 };
 
 bool hr_topo_has_answer_without_functions(const struct hr_model *m)

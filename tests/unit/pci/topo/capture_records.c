@@ -194,12 +194,12 @@ Test(topo_capture_records, every_fact_of_a_function_is_a_line)
 	f->links = 2;
 	f->linked[0] = 0x100;
 	f->linked[1] = 0x200;
-	f->bar[0] = (struct hr_bar){ 0x1000, 0x100, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT };
-	f->bar[1] = (struct hr_bar){ 0x2000, 0x200, HR_BAR_MEM, HR_SRC_CONFIG, HR_SRC_SYSFS };
-	f->bar[2] = (struct hr_bar){ 0x3000, 0x300, HR_BAR_64, HR_SRC_SYSFS, HR_SRC_CONFIG };
-	f->bar[3] = (struct hr_bar){ 0x4000, 0x400, 0, HR_SRC_SYSFS, HR_SRC_XML };
-	f->bar[5] = (struct hr_bar){ 0, 0, HR_BAR_UPPER, HR_SRC_SYSFS, HR_SRC_SYSFS };
-	f->vf_bar[5] = (struct hr_bar){ 0x5000, 0x500, 31, HR_SRC_XML, HR_SRC_SYSFS };
+	f->bar[0] = (struct hr_bar){ 0x1000, 0x100, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT, 0, 0 };
+	f->bar[1] = (struct hr_bar){ 0x2000, 0x200, HR_BAR_MEM, HR_SRC_CONFIG, HR_SRC_SYSFS, 0, 0 };
+	f->bar[2] = (struct hr_bar){ 0x3000, 0x300, HR_BAR_64, HR_SRC_SYSFS, HR_SRC_CONFIG, 0, 0 };
+	f->bar[3] = (struct hr_bar){ 0x4000, 0x400, 0, HR_SRC_SYSFS, HR_SRC_XML, 0, 0 };
+	f->bar[5] = (struct hr_bar){ 0, 0, HR_BAR_UPPER, HR_SRC_SYSFS, HR_SRC_SYSFS, 0, 0 };
+	f->vf_bar[5] = (struct hr_bar){ 0x5000, 0x500, 31, HR_SRC_XML, HR_SRC_SYSFS, 0, 0 };
 	f->mem = (struct hr_window){ 0xe0000000, 0xe00fffff, HR_SRC_TEXT };
 	f->pref = (struct hr_window){ 1, 0, HR_SRC_SYSFS };
 	f->driver = "";
@@ -361,7 +361,7 @@ Test(topo_capture_records, a_capture_is_read_back_as_it_was_written)
 
 	f->fact[HR_F_RDMA].source = HR_SRC_TEXT;
 	f->fact[HR_F_VENDOR].source = HR_SRC_SYSFS;
-	f->bar[5] = (struct hr_bar){ 0x1000, 0x100, HR_BAR_MEM, HR_SRC_XML, HR_SRC_TEXT };
+	f->bar[5] = (struct hr_bar){ 0x1000, 0x100, HR_BAR_MEM, HR_SRC_XML, HR_SRC_TEXT, 0, 0 };
 	f->mem = (struct hr_window){ 0xe0000000, 0xe00fffff, HR_SRC_SYSFS };
 	f->driver = "vfio-pci";
 	f->cpus = "0-3";

@@ -102,13 +102,17 @@ Test(topo_merge, addresses_of_one_source_contradict)
 		struct hr_bar before, here;
 		bool want;
 	} row[] = {
-		{ { 0x1000, 0, MEM, 3, 0 }, { 0x2000, 0, MEM, 3, 0 }, true },
-		{ { 0x1000, 0, MEM, 3, 0 }, { 0x1000, 64, MEM, 3, 4 }, false },
-		{ { 0x1000, 0, MEM, 3, 0 }, { 0x2000, 0, MEM, 5, 0 }, false },
-		{ { 0x1000, 0, MEM, 3, 0 }, { 0x2000, 0, 0, 3, 0 }, false },
-		{ { 0x1000, 0, HR_BAR_64, 3, 0 }, { 0x2000, 0, HR_BAR_64, 3, 0 }, false },
-		{ { 0x1000, 0, MEM, 3, 0 }, { 0x2000, 0, UNASSIGNED, 3, 0 }, false },
-		{ { 0x1000, 0, MEM | HR_BAR_UPPER, 3, 0 }, { 0x2000, 0, MEM, 3, 0 }, false },
+		{ { 0x1000, 0, MEM, 3, 0, 0, 0 }, { 0x2000, 0, MEM, 3, 0, 0, 0 }, true },
+		{ { 0x1000, 0, MEM, 3, 0, 0, 0 }, { 0x1000, 64, MEM, 3, 4, 0, 0 }, false },
+		{ { 0x1000, 0, MEM, 3, 0, 0, 0 }, { 0x2000, 0, MEM, 5, 0, 0, 0 }, false },
+		{ { 0x1000, 0, MEM, 3, 0, 0, 0 }, { 0x2000, 0, 0, 3, 0, 0, 0 }, false },
+		{ { 0x1000, 0, HR_BAR_64, 3, 0, 0, 0 },
+		  { 0x2000, 0, HR_BAR_64, 3, 0, 0, 0 },
+		  false },
+		{ { 0x1000, 0, MEM, 3, 0, 0, 0 }, { 0x2000, 0, UNASSIGNED, 3, 0, 0, 0 }, false },
+		{ { 0x1000, 0, MEM | HR_BAR_UPPER, 3, 0, 0, 0 },
+		  { 0x2000, 0, MEM, 3, 0, 0, 0 },
+		  false },
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++)
@@ -183,8 +187,8 @@ static void fill(struct hr_fn *f, uint32_t n, enum hr_src source)
 						{ "c0", "c1" }, { "f0", "f1" }, { "v0", "v1" } };
 
 	for (unsigned i = 0; i < HR_BARS_MAX; i++)
-		f->bar[i] =
-			(struct hr_bar){ n, n + 1, HR_BAR_MEM, (uint8_t)source, (uint8_t)source };
+		f->bar[i] = (struct hr_bar){ n, n + 1, HR_BAR_MEM, (uint8_t)source, (uint8_t)source,
+					     0, 0 };
 	f->mem = (struct hr_window){ n, n + 2, (uint8_t)source };
 	f->pref = (struct hr_window){ n, n + 3, (uint8_t)source };
 	f->fact[0] = f->fact[HR_FACTS_COUNT - 1] = (struct hr_fact){ n, (uint8_t)source };
@@ -262,13 +266,13 @@ Test(topo_merge, parts_are_merged_one_by_one)
 	static uint8_t first[1], second[1];
 
 	clear();
-	was.bar[2] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_CONFIG, HR_SRC_TEXT };
-	is.bar[2] = (struct hr_bar){ 2, 128, HR_BAR_MEM, HR_SRC_SYSFS, HR_SRC_SYSFS };
-	was.bar[3] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_CONFIG };
-	is.bar[3] = (struct hr_bar){ 2, 0, HR_BAR_64, HR_SRC_TEXT, HR_SRC_CONFIG };
-	is.bar[4] = (struct hr_bar){ 3, 0, 0, HR_SRC_CONFIG, HR_SRC_CONFIG };
-	was.bar[5] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT };
-	is.bar[5] = (struct hr_bar){ 0, 32, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT };
+	was.bar[2] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_CONFIG, HR_SRC_TEXT, 0, 0 };
+	is.bar[2] = (struct hr_bar){ 2, 128, HR_BAR_MEM, HR_SRC_SYSFS, HR_SRC_SYSFS, 0, 0 };
+	was.bar[3] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_CONFIG, 0, 0 };
+	is.bar[3] = (struct hr_bar){ 2, 0, HR_BAR_64, HR_SRC_TEXT, HR_SRC_CONFIG, 0, 0 };
+	is.bar[4] = (struct hr_bar){ 3, 0, 0, HR_SRC_CONFIG, HR_SRC_CONFIG, 0, 0 };
+	was.bar[5] = (struct hr_bar){ 1, 64, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT, 0, 0 };
+	is.bar[5] = (struct hr_bar){ 0, 32, HR_BAR_MEM, HR_SRC_TEXT, HR_SRC_TEXT, 0, 0 };
 	was.config = first;
 	is.config = second;
 	was.config_bytes = is.config_bytes = 1;

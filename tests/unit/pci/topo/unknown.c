@@ -241,15 +241,15 @@ Test(topo_unknown, an_iommu_that_the_command_line_turns_on_is_not_assumed_off)
 		enum hr_verdict verdict;
 		bool stated; /* passthrough or off: nothing is assumed */
 	} row[] = {
-		{ "quiet", HR_RC_UNLISTED },
-		{ "intel_iommu=on", HR_UNKNOWN },
-		{ "quiet intel_iommu=on,sm_on", HR_UNKNOWN },
-		{ "amd_iommu=force_enable", HR_UNKNOWN },
-		{ "iommu.passthrough=0", HR_UNKNOWN },
+		{ "quiet", HR_RC_UNLISTED, false },
+		{ "intel_iommu=on", HR_UNKNOWN, false },
+		{ "quiet intel_iommu=on,sm_on", HR_UNKNOWN, false },
+		{ "amd_iommu=force_enable", HR_UNKNOWN, false },
+		{ "iommu.passthrough=0", HR_UNKNOWN, false },
 		{ "intel_iommu=on iommu=pt", HR_RC_UNLISTED, true },
 		{ "intel_iommu=on intel_iommu=off", HR_RC_UNLISTED, true },
-		{ "intel_iommu=off intel_iommu=on", HR_UNKNOWN },
-		{ "my_intel_iommu=on", HR_RC_UNLISTED },
+		{ "intel_iommu=off intel_iommu=on", HR_UNKNOWN, false },
+		{ "my_intel_iommu=on", HR_RC_UNLISTED, false },
 	};
 	struct hr_pair p;
 

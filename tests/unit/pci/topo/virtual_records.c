@@ -267,32 +267,38 @@ Test(topo_virtual_records, bars_are_parts_of_those_of_the_capability)
 		struct hr_bar all, own;
 		const char *want;
 	} row[] = {
-		{ 0, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1000+100 f1 5,5" },
-		{ 1, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1100+100 f1 5,5" },
-		{ 3, { 0x1000, 0x100, MEM, CFG, CFG }, { 0 }, "bar2=1300+100 f1 5,5" },
+		{ 0, { 0x1000, 0x100, MEM, CFG, CFG, 0, 0 }, { 0 }, "bar2=1000+100 f1 5,5" },
+		{ 1, { 0x1000, 0x100, MEM, CFG, CFG, 0, 0 }, { 0 }, "bar2=1100+100 f1 5,5" },
+		{ 3, { 0x1000, 0x100, MEM, CFG, CFG, 0, 0 }, { 0 }, "bar2=1300+100 f1 5,5" },
 		{ 3,
-		  { 0x1000, 0, MEM, CFG, 0 },
-		  { 0, 0x40, MEM, SYS, SYS },
+		  { 0x1000, 0, MEM, CFG, 0, 0, 0 },
+		  { 0, 0x40, MEM, SYS, SYS, 0, 0 },
 		  "bar2=10c0+40 f1 5,4" },
 		{ 3,
-		  { 0x1000, 0x100, MEM, CFG, CFG },
-		  { 0, 0x40, MEM, GUESS, GUESS },
+		  { 0x1000, 0x100, MEM, CFG, CFG, 0, 0 },
+		  { 0, 0x40, MEM, GUESS, GUESS, 0, 0 },
 		  "bar2=1300+100 f1 5,5" },
-		{ 3, { 0x1000, 0, MEM, CFG, 0 }, { 0x7000, 0, MEM, SYS, 0 }, "bar2=7000+0 f1 5,0" },
-		{ 0, { 0x1000, 0, MEM, CFG, 0 }, { 0x7000, 0, MEM, SYS, 0 }, "bar2=1000+0 f1 5,0" },
-		{ 3, { 0, 0x100, LOST, CFG, CFG }, { 0 }, "bar2=0+100 f9 5,5" },
 		{ 3,
-		  { 0x1000, 0x100, MEM, 0, CFG },
-		  { 0x7000, 64, LOST, SYS, SYS },
+		  { 0x1000, 0, MEM, CFG, 0, 0, 0 },
+		  { 0x7000, 0, MEM, SYS, 0, 0, 0 },
+		  "bar2=7000+0 f1 5,0" },
+		{ 0,
+		  { 0x1000, 0, MEM, CFG, 0, 0, 0 },
+		  { 0x7000, 0, MEM, SYS, 0, 0, 0 },
+		  "bar2=1000+0 f1 5,0" },
+		{ 3, { 0, 0x100, LOST, CFG, CFG, 0, 0 }, { 0 }, "bar2=0+100 f9 5,5" },
+		{ 3,
+		  { 0x1000, 0x100, MEM, 0, CFG, 0, 0 },
+		  { 0x7000, 64, LOST, SYS, SYS, 0, 0 },
 		  "bar2=7000+40 f1 4,4" },
 		{ 3,
-		  { 0x1000, 0x100, MEM, 0, CFG },
-		  { 0, 64, LOST, SYS, SYS },
+		  { 0x1000, 0x100, MEM, 0, CFG, 0, 0 },
+		  { 0, 64, LOST, SYS, SYS, 0, 0 },
 		  "bar2=0+40 f9 4,4" },
 		/* A port BAR. */
 		{ 3,
-		  { 0x1000, 0x100, MEM, 0, CFG },
-		  { 0x7000, 64, HR_BAR_UNASSIGNED, SYS, SYS },
+		  { 0x1000, 0x100, MEM, 0, CFG, 0, 0 },
+		  { 0x7000, 64, HR_BAR_UNASSIGNED, SYS, SYS, 0, 0 },
 		  "bar2=7000+40 f8 4,4" },
 	};
 	char want[512];
@@ -325,7 +331,7 @@ Test(topo_virtual_records, the_number_of_a_function_follows_its_identifier)
 		struct hr_fn *f = pair(row[i].n);
 
 		model.fn[0].fact[row[i].unknown].source = HR_SRC_NONE;
-		model.fn[0].vf_bar[0] = (struct hr_bar){ 0x1000, 0x10, HR_BAR_MEM, 5, 5 };
+		model.fn[0].vf_bar[0] = (struct hr_bar){ 0x1000, 0x10, HR_BAR_MEM, 5, 5, 0, 0 };
 		hr_virtual_complete(&model);
 		cr_expect_eq(f->bar[0].base, 0x1000 + 0x10 * row[i].want, "row %zu: %llx", i,
 			     (unsigned long long)f->bar[0].base);
