@@ -296,7 +296,8 @@ CONF
 boots() {
     conf pick_sum "$pick_sum" '' '' ''
     sed -i '1i boot = { after = "stay"; post = "off"; };\nappliance = { name = "access"; };' "$SCRATCH/x.conf"
-    timeout 200 "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" 2>"$SCRATCH/boot.err" </dev/null &
+    # --foreground: else timeout sends SIGTERM to its group, too, and the second one ends headrace at once
+    timeout --foreground 200 "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" 2>"$SCRATCH/boot.err" </dev/null &
     local pid=$! ok=0
     until_true 150 done_in_boot || ok=1
     kill -TERM $pid

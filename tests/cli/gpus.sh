@@ -163,7 +163,7 @@ beyond_the_table() {
 status_names_gpus() {
     conf "$two" gather "$table" "$gather_args"
     sed -i '1i boot = { after = "stay"; post = "off"; };\nappliance = { name = "gpus"; };' "$SCRATCH/x.conf"
-    timeout 200 "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" 2>"$SCRATCH/boot.err" </dev/null &
+    timeout --foreground 200 "$HEADRACE" boot "$SCRATCH/x.conf" >"$SCRATCH/boot.out" 2>"$SCRATCH/boot.err" </dev/null &
     local pid=$! ok=0
     until_true 150 done_in_boot || ok=1
     kill -TERM $pid
