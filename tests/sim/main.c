@@ -141,6 +141,7 @@ static bool try_seed(const struct request *request, uint64_t seed)
 		printf("%sok %llu - seed %llu\n%s", failed ? "not " : "",
 		       (unsigned long long)(seed - request->first + 1), (unsigned long long)seed,
 		       failed ? "# " : "");
+	fflush(stdout);
 	if (failed || request->verbose)
 		print_world(seed, failed);
 	if (failed && request->count > 1) {
