@@ -139,7 +139,7 @@ static bool try_seed(const struct request *request, uint64_t seed)
 		failed = differs(request, seed);
 	if (request->tap)
 		printf("%sok %llu - seed %llu\n%s", failed ? "not " : "",
-		       (unsigned long long)(seed - request->first + 1), (unsigned long long)seed,
+		       (unsigned long long)seed - request->first + 1, (unsigned long long)seed,
 		       failed ? "# " : "");
 	fflush(stdout);
 	if (failed || request->verbose)
@@ -154,19 +154,20 @@ static bool try_seed(const struct request *request, uint64_t seed)
 }
 
 /* Every jobs-th seed. The number of those that fail. */
-static unsigned try_seeds(struct request *r)
+static unsigned try_seeds(const struct request *r)
 {
+	struct request own = *r;
 	char folder[256];
 	unsigned failed = 0;
 
 	snprintf(folder, sizeof folder, "%s-%u", r->folder, r->job);
 	if (r->jobs > 1)
-		r->folder = folder;
+		own.folder = folder;
 	for (uint64_t i = r->job; i < r->count; i += r->jobs)
-		failed += try_seed(r, r->first + i);
+		failed += try_seed(&own, r->first + i);
 	if (!r->keep) {
-		empty(r->folder);
-		rmdir(r->folder);
+		empty(own.folder);
+		rmdir(own.folder);
 	}
 	return failed;
 }
