@@ -120,6 +120,8 @@ static void note_tile(struct sim_delivered *d, const struct hr_tap_info *info,
 	if (tile->tile >= d->tiles)
 		sim_fault("tap: tile %llu of %llu", (unsigned long long)tile->tile,
 			  (unsigned long long)d->tiles);
+	if (d->tile[tile->tile] && !tile->redelivered)
+		sim_fault("tap: tile %llu came twice", (unsigned long long)tile->tile);
 	d->had += !d->tile[tile->tile];
 	d->tile[tile->tile] = true;
 }

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +19,20 @@
 #include "tests/sim/plan.h"
 #include "tests/sim/schedule.h"
 
-#define SECONDS 300u /* of real time, for one world */
-
 #define JOBS_MAX 64u
 
 static const char usage[] =
 	"usage: sim [--seeds N] [--first S] [--seed S] [--events N] [--jobs N] [--folder FOLDER]\n"
-	"           [--twice] [--verbose] [--tap] [--keep]\n";
+	"           [--seconds N] [--twice] [--verbose] [--tap] [--keep] [--stop]\n";
 
 struct request {
 	uint64_t first, count;
 	const char *folder;
 	unsigned events; /* of each plan at most so many happen */
 	unsigned jobs, job;
+	unsigned seconds; /* of real time, for one world */
 	bool keep, twice, verbose, tap;
+	bool stop; /* at the first failure of a job, which is not shortened */
 };
 
 /* The same addresses in each run. */
@@ -78,7 +79,7 @@ static bool fails(const struct request *request, uint64_t seed, unsigned events)
 	sim_plan_draw(&plan, seed);
 	plan.events = plan.events < events ? plan.events : events;
 	empty(request->folder);
-	status = sim_run_world(seed, sim_live, &plan, SECONDS, &left);
+	status = sim_run_world(seed, sim_live, &plan, request->seconds, &left);
 	if (sim_world->dead_end[0])
 		snprintf(sim_result->fault, sizeof sim_result->fault, "%s", sim_world->dead_end);
 	else if (status != 0 && !sim_result->fault[0])
@@ -144,7 +145,7 @@ static bool try_seed(const struct request *request, uint64_t seed)
 	fflush(stdout);
 	if (failed || request->verbose)
 		print_world(seed, failed);
-	if (failed && request->count > 1) {
+	if (failed && request->count > 1 && !request->stop) {
 		events = shorten(request, seed);
 		printf("#   repeat: --seed %llu --events %u --keep\n", (unsigned long long)seed,
 		       events);
@@ -163,13 +164,30 @@ static unsigned try_seeds(const struct request *r)
 	snprintf(folder, sizeof folder, "%s-%u", r->folder, r->job);
 	if (r->jobs > 1)
 		own.folder = folder;
-	for (uint64_t i = r->job; i < r->count; i += r->jobs)
+	for (uint64_t i = r->job; i < r->count && !(failed && r->stop); i += r->jobs)
 		failed += try_seed(&own, r->first + i);
 	if (!r->keep) {
 		empty(own.folder);
 		rmdir(own.folder);
 	}
 	return failed;
+}
+
+/* All processes of a world on one CPU: one of them runs at a time, and its turn comes several times
+ * faster from a process of the same CPU. */
+static void pin(unsigned job)
+{
+	cpu_set_t all, one;
+	unsigned left;
+
+	if (sched_getaffinity(0, sizeof all, &all) != 0)
+		return;
+	left = job % (unsigned)CPU_COUNT(&all);
+	CPU_ZERO(&one);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && left-- == 0)
+			CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof one, &one);
 }
 
 static unsigned in_jobs(struct request *r)
@@ -181,6 +199,7 @@ static unsigned in_jobs(struct request *r)
 		const pid_t pid = fork();
 
 		if (pid == 0) {
+			pin(r->job);
 			sim_result = share_result();
 			status = (int)try_seeds(r);
 			_exit(status < 255 ? status : 255);
@@ -197,6 +216,7 @@ static bool parse_flag(struct request *r, const char *word)
 			   : strcmp(word, "--twice") == 0   ? &r->twice
 			   : strcmp(word, "--verbose") == 0 ? &r->verbose
 			   : strcmp(word, "--tap") == 0	    ? &r->tap
+			   : strcmp(word, "--stop") == 0    ? &r->stop
 							    : NULL;
 
 	if (flag)
@@ -220,6 +240,8 @@ static bool parse(struct request *r, int argc, char **argv)
 			r->first = strtoull(value, NULL, 0);
 		else if (strcmp(argv[i], "--events") == 0)
 			r->events = (unsigned)strtoul(value, NULL, 0);
+		else if (strcmp(argv[i], "--seconds") == 0)
+			r->seconds = (unsigned)strtoul(value, NULL, 0);
 		else if (strcmp(argv[i], "--folder") == 0)
 			r->folder = value;
 		else if (strcmp(argv[i], "--jobs") == 0)
@@ -239,6 +261,7 @@ int main(int argc, char **argv)
 			     .count = 300,
 			     .folder = "/dev/shm/headrace-sim",
 			     .events = SIM_EVENTS,
+			     .seconds = 300,
 			     .jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) };
 	unsigned failed;
 
@@ -253,6 +276,8 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	sim_result = share_result();
+	if (r.jobs == 1)
+		pin((unsigned)getpid());
 	failed = r.jobs > 1 ? in_jobs(&r) : try_seeds(&r);
 	if (r.tap)
 		printf("1..%llu\n", (unsigned long long)r.count);

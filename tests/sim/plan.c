@@ -6,6 +6,8 @@
 
 #include "config/clock.h"
 
+#define TILE_KB_MAX 128u
+
 /* ---- drawing */
 
 static uint32_t below(struct fake_random *r, uint32_t n)
@@ -28,6 +30,9 @@ static void draw_ssd(struct sim_ssd *ssd, struct fake_random *r)
 	ssd->cache_mb = chance(r, 50) ? 0 : 1 + below(r, 4);
 	ssd->timeout_ms = 50 + below(r, 1000);
 	ssd->entries = 4 + below(r, 60);
+	ssd->mdts = 1 + below(r, 6);
+	while ((TILE_KB_MAX >> ssd->mdts) / 4 >= ssd->entries) /* all commands of a tile fit */
+		ssd->mdts++;
 	ssd->quirk = chance(r, 15) ? quirks[below(r, 5)] : NULL;
 }
 
@@ -104,7 +109,7 @@ static void draw_pipeline(struct sim_plan *plan, unsigned i, struct fake_random 
 		p->tap = !p->feed && chance(r, 15);
 		p->to = p->tap || chance(r, 20) ? SIM_OBJECTS : add_object(plan, r, false);
 	}
-	p->tile_kb = 4u << below(r, 6);
+	p->tile_kb = TILE_KB_MAX >> below(r, 6);
 	p->slots = 2 + below(r, 7);
 	p->prefetch = 1 + below(r, 2);
 	p->compute = 1 + below(r, 2);
@@ -118,19 +123,30 @@ static void draw_pipeline(struct sim_plan *plan, unsigned i, struct fake_random 
 
 static void draw_rule(struct sim_plan *plan, struct sim_rule *rule, struct fake_random *r)
 {
-	static const char *const action[] = { "status 0x82",  "delay 30ms", "duplicate",
-					      "reorder",      "drop",	    "delay 2s",
-					      "status 0x281", "cfs",	    "bad-sqhd 9",
-					      "powercut some" };
+	static const char *const action[] = { "status 0x82",   "delay 30ms", "duplicate",
+					      "reorder",       "drop",	     "delay 2s",
+					      "status 0x281",  "cfs",	     "bad-sqhd 9",
+					      "powercut some", "wrong-cid 1" };
 	static const char *const command[] = { "read", "write", "any", "flush", "admin" };
 	const char *what = command[below(r, 5)];
+	const uint32_t which = below(r, chance(r, 70) ? 5 : 11);
 
 	rule->ssd = below(r, plan->ssds);
+	rule->mild = which < 3 && strcmp(what, "admin") != 0;
 	snprintf(rule->text, sizeof rule->text, "on %s nth %u: %s", what,
 		 1 + below(r, strcmp(what, "admin") == 0 ? 40
 			      : chance(r, 50)		 ? 24
 							 : 600),
-		 action[below(r, chance(r, 70) ? 5 : 10)]);
+		 action[which]);
+}
+
+bool sim_plan_is_mild(const struct sim_plan *plan)
+{
+	bool mild = true;
+
+	for (unsigned i = 0; i < plan->rules; i++)
+		mild &= plan->rule[i].mild;
+	return mild;
 }
 
 static void draw_event(struct sim_plan *plan, struct sim_event *event, struct fake_random *r)
@@ -176,7 +192,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 		draw_pipeline(plan, i, &random);
 	if (plan->repeats && plan->pipeline[0].schedule == SIM_ONCE)
 		plan->pipeline[0].schedule = SIM_ON_REQUEST;
-	plan->rules = below(&random, SIM_RULES + 1);
+	plan->rules = chance(&random, 30) ? 0 : below(&random, SIM_RULES + 1);
 	for (unsigned i = 0; i < plan->rules; i++)
 		draw_rule(plan, &plan->rule[i], &random);
 	plan->events = below(&random, SIM_EVENTS + 1);
@@ -223,7 +239,9 @@ size_t sim_plan_length(const struct sim_plan *plan, unsigned object, uint64_t nu
 		return p->lookups * sizeof(uint32_t);
 	case SIM_ROWS:
 		return (size_t)p->lookups * p->row_bytes;
-	default:
+	default: /* some versions are as long as the first one */
+		if (number >> 12 & 1)
+			number = sim_plan_number(plan, object);
 		return 1 + (size_t)(number >> 13) % SIM_BYTES_MAX;
 	}
 }
@@ -234,9 +252,9 @@ void sim_plan_device(const struct sim_plan *plan, unsigned ssd, char *text, size
 {
 	const struct sim_ssd *s = &plan->ssd[ssd];
 
-	snprintf(text, bytes, "soft:%c.img,size=48M,lba=%u,threads=%u,cache=%uM%s%s",
-		 'a' + (int)ssd, s->lba, s->threads, s->cache_mb, s->quirk ? ",quirks=" : "",
-		 s->quirk ? s->quirk : "");
+	snprintf(text, bytes, "soft:%c.img,size=48M,lba=%u,threads=%u,cache=%uM,mdts=%u%s%s",
+		 'a' + (int)ssd, s->lba, s->threads, s->cache_mb, s->mdts,
+		 s->quirk ? ",quirks=" : "", s->quirk ? s->quirk : "");
 }
 
 static void write_faults(const struct sim_plan *plan, unsigned ssd, bool faults)

@@ -23,6 +23,7 @@
 
 struct sim_ssd {
 	unsigned lba, threads, cache_mb, timeout_ms, entries;
+	unsigned mdts;	   /* a command has at most 4 KiB << mdts */
 	const char *quirk; /* NULL: none */
 };
 
@@ -85,6 +86,7 @@ struct sim_event {
 
 struct sim_rule {
 	unsigned ssd;
+	bool mild; /* no start fails by it: the command is late, repeated or completed twice */
 	char text[64];
 };
 
@@ -99,6 +101,9 @@ struct sim_plan {
 	struct sim_event event[SIM_EVENTS];
 	struct sim_rule rule[SIM_RULES];
 };
+
+/* True when no rule lets a start fail. */
+bool sim_plan_is_mild(const struct sim_plan *plan);
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);
 

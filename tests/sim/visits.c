@@ -214,6 +214,12 @@ void sim_visits_keep_partners(struct sim_visits *v)
 		}
 }
 
+void sim_visits_kill_partner(struct sim_visits *v, unsigned pipeline, unsigned which)
+{
+	if (v->partner[pipeline][which])
+		hr_kill(v->partner[pipeline][which], SIGKILL);
+}
+
 void sim_visits_end_partners(struct sim_visits *v)
 {
 	for (unsigned i = 0; i < v->plan->pipelines; i++)

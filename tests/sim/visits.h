@@ -46,6 +46,7 @@ void sim_visits_hang_up(struct sim_visits *v);
 
 /* Producers and consumers that have gone are replaced. */
 void sim_visits_keep_partners(struct sim_visits *v);
+void sim_visits_kill_partner(struct sim_visits *v, unsigned pipeline, unsigned which);
 void sim_visits_end_partners(struct sim_visits *v);
 
 /* The power was cut: all are gone. */
