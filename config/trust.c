@@ -32,7 +32,10 @@ static bool go_up(char *path)
 	return true;
 }
 
-/* A user who can replace the program gains nothing by replacing one of its files. */
+/*
+ * Write access to the folder of the program already permits more than write access to one of its
+ * files.
+ */
 static bool leads_to_program(const char *folder)
 {
 	const size_t n = folder[1] ? strlen(folder) : 0;

@@ -77,22 +77,12 @@ static void warn_denied(const struct hr_topo *t)
 			denied, t->model.count);
 }
 
-static int no_function(const struct hr_topo *t, const char *name)
-{
-	hr_usage_error("topo",
-		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
-		       "them), %u GPU%s, %u NVMe controller%s",
-		       name, t->model.count, t->topology.gpus, t->topology.gpus == 1 ? "" : "s",
-		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
-	return HR_TOPO_USAGE;
-}
-
 /* Check the functions that the user names as a GPU or an SSD; they may have any class. */
 static int check_endpoints(const struct hr_topo *t, const char *const *names, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (hr_topo_find(t, names[i]) == HR_NO_FN)
-			return no_function(t, names[i]);
+			return hr_topo_no_function(t, names[i]);
 	return 0;
 }
 
@@ -146,7 +136,7 @@ static int show_pair(const struct hr_topo *t, const struct hr_topo_request *r)
 	struct hr_pair p;
 
 	if (gpu == HR_NO_FN || ssd == HR_NO_FN)
-		return no_function(t, r->explain[gpu == HR_NO_FN ? 0 : 1]);
+		return hr_topo_no_function(t, r->explain[gpu == HR_NO_FN ? 0 : 1]);
 	if (gpu == ssd)
 		return hr_topo_bad("the same function twice:", r->explain[0]);
 	if (hr_is_bridge(&t->model.fn[gpu]) || hr_is_bridge(&t->model.fn[ssd]))

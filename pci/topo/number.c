@@ -2,7 +2,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool hr_number_parse(const char *text, int base, uint64_t max, const char **end, uint64_t *value)
 {
@@ -29,4 +32,14 @@ bool hr_number_parse_u32(const char *text, int base, uint32_t *value)
 		return false;
 	*value = (uint32_t)number;
 	return true;
+}
+
+void hr_text_append(char *text, size_t capacity, const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, capacity - used, format, args);
+	va_end(args);
 }

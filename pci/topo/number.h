@@ -1,10 +1,11 @@
 /*
- * pci/topo/number.h - parses numbers in files of a machine without loss.
+ * pci/topo/number.h - parses numbers in files of a machine without loss, and builds texts.
  */
 #ifndef PCI_TOPO_NUMBER_H
 #define PCI_TOPO_NUMBER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -16,5 +17,9 @@ bool hr_number_parse(const char *text, int base, uint64_t max, const char **end,
 
 /* The same for a text that is one number of at most 32 bits and nothing else. */
 bool hr_number_parse_u32(const char *text, int base, uint32_t *value);
+
+/* Append to text[capacity] (printf-like); the part that does not fit is left out. */
+void hr_text_append(char *text, size_t capacity, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

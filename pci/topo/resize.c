@@ -1,8 +1,9 @@
 #include "pci/topo/resize.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "pci/topo/number.h"
 
 #define SMALLEST_ABOVE_4G (4ull << 30) /* a BAR of this size has no place below 4 GiB */
 
@@ -17,18 +18,6 @@ char *hr_resize_text(uint64_t bytes, char *text)
 	}
 	snprintf(text, 32, "%llu %s", (unsigned long long)bytes, unit[i]);
 	return text;
-}
-
-/* Append to text[capacity]; the part that does not fit is left out. */
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t capacity,
-							 const char *format, ...)
-{
-	const size_t used = strlen(text);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text + used, capacity - used, format, args);
-	va_end(args);
 }
 
 /* The BAR that peers address; NULL: none. */
@@ -55,20 +44,21 @@ void hr_resize_able(const struct hr_fn *f, char *to, size_t capacity)
 	if (!bar)
 		return;
 	if (most > bar->size)
-		append(to, capacity, "; BAR%d can be %s to %s (Resizable BAR)", index,
-		       hr_resize_text((bar->sizes & -bar->sizes) << 20, least_text),
-		       hr_resize_text(most, most_text));
+		hr_text_append(to, capacity, "; BAR%d can be %s to %s (Resizable BAR)", index,
+			       hr_resize_text((bar->sizes & -bar->sizes) << 20, least_text),
+			       hr_resize_text(most, most_text));
 	else if (most)
-		append(to, capacity,
-		       "; this card cannot show more: %s is the largest size that its Resizable "
-		       "BAR offers",
-		       hr_resize_text(most, most_text));
+		hr_text_append(
+			to, capacity,
+			"; this card cannot show more: %s is the largest size that its Resizable "
+			"BAR offers",
+			hr_resize_text(most, most_text));
 	else if (is_without(f))
-		append(to, capacity,
-		       "; this card cannot show more: it has no Resizable BAR capability");
+		hr_text_append(to, capacity,
+			       "; this card cannot show more: it has no Resizable BAR capability");
 	else
-		append(to, capacity,
-		       "; the sizes that its Resizable BAR offers are not in the capture");
+		hr_text_append(to, capacity,
+			       "; the sizes that its Resizable BAR offers are not in the capture");
 }
 
 static uint64_t bytes_of(const struct hr_window *w)
@@ -103,22 +93,24 @@ static void put_firmware(const struct hr_model *m, const struct hr_fn *f, const 
 	const struct hr_fn *small = too_small(m, f, most);
 	char bdf[HR_BDF_MAX], have[32], need[32];
 
-	append(to, capacity,
-	       "firmware setup: Above 4G Decoding on, Re-Size BAR on, CSM off (boot by UEFI)");
+	hr_text_append(
+		to, capacity,
+		"firmware setup: Above 4G Decoding on, Re-Size BAR on, CSM off (boot by UEFI)");
 	if (small && bytes_of(&small->pref))
-		append(to, capacity,
-		       "; the prefetchable window of %s has %s and must have more than %s of "
-		       "64-bit addresses",
-		       hr_bdf(small, bdf), hr_resize_text(bytes_of(&small->pref), have),
-		       hr_resize_text(most, need));
+		hr_text_append(
+			to, capacity,
+			"; the prefetchable window of %s has %s and must have more than %s of "
+			"64-bit addresses",
+			hr_bdf(small, bdf), hr_resize_text(bytes_of(&small->pref), have),
+			hr_resize_text(most, need));
 	else if (small)
-		append(to, capacity,
-		       "; %s has no prefetchable window and must have one of more than %s",
-		       hr_bdf(small, bdf), hr_resize_text(most, need));
+		hr_text_append(to, capacity,
+			       "; %s has no prefetchable window and must have one of more than %s",
+			       hr_bdf(small, bdf), hr_resize_text(most, need));
 	if (most >= SMALLEST_ABOVE_4G && !(bar->flags & HR_BAR_64))
-		append(to, capacity,
-		       "; the BAR has 32-bit addresses, so sizes of 4 GiB are out of "
-		       "reach");
+		hr_text_append(to, capacity,
+			       "; the BAR has 32-bit addresses, so sizes of 4 GiB are out of "
+			       "reach");
 }
 
 static void put_run_time(const struct hr_model *m, const struct hr_fn *f, int index, uint64_t most,
@@ -128,14 +120,15 @@ static void put_run_time(const struct hr_model *m, const struct hr_fn *f, int in
 	char bdf[HR_BDF_MAX], other[HR_BDF_MAX];
 
 	hr_bdf(f, bdf);
-	append(to, capacity, "; or at run time (Linux 6.1), where the root bus has room: ");
+	hr_text_append(to, capacity, "; or at run time (Linux 6.1), where the root bus has room: ");
 	if (!f->driver || f->driver[0])
-		append(to, capacity, "echo %s > /sys/bus/pci/devices/%s/driver/unbind; ", bdf, bdf);
-	append(to, capacity, "echo %d > /sys/bus/pci/devices/%s/resource%d_resize",
-	       __builtin_ctzll(most) - 20, bdf, index);
+		hr_text_append(to, capacity, "echo %s > /sys/bus/pci/devices/%s/driver/unbind; ",
+			       bdf, bdf);
+	hr_text_append(to, capacity, "echo %d > /sys/bus/pci/devices/%s/resource%d_resize",
+		       __builtin_ctzll(most) - 20, bdf, index);
 	if (pin)
-		append(to, capacity, " (a BAR of %s in the same window may prevent it)",
-		       hr_bdf(pin, other));
+		hr_text_append(to, capacity, " (a BAR of %s in the same window may prevent it)",
+			       hr_bdf(pin, other));
 }
 
 void hr_resize_fix(const struct hr_model *m, const struct hr_fn *f, char *to, size_t capacity)
@@ -150,13 +143,15 @@ void hr_resize_fix(const struct hr_model *m, const struct hr_fn *f, char *to, si
 		put_firmware(m, f, bar, most, to, capacity);
 		put_run_time(m, f, index, most, to, capacity);
 	} else if (most || is_without(f)) {
-		append(to, capacity,
-		       "a product with a larger BAR; some boards have a VBIOS or a mode with one "
-		       "(NVIDIA: displaymodeselector)");
+		hr_text_append(
+			to, capacity,
+			"a product with a larger BAR; some boards have a VBIOS or a mode with one "
+			"(NVIDIA: displaymodeselector)");
 	} else {
-		append(to, capacity,
-		       "sudo lspci -vvv -s %s shows them; then in the firmware setup: Above 4G "
-		       "Decoding on, Re-Size BAR on, CSM off; else a product with a larger BAR",
-		       hr_bdf(f, bdf));
+		hr_text_append(
+			to, capacity,
+			"sudo lspci -vvv -s %s shows them; then in the firmware setup: Above 4G "
+			"Decoding on, Re-Size BAR on, CSM off; else a product with a larger BAR",
+			hr_bdf(f, bdf));
 	}
 }

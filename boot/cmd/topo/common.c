@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "boot/cmd/report/usage.h"
 #include "pci/topo/number.h"
 #include "pci/topo/peers.h"
 
@@ -420,4 +421,14 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 		return (int)worst;
 	fprintf(stderr, "headrace topo: no pair matches %s\n", text);
 	return HR_TOPO_NONE;
+}
+
+int hr_topo_no_function(const struct hr_topo *t, const char *name)
+{
+	hr_usage_error("topo",
+		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
+		       "them), %u GPU%s, %u NVMe controller%s",
+		       name, t->model.count, t->topology.gpus, t->topology.gpus == 1 ? "" : "s",
+		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
+	return HR_TOPO_USAGE;
 }

@@ -71,6 +71,9 @@ const char *hr_topo_ids(const struct hr_fn *f, char *text);
 /* Number of bytes of text to print in at most `most` bytes, without cutting a character in two. */
 int hr_topo_fit(const char *text, int most);
 
+/* Report that no function has that name. HR_TOPO_USAGE. */
+int hr_topo_no_function(const struct hr_topo *t, const char *name);
+
 /*
  * 'gpu=*,nvme=*:DIRECT': every matching pair must be at least as good as the level.
  * hr_topo_require_check() tells whether a text has that form. hr_topo_require() returns 0 when the

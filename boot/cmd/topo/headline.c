@@ -1,6 +1,5 @@
 #include "boot/cmd/topo/headline.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "pci/topo/band.h"
 #include "pci/topo/change.h"
 #include "pci/topo/explain.h"
+#include "pci/topo/number.h"
 
 #define BLOCKS_NAMED 8u
 #define BLOCKS_OTHERS 4u      /* sets of one headline */
@@ -15,18 +15,6 @@
 #define FIX_PAIRS (1u << 16)  /* the ports of a fix are counted up to this number of pairs */
 #define AT_ONCE 256u	      /* SSDs whose rates are computed together */
 #define PORTS_NAMED 2u
-
-/* Append to text[capacity]; the part that does not fit is left out. */
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t capacity,
-							 const char *format, ...)
-{
-	const size_t used = strlen(text);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text + used, capacity - used, format, args);
-	va_end(args);
-}
 
 static void say_members(const struct hr_class *c, struct hr_headline *h)
 {
@@ -40,10 +28,11 @@ static void say_members(const struct hr_class *c, struct hr_headline *h)
 		hr_set_text("NVME", &c->rectangle[named].ssd, ssd, sizeof ssd);
 		if (strlen(h->members) + strlen(gpu) + strlen(ssd) + 40 > sizeof h->members)
 			break;
-		append(h->members, sizeof h->members, "%s%s with %s", named ? ", " : "", gpu, ssd);
+		hr_text_append(h->members, sizeof h->members, "%s%s with %s", named ? ", " : "",
+			       gpu, ssd);
 	}
 	if (named < c->rectangles || c->cut)
-		append(h->members, sizeof h->members, " and more");
+		hr_text_append(h->members, sizeof h->members, " and more");
 }
 
 /* ---- description */
@@ -144,32 +133,34 @@ static void say_what(const struct hr_topo *t, const struct hr_class *c, struct h
 	begin = apart(c, distance);
 	switch (p->verdict) {
 	case HR_DIRECT:
-		append(h->what, sizeof h->what, "%s: data goes direct%s", begin,
-		       p->modifiers & HR_MOD_BOOT ? " until the next boot" : "");
+		hr_text_append(h->what, sizeof h->what, "%s: data goes direct%s", begin,
+			       p->modifiers & HR_MOD_BOOT ? " until the next boot" : "");
 		return;
 	case HR_RC_LISTED:
 	case HR_RC_UNLISTED:
-		append(h->what, sizeof h->what, "%s: data goes through %s", begin, through(p));
+		hr_text_append(h->what, sizeof h->what, "%s: data goes through %s", begin,
+			       through(p));
 		return;
 	case HR_REDIR_LISTED:
 	case HR_REDIR_UNLISTED:
-		append(h->what, sizeof h->what, "%s, but %s through %s", begin,
-		       p->any_redirect ? "ACS sends the data" : "addresses of the IOMMU lead",
-		       through(p));
+		hr_text_append(h->what, sizeof h->what, "%s, but %s through %s", begin,
+			       p->any_redirect ? "ACS sends the data"
+					       : "addresses of the IOMMU lead",
+			       through(p));
 		return;
 	default:
 		break;
 	}
 	hr_rule_text(&t->topology, p, &f, hr_rules[p->rule].why, why, sizeof why);
-	append(h->what, sizeof h->what, "%s: %s",
-	       p->verdict == HR_UNKNOWN	      ? "not known"
-	       : p->verdict == HR_SILENT_LOSS ? "data is lost"
-	       : p->verdict == HR_WRITES_ONLY ? "writes only"
-					      : "no path",
-	       why);
+	hr_text_append(h->what, sizeof h->what, "%s: %s",
+		       p->verdict == HR_UNKNOWN	      ? "not known"
+		       : p->verdict == HR_SILENT_LOSS ? "data is lost"
+		       : p->verdict == HR_WRITES_ONLY ? "writes only"
+						      : "no path",
+		       why);
 	if (more)
-		append(h->what, sizeof h->what, " (and the same at %u other function%s)", more,
-		       more == 1 ? "" : "s");
+		hr_text_append(h->what, sizeof h->what, " (and the same at %u other function%s)",
+			       more, more == 1 ? "" : "s");
 }
 
 static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
@@ -180,18 +171,18 @@ static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct 
 	bool differ = false;
 
 	h->terms[0] = '\0';
-	append(h->terms, sizeof h->terms, "%s, rule %s, kernel %s, %s",
-	       hr_verdict_text(p->verdict, p->rule, verdict), hr_rules[p->rule].id,
-	       hr_kernel_text(p->kernel), hr_distance_word(&t->topology, p));
+	hr_text_append(h->terms, sizeof h->terms, "%s, rule %s, kernel %s, %s",
+		       hr_verdict_text(p->verdict, p->rule, verdict), hr_rules[p->rule].id,
+		       hr_kernel_text(p->kernel), hr_distance_word(&t->topology, p));
 	for (unsigned i = 0; i < HR_FLOWS; i++)
 		differ |= used >> i & 1 && p->flow[i] != p->verdict;
 	for (unsigned i = 0; i < HR_FLOWS && differ; i++)
 		if (used >> i & 1)
-			append(h->terms, sizeof h->terms, "%s F%u %s", i ? "," : ";", i + 1,
-			       hr_verdict_text(p->flow[i], p->flow_rule[i], verdict));
+			hr_text_append(h->terms, sizeof h->terms, "%s F%u %s", i ? "," : ";", i + 1,
+				       hr_verdict_text(p->flow[i], p->flow_rule[i], verdict));
 	if (p->modifiers & HR_MOD_DEGRADED)
-		append(h->terms, sizeof h->terms, "; degraded: %s",
-		       hr_topo_modifiers(p->modifiers & HR_MOD_DEGRADED, modifiers));
+		hr_text_append(h->terms, sizeof h->terms, "; degraded: %s",
+			       hr_topo_modifiers(p->modifiers & HR_MOD_DEGRADED, modifiers));
 }
 
 /* ---- rates */
@@ -304,17 +295,18 @@ static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr
 	}
 	named = fix->count <= PORTS_NAMED;
 	if (!lockdown[0] || strcmp(lockdown, "none") == 0)
-		append(h->remedy, sizeof h->remedy, "%u setpci command%s, or ", fix->count,
-		       fix->count == 1 ? "" : "s");
-	append(h->remedy, sizeof h->remedy, "pci=disable_acs_redir=");
+		hr_text_append(h->remedy, sizeof h->remedy, "%u setpci command%s, or ", fix->count,
+			       fix->count == 1 ? "" : "s");
+	hr_text_append(h->remedy, sizeof h->remedy, "pci=disable_acs_redir=");
 	for (unsigned i = 0; i < fix->count && named; i++)
-		append(h->remedy, sizeof h->remedy, "%s%s", i ? ";" : "",
-		       hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
+		hr_text_append(h->remedy, sizeof h->remedy, "%s%s", i ? ";" : "",
+			       hr_bdf(&t->model.fn[fix->write[i].fn], bdf));
 	if (!named)
-		append(h->remedy, sizeof h->remedy, "... with %u ports", fix->count);
-	append(h->remedy, sizeof h->remedy,
-	       " at boot, make%s it direct; headrace topo --fix prints them and what else changes",
-	       fix->count == 1 && lockdown[0] && strcmp(lockdown, "none") != 0 ? "s" : "");
+		hr_text_append(h->remedy, sizeof h->remedy, "... with %u ports", fix->count);
+	hr_text_append(
+		h->remedy, sizeof h->remedy,
+		" at boot, make%s it direct; headrace topo --fix prints them and what else changes",
+		fix->count == 1 && lockdown[0] && strcmp(lockdown, "none") != 0 ? "s" : "");
 	free(fix);
 	if (c->pair.verdict == HR_REDIR_UNLISTED)
 		say_compare(t, c, h);
@@ -358,12 +350,12 @@ static void count_verdicts(const uint64_t *by, const char *one, const char *many
 		pairs += by[v];
 	if (!pairs)
 		return;
-	append(text, 512, "%s%llu pair%s %s:", text[0] ? "; " : "", (unsigned long long)pairs,
-	       pairs == 1 ? "" : "s", pairs == 1 ? one : many);
+	hr_text_append(text, 512, "%s%llu pair%s %s:", text[0] ? "; " : "",
+		       (unsigned long long)pairs, pairs == 1 ? "" : "s", pairs == 1 ? one : many);
 	for (unsigned v = 0; v < HR_VERDICTS; v++)
 		if (by[v])
-			append(text, 512, " %llu %s", (unsigned long long)by[v],
-			       hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, verdict));
+			hr_text_append(text, 512, " %llu %s", (unsigned long long)by[v],
+				       hr_verdict_text((enum hr_verdict)v, HR_RULES_MAX, verdict));
 }
 
 char *hr_headline_answer(const struct hr_survey *s, char *text)
@@ -374,6 +366,6 @@ char *hr_headline_answer(const struct hr_survey *s, char *text)
 	count_verdicts(s->cut, "lacks bridges in the capture", "lack bridges in the capture", text);
 	count_verdicts(s->guest, "is in a virtual machine", "are in a virtual machine", text);
 	if (s->sum.degraded)
-		append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);
+		hr_text_append(text, 512, "; %llu degraded", (unsigned long long)s->sum.degraded);
 	return text;
 }

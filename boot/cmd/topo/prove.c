@@ -92,12 +92,7 @@ static int find(struct prove *s, const char *name, uint32_t count, const char *w
 			 t->model.count);
 		return HR_TOPO_NONE;
 	}
-	hr_usage_error("topo",
-		       "no function '%s': %u functions like 0000:41:00.0 (--format tree lists "
-		       "them), %u GPU%s, %u NVMe controller%s",
-		       name, t->model.count, t->topology.gpus, t->topology.gpus == 1 ? "" : "s",
-		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
-	return HR_TOPO_USAGE;
+	return hr_topo_no_function(t, name);
 }
 
 static bool has_driver(const struct hr_fn *f, const char *driver)
