@@ -1,5 +1,5 @@
 #!/bin/bash
-# Print the architectures of this machine's GPUs for ARCHS in the Makefile: "90" for compute capability 9.0.
+# Print the architectures of this machine's GPUs for ARCHS in gpu/cuda/cuda.mk: "90" for compute capability 9.0.
 # Usage: gpu/cuda/archs.sh NVCC
 # Prints "all" when a GPU is too new for that nvcc, because such a GPU runs only the PTX of a release, or when
 # nvidia-smi does not answer. Prints nothing when no GPU is one that the cuda backend can use (8.0 or later).

@@ -1,6 +1,6 @@
 /*
  * A GPU image, as nvcc made it, inside a binary: the bytes of FILE from the symbol NAME to
- * NAME_end. The Makefile defines both: hr_worker_image is the worker image; hr_worker_user_image
+ * NAME_end. gpu/cuda/cuda.mk defines both: hr_worker_image is the worker image; hr_worker_user_image
  * and hr_worker_access_image are the images that the driver links with user operators, one for each
  * shape; hr_worker_roles_image is the image from which the driver reports the registers of each
  * role.

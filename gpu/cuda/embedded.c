@@ -59,7 +59,7 @@ const char *hr_cuda_entry_name(enum hr_entry entry)
 	return entry_at[entry].name;
 }
 
-/* Most builds have machine code for the GPUs of one machine (ARCHS in the Makefile). */
+/* Most builds have machine code for the GPUs of one machine (ARCHS in gpu/cuda/cuda.mk). */
 static int load_image(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image, const uint8_t *data)
 {
 	static const char what[] = "worker image";

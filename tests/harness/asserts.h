@@ -1,7 +1,7 @@
 /*
  * tests/harness/asserts.h - Criterion's assertions with less code for the compiler.
  *
- * Included before every unit test by the Makefile. Criterion expands each of 19,000 assertions to the
+ * Included before every unit test by tests/unit.mk. Criterion expands each of 19,000 assertions to the
  * code that builds its message. Here this code is a function, and an assertion that holds calls
  * nothing: the compiler takes half of the time, with the address sanitizer a third. The macros of
  * Criterion, their arguments and messages stay as they are, because all of them expand to this one.

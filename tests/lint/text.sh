@@ -8,7 +8,7 @@ bad=0
 
 mapfile -t files < <(find -- * .ci .clang-tidy .clang-format .editorconfig -type f ! -path 'build*' \
     \( -name '*.[chS]' -o -name '*.cu' -o -name '*.sh' -o -name '*.py' -o -name '*.md' \
-    -o -name '*.conf' -o -name Makefile -o -path '.ci/*' -o -name '.*' \) | sort)
+    -o -name '*.conf' -o -name '*.mk' -o -name Makefile -o -path '.ci/*' -o -name '.*' \) | sort)
 
 refuse() {
     if grep -nHE "$1" "${@:3}"; then
@@ -24,7 +24,7 @@ refuse '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "unfinished work" "${files[@]}"
 for file in "${files[@]}"; do
     [ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at the end"; bad=1; }
     case $file in
-    *.[ch] | *.cu | Makefile)
+    *.[ch] | *.cu | *.mk | Makefile)
         expand "$file" | awk -v file="$file" 'length > 104 {
             printf "%s:%d: %d columns, at most 100\n", file, NR, length; bad = 1 } END { exit bad }' ||
             bad=1

@@ -17,7 +17,7 @@ APART = ("tests/bench/", "tests/fuzz/", "tests/lint/", "tests/model/")
 
 
 def tests_of(tree):
-    """Returns all tests of the Makefile, sorted by name: unit/X and cli/X."""
+    """Returns all tests of tests/unit.mk and tests/cli.mk, sorted by name: unit/X and cli/X."""
     unit = glob.glob(os.path.join(tree.place, "tests/unit/**/*.c"), recursive=True)
     cli = glob.glob(os.path.join(tree.place, "tests/cli/*.sh"))
     names = [os.path.relpath(path, tree.place)[:-len(path[path.rindex("."):])]
@@ -103,8 +103,8 @@ def table(tree, jobs, say, wanted, old, save):
 
 def changed_sources(tree, old, new):
     """Returns sources whose lines may have moved or may be executed by other tests than before: those
-    that changed, and those that include them. None: a fixture or the Makefile changed, so this can be
-    any source. A new file alone changes nothing."""
+    that changed, and those that include them. None: a fixture or a file of make rules changed, so this
+    can be any source. A new file alone changes nothing."""
     changed = {name for name in old if old[name] != new.get(name)}
     if any(not name.startswith(PRODUCT) and not name.startswith(APART) for name in changed):
         return None
@@ -161,7 +161,7 @@ def fingerprints(tree):
     tests = set(tests_of(tree))
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=tree.source,
                            check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
-    for name in sorted(n for n in names if re.search(r"\.(c|h|sh)$|^Makefile$", n)):
+    for name in sorted(n for n in names if re.search(r"\.(c|h|sh)$|^(program|tests/unit|tests/cli)\.mk$", n)):
         path = os.path.join(tree.source, name)
         if not os.path.isfile(path):
             continue

@@ -1,0 +1,110 @@
+# tests/unit.mk - unit tests with their fakes; how a test runs.
+# A test that passes leaves NAME.ok; NAME.log is printed when it fails.
+
+# Replaces Criterion's runner, which fails under thread sanitizer, has no static library, and starts
+# the program again for each test case, which takes longer than most cases.
+runner := $(objects)/tests/harness/runner.o
+# The runner notes which tests have threads.
+runner_flags := -Wl,--wrap=pthread_create
+# Fuzz targets use two of them.
+fakes := $(filter-out $(runner) $(objects)/tests/harness/leaks.o,\
+	$(patsubst %.c,$(objects)/%.o,$(if $(FUZZ),\
+	tests/fakes/clock.c tests/fakes/log.c,\
+	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c)))))
+unit_files := $(sort $(shell find tests/unit -name '*.c'))
+units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
+
+# Frames of functions that have returned are kept in 64 KiB for each size and thread: with the default
+# of 1 MiB, clearing their pages takes a tenth of the time.
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:max_uar_stack_size_log=16$\
+	:strict_string_checks=1:handle_sigill=1
+# The stack of the earlier access is missing in more reports: history_size=7 shows most of them.
+export TSAN_OPTIONS ?= history_size=0
+
+# $(call test,LIMIT_SECONDS,COMMAND)
+test = timeout -k 5 $(1) $(2) >$(basename $@).log 2>&1 </dev/null && touch $@ || \
+	{ status=$$?; cat $(basename $@).log; echo "FAILED ($$status): $(basename $@)"; exit 1; }
+
+# The compiler takes a third of the time for tests that are not optimised, a tenth for those that
+# contain worker code: the program is optimised. The address sanitizer is called, and not expanded.
+$(units:$(B)/%=$(objects)/%.o) $(fakes) $(runner): tests/unit.mk
+$(units:$(B)/%=$(objects)/%.o): cflags += -O0 -g1 \
+	$(if $(findstring address,$(SAN)),--param asan-instrumentation-with-call-threshold=0)
+
+# Criterion's assertions, with less code.
+$(addprefix $(objects)/tests/,unit/%.o gpu/%.o harness/%.o fakes/%.o): cflags += \
+	-include tests/harness/asserts.h
+
+# Half of the CPU time of the default linker, for hundreds of tests.
+gold := $(if $(STATIC),,$(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold))
+
+# At fixed addresses: half of the CPU time of the linker, and no relocations at each start, for which
+# the program with sanitizers writes to 6 MB of its data.
+fixed := $(if $(STATIC),,-no-pie)
+
+# A test is linked with the fakes whose headers it includes, according to its dependency file.
+used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(<:.o=.d))),$(fakes))
+
+# Those of the cuda backend take it from the second archive when the first has none.
+$(filter $(B)/tests/unit/gpu/cuda/%,$(units)): $(cuda_archive)
+$(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(leaks) $(B)/libheadrace.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(gold) $(fixed) $(runner_flags) -o $@ $< \
+		$(used_fakes) $(runner) $(leaks) \
+		$(if $(filter %/fakes/cuda.o,$(used_fakes)),-Wl$(comma)-u$(comma)hr_cuda_open) \
+		$(filter %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) -lm -ldl
+
+$(B)/tests/unit/gpu/worker/io_peers_faults: ldflags += -Wl,--wrap=hr_yield
+
+# User operators for tests, at the path in the macro.
+test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
+op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/operators \
+	gpu/cuda/operators)
+$(op_tests:%=$(objects)/%.o): cflags += -DTEST_OPS='"$(objects)/tests/op"'
+$(op_tests:%=$(B)/%.ok): $(test_ops)
+op_headers := $(wildcard nvme/worker*.h nvme/wait.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) \
+	program.mk gpu/ops/op.mk
+$(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
+	$(call say,CC,$<)
+	$(Q)$(call op_build)
+
+# Plugins of `headrace run --mpi` that tests load.
+test_plugins := $(patsubst %.c,$(objects)/%.so,$(wildcard tests/plugins/*.c))
+$(objects)/tests/unit/boot/ranks/plugin.o: cflags += -DTEST_PLUGINS='"$(objects)/tests/plugins"'
+$(objects)/tests/unit/boot/ranks/mpi.o: cflags += -Itests/fakes/mpi
+$(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
+
+$(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h program.mk tests/unit.mk
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared \
+		-fvisibility=hidden -o $@ $<
+
+# A libnvme that reads its tree from a file: a test of topo loads it.
+fake_nvme := $(B)/tests/fakes/libnvme/libnvme.so.1
+$(fake_nvme): tests/fakes/libnvme/libnvme.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared -o $@ $<
+
+# A libibverbs without a network device, in place of the machine's: tests of links load it.
+fake_verbs := $(B)/tests/fakes/ibverbs/libibverbs.so.1
+fake_verbs_sources := $(wildcard tests/fakes/ibverbs/*.c)
+$(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
+	tests/fakes/ibverbs/libibverbs.map program.mk tests/unit.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -fPIC -shared -o $@ $(fake_verbs_sources) \
+		-Wl,-soname,libibverbs.so.1 -Wl,--version-script,tests/fakes/ibverbs/libibverbs.map
+
+$(objects)/tests/harness/link_rig.o $(B)/tests/harness/link_rig.tidy: \
+	cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
+$(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engine/no_malloc.ok),\
+	$(units:%=%.ok)): $(fake_verbs)
+
+# THREADS_OF=DIR: only the test cases that had threads in that build, according to their logs.
+$(units:%=%.ok): %.ok: %
+	$(call say,TEST,$<)
+	$(Q)$(call test,900,$< --verbose \
+		$(if $(THREADS_OF),--threads-of $(<:$(B)/%=$(THREADS_OF)/%).log))
+
+.PHONY: check-unit
+check-unit: $(units:%=%.ok)
+	@:
