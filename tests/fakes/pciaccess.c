@@ -2,27 +2,27 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define COMMAND 4u
 
 struct fake_pci fake_pci;
 
-static struct {
-	size_t used;
-	char said[8192];
-} * shared;
-static unsigned next;
+static const char *failing;
+static unsigned failing_at, next;
+static int failing_with;
+
+void fake_pci_fails(const char *call, unsigned nth, int with)
+{
+	failing = call;
+	failing_at = nth;
+	failing_with = with;
+}
 
 void fake_pci_start(void)
 {
 	memset(&fake_pci, 0, sizeof fake_pci);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		      0);
-	cr_assert_neq(shared, MAP_FAILED);
+	fake_pci_fails(NULL, 0, 0);
 }
 
 uint16_t fake_pci_command(void)
@@ -38,66 +38,44 @@ void fake_pci_set_command(uint16_t value)
 	memcpy(fake_pci.config + COMMAND, &value, sizeof value);
 }
 
-void fake_pci_say(const char *format, ...)
+/* 0, or the number with which this call fails. */
+static int result(const char *call)
 {
-	va_list args;
-
-	va_start(args, format);
-	shared->used += (size_t)vsnprintf(shared->said + shared->used,
-					  sizeof shared->said - shared->used, format, args);
-	va_end(args);
-	cr_assert_lt(shared->used, sizeof shared->said);
-}
-
-int fake_pci_result(const char *call)
-{
-	return fake_pci.failing && strcmp(call, fake_pci.failing) == 0 && --fake_pci.failing_at == 0
-		       ? fake_pci.failing_with
-		       : 0;
-}
-
-void fake_pci_expect(const char *want, const char *what)
-{
-	cr_expect_str_eq(shared->said, want, "%s:\n%s\n%s", what, shared->said, want);
-	memset(shared, 0, sizeof *shared);
+	return failing && strcmp(call, failing) == 0 && --failing_at == 0 ? failing_with : 0;
 }
 
 /* ---- the library */
 
 int pci_system_init(void)
 {
-	fake_pci_say("init ");
-	return fake_pci_result("init");
+	const int err = result("init");
+
+	fake_pci.users += !err;
+	return err;
 }
 
 void pci_system_cleanup(void)
 {
-	fake_pci_say("cleanup ");
+	fake_pci.users--;
 }
 
 struct pci_device *pci_device_find_by_slot(uint32_t domain, uint32_t bus, uint32_t dev, uint32_t fn)
 {
-	fake_pci_say("find %x:%x:%x.%x ", domain, bus, dev, fn);
-	return fake_pci_result("find") ? NULL : fake_pci.device;
+	return result("find") ? NULL : fake_pci.device;
 }
 
 int pci_device_probe(struct pci_device *dev)
 {
-	fake_pci_say("probe ");
-	return fake_pci_result("probe");
+	return result("probe");
 }
 
 /* Registers of the first device, in words of 2 and 4 bytes. */
 static int get(const char *call, struct pci_device *dev, void *to, pciaddr_t offset, size_t size)
 {
-	const int err = fake_pci_result(call);
+	const int err = result(call);
 
 	cr_assert_eq(dev, fake_pci.device);
 	cr_assert(offset % size == 0 && offset + size <= sizeof fake_pci.config);
-	if (offset == COMMAND && size == 2)
-		fake_pci_say("%s ", call);
-	else
-		fake_pci_say("%s %x ", call, (unsigned)offset);
 	if (err > 0)
 		return err;
 	memcpy(to, fake_pci.config + offset, size);
@@ -109,14 +87,10 @@ static int get(const char *call, struct pci_device *dev, void *to, pciaddr_t off
 static int set(const char *call, struct pci_device *dev, uint32_t data, pciaddr_t offset,
 	       size_t size)
 {
-	const int err = fake_pci_result(call);
+	const int err = result(call);
 
 	cr_assert_eq(dev, fake_pci.device);
 	cr_assert(offset % size == 0 && offset + size <= sizeof fake_pci.config);
-	if (offset == COMMAND)
-		fake_pci_say("%s %04x ", call, data);
-	else
-		fake_pci_say("%s %x=%04x ", call, (unsigned)offset, data);
 	data &= ~fake_pci.stuck;
 	if (!err)
 		memcpy(fake_pci.config + offset, &data, size);
@@ -149,7 +123,6 @@ int pci_device_cfg_read(struct pci_device *dev, void *to, pciaddr_t offset, pcia
 	const uint32_t shown = fake_pci.bytes[dev - fake_pci.device];
 	const pciaddr_t n = offset >= shown ? 0 : shown - offset < size ? shown - offset : size;
 
-	fake_pci_say("%x: %x+%x ", dev->bus, (unsigned)offset, (unsigned)size);
 	memcpy(to, fake_pci.config + offset, n);
 	if (n || shown)
 		*got = n;
@@ -159,13 +132,14 @@ int pci_device_cfg_read(struct pci_device *dev, void *to, pciaddr_t offset, pcia
 int pci_device_map_range(struct pci_device *dev, pciaddr_t base, pciaddr_t size, unsigned flags,
 			 void **to)
 {
-	const int err = fake_pci_result("map");
+	const int err = result("map");
 
 	cr_assert_eq(dev, fake_pci.device);
-	fake_pci_say("map %llx+%llx %u ", (unsigned long long)base, (unsigned long long)size,
-		     flags);
-	if (!err)
+	cr_assert_eq(flags, PCI_DEV_MAP_FLAG_WRITABLE);
+	if (!err) {
 		*to = dev;
+		fake_pci.mapped = base;
+	}
 	return err;
 }
 
@@ -173,7 +147,8 @@ int pci_device_unmap_range(struct pci_device *dev, void *at, pciaddr_t size)
 {
 	cr_assert_eq(dev, fake_pci.device);
 	cr_assert_eq(at, (void *)dev);
-	fake_pci_say("unmap %llx ", (unsigned long long)size);
+	cr_assert_neq(fake_pci.mapped, 0u);
+	fake_pci.mapped = 0;
 	return 0;
 }
 
@@ -191,7 +166,7 @@ struct pci_device_iterator *pci_slot_match_iterator_create(const struct pci_slot
 {
 	cr_assert_null(match);
 	next = 0;
-	return fake_pci_result("all") ? NULL : (struct pci_device_iterator *)(void *)&next;
+	return result("all") ? NULL : (struct pci_device_iterator *)(void *)&next;
 }
 
 struct pci_device *pci_device_next(struct pci_device_iterator *all)
@@ -202,5 +177,4 @@ struct pci_device *pci_device_next(struct pci_device_iterator *all)
 
 void pci_iterator_destroy(struct pci_device_iterator *all)
 {
-	fake_pci_say("destroy%s ", all ? "" : " none");
 }

@@ -1,6 +1,6 @@
 /*
- * tests/fakes/pciaccess.h - libpciaccess as a test describes it: devices in memory, a text of all
- * calls in their order, and one call that fails.
+ * tests/fakes/pciaccess.h - libpciaccess as a test describes it: devices in memory, and one call that
+ * fails.
  *
  * A test that includes this header is linked with these definitions in place of the library's.
  */
@@ -21,31 +21,23 @@ struct fake_pci {
 	uint8_t config[4096];		  /* registers of all devices */
 	uint32_t bytes[FAKE_PCI_DEVICES]; /* of them that the device shows; 0: none, an error */
 	uint32_t stuck;			  /* bits that a write of a register does not set */
-	/*
-	 * The call of that name fails at its n-th time with that number: init find probe read
-	 * read32 write write32 map, or another name of the test's. With -1 a read succeeds, and reads
-	 * all ones.
-	 */
-	const char *failing;
-	unsigned failing_at;
-	int failing_with;
+	int users;			  /* pci_system_init() without its cleanup */
+	uint64_t mapped;		  /* address of the mapped range; 0: none */
 };
 
 extern struct fake_pci fake_pci;
 
-/* Before a test: an empty machine; the text is shared with child processes. */
+/* Before a test: an empty machine in which no call fails. */
 void fake_pci_start(void);
+
+/*
+ * The call of that name returns `with` at its nth time: init find probe read read32 write write32 map
+ * all. With -1 a read succeeds, and reads all ones. NULL: no call fails.
+ */
+void fake_pci_fails(const char *call, unsigned nth, int with);
 
 /* The command register. */
 uint16_t fake_pci_command(void);
 void fake_pci_set_command(uint16_t value);
-
-/* Append to the text of all calls. */
-void fake_pci_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* 0, or the number with which this call fails. */
-int fake_pci_result(const char *call);
-
-/* Compare the text with the expected one, and empty it. `what` is printed when they differ. */
-void fake_pci_expect(const char *want, const char *what);
 
 #endif

@@ -379,6 +379,35 @@ Test(function, a_bar_that_cannot_be_mapped_is_named)
 	fake_tree_remove(&tree);
 }
 
+static int cannot_enable(void *arg)
+{
+	static const char *const says[] = { "(No such file or directory)",
+					    "(No space left on device)" };
+
+	(void)arg;
+	if (hr_function_open(&f, SSD, test_error()))
+		return 1;
+	for (int i = 0; i < 2; i++) {
+		if (unlink("/sys/bus/pci/devices/" SSD "/enable") ||
+		    (i && symlink("/dev/full", "/sys/bus/pci/devices/" SSD "/enable")))
+			return 2;
+		if (hr_function_enable(&f, HR_COMMAND_MSE, test_error()) != -ENODEV ||
+		    !strstr(test_error_text(), "the kernel does not enable it ") ||
+		    !strstr(test_error_text(), says[i]))
+			return 3;
+		if (!i && symlink("/dev/null", "/sys/bus/pci/devices/" SSD "/enable"))
+			return 4;
+	}
+	hr_function_close(&f);
+	return fake_tree_command(&tree, SSD) == 0x100 ? 0 : 5;
+}
+
+Test(function, a_function_that_the_kernel_does_not_enable_is_refused)
+{
+	run(cannot_enable);
+	fake_tree_remove(&tree);
+}
+
 static int locks(void *arg)
 {
 	int fd, second;

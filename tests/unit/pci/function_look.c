@@ -1,15 +1,21 @@
-/* One PCI function: what sysfs says at its limits, the command register, and the lock. */
+/*
+ * One PCI function: what sysfs says at its limits, the command register, the lock, and what is left of
+ * it when its process dies.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "config/clock.h"
 #include "pci/function.h"
+#include "pci/undo.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/tree.h"
 #include "tests/harness/error.h"
@@ -231,4 +237,81 @@ Test(function_look, a_lock_that_is_held_is_waited_for)
 	step = fake_tree_run(&tree, locks, NULL);
 	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
+}
+
+/* ---- the death of the process */
+
+#define END "/run/end" /* a pipe: the last step of the undo helper waits for its reader */
+
+static void die_as_master(void)
+{
+	struct hr_function f;
+
+	if (hr_function_open(&f, SSD, test_error()) == 0 &&
+	    hr_function_enable(&f, HR_COMMAND_MSE | HR_COMMAND_BME, test_error()) == 0 &&
+	    hr_undo_add(HR_UNDO_AFTER_CLOSE, END, 0, "p", 1) >= 0)
+		raise(SIGKILL);
+	_exit(1);
+}
+
+/* The function is silent before another process can lock it. */
+static int dies(void *arg)
+{
+	pid_t pid;
+	int fd, status, reader;
+	char byte;
+
+	(void)arg;
+	if (mkfifo(END, 0600))
+		return 1;
+	pid = fork();
+	if (pid == 0)
+		die_as_master();
+	if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
+		return 2;
+	fake_clock_start(1, NULL, NULL);
+	if (hr_function_lock(SSD, &fd, test_error()) != -EBUSY)
+		return 3;
+	fake_clock_stop();
+	reader = open(END, O_RDONLY | O_CLOEXEC);
+	if (reader < 0 || read(reader, &byte, 1) != 1 || close(reader))
+		return 4;
+	for (int i = 0; i < 100 && hr_function_lock(SSD, &fd, test_error()); i++)
+		;
+	if (fd < 0 || fake_tree_command(&tree, SSD) != 0x100)
+		return 5;
+	close(fd);
+	fd = open(FOLDER "/enable", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, &byte, 1) == 1 && byte == '0' ? 0 : 6;
+}
+
+/* The undo helper has an entry for each function that is open, and none for those of before. */
+static int comes_and_goes(void *arg)
+{
+	const int id = hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1);
+	struct hr_function f;
+
+	(void)arg;
+	for (unsigned i = 0; i <= HR_UNDO_KEPT_MAX; i++) {
+		if (hr_function_open(&f, SSD, test_error()) ||
+		    hr_function_enable(&f, HR_COMMAND_BME, test_error()))
+			return 1;
+		hr_function_close(&f);
+	}
+	hr_undo_drop(id);
+	return 0;
+}
+
+Test(function_look, a_master_whose_process_dies_is_silenced_before_its_lock_is_free)
+{
+	int (*const inside[])(void *) = { dies, comes_and_goes };
+
+	for (unsigned i = 0; i < 2; i++) {
+		int step;
+
+		make_tree();
+		step = fake_tree_run(&tree, inside[i], NULL);
+		fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
+		fake_tree_remove(&tree);
+	}
 }
