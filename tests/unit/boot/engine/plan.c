@@ -23,10 +23,11 @@ TestSuite(plan, .timeout = 60);
 	"{ name = \"" name "\"; operator = \"" op                 \
 	"\"; tile = \"64K\"; verify = \"off\"; every = \"1h\";\n" \
 	"  source = { object = \"" in "\"; }; " sink " }"
-#define HEAD(memory)                                                                          \
-	"appliance = { checkpoint = 0; parallel = 4; };\n" memory                             \
-	"ssds = ( { name = \"s\"; device = \"soft:memory,size=64M\"; objects = (\n"           \
-	"  { name = \"in\"; bytes = \"1M\"; }, { name = \"old\"; bytes = \"1M\"; } ); } );\n" \
+#define HEAD(memory) HEAD_OF("", memory)
+#define HEAD_OF(options, memory)                                                               \
+	"appliance = { checkpoint = 0; parallel = 4; };\n" memory                              \
+	"ssds = ( { name = \"s\"; device = \"soft:memory,size=64M" options "\"; objects = (\n" \
+	"  { name = \"in\"; bytes = \"1M\"; }, { name = \"old\"; bytes = \"1M\"; } ); } );\n"  \
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 /* clang-format off */
 #define PIPELINES                                                                             \
@@ -377,5 +378,126 @@ Test(plan, pipelines_that_do_not_fit_beside_the_wanted_one_are_left_out)
 	cr_expect_eq(plan->planned, 1u << B);
 	start(B);
 	end(B, HR_RUN_DONE);
+	down();
+}
+
+/* ---- starts and plans that fail */
+
+static int write_fails(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
+		       bool fua, struct hr_error *e)
+{
+	return hr_fail(e, HR_ERROR_DEVICE, 0x280, "the write fails");
+}
+
+/* The sink cannot be made: only this start fails. */
+Test(plan, a_start_that_fails_leaves_nothing)
+{
+	const struct hr_blk_ops *disk;
+	struct hr_blk_ops broken;
+	uint32_t idle;
+
+	up(HEAD("") PIPELINES);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	idle = queues();
+	disk = app->ssd[0].blk->ops;
+	broken = *disk;
+	broken.write = write_fails;
+	app->ssd[0].blk->ops = &broken;
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(hr_plan_start(plan, A), 0x280);
+		cr_expect_eq(app->run[A].outcome, HR_RUN_FAILED);
+		cr_expect(strstr(app->run[A].cause.text, "the write fails"));
+		cr_expect(app->run[A].cause.printed && app->run[A].selected);
+		cr_expect_eq(queues(), idle);
+		cr_expect(app->keep_going && !app->refused);
+	}
+	app->ssd[0].blk->ops = disk;
+	start(A);
+	end(A, HR_RUN_DONE);
+	down();
+}
+
+/* clang-format off */
+#define MANY_READERS "pipelines = (\n" PIPE("a", "crc32c", "in", "blocks = { prefetch = 9; };") \
+	",\n" PIPE("b", "crc32c", "old", "") " );\n"
+/* clang-format on */
+
+/* The controller creates eight queue pairs, although it has granted more. */
+Test(plan, a_start_without_its_queue_pairs_ends_the_plan)
+{
+	uint32_t idle;
+
+	up(HEAD_OF(",quirks=few-queues", "") MANY_READERS);
+	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(plan->planned, 1u << A | 1u << B);
+	idle = queues();
+	cr_expect_eq(hr_plan_start(plan, A), -EAGAIN);
+	cr_expect_eq(plan->planned, 0u);
+	cr_expect_eq(queues(), idle);
+	cr_expect_eq(app->run[A].outcome, HR_RUN_WAITING);
+	cr_expect_eq(app->error.kind, HR_ERROR_NONE, "%s", app->error.text);
+	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(plan->planned, 1u << B, "there is no room for the other one");
+	start(B);
+	end(B, HR_RUN_DONE);
+	down();
+}
+
+static unsigned failing_allocations;
+
+static int allocate(struct hr_backend *b, size_t bytes, struct hr_region *region,
+		    struct hr_error *e)
+{
+	if (failing_allocations && failing_allocations--)
+		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "no memory");
+	return real->alloc(b, bytes, region, e);
+}
+
+/* The machine has less memory than the limits say: the wanted pipeline comes first. */
+Test(plan, missing_memory_is_for_the_wanted_pipeline)
+{
+	static const struct {
+		hr_pipelines wanted;
+		unsigned failing;
+		int want;
+		hr_pipelines planned;
+	} row[] = {
+		{ 1u << B, 1, 0, 1u << B },
+		{ 1u << B, 2, -ENOMEM, 0 },
+		{ 1u << A | 1u << B, 1, -ENOMEM, 0 },
+		{ 0, 1, 0, 0 },
+	};
+
+	up(HEAD("") PIPELINES);
+	ops.alloc = allocate;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		failing_allocations = row[i].failing;
+		cr_expect_eq(hr_plan_make(plan, row[i].wanted), row[i].want, "%zu", i);
+		cr_expect_eq(plan->planned, row[i].planned, "%zu", i);
+		cr_expect_eq(app->up, row[i].planned ? HR_STAGE_MEMORY : HR_STAGE_STORES, "%zu", i);
+		for (uint32_t r = 0; r < RUNS; r++)
+			cr_expect_not(app->run[r].selected || app->run[r].tiles, "%zu", i);
+		hr_error_clear(&app->error);
+	}
+	failing_allocations = 0;
+	down();
+}
+
+#define CHASE                                                                               \
+	"pipelines = ( { name = \"a\"; operator = \"chase\"; args = { hops = 5; };\n"       \
+	"  objects = { next = { object = \"old\"; }; }; cache = { frames = 70; }; io = 1; " \
+	"compute = 1; every = \"1h\"; } );\n"
+
+/* The memory of an access operator depends on the length of its objects. */
+Test(plan, an_accessed_object_of_another_length_needs_a_new_plan)
+{
+	up(HEAD("") CHASE);
+	cr_assert_eq(hr_plan_make(plan, 0), 0, "%s", app->error.text);
+	cr_expect_eq(hr_plan_check(plan, A), 0);
+	store("old", 1u << 20);
+	cr_expect_eq(hr_plan_check(plan, A), 0, "another object of the same length");
+	store("old", 2u << 20);
+	cr_expect_eq(hr_plan_check(plan, A), -EAGAIN);
+	cr_expect_eq(plan->planned, 0u);
 	down();
 }

@@ -33,7 +33,7 @@ static void end(void)
 	free(app);
 }
 
-TestSuite(plan, .init = begin, .fini = end, .timeout = 120);
+TestSuite(stage_partition, .init = begin, .fini = end, .timeout = 120);
 
 /* Columns of a table, on two blank ssds; the queues of b are shorter. */
 #define SSDS(of_b)                                                                             \
@@ -174,7 +174,7 @@ static void expect_order(const char *what)
 	}
 }
 
-Test(plan, parts_of_workers_do_not_overlap)
+Test(stage_partition, parts_of_workers_do_not_overlap)
 {
 	static const struct {
 		const char *what, *pipelines;
@@ -227,7 +227,7 @@ Test(plan, parts_of_workers_do_not_overlap)
 }
 
 /* Identifiers of queue pairs are unique per controller and begin with 1. */
-Test(plan, a_queue_identifier_is_used_once)
+Test(stage_partition, a_queue_identifier_is_used_once)
 {
 	bool seen[2][65536] = { { false } };
 
@@ -262,7 +262,7 @@ Test(plan, a_queue_identifier_is_used_once)
 }
 
 /* Columns on two ssds give the same result as on one ssd. */
-Test(plan, four_sources_over_two_ssds_give_the_same_result)
+Test(stage_partition, four_sources_over_two_ssds_give_the_same_result)
 {
 	static const char *const pipeline[] = {
 		"{ name = \"p\"; gpu = \"g\"; " COLUMNS("a") " operator = \"filter_sum\"; " ARGS
@@ -294,7 +294,7 @@ Test(plan, four_sources_over_two_ssds_give_the_same_result)
  * A tile size that the configuration leaves out fits the queues with the commands of all its
  * sources.
  */
-Test(plan, a_tile_that_is_chosen_fits_the_queues)
+Test(stage_partition, a_tile_that_is_chosen_fits_the_queues)
 {
 	static const char text[] =
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M,mdts=1\"; "
@@ -339,7 +339,7 @@ static uint64_t used(uint32_t g)
 }
 
 /* The limit applies to each gpu, so the larger of two decides. */
-Test(plan, memory_host_is_a_limit_to_the_byte)
+Test(stage_partition, memory_host_is_a_limit_to_the_byte)
 {
 	char memory[64];
 	uint64_t most;
@@ -374,7 +374,7 @@ static int plan_queues(unsigned readers, unsigned writers, unsigned others)
 }
 
 /* Readers, writers and those of other pipelines are counted together. */
-Test(plan, queue_pairs_of_all_pipelines_fit_the_controller)
+Test(stage_partition, queue_pairs_of_all_pipelines_fit_the_controller)
 {
 	unsigned have;
 
@@ -393,7 +393,7 @@ Test(plan, queue_pairs_of_all_pipelines_fit_the_controller)
 /* ---- taps */
 
 /* The words of the worker follow the keys of the sink, and a seat has an entry for each slot. */
-Test(plan, a_tap_has_the_rules_of_its_sink)
+Test(stage_partition, a_tap_has_the_rules_of_its_sink)
 {
 	static const struct {
 		const char *sink;
@@ -429,7 +429,7 @@ Test(plan, a_tap_has_the_rules_of_its_sink)
 
 /* ---- a controller that does not stop */
 
-Test(plan, memory_stays_while_a_controller_may_write_to_it)
+Test(stage_partition, memory_stays_while_a_controller_may_write_to_it)
 {
 	cr_assert_eq(up("", TWO, HR_STAGE_MEMORY), 0);
 	app->ssd[0].health.state = HR_HEALTH_STUCK;
