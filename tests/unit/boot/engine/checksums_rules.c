@@ -22,20 +22,11 @@ enum { MAKER, RUN };
 static struct hr_appliance *app;
 static struct hr_run *run;
 static struct hr_config_pipeline *config;
-static struct hr_store_object object[2]; /* of sources 0 and 1, with ids 1 and 2 */
-static bool exists[2];
+static struct hr_store_object object[2]; /* of sources 0 and 1, with ids 1 and 2, on ssds 0 and 1 */
 static struct hr_store *store[HR_SSDS_MAX];
 static struct hr_operator op;
 static uint8_t data[2][BYTES];
 static uint32_t word[2][TILES];
-
-/* The object of source s is on ssd s. */
-struct hr_store_object *hr_store_find_id(const struct hr_store *of, uint64_t id)
-{
-	cr_assert(id == 1 || id == 2);
-	cr_expect_eq(of, &app->ssd[id - 1].store);
-	return exists[id - 1] ? &object[id - 1] : NULL;
-}
 
 static uint32_t sum(uint32_t s, uint64_t from, uint64_t to)
 {
@@ -78,7 +69,8 @@ static void begin(void)
 		object[s] = (struct hr_store_object){ .id = s + 1,
 						      .flags = HR_OBJECT_HAS_CRC,
 						      .crc = sum(s, 0, TILES) };
-		exists[s] = true;
+		app->ssd[s].store.object = &object[s];
+		app->ssd[s].store.count = 1;
 	}
 }
 
@@ -155,7 +147,7 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 		begin();
 		source = &run->source[0];
 		config->verify = row[i].verify;
-		exists[0] = row[i].flags >= 0;
+		app->ssd[0].store.count = row[i].flags >= 0;
 		object[0].flags = (uint32_t)row[i].flags;
 		source->verify.wanted = row[i].wanted;
 		source->verify.expected = source->verify.found = source->verify.stored = 9;
@@ -269,7 +261,7 @@ Test(checksums_rules, an_object_is_compared_with_what_is_known_of_it, .fini = en
 	object[1].flags = 0;
 	expect(HR_SOURCE_NO_CHECKSUM, 0);
 	begin();
-	exists[1] = false; /* it was replaced meanwhile */
+	app->ssd[1].store.count = 0; /* it was replaced meanwhile */
 	run->source[1].verify.stored = sum(1, 0, TILES);
 	expect(HR_SOURCE_NO_CHECKSUM, 0);
 	run->source[1].verify.check = HR_SOURCE_UNREAD;

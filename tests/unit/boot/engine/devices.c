@@ -1,4 +1,5 @@
-/* The identity of a disk, by which clients of an appliance name it. */
+/* Devices by their strings: each form that is accepted or refused, and the identity of a disk, by which
+ * clients of an appliance name it. */
 #include "boot/engine/devices.h"
 
 #include <criterion/criterion.h>
@@ -7,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/harness/error.h"
+
+#define ROWS(row) (sizeof(row) / sizeof *(row))
+#define BDF "0000:fe:1e.7" /* of no function of this machine */
 
 TestSuite(devices, .timeout = 60);
 
@@ -100,4 +106,216 @@ Test(devices, an_identity_that_does_not_fit_is_an_error)
 	cr_expect_eq(hr_transport_identity("pci:0000:3a:00.1", 1, small, sizeof small),
 		     -ENAMETOOLONG);
 	cr_expect_str_eq(small, "");
+}
+
+/* ---- transports */
+
+#define OTHER "': expected soft:PATH[,...], pci:BDF or vfio:BDF"
+#define LIKE(kind, device) "'" device OTHER "; did you mean '" kind device "'?"
+#define KERNEL                                                                               \
+	"': workers need queue pairs, which a disk of the kernel does not offer; it is for " \
+	"'headrace store' only; expected soft:PATH[,...], pci:BDF or vfio:BDF"
+#define NO_FUNCTION(kind, bdf) \
+	kind bdf ": '" bdf "' is not a PCI function (expected like 0000:41:00.0)"
+
+Test(devices, each_transport_string_is_accepted_or_refused_with_its_reason)
+{
+	static const struct {
+		const char *device, *says; /* "": accepted */
+	} row[] = {
+		{ "soft:/a,size=1M", "" },
+		{ "soft:", "soft: no path: expected soft:PATH, soft:memory or soft:null" },
+		{ "pci:" BDF, "" },
+		{ "vfio:" BDF, "" },
+		{ "pci:41:00.0", "" },
+		{ "pci:", NO_FUNCTION("pci:", "") },
+		{ "vfio:0000:41:1f.8", NO_FUNCTION("vfio:", "0000:41:1f.8") },
+		{ "pci:0000:41:20.0", NO_FUNCTION("pci:", "0000:41:20.0") },
+		{ "pci:" BDF "x", NO_FUNCTION("pci:", BDF "x") },
+		{ "kernel:/dev/x", "'kernel:/dev/x" KERNEL },
+		{ "kernel", "'kernel" OTHER },
+		{ "", "'" OTHER },
+		{ "soft", "'soft" OTHER },
+		{ BDF, LIKE("pci:", BDF) },
+		{ "/etc/passwd", LIKE("soft:", "/etc/passwd") },
+		{ "/etc/passwd,cache=0", LIKE("soft:", "/etc/passwd,cache=0") },
+		{ "/etc", "'/etc" OTHER },
+		{ "/hr/none/x.img", LIKE("soft:", "/hr/none/x.img") },
+		{ "/hr/none.img", LIKE("soft:", "/hr/none.img") },
+		{ "/hr/none.imgs", "'/hr/none.imgs" OTHER },
+		{ ".img", "'.img" OTHER },
+		{ "x.img", LIKE("soft:", "x.img") },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_transport t;
+		const int want = *row[i].says ? -EINVAL : 0;
+
+		cr_expect_eq(hr_transport_check(row[i].device, test_error()), want, "%zu", i);
+		cr_expect_str_eq(test_error_text(), row[i].says);
+		cr_expect_eq(test_error_kind(), want ? HR_ERROR_USAGE : HR_ERROR_NONE, "%zu", i);
+		if (want)
+			cr_expect_eq(hr_transport_open(&t, row[i].device, NULL), want, "%zu", i);
+	}
+}
+
+/* A process that may not create or write images does not. */
+Test(devices, an_image_is_opened_as_the_process_may_access_it, .init = make_image,
+     .fini = remove_image)
+{
+	static const struct {
+		enum hr_transport_access access;
+		const char *options;
+		bool opens;
+	} row[] = {
+		{ HR_ACCESS_CREATE, ",size=1M", true },
+		{ HR_ACCESS_EXISTING, "", true },
+		{ HR_ACCESS_READ, "", true },
+		{ HR_ACCESS_EXISTING, ".2,size=1M", false },
+		{ HR_ACCESS_READ, ".2,size=1M", false },
+		{ HR_ACCESS_CREATE, ".2", false },
+		{ HR_ACCESS_CREATE, ".2,size=1M", true },
+	};
+	char device[128];
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_transport t;
+		const enum hr_transport_access before = hr_transport_access();
+		bool opened;
+
+		hr_transport_set_access(row[i].access);
+		snprintf(device, sizeof device, "soft:%s%s", image, row[i].options);
+		opened = hr_transport_open(&t, device, test_error()) == 0;
+		cr_expect_eq(opened, row[i].opens, "row %zu: %s", i, test_error_text());
+		if (opened)
+			t.ops->close(&t);
+		hr_transport_set_access(before);
+	}
+	strcat(image, ".2");
+	cr_expect_eq(unlink(image), 0);
+	image[strlen(image) - 2] = '\0';
+}
+
+Test(devices, a_device_is_absent_when_it_may_come)
+{
+	static const struct {
+		const char *device;
+		bool absent;
+	} row[] = {
+		{ "pci:" BDF, true },
+		{ "vfio:" BDF, true },
+		{ "pci:x", false },
+		{ "soft:/hr/none", true },
+		{ "soft:/hr/none,size=1M", false },
+		{ "soft:/hr/none,x=1", false },
+		{ "soft:/", false },
+		{ "soft:/dev/null/x", false }, /* ENOTDIR */
+		{ "soft:null,size=1M", false },
+		{ BDF, false },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		cr_expect_eq(hr_transport_is_absent(row[i].device), row[i].absent, "%zu", i);
+		cr_expect_not(hr_transport_masters_bus(row[i].device), "%zu", i);
+		cr_expect_eq(hr_transport_is_physical(row[i].device),
+			     strncmp(row[i].device, "pci:", 4) == 0, "%zu", i);
+	}
+	cr_expect_eq(hr_transport_namespaces("soft:/etc/passwd,namespaces=3"), 3u);
+	cr_expect_eq(hr_transport_namespaces("soft:/etc/passwd"), 1u);
+	cr_expect_eq(hr_transport_namespaces("soft:/etc/passwd,namespaces=0"), 0u);
+	cr_expect_eq(hr_transport_namespaces("/etc/passwd,namespaces=3"), 0u);
+}
+
+/* ---- backends */
+
+#define SAME10 "0000000000"
+
+Test(devices, each_backend_string_is_accepted_or_refused)
+{
+	static const char *const accepted[] = {
+		"auto",
+		"cuda:0",
+		"cuda:9",
+		"cuda:4096",
+		"host:1",
+		"cuda:12,compressible",
+		"cuda:" SAME10 SAME10 "000002", /* 31 characters */
+		"host:" SAME10 SAME10 "000001",
+		"host:4096",
+		"host:1,bar=" BDF "/2",
+	};
+	static const char *const refused[] = {
+		"cuda:4097",
+		"cuda:12,compressibl",
+		"cuda:12,compressible2",
+		"cuda:12,",
+		",compressible",
+		"cuda:",
+		"cuda",
+		"cuda:/",
+		"cuda::",
+		"cuda:-1",
+		"cuda:1x",
+		"cuda:99999999999999999999",
+		"cuda:" SAME10 SAME10 "0000002",
+		"cuda:1" SAME10 SAME10 SAME10 SAME10 SAME10,
+		"host:0",
+		"host:4097",
+		"host:1x",
+		"host:1,",
+		"host:1,bar",
+		"host:1,bax=" BDF,
+		"host:1,bar=bad",
+		"host:0,bar=" BDF,
+		"host:" SAME10 SAME10 "0000001",
+		"autos",
+		"",
+	};
+	struct hr_backend b;
+
+	for (size_t i = 0; i < ROWS(accepted); i++)
+		cr_expect_eq(hr_backend_check(accepted[i], test_error()), 0, "%s", accepted[i]);
+	for (size_t i = 0; i < ROWS(refused); i++) {
+		char says[200];
+
+		snprintf(says, sizeof says,
+			 "'%s': expected cuda:N[,compressible], host:CPUS[,bar=BDF[/N]] or auto",
+			 refused[i]);
+		cr_expect_eq(hr_backend_open(&b, refused[i], 7, test_error()), -EINVAL, "%s",
+			     refused[i]);
+		cr_expect_str_eq(test_error_text(), says);
+		cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
+	}
+}
+
+/* The note has the choice when it is not what the string says. */
+Test(devices, all_cpus_are_the_most_that_a_backend_has)
+{
+	const unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	struct hr_backend b;
+	char device[32], note[128];
+
+	for (unsigned n = cpus; n <= cpus + 1; n++) {
+		memset(&b, 0, sizeof b);
+		snprintf(device, sizeof device, "host:%u", n);
+		snprintf(note, sizeof note, "%s: only %u CPUs are online", device, cpus);
+		cr_assert_eq(hr_backend_open(&b, device, 7, test_error()), 0);
+		cr_expect_eq(b.processors, cpus);
+		cr_expect_str_eq(b.note, n > cpus ? note : "");
+		b.ops->close(&b);
+	}
+	memset(&b, 0, sizeof b);
+	if (hr_backend_open(&b, "cuda:0", 7, test_error()) == 0) { /* this machine has a GPU */
+		b.ops->close(&b);
+		return;
+	}
+	cr_expect(strncmp(test_error_text(), "cuda:0: ", 8) == 0 &&
+			  strstr(test_error_text(), "; or use host:CPUS or auto"),
+		  "%s", test_error_text());
+	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+	snprintf(note, sizeof note, "; worker blocks run on the %u CPUs", cpus);
+	cr_assert_eq(hr_backend_open(&b, "auto", 7, test_error()), 0);
+	cr_expect(strncmp(b.note, "auto: ", 6) == 0 && strstr(b.note, note), "%s", b.note);
+	cr_expect_str_eq(test_error_text(), "", "the fallback is no error");
+	b.ops->close(&b);
 }

@@ -15,7 +15,7 @@
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stages.h"
-#include "pci/path.h"
+#include "boot/engine/stage_partition.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/json.h"
 #include "tests/harness/error.h"
@@ -42,23 +42,6 @@ static struct hr_backend_ops gpu_ops;
 static const struct hr_backend_ops *real_gpu;
 static int windows, peers; /* open windows, taken peers */
 static uint8_t *elsewhere;
-
-/* Replaces the function that reads this machine. */
-int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
-		   struct hr_path_choice *choice)
-{
-	cr_assert_str_eq(gpu, GPU_ADDRESS);
-	cr_assert_eq(strncmp(ssd, "0000:0", 6), 0);
-	cr_assert_eq(mode, HR_MODE_VFIO_HOST);
-	*choice = (struct hr_path_choice){ .direct = true,
-					   .verdict = HR_DIRECT,
-					   .verdict_text = "DIRECT",
-					   .rule = "R1",
-					   .why = "one switch",
-					   .suspect = "A1-port",
-					   .suspect_why = "0000:02:00.0: redirects" };
-	return 0;
-}
 
 static int map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
@@ -120,11 +103,21 @@ static void end(void)
 
 TestSuite(fallback, .init = begin, .fini = end, .timeout = 60);
 
-/* Bring up to the stage `objects`, with the faults installed. Source: ssd a; sink: ssd b. */
-static void prepare(const char *memory)
+static const struct hr_path one_switch = { .pair = true,
+					   .direct = true,
+					   .verdict = "DIRECT",
+					   .rule = "R1",
+					   .why = "one switch",
+					   .suspect = "A1-port",
+					   .suspect_why = "0000:02:00.0: redirects" };
+
+/* Bring up to the stage `partition`, with direct paths and the faults. Source: ssd a; sink: ssd b. */
+static int prepare(const char *memory)
 {
 	char text[1024];
 	enum hr_path_policy path;
+	enum hr_queue_policy queues;
+	uint64_t host;
 	const int n = snprintf(
 		text, sizeof text,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
@@ -142,11 +135,17 @@ static void prepare(const char *memory)
 	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	/* The backend has GPU memory only after the faults are installed. */
+	/* Software controllers get no direct path, so the paths are planned again with one. */
 	path = app->config.path;
+	queues = app->config.queues;
+	host = app->config.memory_host;
+	app->config.memory_host = 0;
 	app->config.path = HR_PATH_AUTO;
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
+	app->config.queues = HR_QUEUES_HOST;
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
 	app->config.path = path;
+	app->config.queues = queues;
+	app->config.memory_host = host;
 	real_gpu = app->backend[0].ops;
 	gpu_ops = *real_gpu;
 	gpu_ops.alloc_peer = alloc_peer;
@@ -163,7 +162,9 @@ static void prepare(const char *memory)
 		app->ssd[d].transport.ops = &ssd_ops;
 		snprintf(app->ssd[d].transport.name, sizeof app->ssd[d].transport.name,
 			 "0000:0%u:00.0", 5 + d);
+		app->path[0][d] = one_switch;
 	}
+	return hr_partition_plan(app);
 }
 
 /* All memory has been released, also after failed tries. */
@@ -216,7 +217,7 @@ static void expect_run(unsigned warnings, bool a_direct, bool b_direct)
 
 Test(fallback, without_trouble_both_paths_are_direct)
 {
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	expect_run(0, true, true);
 	cr_expect_str_eq(hr_run_path(app, &app->run[0]), "direct (GPU memory)");
 	hr_appliance_down(app);
@@ -231,7 +232,7 @@ Test(fallback, a_path_that_is_not_proven_is_replaced_and_the_others_stay)
 		for (unsigned d = 0; d < 2; d++) {
 			memset(trouble, 0, sizeof trouble);
 			trouble[d] = row[i];
-			prepare("");
+			cr_assert_eq(prepare(""), 0);
 			expect_run(1, d != 0, d != 1);
 			cr_expect_str_eq(hr_run_path(app, &app->run[0]),
 					 "direct and host memory (bounce)");
@@ -247,8 +248,7 @@ Test(fallback, each_lost_path_is_reported_with_its_reason_and_consequence)
 
 	trouble[0] = ASTRAY;
 	trouble[1] = UNMAPPED;
-	prepare("path = \"auto\";");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+	cr_assert_eq(prepare("path = \"auto\";"), 0);
 	cr_assert_gt(app->partition[0].used[HR_PLACE_GPU], 0u);
 	expect_run(2, false, false);
 	cr_expect_eq(app->partition[0].used[HR_PLACE_GPU], 0u);
@@ -269,7 +269,7 @@ Test(fallback, reports_name_bounce_and_its_reason)
 	FILE *out = open_memstream(&text, &bytes);
 
 	trouble[0] = ASTRAY;
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	expect_run(1, false, true);
 	hr_report_paths(app, &app->run[0], "", out);
 	cr_assert_eq(fclose(out), 0);
@@ -300,7 +300,7 @@ Test(fallback, the_warning_names_another_rule_than_the_deciding_one)
 	const char *line;
 
 	trouble[1] = ASTRAY;
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	expect_run(1, true, false);
 	line = fake_log_last_of(HR_LOG_WARN);
 	cr_expect(strstr(line, "0000:06:00.0: loopback through gpu memory of gpu 'g'"), "%s", line);
@@ -316,7 +316,7 @@ Test(fallback, gpu_memory_that_cannot_be_opened_leaves_host_memory_for_all)
 	const char *line;
 
 	closed = true;
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	expect_run(1, false, false);
 	line = fake_log_last_of(HR_LOG_WARN);
 	cr_expect(strstr(line, "gpu 'g': its memory cannot be opened for ssds: no other device"),
@@ -356,7 +356,7 @@ Test(fallback, a_demanded_place_that_fails_is_an_error)
 
 		trouble[0] = row[i].trouble;
 		closed = row[i].closed;
-		prepare(row[i].memory);
+		cr_assert_eq(prepare(row[i].memory), 0);
 		cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), row[i].want, "row %zu", i);
 		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1, "row %zu: %s", i,
 			     fake_log_last_of(HR_LOG_ERROR));
@@ -378,7 +378,7 @@ static void expect_one_name(const char *line, const char *name)
 Test(fallback, an_ssd_that_lost_a_command_is_an_error)
 {
 	trouble[0] = DEAD;
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ETIMEDOUT);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0, "%s", fake_log_last_of(HR_LOG_WARN));
 	expect_one_name(fake_log_last_of(HR_LOG_ERROR), "0000:05:00.0: ");
@@ -388,7 +388,7 @@ Test(fallback, an_ssd_that_lost_a_command_is_an_error)
 Test(fallback, host_memory_at_a_wrong_address_is_an_error)
 {
 	trouble[0] = HOST_ASTRAY;
-	prepare("");
+	cr_assert_eq(prepare(""), 0);
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EIO);
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "does an IOMMU translate them?"), "%s",
@@ -401,7 +401,7 @@ Test(fallback, host_memory_at_a_wrong_address_is_an_error)
 Test(fallback, a_partition_that_does_not_fit_any_more_is_an_error)
 {
 	trouble[0] = ASTRAY;
-	prepare("host = \"300K\";");
+	cr_assert_eq(prepare("host = \"300K\";"), 0);
 	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINVAL);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the partition does not fit"), "%s",

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "boot/engine/guard.h"
+#include "boot/engine/signals.h"
 #include "cache/store/objmap.h"
 #include "tests/harness/store.h"
 
@@ -80,6 +81,12 @@ static void raid_at_end(void)
 	put(at + 144, &sectors, 8);
 }
 
+static void two_systems(void)
+{
+	swap();
+	btrfs();
+}
+
 static void nothing(void)
 {
 }
@@ -102,6 +109,7 @@ static const struct {
 	{ "partition table", dos_table, -EEXIST, "a partition table (dos)" },
 	{ "btrfs", btrfs, -EEXIST, "btrfs" },
 	{ "RAID", raid_at_end, -EEXIST, "linux_raid_member" },
+	{ "two", two_systems, -EEXIST, "signatures of several file systems" },
 };
 
 Test(guard, marks_are_found_at_every_position)
@@ -178,5 +186,7 @@ Test(guard, small_disks_are_read_and_bad_blocks_are_an_error)
 	disk.bad_from = 40 * HR_PAGE;
 	disk.bad_to = disk.bad_from + 1;
 	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0x281);
+	hr_signals_stop();
+	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EINTR);
 	memdisk_fini(&disk);
 }

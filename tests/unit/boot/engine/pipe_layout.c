@@ -1,6 +1,8 @@
 /*
- * The memory of a pipeline: each part of each kind of pipeline, and what is written into them before
- * a launch, with addresses that differ for the CPU, workers and controllers.
+ * The memory of a pipeline: each part of each kind of pipeline; the words of a tap and a feed before a
+ * launch, with addresses that differ for the CPU and workers; and rings, which must be contiguous on
+ * the bus: a break inside a ring is an error, one between rings is not. Queue pairs and slots are those
+ * of whole runs: stage_partition.c, tests/harness/rig.h.
  */
 #include "boot/engine/pipe_layout.h"
 
@@ -10,7 +12,7 @@
 #include <string.h>
 
 #include "boot/engine/rings.h"
-#include "tests/harness/calls.h"
+#include "tests/harness/error.h"
 
 TestSuite(pipe_layout, .timeout = 60);
 
@@ -27,28 +29,6 @@ static struct hr_tap_role tap;
 static struct hr_feed_role feed;
 static _Alignas(HR_PAGE) uint8_t memory[HR_PLACES][MEMORY];
 static const uint8_t args[5] = { 9, 8, 7, 6, 5 };
-static unsigned calls, fails_at;
-
-static size_t at_of(const struct hr_region *region, size_t at)
-{
-	return (size_t)(region - partition.region) * MEMORY + at;
-}
-
-int hr_ssd_create_qp(struct hr_ssd *of, struct hr_nvme_qp *qp, const struct hr_ssd_qp_memory *m,
-		     struct hr_error *e)
-{
-	cr_expect_eq(m->owner, &layout.parts);
-	calls_note("%td %p %zx %zx %p\n", of - ssd, (void *)qp, at_of(m->rings, m->ring_at),
-		   at_of(m->tables, m->table_at), m->bar);
-	return ++calls == fails_at ? -EIO : 0;
-}
-
-int hr_ssd_check_rings(const struct hr_ssd *of, const struct hr_region *rings, size_t ring_at,
-		       struct hr_error *e)
-{
-	calls_note("%td %zx\n", of - ssd, at_of(rings, ring_at));
-	return ++calls == fails_at ? -ENOTSUP : 0;
-}
 
 /* Two sources on two ssds, 2 x 2 prefetch workers, 3 x 1 compute, 1 x 2 write-back. */
 static void begin(void)
@@ -93,7 +73,6 @@ static void begin(void)
 	hr_partition_init(&partition, no_limit);
 	for (int place = 0; place < HR_PLACES; place++) /* of another pipeline */
 		hr_partition_add(&partition, (enum hr_place)place, 100, 1, "o", "p");
-	calls = fails_at = 0;
 }
 
 static void plan(void)
@@ -361,125 +340,6 @@ static void *worker(int part)
 	return hr_partition_worker(&partition, part);
 }
 
-/* The buffer of slot i, behind the PRP entries and lists that others before it have. */
-static void expect_buffer(const struct hr_buffer *buffer, int part, uint32_t i, uint32_t bytes,
-			  uint32_t chunk_bytes, uint32_t *chunks, size_t *lists)
-{
-	const struct hr_part *tiles = &partition.part[part];
-	const uint32_t count = hr_chunk_count(bytes, chunk_bytes);
-	struct hr_prp prp[8];
-	struct hr_buffer want;
-
-	hr_buffer_init(&want, &partition.region[tiles->place], tiles->offset + (size_t)i * bytes,
-		       bytes, chunk_bytes, &partition.region[HOST],
-		       partition.part[layout.prps].offset + *lists, prp);
-	cr_expect_eq(buffer->data, want.data, "slot %u", i);
-	cr_expect_eq(buffer->bytes, bytes);
-	cr_expect_eq(buffer->chunk_bytes, chunk_bytes);
-	cr_expect_eq(buffer->chunk, (struct hr_prp *)worker(layout.chunks) + *chunks);
-	cr_expect_eq(
-		memcmp((struct hr_prp *)cpu(layout.chunks) + *chunks, prp, count * sizeof *prp), 0,
-		"slot %u", i);
-	*chunks += count;
-	*lists += hr_buffer_prp_bytes(bytes, chunk_bytes);
-}
-
-/* All queue pairs in their order, up to the one that fails. */
-static void expect_queues(unsigned fails)
-{
-	size_t table[2] = { partition.part[layout.read_tables].offset,
-			    partition.part[layout.write_tables].offset };
-	char want[2048] = "";
-	size_t end = 0;
-	unsigned n = 0;
-
-	for (uint32_t w = 0; w < 6; w++)
-		for (uint32_t q = w < 4 ? 0 : 1; q < 2 && (!fails || n < fails); q++, n++) {
-			const struct hr_pipe_queues *of = w < 4 ? &layout.read[q] : &layout.write;
-			const uint32_t ring = q ? 32768 : 8192;
-			void *qp = w < 4 ? &pipe_.read_qp[2 * w + q] : &pipe_.write_qp[w - 4];
-
-			end += (size_t)snprintf(
-				want + end, sizeof want - end, "%u %p %zx %zx %p\n", q, qp,
-				of->place * MEMORY + partition.part[of->rings].offset +
-					(size_t)(w & 3) * ring,
-				WORKER * MEMORY + table[w / 4], of->bar);
-			table[w / 4] += hr_plan_table_bytes(q ? 300 : 64);
-		}
-	cr_expect_str_eq(calls_take(), want);
-}
-
-Test(pipe_layout, the_slots_of_a_pipeline_have_their_buffers)
-{
-	uint32_t chunks = 0;
-	size_t lists = 0;
-
-	begin();
-	plan();
-	bind();
-	cr_assert_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), 0);
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		const struct hr_slot *slot = &pipe_.slot[i];
-
-		cr_expect_eq(slot->state, HR_SLOT_FREE);
-		expect_buffer(&slot->in[0], layout.source[0].part, i, 40960, 16384, &chunks,
-			      &lists);
-		expect_buffer(&slot->in[1], layout.source[1].part, i, 8192, 4096, &chunks, &lists);
-		expect_buffer(&slot->out, layout.sink.part, i, 36864, 32768, &chunks, &lists);
-		cr_expect_eq(pipe_.written[i], 4u);
-	}
-	expect_queues(0);
-	cr_expect_eq(calls, 10u);
-	pipe_.has_sink = 0;
-	cr_assert_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), 0);
-	cr_expect_eq(calls, 18u, "no queue pair writes");
-	calls_take();
-	pipe_.has_sink = 1;
-	for (unsigned n = 1; n <= 10; n++) {
-		calls = 0;
-		fails_at = n;
-		cr_expect_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), -EIO, "%u", n);
-		expect_queues(n);
-	}
-}
-
-Test(pipe_layout, the_descriptor_has_addresses_for_workers)
-{
-	uint32_t *words;
-
-	begin();
-	layout.source[1].summed = layout.sink.summed = true;
-	plan();
-	bind();
-	cr_assert_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), 0);
-	cr_expect_eq(descriptor, cpu(layout.descriptor));
-	cr_expect_eq(descriptor->tiles, TILES);
-	for (uint32_t i = layout.parts.first; i < layout.parts.end; i++) {
-		const uint32_t pointer = partition.part[i].pointer;
-		void *of[2];
-
-		if (pointer == HR_NO_POINTER)
-			continue;
-		memcpy(&of[0], (uint8_t *)&pipe_ + pointer, sizeof of[0]);
-		memcpy(&of[1], (uint8_t *)descriptor + pointer, sizeof of[1]);
-		cr_expect_eq(of[0], cpu((int)i), "%s", partition.part[i].purpose);
-		cr_expect_eq(of[1], worker((int)i), "%s", partition.part[i].purpose);
-	}
-	words = cpu(layout.checksums);
-	cr_expect_null(pipe_.source[0].crc);
-	cr_expect_eq(pipe_.source[1].crc, words);
-	cr_expect_eq(pipe_.sink_crc, words + TILES);
-	words = worker(layout.checksums);
-	cr_expect_null(descriptor->source[0].crc);
-	cr_expect_eq(descriptor->source[1].crc, words);
-	cr_expect_eq(descriptor->sink_crc, words + TILES);
-	cr_expect_eq(memcmp(pipe_.op_args, "\x09\x08\x07\x06\x05", sizeof args + 1), 0);
-	layout.source[1].summed = layout.sink.summed = false; /* not wanted any more */
-	cr_assert_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), 0);
-	cr_expect(!pipe_.source[1].crc && !pipe_.sink_crc);
-	cr_expect(!descriptor->source[1].crc && !descriptor->sink_crc);
-}
-
 Test(pipe_layout, a_tap_and_a_feed_have_addresses_for_workers)
 {
 	const uint8_t *in, *out;
@@ -489,7 +349,6 @@ Test(pipe_layout, a_tap_and_a_feed_have_addresses_for_workers)
 	plan();
 	bind();
 	cr_assert_eq(hr_pipe_layout_wire(&layout, &descriptor, NULL), 0);
-	cr_expect_eq(calls, 0u, "no queue pair");
 	cr_expect_eq(pipe_.tap->ring, 4u);
 	cr_expect_eq(pipe_.tap->entries, worker(layout.tap_entries));
 	cr_expect_eq(pipe_.tap->pages, worker(layout.tap_pages));
@@ -515,33 +374,71 @@ Test(pipe_layout, a_tap_and_a_feed_have_addresses_for_workers)
 	}
 }
 
-Test(pipe_layout, the_rings_of_each_queue_pair_are_checked)
+/* ---- rings */
+
+#define ENTRIES 128u /* the ring of commands has two pages, that of completions a half */
+#define PAIRS 5u     /* two each for two ssds, and one for the sink */
+
+static struct hr_bus bus[64];
+
+static void begin_rings(void)
 {
-	char want[512] = "";
-	size_t end = 0;
+	const uint32_t bytes = hr_plan_ring_bytes(ENTRIES);
 
-	begin();
-	plan();
-	bind();
-	for (uint32_t q = 0; q < 3; q++) {
-		const struct hr_pipe_queues *of = q < 2 ? &layout.read[q] : &layout.write;
+	memset(&layout, 0, sizeof layout);
+	memset(&pipe_, 0, sizeof pipe_);
+	hr_partition_init(&partition, no_limit);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct hr_pipe_queues *q = i < 2 ? &layout.read[i] : &layout.write;
 
-		for (uint32_t w = 0; w < (q < 2 ? 4 : 2); w++)
-			end += (size_t)snprintf(
-				want + end, sizeof want - end, "%u %zx\n", q ? 1 : 0,
-				of->place * MEMORY + partition.part[of->rings].offset +
-					(size_t)w * (q ? 32768 : 8192));
+		*q = (struct hr_pipe_queues){ .ssd = &ssd[0], .place = HR_PLACE_HOST };
+		q->rings = (int)i;
+		partition.part[i].offset = (uint64_t)i * 2 * bytes;
 	}
-	cr_expect_eq(hr_pipe_layout_check_rings(&layout, NULL), 0);
-	cr_expect_str_eq(calls_take(), want);
-	for (unsigned n = 1; n <= 10; n++) {
-		calls = 0;
-		fails_at = n;
-		cr_expect_eq(hr_pipe_layout_check_rings(&layout, NULL), -ENOTSUP);
-		cr_expect_eq(calls, n);
-	}
-	fails_at = calls = 0;
-	layout.tap = &tap;
-	cr_expect_eq(hr_pipe_layout_check_rings(&layout, NULL), 0);
-	cr_expect_eq(calls, 8u, "no queue pair writes");
+	partition.count = 3;
+	ssd[0].queue_entries = ENTRIES;
+	strcpy(ssd[0].transport.name, "d");
+	layout.pipe = &pipe_;
+	layout.parts.partition = &partition;
+	pipe_.read_queues = 2;
+	pipe_.blocks[HR_ROLE_PREFETCH] = 2;
+	pipe_.workers[HR_ROLE_PREFETCH] = 1;
+	pipe_.blocks[HR_ROLE_WRITEBACK] = 1;
+	pipe_.workers[HR_ROLE_WRITEBACK] = 1;
+	pipe_.has_sink = true;
+	cr_assert_leq(PAIRS * bytes, sizeof bus / sizeof *bus * HR_PAGE);
+	partition.region[HR_PLACE_HOST] = (struct hr_region){ .bytes = PAIRS * bytes,
+							      .granule_bus = bus,
+							      .granule_shift = 12 };
+}
+
+/* Pages from this one on lie elsewhere. */
+static int check(uint32_t from)
+{
+	for (uint32_t i = 0; i < sizeof bus / sizeof *bus; i++)
+		bus[i].addr = (i + (i >= from ? 1000ull : 0)) * HR_PAGE;
+	return hr_pipe_layout_check_rings(&layout, test_error());
+}
+
+Test(pipe_layout, a_break_inside_a_ring_of_any_queue_pair_is_an_error)
+{
+	const uint32_t pages = hr_plan_ring_bytes(ENTRIES) / HR_PAGE;
+
+	begin_rings();
+	cr_expect_eq(check(64), 0, "no break");
+	for (uint32_t pair = 0; pair < PAIRS; pair++)
+		for (uint32_t page = 0; page < pages; page++) {
+			const int want = page == 1 ? -ENOTSUP : 0;
+
+			cr_expect_eq(check(pair * pages + page), want, "pair %u, page %u", pair,
+				     page);
+			if (want)
+				cr_expect(strstr(test_error_text(),
+						 "d: a ring of 8192 bytes is not contiguous"),
+					  "%s", test_error_text());
+		}
+	pipe_.has_sink = false;
+	cr_expect_eq(check(4 * pages + 1), 0, "there is no queue pair for a sink");
+	pipe_.read_queues = 1;
+	cr_expect_eq(check(2 * pages + 1), 0, "there is no second ssd");
 }

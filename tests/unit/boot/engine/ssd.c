@@ -1,50 +1,18 @@
-/*
- * Bring-up of an ssd: the owner of a disk, what a controller limits, and where rings may lie.
- * Kernel disks and foreign data are of this test; the other ssds are software controllers.
- */
+/* Bring-up of an ssd: its serial number, what a controller limits, and where rings may lie. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/guard.h"
 #include "boot/engine/ssd.h"
 #include "nvme/hostmem.h"
-#include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
 static struct hr_ssd ssd;
 static struct hr_config_ssd config;
-static const char *kernel_serial, *found; /* of the kernel's disk */
-static int kernel_error, guard_error;
-static unsigned looks, closes;
-
-int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, struct hr_error *e)
-{
-	if (kernel_error)
-		return hr_fail(e, HR_ERROR_MISSING, kernel_error, "%s: no such disk", path);
-	snprintf(disk->path, sizeof disk->path, "%s", path);
-	snprintf(disk->serial, sizeof disk->serial, "%s", kernel_serial);
-	disk->fd = 77;
-	return 0;
-}
-
-void hr_kernel_blk_close(struct hr_kernel_blk *disk)
-{
-	closes += disk->fd == 77;
-}
-
-int hr_guard_look(struct hr_blk *blk, char *text, struct hr_error *e)
-{
-	looks++;
-	cr_expect_eq(blk, &ssd.kernel.blk);
-	snprintf(text, HR_GUARD_TEXT, "%s", found);
-	return guard_error == -EIO ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "cannot read") : guard_error;
-}
-
 static void begin(void)
 {
 	memset(&ssd, 0, sizeof ssd);
@@ -67,79 +35,26 @@ static int up(const char *device)
 	return hr_ssd_up(&ssd, &config, test_error());
 }
 
-/* A disk with foreign data is used only by its serial number, and another disk never. */
-Test(ssd, a_disk_belongs_to_whoever_names_its_serial_number)
+/* Another disk than intended is not used. Foreign data on disks: tests/lab/scenarios/ssd_refused.sh. */
+Test(ssd, a_disk_is_used_by_its_own_serial_number_only)
 {
-#define HOLDS "/dev/x: holds an ext4 file system; nothing was changed. "
-#define OTHER(a, b)                                     \
-	"/dev/x: its serial number is '" a "', but '" b \
-	"' was requested: this is another disk than intended"
-	static const struct {
-		const char *serial, *wanted;
-		int guard, want;
-		unsigned looks;
-		const char *text;
-	} row[] = {
-		{ "", "", 0, 0, 1, "" },
-		{ "S1", "", 0, 0, 1, "" },
-		{ "S1", "S1", -EEXIST, 0, 0, "" },
-		{ "S1", "S2", 0, -ENODEV, 0, OTHER("S1", "S2") },
-		{ "S1", "S", 0, -ENODEV, 0, OTHER("S1", "S") },
-		{ "", "S1", 0, -ENODEV, 0, OTHER("", "S1") },
-		{ "S1", "", -EIO, -EIO, 1, "cannot read" },
-		{ "S1", "", -EEXIST, -EBUSY, 1,
-		  HOLDS "To use the disk anyway, give its serial number: --allow-serial S1, or "
-			"serial = \"S1\" in the configuration" },
-		{ "S';x;'\"", "", -EEXIST, -EBUSY, 1,
-		  HOLDS "To use the disk anyway, give its serial number: --allow-serial "
-			"'S'\\'';x;'\\''\"', or serial = \"S';x;'\\\"\" in the configuration" },
-		{ "", "", -EEXIST, -EBUSY, 1,
-		  HOLDS "It has no serial number to give; if its data is not needed: wipefs -a "
-			"/dev/x" },
-	};
+	char serial[sizeof config.serial];
 
-	found = "an ext4 file system";
-	for (size_t i = 0; i < ROWS(row); i++) {
-		kernel_serial = row[i].serial;
-		guard_error = row[i].guard;
-		looks = closes = 0;
-		strcpy(config.serial, row[i].wanted);
-		cr_expect_eq(up("kernel:/dev/x"), row[i].want, "row %zu", i);
-		cr_expect_str_eq(test_error_text(), row[i].text);
-		if (row[i].want == -EBUSY || row[i].want == -ENODEV)
-			cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
-		cr_expect_eq(looks, row[i].looks, "row %zu", i);
-		cr_expect_eq(closes, row[i].want != 0, "row %zu", i);
-		cr_expect_eq(ssd.blk, row[i].want ? NULL : &ssd.kernel.blk, "row %zu", i);
-		cr_expect_str_eq(ssd.transport.name, row[i].want ? "" : "/dev/x");
-		hr_ssd_down(&ssd);
-		cr_expect_eq(closes, 1, "row %zu", i);
-	}
-}
-
-Test(ssd, a_kernel_disk_has_no_queues_and_no_reservation)
-{
-	struct hr_resv_holder holder = { .type = 3 };
-
-	kernel_serial = "S1";
-	found = "";
-	guard_error = 0;
-	cr_assert_eq(up("kernel:/dev/x"), 0);
-	cr_expect_eq(hr_ssd_queues(&ssd), 0);
-	cr_expect_eq(hr_ssd_queues_left(&ssd), 0);
-	cr_expect_eq(hr_ssd_dma_bytes(&ssd), 0);
-	cr_expect_eq(hr_ssd_reserve(&ssd, test_error()), 0);
-	cr_expect_eq(hr_ssd_unlock(&ssd, &holder, test_error()), -ENOTSUP);
-	cr_expect_str_eq(test_error_text(), "/dev/x: a reservation is removed through pci:BDF or "
-					    "vfio:BDF, not through the kernel");
-	cr_expect_eq(holder.type, 0);
-	cr_expect_eq(hr_ssd_delete_qps(&ssd), 0);
-	cr_expect_eq(hr_ssd_disable(&ssd), 0);
+	cr_assert_eq(up("soft:memory,size=1M"), 0);
+	strcpy(serial, ssd.ctrl->serial);
 	hr_ssd_down(&ssd);
-	kernel_error = -ENOENT;
-	cr_expect_eq(up("kernel:/dev/y"), -ENOENT);
-	cr_expect_str_eq(test_error_text(), "/dev/y: no such disk");
-	cr_expect_null(ssd.blk);
+	strcpy(config.serial, serial);
+	cr_assert_eq(up("soft:memory,size=1M"), 0, "%s", test_error_text());
+	hr_ssd_down(&ssd);
+	for (int way = 0; way < 2; way++) {
+		config.serial[way ? strlen(serial) - 1 : strlen(serial)] = way ? '\0' : 'x';
+		cr_expect_eq(up("soft:memory,size=1M"), -ENODEV);
+		cr_expect(strstr(test_error_text(), "this is another disk than intended"), "%s",
+			  test_error_text());
+		cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
+		cr_expect(!ssd.blk && !ssd.controller);
+		memcpy(config.serial, serial, sizeof serial);
+	}
 }
 
 /* A command is the largest power of two within MDTS, at least a page. */
