@@ -71,7 +71,9 @@ $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
 # Plugins of `headrace run --mpi` that tests load.
 test_plugins := $(patsubst %.c,$(objects)/%.so,$(wildcard tests/plugins/*.c))
 $(objects)/tests/unit/boot/ranks/plugin.o: cflags += -DTEST_PLUGINS='"$(objects)/tests/plugins"'
-$(objects)/tests/unit/boot/ranks/mpi.o: cflags += -Itests/fakes/mpi
+$(objects)/boot/ranks/mpi/mpi.o: cflags += -Itests/fakes/mpi
+$(B)/tests/unit/boot/ranks/mpi: $(objects)/boot/ranks/mpi/mpi.o
+$(B)/tests/unit/boot/ranks/mpi: ldflags += $(objects)/boot/ranks/mpi/mpi.o
 $(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
 
 $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h program.mk tests/unit.mk

@@ -1,7 +1,8 @@
 /*
- * A whole appliance, from its bring-up to the end of its runs, in which the nth call of one kind fails:
- * an allocation, a call of a gpu, a window of a controller, a command of a disk. The failure is an error
- * or a warning, and nothing stays open. The address sanitizer reports memory that is not freed.
+ * A whole appliance, from its bring-up to the end of its runs, in which the nth call of one kind
+ * fails: an allocation, a call of a gpu, a window of a controller, a command of a disk. The failure
+ * is an error or a warning, and nothing stays open. The address sanitizer reports memory that is
+ * not freed.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
