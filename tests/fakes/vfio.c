@@ -90,6 +90,8 @@ static int unmap(const struct vfio_iommu_type1_dma_unmap *wanted)
 {
 	if (!fake.has_iommu || wanted->argsz != sizeof(*wanted))
 		return fail(EINVAL);
+	if (fake.no_unmap)
+		return fail(fake.no_unmap);
 	for (unsigned i = 0; i < fake.maps; i++)
 		if (fake.map[i].iova == wanted->iova && fake.map[i].bytes == wanted->size) {
 			fake.map[i] = fake.map[--fake.maps];
@@ -156,7 +158,7 @@ static int container_ioctl(unsigned long request, void *argument)
 {
 	switch (request) {
 	case VFIO_GET_API_VERSION:
-		return VFIO_API_VERSION;
+		return VFIO_API_VERSION + fake.old_version;
 	case VFIO_CHECK_EXTENSION:
 		return !fake.no_type1;
 	case VFIO_SET_IOMMU:
@@ -207,6 +209,8 @@ static int group_ioctl(int fd, unsigned long request, void *argument)
 
 static int region(struct vfio_region_info *out)
 {
+	if (out->index == VFIO_PCI_CONFIG_REGION_INDEX && fake.no_config)
+		return fail(fake.no_config);
 	if (out->index == VFIO_PCI_CONFIG_REGION_INDEX) {
 		out->offset = CONFIG;
 		out->size = 4096;
@@ -237,12 +241,13 @@ void *hr_vfio_call_mmap(size_t bytes, int fd, off_t offset)
 		errno = fake.no_bar;
 		return MAP_FAILED;
 	}
+	fake.bars++;
 	return fake.bar;
 }
 
 int hr_vfio_call_munmap(void *at, size_t bytes)
 {
-	if (at != fake.bar || bytes != FAKE_VFIO_BAR_BYTES)
+	if (at != fake.bar || bytes != FAKE_VFIO_BAR_BYTES || fake.bars-- == 0)
 		abort();
 	return 0;
 }
@@ -257,10 +262,12 @@ ssize_t hr_vfio_call_pread(int fd, void *to, size_t bytes, off_t offset)
 
 ssize_t hr_vfio_call_pwrite(int fd, const void *from, size_t bytes, off_t offset)
 {
+	uint16_t written;
+
 	if (fd < DEVICE || (uint64_t)offset != CONFIG + HR_CFG_COMMAND || bytes != 2)
 		abort();
-	if (!fake.command_is_stuck)
-		memcpy(&fake.command, from, bytes);
+	memcpy(&written, from, bytes);
+	fake.command = (uint16_t)((fake.command & fake.stuck) | (written & ~fake.stuck));
 	return (ssize_t)bytes;
 }
 

@@ -31,12 +31,13 @@ struct fake_vfio_map {
 
 struct fake_vfio {
 	/* errno of a failing call; 0: it works. */
-	int no_container, no_group, no_status, no_join, no_iommu, no_device, no_bar, no_map;
+	int no_container, no_group, no_status, no_join, no_iommu, no_device, no_config, no_bar;
+	int no_map, no_unmap;
 	uint32_t map_fails_at; /* number of mappings that succeed before the failure */
 	bool only_iommufd;     /* there is /dev/iommu */
 	bool no_iommu_mode;    /* there is /dev/vfio/noiommu-N */
-	bool no_type1, not_viable, bar_is_not_memory;
-	bool command_is_stuck; /* the command register keeps its value */
+	bool old_version, no_type1, not_viable, bar_is_not_memory;
+	uint16_t stuck;	       /* bits of the command register that a write does not change */
 	uint64_t last_iova;    /* of the IOMMU's last range; 0: not reported */
 	unsigned ranges;       /* number of ranges, at most FAKE_VFIO_RANGES; 0: two */
 	uint32_t info_argsz;   /* reported length of the information; 0: the true length */
@@ -45,6 +46,7 @@ struct fake_vfio {
 	bool info_chain_back;  /* the first capability names itself as the next one */
 
 	unsigned containers, groups, devices; /* open file descriptors */
+	unsigned bars;			      /* mappings of BARs */
 	unsigned joined;		      /* groups in the container */
 	bool has_iommu;			      /* the container's IOMMU is set */
 	unsigned iommus;		      /* how often the IOMMU was set */

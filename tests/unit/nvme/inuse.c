@@ -18,7 +18,7 @@
 #include "config/log.h"
 #include "nvme/blk_kernel.h"
 #include "nvme/inuse.h"
-#include "nvme/transport.h"
+#include "nvme/transports.h"
 #include "pci/bind.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
@@ -131,12 +131,20 @@ static void enter_sys(void)
 
 static int plain_disk(void *arg)
 {
+	struct hr_function_state state = { .bdf = SSD, .driver = "nvme" };
+	struct hr_binding binding;
+
 	enter_sys();
 	if (hr_controller_unused(OTHER, test_error()) != 0)
 		return 1;
 	if (hr_controller_unused(SSD, test_error()) != -EBUSY ||
 	    !strstr(test_error_text(), "nvme5n1p1 is part of md7"))
 		return 2;
+	hr_transport_allow_bind();
+	memset(&binding, 0xff, sizeof binding);
+	if (hr_nvme_bind(&binding, &state, NULL, test_error()) != -EBUSY || binding.bdf[0] ||
+	    !strstr(test_error_text(), SSD ": its disk is in use: nvme5n1p1 is part of md7"))
+		return 3;
 	return 0;
 }
 

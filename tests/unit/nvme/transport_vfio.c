@@ -1,205 +1,219 @@
 /*
- * The transport of controllers through VFIO: the order of its calls when all succeed, and when each
- * of them fails. The test plays nvme/vfio.h, the binding of drivers and the look at the function.
+ * The transport of controllers through VFIO, over a fake kernel and functions made of files: what is
+ * refused, and that nothing of a refused controller is left.
  */
-#include "nvme/transport_vfio.h"
+#include "nvme/transport.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/vfio.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/bytes.h"
-#include "nvme/transports.h"
-#include "nvme/vfio.h"
+#include "nvme/ctrl.h"
+#include "nvme/wire.h"
+#include "tests/fakes/calloc.h"
+#include "tests/fakes/tree.h"
+#include "tests/fakes/vfio.h"
 #include "tests/harness/error.h"
 #include "tests/harness/heap.h"
 
-#define BDF "0000:41:00.0"
+#define NVME "0000:03:00.0"
+#define VFIO "0000:04:00.0"
+#define FREE "0000:05:00.0"
+#define GPU "0000:06:00.0"
+#define UIO "0000:07:00.0"
+#define BAR_BYTES 0x4000u
 
 TestSuite(transport_vfio, .timeout = 60);
 
-static char calls[256];
-static int fails_at, call_number;
-static uint8_t registers[64];
+static struct fake_tree tree;
+static struct fake_vfio *fake;
+static struct hr_transport t;
+static char space[64]; /* an address */
+static const struct hr_region whole = {
+	.name = "whole", .cpu = space, .bytes = 1u << 20, .bus = { 64ull << 30 }
+};
 
-/* Note a call; the one with the number fails_at fails. */
-static int note(struct hr_error *e, const char *what)
+/* Functions of group 1, the first `count` of these. */
+static void run_with(unsigned count, int (*inside)(void *arg))
 {
-	const size_t n = strlen(calls);
+	static const struct {
+		const char *bdf, *driver;
+		uint32_t class;
+	} fn[] = { { NVME, "nvme", HR_CLASS_NVME },
+		   { VFIO, "vfio-pci", HR_CLASS_NVME },
+		   { FREE, NULL, HR_CLASS_NVME },
+		   { GPU, "vfio-pci", 0x030200 },
+		   { UIO, "uio_pci_generic", HR_CLASS_NVME } };
+	int step;
 
-	snprintf(calls + n, sizeof calls - n, "%s; ", what);
-	return ++call_number == fails_at ? hr_fail(e, HR_ERROR_MISSING, -EXDEV, "no %s", what) : 0;
+	fake_tree_make(&tree);
+	for (unsigned i = 0; i < count; i++)
+		fake_tree_add(&tree,
+			      &(struct fake_tree_fn){ fn[i].bdf, fn[i].class, fn[i].driver, 1,
+						      BAR_BYTES, 0x800000000 + i * BAR_BYTES, 0 });
+	step = fake_tree_run(&tree, inside, NULL);
+	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
+	fake_tree_remove(&tree);
 }
 
-int hr_nvme_function(const char *address, struct hr_function_state *state, struct hr_error *e)
+static void run(int (*inside)(void *arg))
 {
-	cr_expect_str_eq(address, "41:0.0");
-	*state = (struct hr_function_state){ .bdf = BDF, .group = 7 };
-	return note(e, "look");
+	run_with(5, inside);
 }
 
-int hr_vfio_possible(const struct hr_function_state *state, struct hr_error *e)
+static void start(uint32_t vs)
 {
-	cr_expect_eq(state->group, 7);
-	return note(e, "possible");
-}
-
-int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, const char *driver,
-		 struct hr_error *e)
-{
-	cr_expect_str_eq(driver, "vfio-pci");
-	cr_expect_str_eq(state->bdf, BDF);
-	cr_expect(hr_is_zero(binding, sizeof *binding));
-	snprintf(binding->bdf, sizeof binding->bdf, "%s", state->bdf);
-	return note(e, "bind");
-}
-
-void hr_bind_undo(struct hr_binding *b)
-{
-	note(NULL, b->bdf[0] ? "undo" : "undo nothing");
-}
-
-int hr_vfio_device_open(struct hr_vfio_device *d, const struct hr_function_state *state,
-			struct hr_error *e)
-{
-	cr_expect_str_eq(state->bdf, BDF);
-	cr_expect(hr_is_zero(d, sizeof *d));
-	d->fd = 5;
-	return note(e, "open");
-}
-
-void hr_vfio_device_close(struct hr_vfio_device *d)
-{
-	note(NULL, d->fd == 5 ? "close" : "close nothing");
-}
-
-int hr_vfio_device_enable(struct hr_vfio_device *d, uint16_t bits, struct hr_error *e)
-{
-	cr_expect_eq(d->fd, 5);
-	return note(e, bits == HR_COMMAND_MSE ? "memory" : bits == HR_COMMAND_BME ? "master" : "?");
-}
-
-int hr_vfio_device_stop_dma(struct hr_vfio_device *d)
-{
-	cr_expect_eq(d->fd, 5);
-	return note(NULL, "silence");
-}
-
-int hr_vfio_device_map(struct hr_vfio_device *d, unsigned bar, struct hr_bar_map *map,
-		       struct hr_error *e)
-{
-	cr_expect(d->fd == 5 && bar == 0 && hr_is_zero(map, sizeof *map));
-	map->cpu = registers;
-	map->bytes = 0x5000;
-	return note(e, "map");
-}
-
-void hr_vfio_device_unmap(struct hr_bar_map *map)
-{
-	note(NULL, map->cpu ? "unmap" : "unmap nothing");
-}
-
-int hr_nvme_registers(const struct hr_transport *t, struct hr_error *e)
-{
-	cr_expect_str_eq(t->name, BDF);
-	cr_expect(t->bar == registers && t->bar_bytes == 0x5000);
-	return note(e, "registers");
-}
-
-static const struct hr_region *seen;
-
-int hr_vfio_map(const struct hr_region *region, struct hr_error *e)
-{
-	seen = region;
-	return note(e, "window");
-}
-
-void hr_vfio_unmap(const struct hr_region *region)
-{
-	seen = region;
-	note(NULL, "no window");
-}
-
-static int open_failing(struct hr_transport *t, int at)
-{
-	calls[0] = '\0';
-	call_number = 0;
-	fails_at = at;
-	return hr_vfio_open(t, "41:0.0", test_error());
-}
-
-#define TAKEN "look; possible; bind; open; memory; map; registers; master; "
-#define GIVEN "unmap; close; undo; "
-
-Test(transport_vfio, a_controller_is_taken_and_given_back_in_this_order)
-{
-	const struct hr_region region = { .name = "r" };
-	struct hr_transport t;
-
+	fake = fake_vfio_start();
+	memcpy(fake->bar + NVME_REG_VS, &vs, sizeof vs);
 	memset(&t, 0xee, sizeof t);
-	cr_assert_eq(open_failing(&t, 0), 0, "%s", test_error_text());
-	cr_expect_str_eq(calls, TAKEN, "%s", calls);
-	cr_expect_eq(t.kind, HR_TRANSPORT_VFIO);
-	cr_expect_str_eq(t.name, BDF);
-	cr_expect(t.bar == registers && t.bar_bytes == 0x5000);
-	cr_expect(!t.bar_is_memory && !t.keeps_no_data);
-	cr_expect_null(t.ops->rest);
-	calls[0] = '\0';
-	cr_expect_eq(t.ops->map(&t, &region, test_error()), 0);
-	cr_expect_eq(seen, &region);
-	seen = NULL;
-	t.ops->unmap(&t, &region);
-	cr_expect_eq(seen, &region);
-	fails_at = call_number + 1;
-	cr_expect_eq(t.ops->map(&t, &region, test_error()), -EXDEV);
-	cr_expect_str_eq(test_error_text(), "no window");
-	cr_expect_eq(t.ops->silence(&t, true), 0);
-	cr_expect_str_eq(calls, "window; no window; window; silence; ");
-	calls[0] = '\0';
-	t.ops->close(&t);
-	cr_expect_str_eq(calls, GIVEN, "%s", calls);
-	cr_expect(hr_is_zero(&t, sizeof t));
 }
 
-Test(transport_vfio, a_failure_gives_back_what_was_taken)
+static bool is_refused(const char *device, int want, const char *says)
 {
-	static const char *const want[] = {
-		"look; ",
-		"look; possible; unmap nothing; close nothing; undo nothing; ",
-		"look; possible; bind; unmap nothing; close nothing; undo; ",
-		"look; possible; bind; open; unmap nothing; close; undo; ",
-		"look; possible; bind; open; memory; unmap nothing; close; undo; ",
-		"look; possible; bind; open; memory; map; " GIVEN,
-		"look; possible; bind; open; memory; map; registers; " GIVEN,
-		TAKEN GIVEN,
+	return hr_transport_open(&t, device, test_error()) == want &&
+	       strstr(test_error_text(), says) && !fake->devices && !fake->groups &&
+	       !fake->containers && !fake->maps && !fake->bars;
+}
+
+static int refuse(void *arg)
+{
+	static const struct {
+		struct fake_vfio knobs;
+		int want;
+		const char *says;
+	} row[] = {
+		{ { .no_container = EACCES }, -EACCES, "/dev/vfio/vfio" },
+		{ { .no_device = EBUSY }, -EBUSY, "vfio does not open it" },
+		{ { .stuck = HR_COMMAND_MSE }, -EIO, "does not take 0002" },
+		{ { .bar_is_not_memory = true }, -ENXIO, "BAR0 is not memory" },
+		{ { .no_bar = ENOMEM }, -EIO, "BAR0 of 16384 bytes cannot be mapped" },
+		{ { .stuck = HR_COMMAND_BME }, -EIO, "does not take 0004" },
 	};
-	static const char *const call[] = { "look",   "possible", "bind",      "open",
-					    "memory", "map",	  "registers", "master" };
 
-	for (int at = 1; at <= 8; at++) {
-		struct hr_transport t;
-		char text[32];
+	(void)arg;
+	start(0x10400);
+	if (!is_refused("vfio:" NVME, -EBUSY,
+			"the kernel driver is nvme; it has to be bound to "
+			"vfio-pci: use --bind, or: driverctl set-override " NVME " vfio-pci"))
+		return 1;
+	if (!is_refused("vfio:" FREE, -EBUSY, "no driver is bound to it; it has to be bound to "))
+		return 2;
+	if (!is_refused("vfio:" GPU, -ENODEV, "is not an NVMe controller"))
+		return 3;
+	start(0);
+	if (!is_refused("vfio:" VFIO, -ENODEV, "VS reads 00000000") || !hr_is_zero(&t, sizeof t))
+		return 4;
+	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+		uint8_t *bar;
 
-		memset(&t, 0xee, sizeof t);
-		cr_expect_eq(open_failing(&t, at), -EXDEV, "call %d", at);
-		snprintf(text, sizeof text, "no %s", call[at - 1]);
-		cr_expect_str_eq(test_error_text(), text);
-		cr_expect_str_eq(calls, want[at - 1], "call %d: %s", at, calls);
-		cr_expect(at == 1 || hr_is_zero(&t, sizeof t), "call %d", at);
+		start(0x10400);
+		bar = fake->bar;
+		*fake = row[i].knobs;
+		fake->bar = bar;
+		if (!is_refused("vfio:" VFIO, row[i].want, row[i].says) ||
+		    !hr_is_zero(&t, sizeof t))
+			return 10 + (int)i;
 	}
+	start(0x10400);
+	fake_calloc_fails(1);
+	if (!is_refused("vfio:" VFIO, -ENOMEM, VFIO ": out of memory"))
+		return 5;
+	/* With --bind the users of a driver other than nvme cannot be found. */
+	hr_transport_allow_bind();
+	if (!is_refused("vfio:" UIO, -EBUSY,
+			"the driver uio_pci_generic is bound to it, and the "
+			"users"))
+		return 6;
+	return hr_transport_open(&t, "pci:" UIO, test_error()) ? 0 : 7;
+}
+
+Test(transport_vfio, a_refused_controller_leaves_nothing)
+{
+	run(refuse);
+}
+
+static int work(void *arg)
+{
+	(void)arg;
+	start(0x10400);
+	if (hr_transport_open(&t, "vfio:" VFIO, test_error()) || t.kind != HR_TRANSPORT_VFIO ||
+	    t.bar != fake->bar || t.bar_bytes != FAKE_VFIO_BAR_BYTES || strcmp(t.name, VFIO) ||
+	    t.bar_is_memory || t.keeps_no_data)
+		return 1;
+	if (fake->command != (HR_COMMAND_MSE | HR_COMMAND_BME))
+		return 2;
+	if (t.ops->map(&t, &whole, NULL) || fake->maps != 1)
+		return 3;
+	t.ops->unmap(&t, &whole);
+	if (fake->maps)
+		return 4;
+	fake->no_map = ENOMEM;
+	if (t.ops->map(&t, &whole, test_error()) != -ENOMEM)
+		return 5;
+	hr_transport_rest(&t, true); /* a device needs no CPU time */
+	if (t.ops->silence(&t, true) || fake->command != HR_COMMAND_MSE)
+		return 6;
+	t.ops->close(&t);
+	return fake->devices || fake->containers || fake->bars || !hr_is_zero(&t, sizeof t) ? 7 : 0;
+}
+
+Test(transport_vfio, a_controller_works_through_vfio)
+{
+	run(work);
 }
 
 static void once(void)
 {
-	struct hr_transport t;
-
-	cr_assert_eq(open_failing(&t, 0), 0);
+	if (hr_transport_open(&t, "vfio:" VFIO, NULL))
+		_exit(1);
 	t.ops->close(&t);
-	cr_assert_neq(open_failing(&t, 8), 0);
+	fake->stuck = HR_COMMAND_BME;
+	fake->command = 0;
+	if (!hr_transport_open(&t, "vfio:" VFIO, NULL))
+		_exit(2);
+	fake->stuck = 0;
+}
+
+static int open_often(void *arg)
+{
+	(void)arg;
+	start(0x10400);
+	return heap_kept_by(once) ? 3 : 0;
 }
 
 Test(transport_vfio, its_memory_is_given_back)
 {
-	cr_expect_eq(heap_kept_by(once), 0u);
+	run(open_often);
+}
+
+/* The function that blocks the group is named, from the topology. */
+static int explain(void *arg)
+{
+	struct hr_function_state state;
+	struct hr_vfio_device d;
+
+	fake = fake_vfio_start();
+	fake->not_viable = true;
+	if (hr_function_look(VFIO, &state, test_error()))
+		return 1;
+	if (hr_vfio_device_open(&d, &state, test_error()) != -EBUSY)
+		return 2;
+	if (!strstr(test_error_text(), NVME " is in the same group and bound to nvme"))
+		return 3;
+	/* the driver has left meanwhile */
+	if (unlink("/sys/bus/pci/devices/" NVME "/driver"))
+		return 4;
+	if (hr_vfio_device_open(&d, &state, test_error()) != -EBUSY)
+		return 5;
+	return strstr(test_error_text(), "a function in it is bound to another driver") ? 0 : 6;
+}
+
+Test(transport_vfio, the_function_that_blocks_a_group_is_named)
+{
+	run_with(2, explain);
 }

@@ -4,16 +4,12 @@
 #include <linux/vfio.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "boot/engine/devices.h"
 #include "config/limits.h"
 #include "nvme/hostmem.h"
-#include "nvme/ctrl.h"
-#include "nvme/wire.h"
-#include "tests/fakes/calloc.h"
+#include "nvme/vfio.h"
+#include "tests/fakes/log.h"
 #include "tests/fakes/pci_names.h"
-#include "tests/fakes/tree.h"
 #include "tests/fakes/vfio.h"
 #include "tests/harness/error.h"
 
@@ -55,7 +51,8 @@ Test(vfio, every_refusal_names_the_cause_and_leaves_no_open_file)
 		{ { .no_container = EACCES }, -EACCES, "run as root" },
 		{ { .no_container = EPERM }, -EACCES, "run as root" },
 		{ { .no_container = EMFILE }, -ENODEV, "/dev/vfio/vfio: Too many open files" },
-		{ { .no_type1 = true }, -ENODEV, "no type1 IOMMU" },
+		{ { .no_type1 = true }, -ENODEV, "no type1 IOMMU: modprobe vfio_iommu_type1" },
+		{ { .old_version = true }, -ENODEV, "no type1 IOMMU: modprobe vfio_iommu_type1" },
 		{ { .no_group = ENOENT }, -ENODEV, "/dev/vfio/5: No such file" },
 		{ { .no_group = ENOENT, .no_iommu_mode = true }, -ENODEV, "no-IOMMU mode" },
 		{ { .no_group = EBUSY }, -EBUSY, "another process has this IOMMU group" },
@@ -68,6 +65,7 @@ Test(vfio, every_refusal_names_the_cause_and_leaves_no_open_file)
 		{ { .no_iommu = EINVAL }, -ENODEV, "cannot use the IOMMU for it" },
 		{ { .no_device = ENODEV }, -ENODEV, "vfio does not open it" },
 		{ { .no_device = EBUSY }, -EBUSY, "vfio does not open it" },
+		{ { .no_config = EIO }, -ENODEV, "vfio does not open it: Input/output error" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -186,9 +184,11 @@ Test(vfio, command_register_and_bar)
 	cr_expect_eq(hr_vfio_device_stop_dma(&d), 0);
 	cr_expect_eq(fake->command, 0x100);
 	fake->command = 0x104;
-	fake->command_is_stuck = true;
+	fake->stuck = UINT16_MAX;
 	cr_expect_eq(hr_vfio_device_stop_dma(&d), -EIO);
 	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
+	cr_expect_str_eq(test_error_text(), "0000:01:00.0: its command register does not take 0002 "
+					    "(it reads 0104)");
 	fake->command = UINT16_MAX;
 	cr_expect_eq(hr_vfio_device_stop_dma(&d), -ENODEV);
 	cr_expect_eq(hr_vfio_device_enable(&d, HR_COMMAND_MSE, test_error()), -EIO);
@@ -273,7 +273,10 @@ Test(vfio, a_failed_map_leaves_no_mapping)
 		int want;
 		const char *say;
 	} row[] = {
-		{ { .no_map = ENOMEM, .map_fails_at = 2 }, -ENOMEM, "ulimit -l" },
+		{ { .no_map = ENOMEM, .map_fails_at = 2 },
+		  -ENOMEM,
+		  "vfio: region 'scattered': 2097152 bytes at I/O address 0x1000000 cannot be "
+		  "mapped: Cannot allocate memory; more locked memory: ulimit -l" },
 		{ { .no_map = ENOSPC, .map_fails_at = 3 }, -ENOSPC, "use huge pages" },
 		{ { .no_map = EFAULT }, -EFAULT, "Bad address" },
 	};
@@ -288,11 +291,30 @@ Test(vfio, a_failed_map_leaves_no_mapping)
 		cr_expect_eq(hr_vfio_map(&scattered, test_error()), row[i].want, "row %zu", i);
 		cr_expect(strstr(test_error_text(), row[i].say), "%s", test_error_text());
 		cr_expect_eq(fake->maps, 0, "row %zu", i);
+		cr_expect_eq(test_error_kind(),
+			     row[i].want == -EFAULT ? HR_ERROR_DEVICE : HR_ERROR_MISSING);
 		fake->no_map = 0;
 		cr_expect_eq(hr_vfio_map(&scattered, test_error()), 0);
 		hr_vfio_unmap(&scattered);
 		hr_vfio_device_close(&d);
 	}
+}
+
+Test(vfio, what_cannot_be_unmapped_is_a_warning)
+{
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_vfio_device d;
+
+	cr_assert_eq(hr_vfio_device_open(&d, &one, test_error()), 0);
+	cr_assert_eq(hr_vfio_map(&scattered, test_error()), 0);
+	fake->no_unmap = EINVAL;
+	hr_vfio_unmap(&scattered);
+	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 4u);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "vfio: region 'scattered': 2097152 bytes at "
+			 "I/O address 0x1400000 stay mapped: Invalid "
+			 "argument");
+	hr_vfio_device_close(&d);
 }
 
 Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
@@ -307,7 +329,9 @@ Test(vfio, addresses_that_the_iommu_does_not_have_are_named)
 	hr_vfio_unmap(&whole);
 	region.bus.addr = 1ull << 39;
 	cr_expect_eq(hr_vfio_map(&region, test_error()), -ERANGE);
-	cr_expect(strstr(test_error_text(), "up to 0x7fffffffff"), "%s", test_error_text());
+	cr_expect(strstr(test_error_text(), "addresses 0x8000000000 to 0x80000fffff; it supports "
+					    "addresses up to 0x7fffffffff"),
+		  "%s", test_error_text());
 	region.bus.addr = 0xfee00000; /* the interrupt range */
 	cr_expect_eq(hr_vfio_map(&region, test_error()), -ERANGE);
 	blind.cpu = NULL;
@@ -391,129 +415,4 @@ Test(vfio, information_about_addresses_is_read_with_care)
 		cr_expect_eq(hr_vfio_map(&region, test_error()), row[i].want, "row %zu", i);
 		hr_vfio_device_close(&d);
 	}
-}
-
-/* ---- the transport */
-
-static struct fake_tree tree;
-
-/*
- * With --bind the users of another driver's device cannot be found, so the driver keeps the
- * function.
- */
-static int bind_from_others(void *arg)
-{
-	struct hr_transport t;
-
-	fake_vfio_start();
-	hr_transport_allow_bind();
-	if (hr_transport_open(&t, "vfio:0000:03:00.0", test_error()) != -EBUSY ||
-	    !strstr(test_error_text(), "the driver uio_pci_generic is bound to it, and the users"))
-		return 1;
-	if (hr_transport_open(&t, "pci:0000:03:00.0", test_error()) == 0)
-		return 2;
-	return 0;
-}
-
-Test(vfio, a_driver_with_unknown_users_keeps_its_function)
-{
-	int step;
-
-	fake_tree_make(&tree);
-	fake_tree_add(&tree,
-		      &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "uio_pci_generic", 1,
-					      0x4000, 0x800000000, 0 });
-	step = fake_tree_run(&tree, bind_from_others, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
-	fake_tree_remove(&tree);
-}
-
-static int open_transport(void *arg)
-{
-	struct fake_vfio *fake = fake_vfio_start();
-	const uint32_t vs = 0x10400;
-	struct hr_transport t;
-
-	if (hr_transport_open(&t, "vfio:0000:03:00.0", test_error()) != -EBUSY ||
-	    !strstr(test_error_text(), "the kernel driver is nvme; it has to be bound to vfio-pci"))
-		return 1;
-	if (hr_transport_open(&t, "vfio:0000:05:00.0", test_error()) != -EBUSY ||
-	    !strstr(test_error_text(), "no driver is bound to it"))
-		return 2;
-	if (hr_transport_open(&t, "vfio:0000:06:00.0", test_error()) != -ENODEV ||
-	    !strstr(test_error_text(), "is not an NVMe controller"))
-		return 3;
-	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) != -ENODEV ||
-	    !strstr(test_error_text(), "VS reads 00000000") || fake->devices)
-		return 4;
-	memcpy(fake->bar + NVME_REG_VS, &vs, sizeof vs);
-	fake_calloc_fails(1);
-	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) != -ENOMEM ||
-	    !strstr(test_error_text(), "0000:04:00.0: out of memory") || fake->devices)
-		return 9;
-	fake->command = 0;
-	if (hr_transport_open(&t, "vfio:0000:04:00.0", test_error()) || t.bar != fake->bar ||
-	    t.bar_bytes != FAKE_VFIO_BAR_BYTES || strcmp(t.name, "0000:04:00.0"))
-		return 5;
-	if (fake->command != (HR_COMMAND_MSE | HR_COMMAND_BME))
-		return 6;
-	if (t.ops->map(&t, &whole, NULL) || fake->maps != 1)
-		return 7;
-	t.ops->unmap(&t, &whole);
-	t.ops->close(&t);
-	return fake->maps || fake->devices || fake->containers ? 8 : 0;
-}
-
-Test(vfio, a_controller_works_through_vfio)
-{
-	int step;
-
-	fake_tree_make(&tree);
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "nvme", 1,
-						     0x4000, 0x800000000, 0 });
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:04:00.0", HR_CLASS_NVME, "vfio-pci", 1,
-						     0x4000, 0x800004000, 0 });
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:05:00.0", HR_CLASS_NVME, NULL, 1, 0x4000,
-						     0x800008000, 0 });
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:06:00.0", 0x030200, "vfio-pci", 1,
-						     0x4000, 0x80000c000, 0 });
-	step = fake_tree_run(&tree, open_transport, NULL);
-	fake_tree_expect(&tree, step, "step %d", step);
-	fake_tree_remove(&tree);
-}
-
-/* The function that blocks the group is named, from the topology. */
-static int explain(void *arg)
-{
-	struct fake_vfio *fake = fake_vfio_start();
-	struct hr_function_state state;
-	struct hr_vfio_device d;
-
-	fake->not_viable = true;
-	if (hr_function_look("0000:04:00.0", &state, test_error()))
-		return 1;
-	if (hr_vfio_device_open(&d, &state, test_error()) != -EBUSY)
-		return 2;
-	if (!strstr(test_error_text(), "0000:03:00.0 is in the same group and bound to nvme"))
-		return 3;
-	/* the driver has left meanwhile */
-	if (unlink("/sys/bus/pci/devices/0000:03:00.0/driver"))
-		return 4;
-	if (hr_vfio_device_open(&d, &state, test_error()) != -EBUSY)
-		return 5;
-	return strstr(test_error_text(), "a function in it is bound to another driver") ? 0 : 6;
-}
-
-Test(vfio, the_function_that_blocks_a_group_is_named)
-{
-	int step;
-
-	fake_tree_make(&tree);
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:03:00.0", HR_CLASS_NVME, "nvme", 1,
-						     0x4000, 0x800000000, 0 });
-	fake_tree_add(&tree, &(struct fake_tree_fn){ "0000:04:00.0", HR_CLASS_NVME, "vfio-pci", 1,
-						     0x4000, 0x800004000, 0 });
-	step = fake_tree_run(&tree, explain, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
-	fake_tree_remove(&tree);
 }

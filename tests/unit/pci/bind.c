@@ -16,12 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "boot/engine/devices.h"
 #include "config/clock.h"
 #include "config/lock.h"
+#include "nvme/ctrl.h"
+#include "nvme/transports.h"
 #include "pci/undo.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
+#include "tests/fakes/vfio.h"
 #include "tests/harness/error.h"
 
 #define SSD "0000:03:00.0"
@@ -211,7 +215,9 @@ static void expect(int (*inside)(void *arg))
 		      0);
 	cr_assert_neq(kernel, MAP_FAILED);
 	fake_tree_make(&tree);
-	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, NULL, -1, 0, 0, 0 });
+	fake_tree_add(&tree, &(struct fake_tree_fn){ SSD, HR_CLASS_NVME, NULL, 1, 0x4000,
+						     0x800000000, 0 });
+	fake_tree_group(&tree, 1, "identity");
 	fake_tree_write(&tree, SSD, "driver_override", 0, "", 0);
 	step = fake_tree_run(&tree, inside, NULL);
 	fake_tree_expect(&tree, step, "step %d", step);
@@ -304,6 +310,48 @@ static int take_only(void *arg)
 Test(bind, a_function_may_have_no_driver_before_or_after)
 {
 	expect(take_only);
+}
+
+/* With --bind a transport takes a controller from nvme, and gives it back. */
+static int take_for_transport(void *arg)
+{
+	static const struct {
+		const char *device, *driver;
+	} row[] = { { "pci:" SSD, "" }, { "vfio:" SSD, "vfio-pci" } };
+	struct fake_vfio *fake = fake_vfio_start();
+	struct hr_transport t;
+	uint32_t vs = 0x10400;
+
+	(void)arg;
+	hr_transport_allow_bind();
+	for (int i = 0; i < 4; i++, vs = i < 2 ? 0x10400 : 0) {
+		memcpy(fake->bar + NVME_REG_VS, &vs, sizeof vs);
+		fake_tree_write(&tree, SSD, "resource0", NVME_REG_VS, &vs, sizeof vs);
+		begin("nvme", "");
+		if (hr_transport_open(&t, row[i % 2].device, test_error()) != (vs ? 0 : -ENODEV))
+			return 10 + i;
+		if (vs && !driver_is(row[i % 2].driver))
+			return 20 + i;
+		if (vs)
+			t.ops->close(&t);
+		memset(&binding, 0, sizeof binding);
+		if (!driver_is("nvme") || !override_is("(null)") || !is_forgotten())
+			return 30 + i;
+	}
+	begin("nvme", "");
+	if (hr_nvme_bind(&binding, &state, NULL, test_error()) || state.driver[0])
+		return 3;
+	hr_bind_undo(&binding);
+	/* vfio-pci with additions of a vendor is vfio-pci. */
+	begin("nvgrace-gpu-vfio-pci", "");
+	wrote("");
+	return hr_nvme_bind(&binding, &state, "vfio-pci", test_error()) || binding.bdf[0] ||
+	       !wrote("");
+}
+
+Test(bind, a_transport_takes_a_controller_from_nvme)
+{
+	expect(take_for_transport);
 }
 
 /* ---- errors */
