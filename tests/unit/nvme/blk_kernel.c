@@ -1,11 +1,12 @@
 /*
  * A disk of the kernel. The disk is a file in memory; the system calls that ask for a block device
- * answer for it here, so that each size, each limit and each error is exact. Refusals because of
- * other users are in tests/unit/nvme/inuse.c.
+ * answer for it here, so that each size, each limit and each error is exact. Other users of a disk are
+ * in tests/unit/nvme/inuse.c; here one disk is mounted, and all others are free.
  */
 #include "nvme/blk_kernel.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -20,11 +21,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "nvme/inuse.h"
 #include "nvme/transport.h"
 #include "tests/harness/error.h"
 
 #define DISK "/dev/headrace-test"
+#define NODE "/dev/nvme7n1" /* the kernel's name of the disk */
+#define CLASS "/sys/class/block/nvme7n1/"
 #define NUMBER "/sys/dev/block/7:99"
 #define PIECE (1u << 20)
 #define BYTES (4ull * PIECE)
@@ -40,8 +42,7 @@ static struct {
 	int fails; /* this request of ioctl() fails */
 	bool partition;
 	struct attribute attribute[4];
-	int used;	/* result of hr_disk_unused() */
-	char asked[64]; /* name that it was asked about */
+	bool mounted;
 	unsigned opens;
 	int flags;   /* of the last open() */
 	int refusal; /* error of open(), or 0; EROFS: only to write */
@@ -54,7 +55,7 @@ static struct {
 
 int stat(const char *path, struct stat *st)
 {
-	if (strcmp(path, DISK) != 0)
+	if (strcmp(path, DISK) != 0 && strcmp(path, NODE) != 0)
 		return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, 0);
 	memset(st, 0, sizeof *st);
 	st->st_mode = S_IFBLK | 0600;
@@ -88,6 +89,8 @@ int open(const char *path, int flags, ...)
 	if (flags & O_CREAT)
 		mode = va_arg(list, mode_t);
 	va_end(list);
+	if (strcmp(path, NODE) == 0)
+		return memfd_create("node", MFD_CLOEXEC);
 	if (strcmp(path, DISK) != 0)
 		return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 	if (kernel.refusal && (kernel.refusal != EROFS || (flags & O_ACCMODE) != O_RDONLY)) {
@@ -101,12 +104,28 @@ int open(const char *path, int flags, ...)
 	return kernel.fd;
 }
 
+static FILE *text_file(const char *text)
+{
+	return fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+}
+
 FILE *fopen(const char *path, const char *mode)
 {
 	for (size_t i = 0; i < 4; i++)
 		if (kernel.attribute[i].path && strcmp(path, kernel.attribute[i].path) == 0)
-			return fmemopen((void *)(uintptr_t)kernel.attribute[i].text,
-					strlen(kernel.attribute[i].text), "r");
+			return text_file(kernel.attribute[i].text);
+	if (strcmp(path, CLASS "dev") == 0)
+		return text_file("7:99\n");
+	if (strcmp(path, "/proc/self/mountinfo") == 0)
+		return text_file(kernel.mounted ? "36 35 7:99 / /data rw - ext4 x rw\n"
+						: "36 35 7:98 / /data rw - ext4 x rw\n");
+	errno = ENOENT;
+	return NULL;
+}
+
+/* No disk beside this one, and no process that has it open. */
+DIR *opendir(const char *path)
+{
 	errno = ENOENT;
 	return NULL;
 }
@@ -178,18 +197,6 @@ int fdatasync(int fd)
 	return kernel.error ? -1 : 0;
 }
 
-/* In place of nvme/inuse.c. */
-int hr_disk_unused(const char *name, struct hr_error *e)
-{
-	snprintf(kernel.asked, sizeof kernel.asked, "%s", name);
-	return kernel.used ? hr_fail(e, HR_ERROR_MISSING, kernel.used, "mounted") : 0;
-}
-
-int hr_controller_unused(const char *bdf, struct hr_error *e)
-{
-	return 0;
-}
-
 static struct hr_kernel_blk disk;
 static uint8_t data[3 * PIECE + 16], back[3 * PIECE + 16];
 
@@ -213,8 +220,6 @@ static void open_disk(void)
 
 /* ---- opening */
 
-#define CLASS "/sys/class/block/nvme7n1/"
-
 Test(blk_kernel, opening_describes_the_disk)
 {
 	kernel.attribute[0] = (struct attribute){ CLASS "queue/write_cache", "write back\n" };
@@ -228,7 +233,6 @@ Test(blk_kernel, opening_describes_the_disk)
 	cr_expect_not(disk.blk.read_only);
 	cr_expect_str_eq(disk.blk.name, DISK);
 	cr_expect_str_eq(disk.serial, "S123");
-	cr_expect_str_eq(kernel.asked, "nvme7n1");
 	cr_expect_eq(kernel.opens, 2u, "to see whether it can be opened, and to use it");
 	cr_expect_eq(kernel.flags & (O_ACCMODE | O_DIRECT | O_EXCL), O_RDWR | O_DIRECT | O_EXCL);
 	hr_kernel_blk_close(&disk);
@@ -290,8 +294,8 @@ Test(blk_kernel, disks_of_other_kinds_are_refused)
 	expect_refusal(-ENODEV, "is a zoned disk (host-managed)");
 	kernel.partition = true;
 	expect_refusal(-ENODEV, "is a partition");
-	kernel.used = -EBUSY;
-	expect_refusal(-EBUSY, "mounted");
+	kernel.mounted = true;
+	expect_refusal(-EBUSY, DISK ": is in use: nvme7n1 is mounted on /data");
 }
 
 /* Each error that open() may have, with its remedy at the end of the text. */

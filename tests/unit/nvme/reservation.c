@@ -164,3 +164,34 @@ Test(reservation_text, the_holder_is_the_one_that_matters_to_this_host)
 		cr_expect_eq(holder.id_bytes, !row[i / 2].holder ? 0 : extended ? 16 : 8);
 	}
 }
+
+Test(reservation_text, a_report_is_not_read_beyond_its_bytes)
+{
+	static const struct {
+		uint8_t type;
+		uint16_t count;
+		uint8_t rcsts;
+		bool extended;
+		int want;
+	} row[] = {
+		{ 0, 0, 0, true, 0 },	    { 0, 65535, 1, true, 0 },
+		{ 1, 0, 0, true, -EPROTO }, { 1, 1, 0, true, -EPROTO },
+		{ 1, 1, 1, true, 0 },	    { 1, 65535, 1, false, 0 },
+		{ 5, 1, 0, true, 0 },	    { 255, 1, 0, false, -EPROTO },
+	};
+	static const uint8_t self[16] = { 1 };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_resv_holder holder;
+		uint8_t *data = calloc(1, 128);
+		bool mine;
+
+		data[4] = row[i].type;
+		data[5] = (uint8_t)row[i].count;
+		data[6] = (uint8_t)(row[i].count >> 8);
+		data[(row[i].extended ? 64 : 24) + 2] = row[i].rcsts;
+		cr_expect_eq(hr_resv_parse(data, 128, row[i].extended, self, &holder, &mine),
+			     row[i].want, "row %zu", i);
+		free(data);
+	}
+}
