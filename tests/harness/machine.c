@@ -184,12 +184,17 @@ struct fake_fn *fake_find(struct fake_machine *m, const char *address)
 
 static void render_one(const struct fake_fn *f, FILE *out)
 {
+	static const char digit[] = "0123456789abcdef";
+	char row[48];
+
 	fprintf(out, "%s %s\n%s", f->address, f->title, f->text);
 	for (uint32_t at = 0; at < f->bytes; at += 16) {
-		fprintf(out, "%02x:", at);
-		for (unsigned i = 0; i < 16; i++)
-			fprintf(out, " %02x", f->config[at + i]);
-		fputc('\n', out);
+		for (unsigned i = 0; i < 16; i++) {
+			row[3 * i] = ' ';
+			row[3 * i + 1] = digit[f->config[at + i] >> 4];
+			row[3 * i + 2] = digit[f->config[at + i] & 15];
+		}
+		fprintf(out, "%02x:%.48s\n", at, row);
 	}
 	fputc('\n', out);
 }
