@@ -102,6 +102,7 @@ $(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engi
 	$(units:%=%.ok)): $(fake_verbs)
 
 # THREADS_OF=DIR: only the test cases that had threads in that build, according to their logs.
+$(B)/tests/unit/boot/cmd/topo/cases.ok: $(wildcard tests/unit/boot/cmd/topo/cases/*)
 $(units:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
 	$(Q)$(call test,900,$< --verbose \
