@@ -5,7 +5,8 @@
 #                     GPUs of this machine; without a GPU for all architectures, which takes minutes
 #   make deps         install the Debian packages needed to build, check and lint (apt)
 #   make demo         deps, build, and four pipelines on the embedded default: no hardware needed.
-#                     demo, example and check use nvcc only on a machine with an NVIDIA device
+#                     demo, example, check and check-all use nvcc only on a machine with an NVIDIA
+#                     device
 #   make example EXAMPLE=NAME  bfs, gather, join or chase: data, three ways to run it, checks, times;
 #                     tap-c, tap-numpy, tap-cupy, tap-torch: another process takes the tiles of a
 #                     pipeline, and checks them
@@ -13,11 +14,13 @@
 #                     remote: an object goes to another headrace by RDMA; needs an RDMA device
 #                     ranks: one process, then three ranks of an MPI job: the results are compared
 #   make op OP=FILE.c a user operator (gpu/ops/operator.h): build/FILE.op, for host and, with nvcc, GPU
-#   make check        tests: plain, address+undefined, thread; short fuzzing; the command line;
-#                     emulated machines (unless LAB=0)
+#   make check        tests of a change, in minutes: unit tests, the command line, 300 seeds of the
+#                     simulation, the inputs in tests/fuzz/corpus
+#   make check-all    check, and: sanitizers (address+undefined, thread), fuzzing, models, emulated
+#                     machines (unless LAB=0)
 #   make sim          whole appliances by seed: [SEEDS=300] [SEED=one of them] (tests/sim)
-#   make model        only that part of check: models of protocols, by spin (tests/model)
-#   make check-lab    only that part of check: scenarios in emulated machines (tests/lab)
+#   make model        only that part of check-all: models of protocols, by spin (tests/model)
+#   make check-lab    only that part of check-all: scenarios in emulated machines (tests/lab)
 #   make lint         formatting, static analysis, include arrows, headers compile alone, sizes
 #   make fuzz         each fuzz target for FUZZ_SECONDS (60)
 #   make mutate       insert faults, check that tests fail: [FILES=...] [N=60] [SEED=...]
@@ -33,8 +36,8 @@
 #
 # Switches: V=1 show commands; O=DIR build in DIR; SAN=address,undefined | SAN=thread; WERROR=1;
 # ARCHS=all (releases) or ARCHS="80 90": compute capabilities that GPU images are compiled for;
-# STATIC=1 fully static binary; STATIC=1, ARCHS= and NVCC= build without the cuda backend; LAB=0 check
-# without the emulated machines. check, lint and fuzz use all cores unless -j is given.
+# STATIC=1 fully static binary; STATIC=1, ARCHS= and NVCC= build without the cuda backend; LAB=0
+# check-all without emulated machines. check, check-all, lint and fuzz use all cores unless -j is given.
 
 MAKEFLAGS += -rR
 .SUFFIXES:
@@ -47,28 +50,37 @@ include tests/unit.mk tests/cli.mk tests/sim.mk tests/gpu.mk tests/lab.mk tests/
 include tests/lint.mk tests/check.mk
 
 # Each of these calls make again, in parallel, once per variant.
-.PHONY: all help deps check sim model check-lab fuzz lint demo example bench bench-lab mutate plot \
-	install clean
+.PHONY: all help deps check check-all sim model check-lab fuzz lint demo example bench bench-lab \
+	mutate plot install clean
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 deps:
-	$(Q)tests/deps.sh build check model lab image lint
+	$(Q)tests/deps.sh build check fuzz model lab image lint
 
-# What demo, example and check begin with.
+# What demo, example, check and check-all begin with.
 no_device = $(if $(device),,$(if $(default_archs),\
 	@echo "note: no NVIDIA device: built without nvcc and the cuda backend"))
 
 check:
 	$(no_device)
-	$(Q)tests/deps.sh build check $(if $(with_lab),lab image)
+	$(Q)tests/deps.sh build check
+	$(Q)+failed=0; \
+	$(again) SAN= check-plain || failed=1; \
+	tests/summary.sh $(check_names:%=$(base)/%) || failed=1; \
+	exit $$failed
+
+# The lab is last and alone, because its guests have time limits.
+check-all:
+	$(no_device)
+	$(Q)tests/deps.sh build check fuzz $(if $(with_lab),lab image)
 	$(Q)tests/deps.sh model || echo "note: without spin the models are not checked"
 	$(Q)+failed=0; \
 	$(if $(targets),$(again) SAN= images || failed=1;) \
-	$(again) check-sanitizers check-plain || failed=1; \
+	$(again) check-sanitizers check-others || failed=1; \
 	$(if $(with_lab),$(again) STATIC=1 lab-run || failed=1;) \
-	tests/summary.sh $(address_names:%=$(base)-address-undefined/%) \
-		$(plain_names:%=$(base)/%) $(base)/tests/sim/sim $(models) \
+	tests/summary.sh $(check_names:%=$(base)/%) $(models) \
+		$(address_names:%=$(base)-address-undefined/%) \
 		$$(printf '$(base)-thread/%s ' $(threads)) \
 		$(fuzz_names:%=$(base)-fuzz-quick/%) $(if $(with_lab),$(base)-static/tests/lab/lab) || \
 		failed=1; \
@@ -93,7 +105,7 @@ check-lab:
 	$(Q)cat $(base)-static/tests/lab/lab.log
 
 fuzz:
-	$(Q)tests/deps.sh build check
+	$(Q)tests/deps.sh build check fuzz
 	$(Q)rm -f $(fuzz_names:%=$(base)-fuzz/%.ok)
 	$(Q)+$(again) FUZZ=1 fuzz-run
 
@@ -130,7 +142,7 @@ bench-lab:
 
 N ?= 60
 mutate:
-	$(Q)tests/deps.sh build check
+	$(Q)tests/deps.sh build check fuzz
 	$(Q)tests/mutate/mutate.py --build $(base) -n $(N) --seed "$(SEED)" $(FILES)
 
 plot:

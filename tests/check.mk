@@ -1,4 +1,4 @@
-# tests/check.mk - what make check runs, by variant.
+# tests/check.mk - what make check and make check-all run, by variant.
 
 # The tests that take more than about 10 s begin first, so that no variant ends with one of them.
 long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote_refused \
@@ -12,27 +12,26 @@ long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote
 longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
 all_names := $(call longest_first,\
 	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
-# Each script of the command line runs in one build. In the plain build: those whose time is that of
-# many processes or engines that move data. With the address sanitizer: the others, which are about
-# the ends of commands, bad input, signals and clients.
+# With the address sanitizer run the scripts that are about the ends of commands, bad input, signals and
+# clients, and not those whose time is that of many processes or engines that move data.
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \
 	killed linkage memory parallel ranks ranks_access ranks_shards remote remote_bench remote_boot \
 	run service tap_examples)
-# All unit tests run with the address sanitizer, and those with threads again with the thread
-# sanitizer. In the plain build run those of operators, which are optimised for vectors; those with 64
-# lanes, with which sanitizers find nothing that they do not find with 32; and those that access pages
-# where they are: with the address sanitizer they access copies, with the other one staging memory.
-in_place := $(addprefix tests/unit/,cache/objects cache/objects_end cache/objects_lanes \
-	$(addprefix gpu/worker/,io io_peers_script io_peers_stress io_writes))
-address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names))
-plain_names := $(filter $(plain_scripts) %lanes_64 tests/unit/gpu/ops/% $(in_place),$(all_names))
+# Sanitizers find nothing in unit tests with 64 lanes that they do not find with 32.
+address_names := $(filter-out %lanes_64 $(plain_scripts),$(all_names)) tests/sim/sim
 fuzz_names := $(basename $(wildcard tests/fuzz/*.c))
 with_lab := $(if $(filter 0,$(LAB)),,lab)
 
-# The variants of check but the lab, in two rows that run at the same time and share the jobs: so the
-# last tests of a variant run beside another variant, and tests, which wait, beside the compiler.
+# The plain build.
+check_names := $(all_names) tests/sim/sim $(fuzz_names)
+.PHONY: check-plain check-sanitizers check-others
+check-plain: all $(check_names:%=$(base)/%.ok)
+	@:
+
+# What check-all adds, but the lab: the sanitizers, and beside them the others. The two rows run at the
+# same time and share the jobs: so the last tests of a variant run beside another variant, and tests,
+# which wait, beside the compiler. Unit tests with threads run again with the thread sanitizer.
 threads = $$(tests/threads.sh $(base)-address-undefined $(filter tests/unit/%,$(address_names)))
-.PHONY: check-sanitizers check-plain
 check-sanitizers:
 	$(Q)+failed=0; \
 	$(again) SAN=address,undefined \
@@ -41,9 +40,8 @@ check-sanitizers:
 		$$(printf '$(base)-thread/%s.ok ' $(threads)) || failed=1; \
 	exit $$failed
 
-check-plain:
+check-others:
 	$(Q)+failed=0; \
-	$(again) SAN= all $(if $(with_lab),lab-dynamic) check-models \
-		$(base)/tests/sim/sim.ok $(plain_names:%=$(base)/%.ok) || failed=1; \
+	$(again) SAN= check-plain $(if $(with_lab),lab-dynamic) check-models || failed=1; \
 	$(again) FUZZ=quick FUZZ_SECONDS=3 fuzz-run || failed=1; \
 	exit $$failed

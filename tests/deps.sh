@@ -1,14 +1,15 @@
 #!/bin/bash
 # Install the Debian packages that a task needs and that are missing. Changes nothing else.
 # Usage: tests/deps.sh SET...
-# SET: build check model lab lint demo image bench bench-lab plot tap-numpy ranks
+# SET: build check fuzz model lab lint demo image bench bench-lab plot tap-numpy ranks
 # llvm has the symbolizer that lets clang's sanitizers name a function in a report or suppression.
 # Works as root or through sudo; without either it names the packages and exits 3.
 set -euo pipefail
 
 declare -A packages=(
     [build]="gcc libc6-dev libconfig-dev libnvme-dev libjson-c-dev libpciaccess-dev libexpat1-dev libblkid-dev zlib1g-dev libsodium-dev libibverbs-dev"
-    [check]="libcriterion-dev clang libclang-rt-dev llvm python3 libopenmpi-dev openmpi-bin"
+    [check]="libcriterion-dev python3 libopenmpi-dev openmpi-bin"
+    [fuzz]="clang libclang-rt-dev llvm"
     [model]="spin tcc"
     [lint]="g++ git clang-format clang-tidy cppcheck universal-ctags shellcheck"
     [lab]="qemu-system-x86 busybox-static kmod pciutils util-linux binutils python3 fdisk e2fsprogs iproute2 ibverbs-providers perftest"

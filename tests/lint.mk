@@ -38,8 +38,8 @@ $(lint_scripts): lint-%: tests/lint/%.sh
 
 # Each object has a file of the compiler's warnings. The objects are those that check builds.
 warned := $(srcs:%.c=$(B)/%.o) $(cuda_objs) $(B)/boot/main.o $(units:%=%.o) $(tools:%=%.o) \
-	$(tap_examples:%=%.o) $(fakes)
-lint-warnings: $(B)/headrace $(cuda_objs) $(units:%=%.o) $(fakes) $(tools) $(tap_examples)
+	$(tap_examples:%=%.o) $(fakes) $(fuzzers:%=%.o)
+lint-warnings: $(B)/headrace $(cuda_objs) $(units:%=%.o) $(fakes) $(tools) $(tap_examples) $(fuzzers)
 	$(call say,LINT,warnings of the compiler)
 	$(Q)! cat $(warned:%=%.warn) | grep .
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Repeat the failed tests of `make check`, each alone on the machine. Its output is the standard input.
+# Repeat the failed tests of `make check` or `make check-all`, each alone on the machine. Its output is the standard input.
 # Usage: tests/repeat.sh < LOG
 # A test that passes three times alone depends on the load of the machine, which is a fault of the test
 # or a race in the program: it is named, its first log is kept as NAME.first.log, and it does not stop

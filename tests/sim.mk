@@ -1,6 +1,8 @@
 # tests/sim.mk - the simulation and the models.
 
-SEEDS ?= 300
+# Builds with a sanitizer, which take ten times as long, run seeds that the plain build does not run.
+SEEDS ?= $(if $(SAN),20,300)
+FIRST ?= $(if $(SAN),1001,1)
 
 # Whole appliances by seed: one program, with the program's main and all of its library; the
 # simulation's seam takes the place of that of Linux.
@@ -20,7 +22,7 @@ $(sim): $(sim_objs) $(B)/libheadrace.a
 $(sim).ok: $(sim)
 	$(call say,TEST,tests/sim)
 	$(Q)$(call test,1800,tests/scratch.sh $(abspath $(basename $@).tmp) sh -c \
-		'$(sim) --tap --seeds $(SEEDS) --jobs 2 --folder "$$SCRATCH/world"')
+		'$(sim) --tap --first $(FIRST) --seeds $(SEEDS) --jobs 2 --folder "$$SCRATCH/world"')
 
 # Models of protocols, checked by spin.
 models := $(B)/tests/model/model

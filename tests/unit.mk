@@ -7,7 +7,8 @@ runner := $(objects)/tests/harness/runner.o
 # The runner notes which tests have threads.
 runner_flags := -Wl,--wrap=pthread_create
 # Fuzz targets use two of them.
-fakes := $(filter-out $(runner) $(objects)/tests/harness/leaks.o,\
+fakes := $(filter-out $(runner) $(objects)/tests/harness/leaks.o \
+	$(objects)/tests/harness/replay.o,\
 	$(patsubst %.c,$(objects)/%.o,$(if $(FUZZ),\
 	tests/fakes/clock.c tests/fakes/log.c,\
 	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c)))))
