@@ -28,18 +28,13 @@ static uint8_t *memory(void)
 	return at;
 }
 
-void link_rig_init(struct link_rig *rig)
+/* Setups that fit, and a device without faults. */
+static void describe(struct link_rig *rig)
 {
-	memset(rig, 0, sizeof(*rig));
-	snprintf(rig->folder, sizeof(rig->folder), "/tmp/link-rig-XXXXXX");
-	cr_assert(mkdtemp(rig->folder));
-	setenv("FAKE_IBVERBS_DIR", rig->folder, 1);
-	/* The library that is loaded under this name already is the one that a link gets. */
-	library = dlopen(TEST_IBVERBS, RTLD_NOW | RTLD_LOCAL);
-	cr_assert(library, "%s", dlerror());
 	memset(link_rig_fake(), 0, sizeof(struct fake_ibverbs));
+	rig->address[0] = '\0';
+	rig->kept_count[0] = rig->kept_count[1] = 0;
 	for (int side = 0; side < 2; side++) {
-		rig->memory[side] = memory();
 		rig->setup[side] = (struct hr_link_setup){
 			.side = (enum hr_link_side)side,
 			.name = "stream",
@@ -57,6 +52,43 @@ void link_rig_init(struct link_rig *rig)
 		memset(rig->setup[side].key, 7, sizeof(rig->setup[side].key));
 	}
 	rig->now_ns = 1000000000;
+}
+
+void link_rig_init(struct link_rig *rig)
+{
+	memset(rig, 0, sizeof(*rig));
+	snprintf(rig->folder, sizeof(rig->folder), "/tmp/link-rig-XXXXXX");
+	cr_assert(mkdtemp(rig->folder));
+	setenv("FAKE_IBVERBS_DIR", rig->folder, 1);
+	/* The library that is loaded under this name already is the one that a link gets. */
+	library = dlopen(TEST_IBVERBS, RTLD_NOW | RTLD_LOCAL);
+	cr_assert(library, "%s", dlerror());
+	for (int side = 0; side < 2; side++)
+		rig->memory[side] = memory();
+	describe(rig);
+	rig->first_free = dup(0);
+	close(rig->first_free);
+}
+
+static void expect_nothing_left(struct link_rig *rig)
+{
+	const struct fake_ibverbs *fake = link_rig_fake();
+	int first_free;
+
+	link_rig_close(rig, HR_LINK_SENDER);
+	link_rig_close(rig, HR_LINK_RECEIVER);
+	cr_expect_eq(fake->contexts + fake->pds + fake->mrs + fake->cqs + fake->qps, 0,
+		     "left: %u contexts, %u pds, %u mrs, %u cqs, %u qps", fake->contexts, fake->pds,
+		     fake->mrs, fake->cqs, fake->qps);
+	first_free = dup(0);
+	cr_expect_eq(first_free, rig->first_free, "a descriptor is left");
+	close(first_free);
+}
+
+void link_rig_again(struct link_rig *rig)
+{
+	expect_nothing_left(rig);
+	describe(rig);
 }
 
 void link_rig_open(struct link_rig *rig, enum hr_link_side side)
@@ -195,13 +227,7 @@ void link_rig_close(struct link_rig *rig, enum hr_link_side side)
 
 void link_rig_fini(struct link_rig *rig)
 {
-	const struct fake_ibverbs *fake = link_rig_fake();
-
-	link_rig_close(rig, HR_LINK_SENDER);
-	link_rig_close(rig, HR_LINK_RECEIVER);
-	cr_expect_eq(fake->contexts + fake->pds + fake->mrs + fake->cqs + fake->qps, 0,
-		     "left: %u contexts, %u pds, %u mrs, %u cqs, %u qps", fake->contexts, fake->pds,
-		     fake->mrs, fake->cqs, fake->qps);
+	expect_nothing_left(rig);
 	for (int side = 0; side < 2; side++)
 		munmap(rig->memory[side], RIG_SLOTS * RIG_STRIDE);
 	cr_expect_eq(rmdir(rig->folder), 0, "queue pairs are left in %s", rig->folder);

@@ -21,6 +21,7 @@ struct link_rig {
 	uint8_t *memory[2];
 	char address[32], folder[64];
 	uint64_t now_ns;
+	int first_free;				/* descriptor, while no link is open */
 	struct hr_link_event last[2];		/* the last event of each side */
 	struct hr_link_event kept[2][RIG_KEPT]; /* not taken by link_rig_until() */
 	unsigned kept_count[2];
@@ -30,6 +31,9 @@ struct link_rig {
 
 /* Load the fake, with a folder of its own, and prepare two setups that fit; opens nothing. */
 void link_rig_init(struct link_rig *rig);
+
+/* Close both, assert that nothing of the device is left, and prepare two setups as at first. */
+void link_rig_again(struct link_rig *rig);
 
 /* Open one side, and assert that it opens. The receiver first: the sender calls its port. */
 void link_rig_open(struct link_rig *rig, enum hr_link_side side);

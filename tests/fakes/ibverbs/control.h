@@ -25,6 +25,12 @@ struct fake_ibverbs {
 	unsigned reg_error;    /* registrations fail with this errno */
 	unsigned port_down;
 	unsigned no_inline; /* the device has no inline data */
+	unsigned twice;	    /* so many completions of sends come twice */
+	unsigned mangle;    /* so many immediates have another kind, generation or sequence */
+	unsigned fail_poll; /* so many polls for completions fail */
+	/* The nth call from now on fails that opens a device, makes or changes an object, asks for an
+	 * event or posts a request. */
+	unsigned fail_call;
 
 	/* Counters. */
 	unsigned refused_keys; /* packets with a wrong key, or out of their region */

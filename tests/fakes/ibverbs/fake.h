@@ -83,7 +83,8 @@ void fake_qp_to_error(struct fake_qp *qp); /* flush all */
 /* ---- objects.c */
 
 extern pthread_mutex_t fake_lock;
-void fake_progress(void); /* with the lock */
+bool fake_call_fails(void); /* sets errno; with the lock */
+void fake_progress(void);   /* with the lock */
 enum ibv_mtu fake_mtu(const struct fake_context *context);
 
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited);

@@ -21,6 +21,24 @@ struct fake_ibverbs fake_ibverbs;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake_context *contexts[FAKE_CONTEXTS];
 
+bool fake_call_fails(void)
+{
+	if (!fake_ibverbs.fail_call || --fake_ibverbs.fail_call != 0)
+		return false;
+	errno = ENOSPC;
+	return true;
+}
+
+static bool call_fails(void)
+{
+	bool fails;
+
+	pthread_mutex_lock(&fake_lock);
+	fails = fake_call_fails();
+	pthread_mutex_unlock(&fake_lock);
+	return fails;
+}
+
 static void add_to(unsigned *counter, int by)
 {
 	pthread_mutex_lock(&fake_lock);
@@ -157,7 +175,7 @@ enum ibv_mtu fake_mtu(const struct fake_context *context)
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	struct ibv_pd *pd = call_fails() ? NULL : calloc(1, sizeof(*pd));
 
 	if (!pd)
 		return NULL;
@@ -185,6 +203,8 @@ static struct ibv_mr *make_mr_locked(struct ibv_pd *pd, uint8_t *at, size_t byte
 	struct fake_mr *mr = NULL;
 	unsigned place = 0;
 
+	if (fake_call_fails())
+		return NULL;
 	if (fake_ibverbs.reg_error) {
 		errno = (int)fake_ibverbs.reg_error;
 		return NULL;
@@ -313,7 +333,7 @@ bool fake_store(const struct fake_mr *mr, uint64_t address, const void *from, ui
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct fake_channel *channel = calloc(1, sizeof(*channel));
+	struct fake_channel *channel = call_fails() ? NULL : calloc(1, sizeof(*channel));
 	struct epoll_event wake = { .events = EPOLLIN };
 
 	if (!channel)
@@ -347,6 +367,10 @@ void fake_complete(struct ibv_cq *handle, const struct ibv_wc *wc, bool solicite
 	if (cq->count == cq->size)
 		abort(); /* an overrun: the user of the library has counted wrongly */
 	cq->entry[(cq->head + cq->count++) % cq->size] = *wc;
+	if (fake_ibverbs.twice && !solicited && cq->count < cq->size) {
+		fake_ibverbs.twice--;
+		cq->entry[(cq->head + cq->count++) % cq->size] = *wc;
+	}
 	if (cq->armed && handle->channel) {
 		cq->armed = false;
 		cq->events++;
@@ -361,8 +385,12 @@ static int poll_cq(struct ibv_cq *handle, int count, struct ibv_wc *wc)
 	int n = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	if (fake_ibverbs.fail_poll) {
+		fake_ibverbs.fail_poll--;
+		n = -1;
+	}
 	fake_progress();
-	for (; n < count && cq->count; n++) {
+	for (; n >= 0 && n < count && cq->count; n++) {
 		wc[n] = cq->entry[cq->head];
 		cq->head = (cq->head + 1) % cq->size;
 		cq->count--;
@@ -373,6 +401,8 @@ static int poll_cq(struct ibv_cq *handle, int count, struct ibv_wc *wc)
 
 static int req_notify_cq(struct ibv_cq *handle, int solicited_only)
 {
+	if (call_fails())
+		return ENOSPC;
 	pthread_mutex_lock(&fake_lock);
 	((struct fake_cq *)handle)->armed = true;
 	pthread_mutex_unlock(&fake_lock);
@@ -382,7 +412,7 @@ static int req_notify_cq(struct ibv_cq *handle, int solicited_only)
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *owner,
 			     struct ibv_comp_channel *channel, int vector)
 {
-	struct fake_cq *cq = calloc(1, sizeof(*cq));
+	struct fake_cq *cq = call_fails() ? NULL : calloc(1, sizeof(*cq));
 
 	if (!cq)
 		return NULL;
@@ -433,7 +463,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events)
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	struct fake_context *context = calloc(1, sizeof(*context));
+	struct fake_context *context = call_fails() ? NULL : calloc(1, sizeof(*context));
 	unsigned place = 0;
 
 	if (!context)

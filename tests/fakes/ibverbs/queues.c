@@ -12,6 +12,8 @@ static int post_send_locked(struct ibv_qp *handle, struct ibv_send_wr *wr, struc
 	*bad = wr;
 	if (handle->state != IBV_QPS_RTS && handle->state != IBV_QPS_ERR)
 		return EINVAL;
+	if (fake_call_fails())
+		return ENOSPC;
 	if (wr->next || wr->num_sge != 1)
 		return EINVAL;
 	if (qp->send_count == qp->init.cap.max_send_wr)
@@ -50,6 +52,8 @@ static int post_recv_locked(struct ibv_qp *handle, struct ibv_recv_wr *wr, struc
 	struct fake_qp *qp = (struct fake_qp *)handle;
 
 	*bad = wr;
+	if (fake_call_fails())
+		return ENOSPC;
 	if (handle->state == IBV_QPS_RESET || wr->next || wr->num_sge)
 		return EINVAL;
 	if (qp->receive_count == qp->init.cap.max_recv_wr)
@@ -77,6 +81,8 @@ static struct ibv_qp *ibv_create_qp_locked(struct ibv_pd *pd, struct ibv_qp_init
 	struct fake_qp *qp;
 	unsigned place = 0;
 
+	if (fake_call_fails())
+		return NULL;
 	if (init->cap.max_inline_data > (fake_ibverbs.no_inline ? 0 : FAKE_INLINE)) {
 		errno = EINVAL;
 		return NULL;
@@ -151,6 +157,8 @@ static int ibv_modify_qp_locked(struct ibv_qp *handle, struct ibv_qp_attr *attr,
 		fake_qp_to_error(qp);
 		return 0;
 	}
+	if (fake_call_fails())
+		return ENOSPC;
 	if (attr->qp_state == IBV_QPS_INIT)
 		qp->attr.qp_access_flags = attr->qp_access_flags;
 	if (attr->qp_state == IBV_QPS_RTR) {

@@ -1,3 +1,4 @@
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -131,6 +132,10 @@ static void finish_receive(struct fake_qp *qp, enum ibv_wc_status status, uint32
 			     .qp_num = qp->qp.qp_num };
 
 	wc.imm_data = immediate;
+	if (fake_ibverbs.mangle && status == IBV_WC_SUCCESS) {
+		fake_ibverbs.mangle--;
+		wc.imm_data ^= htonl(1u << (bytes % 22 < 16 ? bytes % 22 : bytes % 22 + 10));
+	}
 	qp->receive_head = (qp->receive_head + 1) % qp->init.cap.max_recv_wr;
 	qp->receive_count--;
 	fake_complete(qp->init.recv_cq, &wc, true);

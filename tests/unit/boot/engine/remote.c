@@ -1,589 +1,540 @@
-/* The service of streams: its thread, what bring-up waits for, and what both sides get to know, over a
- * link without a network. */
+/*
+ * Streams of an engine: whole runs on the host backend, over real links and the fake network device. A
+ * thread of the test is the other appliance, and does what a row says.
+ */
 #include "boot/engine/remote.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "boot/engine/counters.h"
+#include "boot/engine/names.h"
+#include "boot/engine/runner.h"
+#include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
+#include "boot/engine/stages.h"
+#include "cache/crc32c.h"
 #include "config/clock.h"
-#include "tests/fakes/clock.h"
-#include "tests/fakes/link.h"
-#include "tests/fakes/log.h"
+#include "config/seam.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"
-#include "tests/harness/remote_rig.h"
 
-#define TILES 10u
-
-static char folder[] = "/tmp/headrace-remote-XXXXXX", key[64], text[2048];
-static struct hr_error e;
+#define TILE 65536u
+#define TILES_MAX 16u
 
 enum { SEND, TAKE, OTHER }; /* pipelines */
 
-static void write_key(size_t bytes, mode_t mode)
+/* What the other appliance does, and how the run of this one ends. */
+struct row {
+	uint64_t has;	      /* receiver: tiles of an earlier run */
+	uint64_t tiles;	      /* sender: that it sends, all full but the one of short_bytes */
+	uint64_t short_tile;  /* sender */
+	uint32_t short_bytes; /* sender */
+	int64_t end_differs;  /* sender: bytes that it says beside those that it has sent */
+	/* 0: never. After so many tiles it leaves, and comes again with `keeps` of them; it ends
+	 * with `code` and `text`; a signal comes to this appliance */
+	uint64_t leaves_at, keeps, ends_at, signal_at;
+	int code;
+	const char *text;
+	/* expected */
+	int err;
+	enum hr_outcome outcome;
+	enum hr_error_kind kind;
+	/* parts of the cause, and of the end that the other one hears */
+	const char *says, *hears;
+};
+
+static struct hr_appliance app;
+static char folder[] = "/tmp/headrace-remote-XXXXXX", key[64], text[2048];
+static struct link_rig rig;
+static unsigned port;
+static bool keep_going;
+static const char *takes = "copy"; /* operator */
+
+static struct {
+	enum hr_link_side side;
+	const struct row *row;
+	struct hr_thread thread;
+	uint32_t quit; /* the appliance is down */
+	uint64_t next, count, busy[RIG_SLOTS];
+	bool has[TILES_MAX], left;
+	uint8_t data[TILES_MAX * TILE];
+	int heard;
+	char heard_text[256], failed[256];
+} peer;
+
+static void write_key(void)
 {
-	static const uint8_t data[64] = { 1, 2, 3 };
+	uint8_t data[HR_LINK_KEY_BYTES];
 	int fd;
 
-	remove(key);
-	fd = open(key, O_CREAT | O_WRONLY, 0600);
-	cr_assert_eq(write(fd, data, bytes), (ssize_t)bytes);
-	cr_assert_eq(fchmod(fd, mode), 0);
+	memcpy(data, rig.setup[0].key, sizeof data);
+	snprintf(key, sizeof key, "%s/key", folder);
+	fd = open(key, O_CREAT | O_WRONLY | O_CLOEXEC, 0400);
+	cr_assert_eq(write(fd, data, sizeof data), (ssize_t)sizeof data);
 	close(fd);
 }
 
-/* An appliance with a sender, a receiver and another pipeline, of which only some are selected. */
-static void up(unsigned selected)
+static unsigned free_port(void)
 {
-	snprintf(
-		text, sizeof text,
-		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
-		"  objects = ( { name = \"in\"; bytes = \"640K\"; } ); } );\n"
-		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
-		"remote = { key = \"%s\"; peers = [ \"10.0.0.9\" ]; call = \"7s\"; };\n"
-		"pipelines = ( { name = \"send\"; operator = \"copy\"; tile = \"64K\"; slots = 4;\n"
-		"  source = { object = \"in\"; };\n"
-		"  sink = { remote = \"127.0.0.1:4791\"; name = \"s\"; depth = 3; }; },\n"
-		" { name = \"take\"; operator = \"copy\"; tile = \"64K\"; slots = 4;\n"
-		"  source = { remote = \"127.0.0.1:4792\"; name = \"t\"; bytes = \"1M\"; };\n"
-		"  sink = { object = \"out\"; }; },\n"
-		" { name = \"other\"; operator = \"crc32c\"; tile = \"64K\"; slots = 4;\n"
-		"  source = { object = \"in\"; }; } );\n",
-		key);
-	remote_rig_up(text);
-	for (unsigned i = 0; i < 3; i++)
-		rig_app.run[i].selected = selected >> i & 1;
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof at;
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+	close(fd);
+	return ntohs(at.sin_port);
 }
 
 static void init(void)
 {
 	cr_assert_not_null(mkdtemp(folder));
-	snprintf(key, sizeof key, "%s/key", folder);
-	write_key(HR_LINK_KEY_BYTES, 0400);
-	hr_error_clear(&e);
+	link_rig_init(&rig);
+	write_key();
+	port = free_port();
 }
 
 static void fini(void)
 {
-	hr_remote_down(&rig_app);
-	remote_rig_down();
+	link_rig_fini(&rig);
 	remove(key);
 	rmdir(folder);
 }
 
-TestSuite(remote, .init = init, .fini = fini, .timeout = 120);
+TestSuite(remote, .init = init, .fini = fini, .timeout = 240);
 
-#define UNTIL(condition)                          \
-	do {                                      \
-		while (!(condition))              \
-			hr_wait_ns(HR_NS_PER_MS); \
-	} while (0)
-
-static const struct hr_link_event is_up = { .kind = HR_LINK_UP };
-
-/* Open and start the streams; the link comes up. */
-static void start(void)
+/* A sender of ten tiles, a receiver of sixteen at most, and another pipeline: some are selected. */
+static int up(unsigned selected, enum hr_stage stage)
 {
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	fake_link_say(is_up);
-	cr_assert_eq(hr_remote_start(&rig_app), 0, "%s", rig_app.error.text);
+	snprintf(
+		text, sizeof text,
+		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
+		"  objects = ( { name = \"in\"; bytes = \"589832\"; } ); } );\n"
+		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
+		"remote = { key = \"%s\"; call = \"100s\"; };\n"
+		"pipelines = ( { name = \"send\"; operator = \"copy\"; tile = \"64K\"; slots = 4;\n"
+		"  source = { object = \"in\"; };\n"
+		"  sink = { remote = \"127.0.0.1:%u\"; name = \"s\"; depth = 3; }; },\n"
+		" { name = \"take\"; operator = \"%s\"; tile = \"64K\"; slots = 4;\n"
+		"  source = { remote = \"127.0.0.1:%u\"; name = \"s\"; bytes = \"1M\"; };\n"
+		"  sink = { object = \"out\"; }; },\n"
+		" { name = \"other\"; operator = \"crc32c\"; tile = \"64K\"; slots = 4;\n"
+		"  source = { object = \"in\"; }; } );\n",
+		key, port, takes, port);
+	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "f", text, strlen(text), test_error()),
+		     0, "%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	app.keep_going = keep_going;
+	for (unsigned i = 0; i < 3; i++)
+		app.run[i].selected = selected >> i & 1;
+	return hr_appliance_up(&app, stage);
 }
 
-static void start_one(unsigned pipeline)
+static void down(void)
 {
-	up(1u << pipeline);
-	start();
-	hr_remote_begin(&rig_app, &rig_app.run[pipeline]);
+	hr_unseal();
+	hr_appliance_down(&app);
 }
 
-static int look(unsigned pipeline)
-{
-	hr_error_clear(&e);
-	return hr_remote_look(&rig_app, &rig_app.run[pipeline], &e);
-}
-
-static struct hr_remote_report take(unsigned pipeline)
+static struct hr_remote_report report_of(unsigned pipeline)
 {
 	struct hr_remote_report report;
 
-	hr_remote_take(&rig_app, &rig_app.run[pipeline], &report);
+	hr_remote_take(&app, &app.run[pipeline], &report);
 	return report;
 }
 
-/* ---- opening */
+/* ---- the other appliance */
 
-Test(remote, the_link_of_a_sender_is_opened_as_the_configuration_says)
+static uint32_t bytes_of(uint64_t tile)
 {
-	struct fake_link_seen seen;
-
-	up(1u << SEND | 1u << OTHER);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	seen = fake_link_look();
-	cr_expect_eq(seen.opens, 1, "the other pipeline has no link");
-	cr_expect_eq(seen.setup.side, HR_LINK_SENDER);
-	cr_expect_str_eq(seen.name, "s");
-	cr_expect_str_eq(seen.address, "127.0.0.1:4791");
-	cr_expect_null(seen.setup.device);
-	cr_expect_eq(seen.setup.tile_bytes, 65536);
-	cr_expect_eq(seen.setup.tiles, TILES);
-	cr_expect_eq(seen.setup.depth, 3);
-	cr_expect_eq(seen.setup.call_ns, 7 * HR_NS_PER_S);
-	cr_expect_eq(seen.setup.memory.slots, 4);
-	cr_expect_eq(seen.setup.key[2], 3);
-	cr_expect(take(SEND).open);
-	cr_expect_not(take(OTHER).open);
+	return peer.row->short_bytes && tile == peer.row->short_tile ? peer.row->short_bytes : TILE;
 }
 
-Test(remote, the_link_of_a_receiver_takes_the_most_tiles_of_its_configured_peers)
+static void open_peer(uint64_t from)
 {
-	struct fake_link_seen seen;
+	uint64_t bytes = 0;
 
-	up(1u << TAKE);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	seen = fake_link_look();
-	cr_expect_eq(seen.setup.side, HR_LINK_RECEIVER);
-	cr_expect_str_eq(seen.name, "t");
-	cr_expect_eq(seen.setup.tiles, 16);
-	cr_expect_eq(seen.setup.peers, 1);
-	cr_expect_str_eq(seen.setup.peer[0], "10.0.0.9");
+	if (peer.side == HR_LINK_SENDER)
+		snprintf(rig.address, sizeof rig.address, "127.0.0.1:%u", port);
+	link_rig_open(&rig, peer.side);
+	memset(peer.busy, 0, sizeof peer.busy);
+	for (uint64_t t = 0; t < TILES_MAX; t++)
+		peer.has[t] = t < from;
+	peer.next = from;
+	if (peer.side == HR_LINK_RECEIVER)
+		hr_link_durable(rig.link[peer.side], from);
+	for (uint64_t t = 0; t < peer.row->tiles; t++)
+		bytes += bytes_of(t);
+	hr_link_end(rig.link[peer.side], peer.row->tiles, bytes + (uint64_t)peer.row->end_differs);
 }
 
-static void not_opened(int err, enum hr_error_kind kind, const char *why)
+/* busy: its tile, plus 1. Before it leaves it offers no slot for more, so it knows what has come. */
+static void offer_more(void)
 {
-	up(1u << SEND);
-	cr_expect_eq(hr_remote_open(&rig_app), err);
-	cr_expect_eq(rig_app.error.kind, kind);
-	cr_expect(strstr(rig_app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:4791): "),
-		  "%s", rig_app.error.text);
-	cr_expect(strstr(rig_app.error.text, why), "%s", rig_app.error.text);
-	cr_expect_not(take(SEND).open);
-	cr_expect(rig_app.run[SEND].selected);
+	const uint64_t last = peer.row->leaves_at && !peer.left ? peer.row->leaves_at : TILES_MAX;
+
+	for (uint32_t s = 0; s < RIG_SLOTS && peer.next < last; s++)
+		if (!peer.busy[s] && hr_link_offer(rig.link[peer.side], s, peer.next) == 0)
+			peer.busy[s] = ++peer.next;
 }
 
-Test(remote, a_key_file_that_others_may_access_ends_bring_up)
+static void send_more(void)
 {
-	write_key(HR_LINK_KEY_BYTES, 0404);
-	not_opened(-EACCES, HR_ERROR_USAGE, "may be accessed by other users");
-	cr_expect_eq(fake_link_look().opens, 0);
-}
+	for (uint32_t s = 0; s < RIG_SLOTS && peer.next < peer.row->tiles; s++) {
+		int err;
 
-Test(remote, a_key_file_of_another_length_ends_bring_up)
-{
-	write_key(HR_LINK_KEY_BYTES + 1, 0400);
-	not_opened(-EMSGSIZE, HR_ERROR_USAGE, "expected exactly 32 bytes");
-}
-
-Test(remote, a_link_that_cannot_be_opened_ends_bring_up)
-{
-	up(1u << SEND);
-	fake_link_fail(FAKE_LINK_OPEN, -ENODEV);
-	cr_expect_eq(hr_remote_open(&rig_app), -ENODEV);
-	cr_expect_eq(rig_app.error.kind, HR_ERROR_MISSING);
-	cr_expect(strstr(rig_app.error.text, "no link in this test"), "%s", rig_app.error.text);
-	cr_expect_not(take(SEND).open);
-}
-
-Test(remote, only_the_pipeline_is_left_out_when_others_go_on)
-{
-	up(1u << SEND | 1u << OTHER);
-	rig_app.keep_going = true;
-	fake_link_fail(FAKE_LINK_OPEN, -ENODEV);
-	cr_expect_eq(hr_remote_open(&rig_app), 0);
-	cr_expect_not(rig_app.run[SEND].selected);
-	cr_expect(rig_app.run[OTHER].selected);
-	cr_expect_eq(hr_remote_start(&rig_app), 0);
-}
-
-Test(remote, without_another_pipeline_that_ends_bring_up)
-{
-	up(1u << SEND);
-	rig_app.keep_going = true;
-	fake_link_fail(FAKE_LINK_OPEN, -ENODEV);
-	cr_expect_eq(hr_remote_open(&rig_app), -ENODEV);
-}
-
-/* ---- counters */
-
-Test(remote, each_counter_of_a_link_is_taken)
-{
-	static const struct hr_link_counters link = {
-		.tiles = 1,
-		.bytes = 2,
-		.connections = 3,
-		.broken = 4,
-		.again = 5,
-		.not_ready = 6,
-		.refused = 7,
-		.flushes = 8,
-		.down_ns = 9,
-		.up_ns = 10,
-		.last_recovery_ns = 11,
-	};
-	struct hr_counters c;
-
-	start_one(SEND);
-	fake_link_count(link);
-	UNTIL(take(SEND).link.last_recovery_ns == 11);
-	for (int copies = 0; copies < 2; copies++) {
-		rig_app.run[SEND].copies = copies;
-		hr_counters_take(&c, &rig_app, &rig_app.run[SEND]);
-		cr_expect_eq(c.remote.copies, copies ? 1u : 0u);
+		if (peer.busy[s])
+			continue;
+		memcpy(rig.memory[peer.side] + s * RIG_STRIDE, peer.data + peer.next * TILE, TILE);
+		err = hr_link_send(rig.link[peer.side], s, peer.next, bytes_of(peer.next));
+		if (err && err != -EALREADY)
+			return;
+		peer.next++;
+		peer.busy[s] = err ? 0 : peer.next;
 	}
-	cr_expect_eq(c.remote.up, 1u);
-	cr_expect_eq(c.remote.tiles, 1u);
-	cr_expect_eq(c.remote.bytes, 2u);
-	cr_expect_eq(c.remote.connections, 3u);
-	cr_expect_eq(c.remote.broken, 4u);
-	cr_expect_eq(c.remote.again, 5u);
-	cr_expect_eq(c.remote.not_ready, 6u);
-	cr_expect_eq(c.remote.refused, 7u);
-	cr_expect_eq(c.remote.flushes, 8u);
-	cr_expect_eq(c.remote.down_ns, 9u);
-	cr_expect_eq(c.remote.up_ns, 10u);
-	cr_expect_eq(c.remote.recovery_ns, 11u);
 }
 
-/* ---- start */
-
-static uint64_t first_tile_after(uint64_t receiver_has)
+static void take_event(const struct hr_link_event *e)
 {
-	up(1u << SEND);
-	rig_app.run[SEND].first_tile = 4; /* not the receiver's word */
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	fake_link_say((struct hr_link_event){ .kind = HR_LINK_UP, .tile = receiver_has });
-	cr_assert_eq(hr_remote_start(&rig_app), 0, "%s", rig_app.error.text);
-	return rig_app.run[SEND].first_tile;
+	if (e->kind == HR_LINK_TILE) {
+		cr_assert(e->tile < TILES_MAX && !peer.has[e->tile]);
+		cr_assert_eq(e->bytes, e->tile == 9 ? 8u : TILE);
+		memcpy(peer.data + e->tile * TILE, rig.memory[peer.side] + e->slot * RIG_STRIDE,
+		       e->bytes);
+		peer.has[e->tile] = true;
+	}
+	if (e->kind == HR_LINK_TILE || e->kind == HR_LINK_SENT) {
+		peer.busy[e->slot] = 0;
+		peer.count++;
+	}
+	if (e->kind == HR_LINK_DOWN && peer.side == HR_LINK_SENDER) {
+		memset(peer.busy, 0, sizeof peer.busy);
+		peer.next = 0;
+	}
+	if (e->kind == HR_LINK_PEER_DONE) {
+		peer.heard = e->code;
+		snprintf(peer.heard_text, sizeof peer.heard_text, "%s", e->text);
+	}
+	if (e->kind == HR_LINK_FAILED)
+		snprintf(peer.failed, sizeof peer.failed, "%s", e->text);
 }
 
-Test(remote, a_sender_begins_at_the_first_tile_that_the_receiver_lacks)
+static void follow_script(void)
 {
-	cr_expect_eq(first_tile_after(7), 7);
+	const struct row *row = peer.row;
+
+	if (row->leaves_at && peer.count >= row->leaves_at && !peer.left) {
+		peer.left = true;
+		rig.setup[peer.side].address = rig.address;
+		link_rig_close(&rig, peer.side);
+		open_peer(row->keeps);
+	}
+	if (row->signal_at && peer.count >= row->signal_at)
+		hr_signals_stop();
+	if ((row->ends_at && peer.count >= row->ends_at) || peer.heard >= 0)
+		hr_link_finish(rig.link[peer.side], row->code, row->text);
 }
 
-Test(remote, a_sender_begins_at_the_first_tile_of_a_receiver_that_has_none)
+/* A receiver has all of them. */
+static bool has_all(void)
 {
-	cr_expect_eq(first_tile_after(0), 0);
+	uint64_t t = 0;
+
+	while (t < 10 && peer.has[t])
+		t++;
+	return t == 10;
 }
 
-Test(remote, a_sender_has_one_tile_at_least_to_wait_with_for_the_receiver)
+static void *play(void *unused)
 {
-	cr_expect_eq(first_tile_after(TILES), TILES - 1);
+	struct hr_link_event event;
+	struct hr_error e = { 0 };
+
+	while (!hr_acquire_u32(&peer.quit)) {
+		struct hr_link *link = rig.link[peer.side];
+
+		if (peer.side == HR_LINK_RECEIVER)
+			offer_more();
+		else
+			send_more();
+		while (hr_link_step(link, hr_now_ns(), &event, &e))
+			take_event(&event);
+		follow_script();
+		if (peer.side == HR_LINK_RECEIVER && has_all())
+			hr_link_finish(rig.link[peer.side], 0, "");
+		if (peer.failed[0])
+			break;
+		hr_wait_ns(HR_NS_PER_MS / 10);
+	}
+	return NULL;
 }
 
-Test(remote, a_receiver_does_not_wait_for_its_sender)
+static void begin_peer(enum hr_link_side side, const struct row *row)
 {
-	up(1u << TAKE);
-	rig_app.run[TAKE].durable_tiles = 5;
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	cr_expect_eq(hr_remote_start(&rig_app), 0);
-	cr_expect_eq(fake_link_look().durable, 5);
+	memset(&peer, 0, sizeof peer);
+	peer.side = side;
+	peer.row = row;
+	peer.heard = -1;
+	for (uint32_t i = 0; i < TILES_MAX * TILE; i++)
+		peer.data[i] = side == HR_LINK_SENDER ? (uint8_t)(i * 7 + i / 251) : 0xdd;
+	link_rig_again(&rig);
+	rig.setup[side].name = "s";
+	rig.setup[side].tile_bytes = TILE;
+	rig.setup[side].tiles = side == HR_LINK_SENDER ? TILES_MAX : 1000;
+	rig.setup[side].dead_ns = 0;
+	if (side == HR_LINK_SENDER)
+		port = free_port();
+	open_peer(row->has);
+	if (side == HR_LINK_RECEIVER)
+		port = hr_link_port(rig.link[side]);
+	cr_assert_eq(hr_thread_start(&peer.thread, NULL, play, NULL), 0);
 }
+
+static void end_peer(void)
+{
+	hr_release_u32(&peer.quit, 1);
+	hr_thread_join(&peer.thread);
+}
+
+/* ---- runs */
+
+/* A run of one pipeline with the other appliance, which ends as the row says. */
+static void expect_run(unsigned pipeline, const struct row *row, size_t i)
+{
+	const struct hr_run *run = &app.run[pipeline];
+	struct hr_error e = { 0 };
+
+	begin_peer(pipeline == SEND ? HR_LINK_RECEIVER : HR_LINK_SENDER, row);
+	cr_assert_eq(up(1u << pipeline, HR_STAGE_QUEUES), 0, "row %zu: %s", i, app.error.text);
+	cr_expect_eq(hr_run_all(&app, false, &e), row->err, "row %zu: %s", i, e.text);
+	cr_expect_eq(run->outcome, row->outcome, "row %zu: %d, %s", i, run->outcome, e.text);
+	cr_expect_eq(run->cause.kind, row->kind, "row %zu: %s", i, run->cause.text);
+	cr_expect(!row->says || strstr(run->cause.text, row->says), "row %zu: %s", i,
+		  run->cause.text);
+	down();
+	end_peer();
+	cr_expect_eq(peer.failed[0], '\0', "row %zu: %s", i, peer.failed);
+	cr_expect_eq(peer.heard == 0, row->outcome == HR_RUN_DONE, "row %zu: %d", i, peer.heard);
+	cr_expect(!row->hears || strstr(peer.heard_text, row->hears), "row %zu: %s", i,
+		  peer.heard_text);
+}
+
+/* The other appliance leaves after tile 4: with all tiles it goes on, without them another run has to
+ * send them. */
+Test(remote, an_object_is_sent_to_a_receiver)
+{
+	static const struct row row[] = {
+		{ .outcome = HR_RUN_DONE },
+		{ .has = 7, .outcome = HR_RUN_DONE },
+		{ .has = 10, .outcome = HR_RUN_DONE },
+		{ .leaves_at = 4, .keeps = 4, .outcome = HR_RUN_DONE },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		expect_run(SEND, &row[i], i);
+		if (!row[i].leaves_at)
+			cr_expect_eq(peer.count, 10 - row[i].has, "row %zu", i);
+		/* words of an object of a soft ssd count up */
+		for (uint64_t b = row[i].has * TILE; b < 9 * TILE + 8; b += 8)
+			cr_assert_eq(memcmp(peer.data + b, &(uint64_t){ b / 8 }, 8), 0,
+				     "row %zu, byte %llu", i, (unsigned long long)b);
+	}
+}
+
+Test(remote, a_sender_ends_with_its_receiver)
+{
+	static const struct row row[] = {
+		{ .leaves_at = 6,
+		  .keeps = 1,
+		  .err = -ECONNRESET,
+		  .outcome = HR_RUN_FAILED,
+		  .kind = HR_ERROR_DEVICE,
+		  .says = "the receiver has lost tile 1, which this run has given back" },
+		{ .ends_at = 3,
+		  .code = HR_ERROR_DEVICE,
+		  .text = "its ssd is gone",
+		  .err = -ECONNABORTED,
+		  .outcome = HR_RUN_FAILED,
+		  .kind = HR_ERROR_DEVICE,
+		  .says = "the run of the receiver has ended: its ssd is gone",
+		  .hears = "pipeline 'send': remote 's'" },
+		/* it has all that it wants */
+		{ .ends_at = 3, .outcome = HR_RUN_DONE },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		expect_run(SEND, &row[i], i);
+}
+
+Test(remote, the_receiver_hears_that_a_run_was_interrupted)
+{
+	const struct row row = { .signal_at = 2,
+				 .err = -EINTR,
+				 .outcome = HR_RUN_INTERRUPTED,
+				 .hears = "pipeline 'send' was interrupted" };
+
+	expect_run(SEND, &row, 0);
+	cr_expect_eq(peer.heard, HR_ERROR_FAILED);
+}
+
+#define WRONG                                                              \
+	.err = -EPROTO, .outcome = HR_RUN_FAILED, .kind = HR_ERROR_FAILED, \
+	.says = "which are not the tiles that have come",                  \
+	.hears = "which are not the tiles that have come"
+
+Test(remote, an_object_comes_from_a_sender)
+{
+	static const struct row row[] = {
+		{ .tiles = 3, .short_tile = 2, .short_bytes = 800, .outcome = HR_RUN_DONE },
+		{ .tiles = 1, .short_bytes = 8, .outcome = HR_RUN_DONE },
+		{ .tiles = 16, .outcome = HR_RUN_DONE },
+		{ .tiles = 16, .leaves_at = 5, .outcome = HR_RUN_DONE },
+		/* it has sent all, and comes again to hear that they are written */
+		{ .tiles = 3, .leaves_at = 3, .outcome = HR_RUN_DONE },
+		{ .tiles = 2, .short_tile = 1, .short_bytes = 104, .end_differs = -8, WRONG },
+		{ .tiles = 2, .short_tile = 1, .short_bytes = 104, .end_differs = 8, WRONG },
+		{ .tiles = 2, .end_differs = 8, WRONG },
+		{ .tiles = 2, .end_differs = -(int64_t)TILE, WRONG },
+		{ .tiles = 3, .short_tile = 1, .short_bytes = 104, WRONG },
+		{ .tiles = 16,
+		  .ends_at = 1,
+		  .code = HR_ERROR_DEVICE,
+		  .text = "bad disk",
+		  .err = -ECONNABORTED,
+		  .outcome = HR_RUN_FAILED,
+		  .kind = HR_ERROR_DEVICE,
+		  .says = "the run of the sender has ended: bad disk" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const uint64_t full = row[i].tiles - (row[i].short_bytes != 0);
+
+		expect_run(TAKE, &row[i], i);
+		if (row[i].outcome != HR_RUN_DONE)
+			continue;
+		cr_expect_eq(app.run[TAKE].durable_tiles, row[i].tiles);
+		cr_expect_eq(app.run[TAKE].sink_crc,
+			     hr_crc32c(0, peer.data, full * TILE + row[i].short_bytes), "row %zu",
+			     i);
+	}
+}
+
+Test(remote, a_tile_of_half_a_row_ends_the_run)
+{
+	static const struct row row = {
+		.tiles = 2,
+		.short_tile = 1,
+		.short_bytes = 6,
+		.err = -EPROTO,
+		.outcome = HR_RUN_FAILED,
+		.kind = HR_ERROR_FAILED,
+		.says = "tile 1 has a length that is not whole rows of operator cast_f32_bf16",
+	};
+
+	takes = "cast_f32_bf16";
+	expect_run(TAKE, &row, 0);
+}
+
+Test(remote, the_sender_hears_that_a_run_was_interrupted)
+{
+	const struct row row = { .tiles = 16,
+				 .short_bytes = 8, /* of tile 0: the run does not end */
+				 .signal_at = 2,
+				 .err = -EINTR,
+				 .outcome = HR_RUN_INTERRUPTED,
+				 .hears = "pipeline 'take' was interrupted" };
+
+	expect_run(TAKE, &row, 0);
+}
+
+/* ---- bring-up */
 
 Test(remote, a_signal_ends_the_wait_for_a_receiver)
 {
-	up(1u << SEND);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
 	hr_signals_stop();
-	cr_expect_eq(hr_remote_start(&rig_app), -EINTR);
-	cr_expect_eq(rig_app.error.kind, HR_ERROR_NONE, "%s", rig_app.error.text);
+	cr_expect_eq(up(1u << SEND, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(app.error.kind, HR_ERROR_NONE, "%s", app.error.text);
+	down();
 }
 
-Test(remote, an_error_of_the_link_ends_the_wait_for_a_receiver)
+Test(remote, a_sender_with_another_key_does_not_come_up)
 {
-	up(1u << SEND);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	fake_link_say((struct hr_link_event){
-		.kind = HR_LINK_FAILED, .code = HR_ERROR_USAGE, .text = "another key" });
-	cr_expect_eq(hr_remote_start(&rig_app), -EINVAL);
-	cr_expect_eq(rig_app.error.kind, HR_ERROR_USAGE);
-	cr_expect_str_eq(rig_app.error.text,
-			 "f:7: pipeline 'send': remote 's' (127.0.0.1:4791): another key");
+	static const struct row row = { .has = 0 };
+
+	begin_peer(HR_LINK_RECEIVER, &row);
+	rig.setup[0].key[0] ^= 1;
+	remove(key);
+	write_key();
+	cr_expect_eq(up(1u << SEND, HR_STAGE_QUEUES), -EINVAL);
+	cr_expect_eq(app.error.kind, HR_ERROR_USAGE);
+	cr_expect(strstr(app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
+			  strstr(app.error.text, "it has another key"),
+		  "%s", app.error.text);
+	down();
+	end_peer();
 }
 
-/* ---- the run */
-
-Test(remote, a_stream_without_an_error_lets_the_run_go_on)
+/* Without a network device: other pipelines run when they may. */
+Test(remote, only_the_pipeline_is_left_out_when_others_go_on)
 {
-	start_one(SEND);
-	UNTIL(fake_link_look().ended); /* the thread moves tiles now */
-	cr_expect_eq(look(SEND), 0);
-	cr_expect_eq(e.kind, HR_ERROR_NONE);
-	UNTIL(take(SEND).up);
-	cr_expect_str_eq(take(SEND).described, "fake link");
-	cr_expect_eq(take(SEND).link.connections, 1);
-	fake_link_say((struct hr_link_event){ .kind = HR_LINK_DOWN, .text = "the cable" });
-	UNTIL(!take(SEND).up);
-	cr_expect_eq(look(SEND), 0, "the link calls again");
+	link_rig_fake()->port_down = 1;
+	cr_expect_neq(up(1u << SEND | 1u << OTHER, HR_STAGE_QUEUES), 0);
+	cr_expect_eq(app.error.kind, HR_ERROR_MISSING);
+	down();
+	keep_going = true;
+	cr_expect_neq(up(1u << SEND, HR_STAGE_QUEUES), 0);
+	down();
+	cr_expect_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_QUEUES), 0, "%s", app.error.text);
+	cr_expect_not(app.run[SEND].selected);
+	cr_expect_eq(hr_run_all(&app, false, test_error()), 0);
+	cr_expect_eq(app.run[OTHER].outcome, HR_RUN_DONE);
+	down();
 }
 
-static void ends_with(struct hr_link_event event, int err, enum hr_error_kind kind, const char *why)
-{
-	char want[256];
-	int got;
-
-	start_one(SEND);
-	fake_link_say(event);
-	UNTIL((got = look(SEND)) != 0);
-	cr_expect_eq(got, err);
-	cr_expect_eq(e.kind, kind);
-	snprintf(want, sizeof want, "pipeline 'send': remote 's' (127.0.0.1:4791): %s", why);
-	cr_expect_str_eq(e.text, want);
-}
-
-Test(remote, a_link_that_fails_ends_the_run_so_that_another_try_is_made)
-{
-	ends_with((struct hr_link_event){ .kind = HR_LINK_FAILED,
-					  .code = HR_ERROR_DEVICE,
-					  .text = "no answer for 10 s" },
-		  -ECONNRESET, HR_ERROR_DEVICE, "no answer for 10 s");
-}
-
-Test(remote, a_mistake_of_the_configuration_is_no_reason_for_another_try)
-{
-	ends_with((struct hr_link_event){ .kind = HR_LINK_FAILED,
-					  .code = HR_ERROR_USAGE,
-					  .text = "another tile size" },
-		  -EINVAL, HR_ERROR_USAGE, "another tile size");
-}
-
-Test(remote, the_failure_of_the_other_side_ends_the_run_with_its_exit_code)
-{
-	ends_with((struct hr_link_event){ .kind = HR_LINK_PEER_DONE,
-					  .code = HR_ERROR_DEVICE,
-					  .text = "its ssd is gone" },
-		  -ECONNABORTED, HR_ERROR_DEVICE,
-		  "the run of the receiver has ended: its ssd is gone");
-}
-
-Test(remote, an_exit_code_that_there_is_not_is_a_failure)
-{
-	ends_with((struct hr_link_event){ .kind = HR_LINK_PEER_DONE, .code = 77 }, -ECONNABORTED,
-		  HR_ERROR_FAILED, "the run of the receiver has ended: no reason given");
-}
-
-Test(remote, the_first_error_counts)
-{
-	start_one(SEND);
-	fake_link_say((struct hr_link_event){
-		.kind = HR_LINK_FAILED, .code = HR_ERROR_DEVICE, .text = "first" });
-	fake_link_say((struct hr_link_event){
-		.kind = HR_LINK_FAILED, .code = HR_ERROR_USAGE, .text = "second" });
-	UNTIL(fake_link_is_quiet());
-	cr_expect_eq(look(SEND), -ECONNRESET);
-	cr_expect(strstr(e.text, "first"), "%s", e.text);
-}
-
-Test(remote, the_end_of_a_receiver_without_an_error_is_none)
-{
-	start_one(SEND);
-	fake_link_say((struct hr_link_event){ .kind = HR_LINK_PEER_DONE });
-	/* the connection goes then, and an error of the link says nothing more */
-	fake_link_say((struct hr_link_event){
-		.kind = HR_LINK_FAILED, .code = HR_ERROR_DEVICE, .text = "gone" });
-	UNTIL(fake_link_is_quiet());
-	cr_expect_eq(look(SEND), 0);
-}
-
-Test(remote, the_other_side_learns_what_is_durable)
-{
-	start_one(TAKE);
-	rig_app.run[TAKE].durable_tiles = 9;
-	cr_expect_eq(look(TAKE), 0);
-	UNTIL(fake_link_look().durable == 9);
-}
-
-Test(remote, a_run_without_a_stream_is_not_touched)
-{
-	up(1u << OTHER);
-	cr_expect_eq(hr_remote_open(&rig_app), 0);
-	cr_expect_eq(hr_remote_start(&rig_app), 0);
-	hr_remote_begin(&rig_app, &rig_app.run[OTHER]);
-	cr_expect_eq(look(OTHER), 0);
-	hr_remote_end(&rig_app, &rig_app.run[OTHER]);
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().opens, 0);
-	cr_expect_not(take(OTHER).open);
-}
-
-/* ---- the end */
-
-/* The run has ended: what the other side gets to know. */
-static struct fake_link_seen end_of(enum hr_outcome outcome, enum hr_error_kind kind,
-				    const char *why)
-{
-	struct hr_run *run = &rig_app.run[SEND];
-
-	start_one(SEND);
-	run->outcome = outcome;
-	if (why) {
-		hr_fail(&run->cause, kind, -1, "%s", why);
-		hr_error_add(&run->cause, kind, -1, "and another line");
-	}
-	hr_remote_end(&rig_app, run);
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().closes, 1);
-	cr_expect(fake_link_look().finished);
-	return fake_link_look();
-}
-
-Test(remote, a_run_that_is_done_ends_with_0)
-{
-	const struct fake_link_seen seen = end_of(HR_RUN_DONE, HR_ERROR_NONE, NULL);
-
-	cr_expect_eq(seen.code, 0);
-	cr_expect_str_eq(seen.text, "");
-}
-
-Test(remote, a_run_that_fails_ends_with_its_exit_code_and_the_first_line_of_its_cause)
-{
-	const struct fake_link_seen seen = end_of(HR_RUN_FAILED, HR_ERROR_DEVICE, "ssd 'a': gone");
-
-	cr_expect_eq(seen.code, HR_ERROR_DEVICE);
-	cr_expect_str_eq(seen.text, "ssd 'a': gone");
-}
-
-Test(remote, a_run_that_is_interrupted_ends_with_1_and_says_so)
-{
-	const struct fake_link_seen seen = end_of(HR_RUN_INTERRUPTED, HR_ERROR_NONE, NULL);
-
-	cr_expect_eq(seen.code, HR_ERROR_FAILED);
-	cr_expect_str_eq(seen.text, "pipeline 'send' was interrupted");
-}
-
-Test(remote, a_run_that_does_not_begin_ends_with_1_and_says_so)
-{
-	up(1u << SEND);
-	start();
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().code, HR_ERROR_FAILED);
-	cr_expect_str_eq(fake_link_look().text, "pipeline 'send' has not run");
-	cr_expect_eq(fake_link_look().closes, 1);
-}
-
-Test(remote, a_sink_that_is_complete_ends_with_0_at_once)
-{
-	up(1u << TAKE);
-	rig_app.run[TAKE].outcome = HR_RUN_COMPLETE;
-	rig_app.run[TAKE].durable_tiles = 16;
-	start();
-	UNTIL(fake_link_look().finished);
-	cr_expect_eq(fake_link_look().code, 0);
-	cr_expect_eq(fake_link_look().durable, 16);
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().code, 0, "the way down says nothing else");
-}
-
-Test(remote, the_way_down_does_not_wait_for_ever_for_the_other_side)
-{
-	start_one(SEND);
-	fake_link_ends(false);
-	rig_app.run[SEND].outcome = HR_RUN_DONE;
-	hr_remote_end(&rig_app, &rig_app.run[SEND]);
-	UNTIL(fake_link_look().finished);
-	fake_clock_skip(4 * HR_NS_PER_S);
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().closes, 1);
-}
-
-/* The thread leaves after the step in which it has told the link of the end. */
-static void leaves_at_once(void)
-{
-	struct fake_link_seen seen;
-
-	hr_remote_down(&rig_app);
-	seen = fake_link_look();
-	cr_expect(seen.finished);
-	cr_expect_eq(seen.code, HR_ERROR_FAILED);
-	cr_expect_eq(seen.steps - seen.finish_steps, 1);
-	cr_expect_eq(seen.closes, 1);
-}
-
-Test(remote, a_run_that_is_stopped_without_a_connection_waits_for_none)
-{
-	up(1u << SEND);
-	fake_link_ends(false);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	hr_signals_stop();
-	cr_expect_eq(hr_remote_start(&rig_app), -EINTR);
-	leaves_at_once();
-}
-
-Test(remote, a_link_that_has_failed_has_no_last_words)
-{
-	start_one(SEND);
-	fake_link_ends(false);
-	fake_link_say((struct hr_link_event){
-		.kind = HR_LINK_FAILED, .code = HR_ERROR_DEVICE, .text = "gone" });
-	UNTIL(look(SEND) != 0);
-	leaves_at_once();
-}
-
-/* Its sender has the rest of the time to learn that the object was whole. */
-Test(remote, a_receiver_of_a_whole_object_waits_for_a_sender)
-{
-	up(1u << TAKE);
-	rig_app.run[TAKE].outcome = HR_RUN_COMPLETE;
-	fake_link_ends(false);
-	cr_assert_eq(hr_remote_open(&rig_app), 0, "%s", rig_app.error.text);
-	cr_expect_eq(hr_remote_start(&rig_app), 0);
-	UNTIL(fake_link_look().finished);
-	UNTIL(fake_link_look().steps > fake_link_look().finish_steps + 2);
-	fake_clock_skip(4 * HR_NS_PER_S);
-	hr_remote_down(&rig_app);
-	cr_expect_eq(fake_link_look().closes, 1);
-}
-
-/* ---- check and post, over the fake network device */
+/* ---- check and post */
 
 Test(remote, check_proves_and_describes_the_path_of_each_stream)
 {
-	struct link_rig rig;
-
-	link_rig_init(&rig);
-	up(1u << SEND | 1u << OTHER);
-	cr_expect_eq(hr_remote_check(&rig_app), 0, "%s", rig_app.error.text);
-	cr_expect(take(SEND).open);
-	cr_expect(strstr(take(SEND).described, "fake0 port 1"), "%s", take(SEND).described);
-	cr_expect_not(take(OTHER).open);
+	cr_assert_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_MEMORY), 0, "%s", app.error.text);
+	cr_expect_eq(hr_remote_check(&app), 0, "%s", app.error.text);
+	cr_expect(report_of(SEND).open);
+	cr_expect(strstr(report_of(SEND).described, "fake0 port 1"), "%s",
+		  report_of(SEND).described);
+	cr_expect_not(report_of(OTHER).open);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_check(&rig_app), -EIO);
-	cr_expect(strstr(rig_app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:4791): "
-					     "fake0: loopback: "),
-		  "%s", rig_app.error.text);
-	cr_expect_eq(rig_app.error.kind, HR_ERROR_DEVICE);
-	write_key(1, 0400);
-	hr_error_clear(&rig_app.error);
-	cr_expect_eq(hr_remote_check(&rig_app), -EMSGSIZE);
-	link_rig_fini(&rig);
+	cr_expect_eq(hr_remote_check(&app), -EIO);
+	cr_expect(strstr(app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
+			  strstr(app.error.text, "fake0: loopback: "),
+		  "%s", app.error.text);
+	cr_expect_eq(app.error.kind, HR_ERROR_DEVICE);
+	cr_expect_not(report_of(SEND).open);
+	down();
 }
 
 Test(remote, post_tests_the_device_of_one_pipeline)
 {
-	struct link_rig rig;
+	const struct hr_config_pipeline *take = &app.config.pipeline[TAKE];
 	char said[256] = "";
 
-	link_rig_init(&rig);
-	up(1u << SEND);
-	cr_expect_eq(hr_remote_test(&rig_app.config, &rig_app.config.pipeline[TAKE], said,
-				    sizeof said, test_error()),
-		     0, "%s", test_error_text());
+	cr_assert_eq(up(1u << SEND, HR_STAGE_MEMORY), 0, "%s", app.error.text);
+	cr_expect_eq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect(strstr(said, "fake0 port 1"), "%s", said);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_test(&rig_app.config, &rig_app.config.pipeline[TAKE], said,
-				    sizeof said, test_error()),
-		     -EIO);
-	strcpy(rig_app.config.gpu[0].device, "cuda:99");
-	cr_expect_neq(hr_remote_test(&rig_app.config, &rig_app.config.pipeline[TAKE], said,
-				     sizeof said, test_error()),
-		      0);
+	cr_expect_eq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), -EIO);
+	strcpy(app.config.gpu[0].device, "cuda:99");
+	cr_expect_neq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), 0);
 	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING, "%s", test_error_text());
-	link_rig_fini(&rig);
+	down();
 }
