@@ -7,6 +7,7 @@
 #include "boot/engine/refuse.h"
 #include "config/check.h"
 #include "config/uses.h"
+#include "config/when.h"
 
 static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
 {
@@ -85,15 +86,22 @@ static bool is_of(const struct hr_appliance *app, uint32_t i, uint32_t g)
 	return app->run[i].selected && hr_config_uses_gpu(&app->config.pipeline[i], g);
 }
 
+/* One of the two waits for the end of the other one. Pipelines that repeat run when they are asked
+ * for, so those between the two may not run. */
+static bool exclude(const struct hr_appliance *app, uint32_t i, uint32_t j)
+{
+	if (hr_config_repeats(&app->config))
+		return hr_schedule_depend(&app->config.pipeline[i], &app->config.pipeline[j]);
+	return hr_schedule_before(app, i) >> j & 1 || hr_schedule_before(app, j) >> i & 1;
+}
+
 /* Pipelines on gpu g that may run at the same time as pipeline i. */
 static hr_pipelines beside(const struct hr_appliance *app, uint32_t i, uint32_t g)
 {
-	const hr_pipelines before = hr_schedule_before(app, i);
 	hr_pipelines all = 0;
 
 	for (uint32_t j = 0; j < app->config.pipelines; j++)
-		if (j != i && is_of(app, j, g) && !(before >> j & 1) &&
-		    !(hr_schedule_before(app, j) >> i & 1))
+		if (j != i && is_of(app, j, g) && !exclude(app, i, j))
 			all |= 1u << j;
 	return all;
 }

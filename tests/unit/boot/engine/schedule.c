@@ -12,6 +12,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/stages.h"
+#include "config/when.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 
@@ -130,6 +131,20 @@ Test(schedule, the_largest_set_is_found)
 	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 0u);
 	cr_expect_eq(them, 0u);
 	cr_expect_eq(hr_schedule_beside(app, 0), 0u);
+}
+
+/* What is between a and c need not have been asked for, so both may run at the same time. */
+Test(schedule, pipelines_that_repeat_exclude_only_those_that_share_an_object)
+{
+	static const uint32_t blocks[RUNS] = { 3, 2, 4 };
+	hr_pipelines them;
+
+	make(chain);
+	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 4u);
+	app->config.pipeline[B].when.kind = HR_WHEN_REQUEST;
+	cr_expect(hr_config_repeats(&app->config));
+	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 7u);
+	cr_expect_eq(them, BIT(A) | BIT(C));
 }
 
 Test(schedule, the_budget_is_the_smaller_of_two_limits)
