@@ -5,18 +5,19 @@ SEEDS ?= $(if $(SAN),20,300)
 FIRST ?= $(if $(SAN),1001,1)
 
 # Whole appliances by seed: one program, with the program's main and all of its library; the
-# simulation's seam takes the place of that of Linux.
+# simulation's seam takes the place of that of Linux. After sim_signs, a descriptor may be ready.
 sim := $(B)/tests/sim/sim
+sim_signs := write close shutdown connect accept4 sendto sendmsg recvmsg timerfd_settime
 sim_objs := $(patsubst %.c,$(objects)/%.o,$(wildcard tests/sim/*.c) $(tap_sources)) \
 	$(objects)/tests/sim/headrace.o
 $(objects)/tests/sim/headrace.o: boot/main.c program.mk tests/sim.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(cflags) -Dmain=headrace_main -Wno-missing-prototypes \
 		-c -o $@ $<
-$(sim): $(sim_objs) $(B)/libheadrace.a
+$(sim): $(sim_objs) $(B)/libheadrace.a $(B)/tests/fakes/ibverbs/libibverbs.so.1
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) \
-		$(addprefix -Wl$(comma)--wrap=,recv send read poll ppoll clock_gettime) \
+		$(addprefix -Wl$(comma)--wrap=,recv send read poll ppoll clock_gettime $(sim_signs)) \
 		-o $@ $(sim_objs) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
 $(sim).ok: $(sim)

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,29 @@ int __real_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit,
 		 const sigset_t *mask);
+
+/* Calls after which a descriptor of another process may be ready. */
+#define SIGN(type, name, parameters, ...)          \
+	type __real_##name parameters;             \
+	type __wrap_##name parameters;             \
+	type __wrap_##name parameters              \
+	{                                          \
+		sim_stir();                        \
+		return __real_##name(__VA_ARGS__); \
+	}
+SIGN(ssize_t, write, (int fd, const void *from, size_t bytes), fd, from, bytes)
+SIGN(int, close, (int fd), fd)
+SIGN(int, shutdown, (int fd, int how), fd, how)
+SIGN(int, connect, (int fd, const struct sockaddr *to, socklen_t bytes), fd, to, bytes)
+SIGN(int, accept4, (int fd, struct sockaddr *from, socklen_t *bytes, int flags), fd, from, bytes,
+     flags)
+SIGN(ssize_t, sendto,
+     (int fd, const void *from, size_t bytes, int flags, const struct sockaddr *to, socklen_t size),
+     fd, from, bytes, flags, to, size)
+SIGN(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), fd, message, flags)
+SIGN(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), fd, message, flags)
+SIGN(int, timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
+     fd, flags, to, old)
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -87,11 +111,25 @@ static bool is_ready(int fd, short events, int option)
 	return false;
 }
 
+/* A stream may transfer fewer bytes than asked for. */
+static size_t cut_short(int fd, size_t bytes)
+{
+	int type = 0;
+	socklen_t size = sizeof type;
+
+	if (!sim_is_on() || bytes < 2 || !sim_world->fragments ||
+	    fake_random_below(&sim_world->order, 256) >= sim_world->fragments ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+		return bytes;
+	return 1 + fake_random_below(&sim_world->order, (uint32_t)bytes - 1);
+}
+
 ssize_t __wrap_recv(int fd, void *to, size_t bytes, int flags)
 {
+	sim_stir();
 	if (may_wait(fd, flags) && !is_ready(fd, POLLIN, SO_RCVTIMEO))
 		return -1;
-	return __real_recv(fd, to, bytes, flags);
+	return __real_recv(fd, to, flags & MSG_WAITALL ? bytes : cut_short(fd, bytes), flags);
 }
 
 /* A call that waits returns when all bytes are sent, or the limit has passed. */
@@ -99,8 +137,9 @@ ssize_t __wrap_send(int fd, const void *from, size_t bytes, int flags)
 {
 	size_t sent = 0;
 
+	sim_stir();
 	if (!may_wait(fd, flags))
-		return __real_send(fd, from, bytes, flags);
+		return __real_send(fd, from, cut_short(fd, bytes), flags);
 	while (is_ready(fd, POLLOUT, SO_SNDTIMEO)) {
 		const ssize_t n = __real_send(fd, (const char *)from + sent, bytes - sent,
 					      flags | MSG_DONTWAIT);
@@ -120,10 +159,11 @@ ssize_t __wrap_read(int fd, void *to, size_t bytes)
 {
 	struct stat st;
 
+	sim_stir();
 	if (sim_is_on() && fstat(fd, &st) == 0 && (S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode)) &&
 	    may_wait(fd, 0) && !is_ready(fd, POLLIN, SO_RCVTIMEO))
 		return -1;
-	return __real_read(fd, to, bytes);
+	return __real_read(fd, to, cut_short(fd, bytes));
 }
 
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)

@@ -1,9 +1,7 @@
 #include "tests/sim/life.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,35 +14,17 @@
 #include "config/seam.h"
 #include "tests/sim/command.h"
 #include "tests/sim/objects.h"
+#include "tests/sim/pair.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/schedule.h"
 #include "tests/sim/visits.h"
 
-#define LOOK_NS (20 * HR_NS_PER_MS)
-/* Producers and consumers that die in a run. */
-#define DEATHS 3u
-#define DEATH_NS (4 * (uint32_t)HR_NS_PER_MS)
-/* Longest time in which an appliance that is left alone has done its work, or has stopped. */
-#define PEACE_NS (3600 * HR_NS_PER_S)
 #define KILLED (128 + SIGKILL)
-#define TWICE_S 0.05 /* equal messages within that time are one message, printed twice */
-
-struct life {
-	struct sim_plan *plan;
-	struct sim_objects *objects;
-	pid_t boot;	/* 0: the appliance is off */
-	bool killed;	/* by an event */
-	bool asked;	/* to stop */
-	bool disturbed; /* an engine was killed, or rules of the fault scripts are not mild */
-	bool calm;	/* it was never disturbed before peace */
-	bool done;	/* boot has ended with 0 by itself */
-	unsigned lives;
-	struct sim_visits visits;
-};
+#define FILLED "filled" /* the object that fills an ssd */
 
 /* ---- the appliance */
 
-static void switch_on(struct life *l)
+void sim_switch_on(struct sim_life *l)
 {
 	l->boot = sim_start(NULL, "boot world.conf --log text");
 	l->killed = l->asked = l->done = false;
@@ -52,7 +32,7 @@ static void switch_on(struct life *l)
 }
 
 /* The appliance has ended with that status. */
-static void note_end(struct life *l, int status)
+static void note_end(struct sim_life *l, int status)
 {
 	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
@@ -68,7 +48,7 @@ static void note_end(struct life *l, int status)
 	l->done = code == 0 && !l->asked && !l->killed;
 }
 
-static void look_at_boot(struct life *l)
+void sim_look_at_boot(struct sim_life *l)
 {
 	int status = 0;
 
@@ -76,74 +56,29 @@ static void look_at_boot(struct life *l)
 		note_end(l, status);
 }
 
-static void await_end(struct life *l)
+void sim_await_end(struct sim_life *l)
 {
 	const uint64_t since_ns = sim_world->now_ns;
 
-	for (look_at_boot(l); l->boot; look_at_boot(l)) {
-		if (sim_world->now_ns - since_ns > PEACE_NS)
+	for (sim_look_at_boot(l); l->boot; sim_look_at_boot(l)) {
+		if (sim_world->now_ns - since_ns > SIM_PEACE_NS)
 			sim_fault("boot: no end within an hour%s",
 				  l->asked ? " after the request to stop" : "");
-		hr_wait_ns(LOOK_NS);
+		hr_wait_ns(SIM_LOOK_NS);
 	}
 }
 
-static void switch_off(struct life *l)
+void sim_switch_off(struct sim_life *l)
 {
 	if (l->boot && !l->asked)
 		hr_kill(l->boot, SIGTERM);
 	l->asked = true;
-	await_end(l);
-}
-
-/* ---- what the disks hold */
-
-/* Get an object into the file `got`: the exit code. */
-static int get(struct life *l, unsigned object)
-{
-	const struct sim_object *o = &l->plan->object[object];
-	char device[160];
-
-	sim_plan_device(l->plan, o->ssd, device, sizeof device);
-	unlink("got");
-	return sim_command(NULL, "store get %s %s got", device, o->name);
-}
-
-/* The version that an object has. */
-static unsigned fetch(struct life *l, unsigned object)
-{
-	const struct sim_object *o = &l->plan->object[object];
-	int code = 0;
-
-	if (o->content == SIM_FED)
-		return 0;
-	for (unsigned tries = 0; tries < 100; tries++) {
-		code = get(l, object);
-		if (code == 0 || o->content != SIM_ROWS)
-			break;
-		hr_wait_ns(LOOK_NS); /* busy: a run changes it now */
-	}
-	if (code != 0)
-		sim_fault("peace: get of %s: exit code %d", o->name, code);
-	return sim_objects_check(l->objects, object, "got");
-}
-
-/* An appliance that has ended by itself, without a failure, has made all sinks. */
-static void check_sinks(struct life *l)
-{
-	for (unsigned i = 0; l->done && i < l->plan->objects; i++) {
-		const struct sim_object *o = &l->plan->object[i];
-
-		fetch(l, i);
-		if (o->content == SIM_ROWS)
-			sim_objects_check_rows(l->objects, o->gather, "got");
-	}
-	l->done = false;
+	sim_await_end(l);
 }
 
 /* ---- events */
 
-static void kill_engine(struct life *l)
+static void kill_engine(struct sim_life *l)
 {
 	const unsigned boot = (unsigned)(l->boot - SIM_PID);
 
@@ -153,7 +88,7 @@ static void kill_engine(struct life *l)
 	l->disturbed = true;
 }
 
-static void cut_power(struct life *l)
+static void cut_power(struct sim_life *l)
 {
 	for (unsigned p = 1; p < sim_world->processes; p++)
 		if (sim_world->process[p].alive)
@@ -162,7 +97,65 @@ static void cut_power(struct life *l)
 	l->killed = true;
 }
 
-static void happen(struct life *l, const struct sim_event *event)
+/* A process has no turn for a while: the host is slow. */
+static void stall(struct sim_life *l, uint64_t number)
+{
+	const unsigned boot = (unsigned)(l->boot - SIM_PID);
+	const uint64_t ns = (number >> 8) % (number & 1 ? 40 : 5000) * HR_NS_PER_MS;
+	const unsigned parent = number & 2 ? boot : 0;
+
+	for (unsigned p = 1; p < sim_world->processes; p++) {
+		struct sim_process *process = &sim_world->process[p];
+
+		if (!process->alive || process->parent != parent)
+			continue;
+		process->stalled_ns = sim_world->now_ns + ns;
+		l->disturbed = true; /* deadlines of commands pass */
+	}
+}
+
+/* Another configuration, which the appliance takes when it is asked to. */
+static void change(struct sim_life *l, uint64_t number)
+{
+	struct sim_event reload = { .kind = SIM_RELOAD };
+
+	if (!l->plan->repeats)
+		return;
+	l->plan->variant = (unsigned)(number >> 8) % 64;
+	l->plan->hidden = number & 3 ? 0 : (unsigned)(number >> 16) % (1u << l->plan->pipelines);
+	if (l->plan->hidden == (1u << l->plan->pipelines) - 1)
+		l->plan->hidden = 0;
+	l->plan->mistaken = (number >> 24) % 8 == 0;
+	l->changed = true;
+	sim_plan_write(l->plan, true);
+	sim_visits_begin(&l->visits, &reload);
+}
+
+static void fill(struct sim_life *l, uint64_t number)
+{
+	const unsigned ssd = (unsigned)(number >> 8) % l->plan->ssds;
+	const int fd = open(FILLED, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	char device[160];
+
+	if (fd < 0 || ftruncate(fd, (off_t)((24 + number % 20) << 20)) != 0)
+		sim_fault("cannot make " FILLED);
+	close(fd);
+	l->filled = l->disturbed = true;
+	sim_plan_device(l->plan, ssd, device, sizeof device);
+	sim_command(NULL, "store put --replace --quiet %s " FILLED " " FILLED, device);
+}
+
+static void make_room(struct sim_life *l)
+{
+	char device[160];
+
+	for (unsigned i = 0; l->filled && i < l->plan->ssds; i++) {
+		sim_plan_device(l->plan, i, device, sizeof device);
+		sim_command(NULL, "store rm %s " FILLED, device);
+	}
+}
+
+static void happen(struct sim_life *l, const struct sim_event *event)
 {
 	switch (event->kind) {
 	case SIM_KILL_ENGINE:
@@ -184,6 +177,18 @@ static void happen(struct life *l, const struct sim_event *event)
 		sim_world->wall_jump_ns += (int64_t)(event->number % (100 * 3600 * HR_NS_PER_S)) -
 					   (int64_t)(50 * 3600 * HR_NS_PER_S);
 		break;
+	case SIM_STALL:
+		stall(l, event->number);
+		break;
+	case SIM_CHANGE:
+		change(l, event->number);
+		break;
+	case SIM_FILL:
+		fill(l, event->number);
+		break;
+	case SIM_EMPTY:
+		make_room(l);
+		break;
 	case SIM_GARBAGE:
 		sim_visits_lie(&l->visits, event->number);
 		break;
@@ -196,18 +201,19 @@ static void happen(struct life *l, const struct sim_event *event)
 	}
 }
 
-static void live_through(struct life *l)
+static void live_through(struct sim_life *l)
 {
 	for (unsigned i = 0; i < l->plan->events; i++) {
 		const struct sim_event *event = &l->plan->event[i];
 
 		sim_result->events = i + 1;
 		hr_wait_ns(event->after_ns);
-		look_at_boot(l);
+		sim_look_at_boot(l);
 		sim_visits_look(&l->visits, false);
 		if (!l->boot) {
-			check_sinks(l);
-			switch_on(l);
+			sim_check_disks(l);
+			sim_check_sinks(l);
+			sim_switch_on(l);
 		}
 		sim_visits_keep_partners(&l->visits);
 		dprintf(STDERR_FILENO, "%llu.%06llu event %u: %s\n",
@@ -218,300 +224,17 @@ static void live_through(struct life *l)
 	}
 }
 
-/* ---- peace: no events and no faults */
-
-static void resume(const struct sim_pipeline *p)
+/* The whole configuration. */
+static void restore(struct sim_life *l, bool faults)
 {
-	const uint64_t since_ns = sim_world->now_ns;
-	uint64_t pause_ns = LOOK_NS;
-
-	/* not before an engine has read the earlier starts */
-	for (; sim_command(NULL, "resume %s", p->name) != 0; pause_ns += pause_ns / 8) {
-		if (sim_world->now_ns - since_ns > PEACE_NS)
-			sim_fault("peace: resume %s fails for an hour", p->name);
-		hr_wait_ns(pause_ns);
-	}
-}
-
-/* Start a pipeline, and wait for its end: the exit code. Producers and consumers die meanwhile. */
-static int run(struct life *l, unsigned i)
-{
-	const struct sim_pipeline *p = &l->plan->pipeline[i];
-	struct fake_random random = { .state = l->plan->seed * 2 + i * 1000003 + 1 };
-	const pid_t pid = sim_start(NULL, "trigger %s --wait", p->name);
-
-	fake_random_u64(&random);
-	for (unsigned n = 0; n < DEATHS && (p->tap || p->feed); n++) {
-		hr_wait_ns(fake_random_below(&random, DEATH_NS));
-		sim_visits_kill_partner(&l->visits, i, fake_random_below(&random, 2));
-		hr_wait_ns(fake_random_below(&random, DEATH_NS));
-		sim_visits_keep_partners(&l->visits);
-	}
-	return sim_end(pid);
-}
-
-/* Each pipeline, asked in the order of the configuration, makes its sink from the newest source. */
-static void run_each(struct life *l)
-{
-	for (unsigned i = 0; i < l->plan->pipelines; i++) {
-		const struct sim_pipeline *p = &l->plan->pipeline[i];
-		const unsigned source = sim_objects_source(l->plan, p->from);
-		int code;
-
-		resume(p);
-		code = run(l, i);
-		if (code != 0)
-			sim_fault("peace: trigger %s --wait: exit code %d", p->name, code);
-		if (p->gather) {
-			fetch(l, p->to);
-			sim_objects_check_rows(l->objects, i, "got");
-			continue;
-		}
-		if (p->tap && l->objects->delivered[i].had != l->objects->delivered[i].tiles)
-			sim_fault("peace: consumers of %s have had %llu of %llu tiles", p->name,
-				  (unsigned long long)l->objects->delivered[i].had,
-				  (unsigned long long)l->objects->delivered[i].tiles);
-		if (p->to != SIM_OBJECTS && l->plan->object[source].content == SIM_FED)
-			fetch(l, p->to);
-		else if (p->to != SIM_OBJECTS && fetch(l, p->to) != fetch(l, source))
-			sim_fault("peace: %s has not made its sink from the newest source",
-				  p->name);
-	}
-}
-
-/* The socket answers. */
-static void await_answer(struct life *l)
-{
-	const uint64_t since_ns = sim_world->now_ns;
-
-	while (sim_command("status.json", "status --json") != 0) {
-		look_at_boot(l);
-		if (!l->boot || sim_world->now_ns - since_ns > PEACE_NS)
-			sim_fault("peace: boot does not answer");
-		hr_wait_ns(LOOK_NS);
-	}
-}
-
-/* One pipeline succeeds. Each engine reads the fault scripts anew, so they must be mild. */
-static void go_on_with(struct life *l, unsigned i)
-{
-	const struct sim_pipeline *p = &l->plan->pipeline[i];
-	const uint64_t since_ns = sim_world->now_ns;
-	uint64_t pause_ns = LOOK_NS;
-
-	for (;;) {
-		look_at_boot(l);
-		if (!l->boot)
-			switch_on(l);
-		sim_visits_keep_partners(&l->visits);
-		sim_command(NULL, "resume %s", p->name);
-		if (sim_command(NULL, "trigger %s --wait", p->name) == 0)
-			return;
-		if (sim_world->now_ns - since_ns > PEACE_NS)
-			sim_fault("no start of %s succeeds any more", p->name);
-		hr_wait_ns(pause_ns);
-		pause_ns = pause_ns < 10 * HR_NS_PER_S ? 2 * pause_ns : pause_ns;
-	}
-}
-
-/* The same appliance goes on after all that has happened. */
-static void go_on(struct life *l)
-{
-	for (unsigned i = 0; i < l->plan->pipelines; i++)
-		go_on_with(l, i);
-}
-
-/* A pipeline whose starts follow from its source alone: no start was requested, and none has failed. */
-static bool only_follows(const struct life *l, unsigned i)
-{
-	const struct sim_pipeline *p = &l->plan->pipeline[i];
-	bool asked = !sim_plan_is_mild(l->plan);
-
-	for (unsigned n = 0; n < l->plan->events; n++)
-		asked |= l->plan->event[n].kind == SIM_TRIGGER &&
-			 l->plan->event[n].number % l->plan->pipelines == i;
-	return !asked && p->schedule == SIM_ON_OBJECT && !p->gather && p->to != SIM_OBJECTS &&
-	       l->plan->object[p->from].is_source;
-}
-
-/* Sinks follow their sources, also when a run was broken off. */
-static void follow(struct life *l)
-{
-	for (unsigned i = 0; i < l->plan->pipelines; i++) {
-		const struct sim_pipeline *p = &l->plan->pipeline[i];
-		const uint64_t since_ns = sim_world->now_ns;
-		uint64_t pause_ns = LOOK_NS;
-		unsigned newest;
-
-		if (!only_follows(l, i))
-			continue;
-		resume(p);
-		newest = fetch(l, p->from);
-		while (get(l, p->to) != 0 ||
-		       sim_objects_check(l->objects, p->to, "got") != newest) {
-			if (sim_world->now_ns - since_ns > 2 * PEACE_NS)
-				sim_fault("peace: the sink of %s does not follow its source",
-					  p->name);
-			hr_wait_ns(pause_ns);
-			pause_ns = 2 * pause_ns;
-		}
-	}
-}
-
-/* Number of descriptors that the supervisor has. */
-static unsigned count_descriptors(const struct life *l)
-{
-	char path[64];
-	unsigned count = 0;
-	DIR *folder;
-
-	snprintf(path, sizeof path, "/proc/%d/fd", (int)sim_world->process[l->boot - SIM_PID].pid);
-	folder = opendir(path);
-	while (folder && readdir(folder))
-		count++;
-	if (folder)
-		closedir(folder);
-	return count;
-}
-
-/* A client that goes while it waits leaves nothing behind. */
-static void leave_waiting(struct life *l)
-{
-	const unsigned before = count_descriptors(l);
-	const pid_t pid = sim_start(NULL, "trigger %s --wait", l->plan->pipeline[0].name);
-
-	hr_wait_ns(l->plan->seed % 16 * HR_NS_PER_MS / 4);
-	hr_kill(pid, SIGKILL);
-	sim_end(pid);
-	if (sim_command(NULL, "trigger %s --wait", l->plan->pipeline[0].name) != 0)
-		sim_fault("peace: trigger %s --wait fails", l->plan->pipeline[0].name);
-	hr_wait_ns(HR_NS_PER_S);
-	if (count_descriptors(l) > before)
-		sim_fault("peace: the supervisor had %u descriptors, and has %u", before,
-			  count_descriptors(l));
-}
-
-static uint64_t start_of(struct json_object *runs, size_t i)
-{
-	struct json_object *start = NULL;
-
-	json_object_object_get_ex(json_object_array_get_idx(runs, i), "start", &start);
-	return (uint64_t)json_object_get_int64(start);
-}
-
-/* The newest run comes first, and no start has two. Without faults of ssds each start is durable.
- * Returns the newest start. */
-static uint64_t check_history(struct life *l, const struct sim_pipeline *p)
-{
-	struct json_object *document, *runs = NULL;
-	uint64_t newest;
-
-	unlink("history.json");
-	if (sim_command("history.json", "status --json --history %s", p->name) != 0)
-		sim_fault("peace: no history of %s", p->name);
-	document = json_object_from_file("history.json");
-	json_object_object_get_ex(document, "runs", &runs);
-	if (!runs || json_object_array_length(runs) == 0)
-		sim_fault("peace: %s has run, and has no history", p->name);
-	for (size_t n = 1; n < json_object_array_length(runs) && l->plan->rules == 0; n++)
-		if (start_of(runs, n) >= start_of(runs, n - 1))
-			sim_fault("peace: history of %s: start %llu before start %llu", p->name,
-				  (unsigned long long)start_of(runs, n - 1),
-				  (unsigned long long)start_of(runs, n));
-	newest = start_of(runs, 0);
-	json_object_put(document);
-	return newest;
-}
-
-static void repeat_in_peace(struct life *l)
-{
-	uint64_t newest = 0;
-
-	await_answer(l);
-	if (l->plan->seed % 2)
-		follow(l);
-	run_each(l);
-	for (unsigned i = l->plan->pipelines; i-- > 0;)
-		newest = check_history(l, &l->plan->pipeline[i]);
-	leave_waiting(l);
-	if (check_history(l, &l->plan->pipeline[0]) <= newest)
-		sim_fault("peace: history of %s: start %llu is not the newest",
-			  l->plan->pipeline[0].name, (unsigned long long)newest);
-}
-
-static void live_in_peace(struct life *l)
-{
-	if (l->plan->repeats && sim_plan_is_mild(l->plan) && l->plan->seed % 2 == 0)
-		go_on(l);
-	switch_off(l);
-	sim_visits_look(&l->visits, true);
-	sim_visits_hang_up(&l->visits);
-	l->calm = !l->disturbed;
-	l->disturbed = false;
-	sim_plan_write(l->plan, false);
-	switch_on(l);
-	sim_visits_keep_partners(&l->visits);
-	if (l->plan->repeats) {
-		repeat_in_peace(l);
-		switch_off(l);
-	} else {
-		await_end(l);
-		check_sinks(l);
-	}
-}
-
-/* The seconds in "[ 1000.042946 +0.041945] headrace: ", before the text. */
-static double second_of(const char *line, const char *text)
-{
-	while (text > line && text[-1] != '[')
-		text--;
-	return strtod(text, NULL);
-}
-
-/* No warning or error follows an equal one at once, and no engine is started again without a reason. */
-static void check_messages(const struct life *l)
-{
-	static char line[8192], last[8192];
-	double second = 0;
-	bool used = false; /* a command of a client had an ssd, so an engine could not have it */
-	FILE *file = fopen("err", "re");
-
-	while (file && fgets(line, sizeof line, file)) {
-		const char *text = strstr(line, "] headrace: ");
-		const double before = second;
-
-		if (strstr(line, "Sanitizer") || strstr(line, "runtime error:"))
-			sim_fault("err: %.400s", line);
-		second = text ? second_of(line, text) : 0;
-		if (text && (strstr(text, "error: ") || strstr(text, "warning: ")) &&
-		    strcmp(text, last) == 0 && second - before < TWICE_S)
-			sim_fault("a message is printed twice: %.400s", text + 12);
-		used |= strstr(line, "in use by another controller") != NULL;
-		if (text && l->calm && !used && strstr(text, "warning: restart "))
-			sim_fault("without a fault: %.400s", text + 12);
-		snprintf(last, sizeof last, "%s", text ? text : "");
-	}
-	if (file)
-		fclose(file);
-}
-
-static void check_all(struct life *l)
-{
-	check_messages(l);
-	for (unsigned i = 0; i < l->plan->ssds; i++) {
-		char device[160];
-
-		sim_plan_device(l->plan, i, device, sizeof device);
-		if (sim_command(NULL, "store verify %s", device) != 0)
-			sim_fault("store verify of ssd %u finds faults", i);
-	}
-	for (unsigned i = 0; i < l->plan->objects; i++)
-		fetch(l, i);
+	l->plan->hidden = l->plan->variant = 0;
+	l->plan->mistaken = false;
+	sim_plan_write(l->plan, faults);
 }
 
 /* ---- the begin */
 
-static void make_disks(struct life *l)
+static void make_disks(struct sim_life *l)
 {
 	char device[160];
 
@@ -535,10 +258,31 @@ static void make_disks(struct life *l)
 	}
 }
 
+static void live_in_peace(struct sim_life *l)
+{
+	if (l->plan->repeats && sim_plan_is_mild(l->plan) && l->plan->seed % 2 == 0) {
+		make_room(l);
+		restore(l, true);
+		sim_go_on(l);
+	}
+	sim_switch_off(l);
+	sim_visits_look(&l->visits, true);
+	sim_visits_hang_up(&l->visits);
+	l->calm = !l->disturbed;
+	l->disturbed = false;
+	sim_world->rot = sim_world->bad_writes = 0;
+	sim_check_disks(l);
+	make_room(l);
+	restore(l, false);
+	sim_live_in_peace(l);
+	sim_visits_end_partners(&l->visits);
+	sim_check_all(l);
+}
+
 int sim_live(void *argument)
 {
-	static struct life life;
-	struct life *l = &life;
+	static struct sim_life life;
+	struct sim_life *l = &life;
 	const int err = open("err", O_WRONLY | O_CREAT | O_APPEND, 0600);
 
 	dup2(err, STDERR_FILENO);
@@ -553,14 +297,24 @@ int sim_live(void *argument)
 	sim_visits_open(&l->visits, l->plan, l->objects);
 	snprintf(sim_result->told, sizeof sim_result->told,
 		 "%u ssds, %u pipelines%s, %u rules, %u events", l->plan->ssds, l->plan->pipelines,
-		 l->plan->repeats ? " that repeat" : "", l->plan->rules, l->plan->events);
+		 l->plan->pair	    ? " of a pair"
+		 : l->plan->repeats ? " that repeat"
+				    : "",
+		 l->plan->rules, l->plan->events);
 	make_disks(l);
 	l->disturbed = !sim_plan_is_mild(l->plan);
+	sim_world->rot = l->plan->rot;
+	sim_world->bad_writes = l->plan->bad_writes;
+	sim_world->fragments = l->plan->fragments;
+	sim_world->loose =
+		l->plan->pair; /* a library for RDMA allocates when a connection is made */
+	if (l->plan->pair) {
+		sim_live_as_pair(l);
+		return 0;
+	}
 	sim_plan_write(l->plan, true);
-	switch_on(l);
+	sim_switch_on(l);
 	live_through(l);
 	live_in_peace(l);
-	sim_visits_end_partners(&l->visits);
-	check_all(l);
 	return 0;
 }

@@ -35,14 +35,40 @@ struct request {
 	bool stop; /* at the first failure of a job, which is not shortened */
 };
 
+/* The libibverbs of the tests, which is built beside this program. */
+static void find_fakes(void)
+{
+	char path[512] = "";
+	char *end;
+
+	if (readlink("/proc/self/exe", path, sizeof path - 32) < 0)
+		return;
+	end = strstr(path, "/sim/sim");
+	if (!end)
+		return;
+	strcpy(end, "/fakes/ibverbs");
+	setenv("LD_LIBRARY_PATH", path, 1);
+}
+
+/* Worlds at the same time have different addresses, of which connections cannot meet. */
+static void choose_address(void)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "127.%u.%u.%u", 100 + (unsigned)getpid() / 40000,
+		 1 + (unsigned)getpid() / 200 % 200, 1 + (unsigned)getpid() % 200);
+	setenv("SIM_ADDRESS", text, 1);
+}
+
 /* The same addresses in each run. */
 static void fix_addresses(char **argv)
 {
 	const int now = personality(0xffffffff);
 
-	if (now < 0 || now & ADDR_NO_RANDOMIZE || getenv("SIM_FIXED"))
+	if (now < 0 || getenv("SIM_FIXED"))
 		return;
 	setenv("SIM_FIXED", "1", 1);
+	find_fakes();
 	if (personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0)
 		execv("/proc/self/exe", argv);
 }
@@ -161,6 +187,7 @@ static unsigned try_seeds(const struct request *r)
 	char folder[256];
 	unsigned failed = 0;
 
+	choose_address();
 	snprintf(folder, sizeof folder, "%s-%u", r->folder, r->job);
 	if (r->jobs > 1)
 		own.folder = folder;

@@ -114,32 +114,68 @@ static ssize_t read_file(const char *file, uint8_t *data, size_t bytes)
 	return n;
 }
 
-unsigned sim_objects_check(const struct sim_objects *objects, unsigned object, const char *file)
+bool sim_objects_begins(const struct sim_objects *objects, unsigned object, const void *data,
+			size_t bytes)
+{
+	const unsigned source = sim_objects_source(objects->plan, object);
+	const struct sim_versions *v = &objects->versions[source];
+	static uint8_t want[SIM_BYTES_MAX + 8];
+
+	if (objects->plan->object[object].content == SIM_ROWS || bytes == 0)
+		return true;
+	for (unsigned i = v->count; i-- > 0;) {
+		if (bytes > v->bytes[i])
+			continue;
+		sim_objects_fill(objects->plan, source, want, v->seed[i], v->bytes[i]);
+		if (memcmp(data, want, bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
+unsigned sim_objects_check_data(const struct sim_objects *objects, unsigned object,
+				const void *data, size_t bytes, unsigned least)
 {
 	const struct sim_object *of = &objects->plan->object[object];
 	const unsigned source = sim_objects_source(objects->plan, object);
 	const struct sim_versions *v = &objects->versions[source];
-	static uint8_t got[SIM_BYTES_MAX + 8], want[SIM_BYTES_MAX + 8];
-	const ssize_t n = read_file(file, got, sizeof got);
+	static uint8_t want[SIM_BYTES_MAX + 8];
 	unsigned i = v->count;
 
 	/* a run that was broken off leaves any of its rows */
 	if (of->content == SIM_ROWS)
 		return 0;
 	while (i-- > 0) {
-		if (n != (ssize_t)v->bytes[i])
+		if (bytes != v->bytes[i])
 			continue;
 		sim_objects_fill(objects->plan, source, want, v->seed[i], v->bytes[i]);
-		if (memcmp(got, want, v->bytes[i]) == 0)
+		if (memcmp(data, want, v->bytes[i]) == 0)
 			break;
 	}
 	if (i == UINT32_MAX)
-		sim_fault("object %s has %zd bytes that are none of its %u versions", of->name, n,
-			  v->count);
-	if (of->is_source && i < v->acknowledged && v->acknowledged != SIM_VERSIONS)
+		sim_fault("object %s has %zu bytes that are none of its %u versions", of->name,
+			  bytes, v->count);
+	if (least != SIM_VERSIONS && i < least)
 		sim_fault("object %s has version %u, but version %u was acknowledged", of->name, i,
-			  v->acknowledged);
+			  least);
 	return i;
+}
+
+unsigned sim_objects_least(const struct sim_objects *objects, unsigned object)
+{
+	return objects->plan->object[object].is_source ? objects->versions[object].acknowledged
+						       : SIM_VERSIONS;
+}
+
+unsigned sim_objects_check(const struct sim_objects *objects, unsigned object, const char *file,
+			   unsigned least)
+{
+	static uint8_t got[SIM_BYTES_MAX + 8];
+	const ssize_t n = read_file(file, got, sizeof got);
+
+	if (n < 0)
+		sim_fault("object %s: no file %s", objects->plan->object[object].name, file);
+	return sim_objects_check_data(objects, object, got, (size_t)n, least);
 }
 
 void sim_objects_check_rows(const struct sim_objects *objects, unsigned pipeline, const char *file)

@@ -53,10 +53,20 @@ void sim_objects_check_rows(const struct sim_objects *objects, unsigned pipeline
 /* The source that an object follows from, through any number of pipelines. */
 unsigned sim_objects_source(const struct sim_plan *plan, unsigned object);
 
+/* The oldest version that an object may have from now on; SIM_VERSIONS: any. */
+unsigned sim_objects_least(const struct sim_objects *objects, unsigned object);
+
 /*
- * The version of `object` that a file holds, or a fault of the world: the bytes are none of its
- * versions, or of one that cannot be there any more.
+ * The version of `object` that a file or data have, or a fault of the world: the bytes are none of its
+ * versions, or of an older one than `least`.
  */
-unsigned sim_objects_check(const struct sim_objects *objects, unsigned object, const char *file);
+unsigned sim_objects_check(const struct sim_objects *objects, unsigned object, const char *file,
+			   unsigned least);
+unsigned sim_objects_check_data(const struct sim_objects *objects, unsigned object,
+				const void *data, size_t bytes, unsigned least);
+
+/* True when the bytes are the begin of a version of `object`. */
+bool sim_objects_begins(const struct sim_objects *objects, unsigned object, const void *data,
+			size_t bytes);
 
 #endif

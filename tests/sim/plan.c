@@ -121,32 +121,67 @@ static void draw_pipeline(struct sim_plan *plan, unsigned i, struct fake_random 
 		p->schedule = SIM_ON_REQUEST;
 }
 
+/* The first three are mild; `%u` is a number below `numbers`. */
+static const struct {
+	const char *text;
+	uint32_t numbers;
+} action[] = { { "status 0x82", 0 },
+	       { "delay 30ms", 0 },
+	       { "duplicate", 0 },
+	       { "reorder", 0 },
+	       { "drop", 0 },
+	       { "delay 2s", 0 },
+	       { "status 0x281", 0 },
+	       { "cfs", 0 },
+	       { "bad-sqhd 9", 0 },
+	       { "powercut some seed %u", 1000 },
+	       { "wrong-cid %u", 64 },
+	       { "powercut torn seed %u", 1000 },
+	       { "powercut drop", 0 },
+	       { "remove", 0 },
+	       { "deaf", 0 },
+	       { "protect", 0 },
+	       { "warn %u", 32 },
+	       { "status 0x280 dnr", 0 },
+	       { "status 0x82 crd 1", 0 },
+	       { "status 0x6", 0 } };
+#define MILD 3u
+#define ACTIONS (sizeof action / sizeof *action)
+
 static void draw_rule(struct sim_plan *plan, struct sim_rule *rule, struct fake_random *r)
 {
-	static const char *const action[] = { "status 0x82",   "delay 30ms", "duplicate",
-					      "reorder",       "drop",	     "delay 2s",
-					      "status 0x281",  "cfs",	     "bad-sqhd 9",
-					      "powercut some", "wrong-cid 1" };
 	static const char *const command[] = { "read", "write", "any", "flush", "admin" };
 	const char *what = command[below(r, 5)];
-	const uint32_t which = below(r, chance(r, 70) ? 5 : 11);
+	const uint32_t which = below(r, chance(r, 40) ? 5 : ACTIONS);
+	const bool admin = strcmp(what, "admin") == 0;
+	int at;
 
 	rule->ssd = below(r, plan->ssds);
-	rule->mild = which < 3 && strcmp(what, "admin") != 0;
-	snprintf(rule->text, sizeof rule->text, "on %s nth %u: %s", what,
-		 1 + below(r, strcmp(what, "admin") == 0 ? 40
-			      : chance(r, 50)		 ? 24
-							 : 600),
-		 action[which]);
+	rule->mild = which < MILD && !admin;
+	at = snprintf(rule->text, sizeof rule->text, "on %s nth %u", what,
+		      1 + below(r, admin	   ? 40
+				   : chance(r, 50) ? 24
+						   : 600));
+	if (chance(r, 15))
+		at += snprintf(rule->text + at, sizeof rule->text - (size_t)at, " count %u",
+			       2 + below(r, 6));
+	at += snprintf(rule->text + at, sizeof rule->text - (size_t)at, ": ");
+	snprintf(rule->text + at, sizeof rule->text - (size_t)at, action[which].text,
+		 action[which].numbers ? below(r, action[which].numbers) : 0);
 }
 
 bool sim_plan_is_mild(const struct sim_plan *plan)
 {
-	bool mild = true;
+	bool mild = !plan->rot && !plan->bad_writes;
 
 	for (unsigned i = 0; i < plan->rules; i++)
 		mild &= plan->rule[i].mild;
 	return mild;
+}
+
+bool sim_plan_is_clean(const struct sim_plan *plan)
+{
+	return plan->rules == 0 && !plan->rot && !plan->bad_writes;
 }
 
 static void draw_event(struct sim_plan *plan, struct sim_event *event, struct fake_random *r)
@@ -155,11 +190,12 @@ static void draw_event(struct sim_plan *plan, struct sim_event *event, struct fa
 	static const struct {
 		enum sim_event_kind kind;
 		uint32_t share;
-	} row[] = { { SIM_KILL_ENGINE, 12 }, { SIM_KILL_BOOT, 5 }, { SIM_STOP, 6 },
-		    { SIM_CUT, 8 },	     { SIM_JUMP, 6 },	   { SIM_STATUS, 14 },
+	} row[] = { { SIM_KILL_ENGINE, 11 }, { SIM_KILL_BOOT, 5 }, { SIM_STOP, 5 },
+		    { SIM_CUT, 7 },	     { SIM_JUMP, 5 },	   { SIM_STATUS, 10 },
 		    { SIM_TRIGGER, 10 },     { SIM_PAUSE, 4 },	   { SIM_RESUME, 5 },
-		    { SIM_RELOAD, 5 },	     { SIM_PUT, 12 },	   { SIM_GET, 5 },
-		    { SIM_GARBAGE, 4 },	     { SIM_LEAVE, 4 } };
+		    { SIM_RELOAD, 3 },	     { SIM_PUT, 11 },	   { SIM_GET, 4 },
+		    { SIM_GARBAGE, 5 },	     { SIM_LEAVE, 4 },	   { SIM_STALL, 4 },
+		    { SIM_CHANGE, 4 },	     { SIM_FILL, 2 },	   { SIM_EMPTY, 1 } };
 	uint32_t drawn = below(r, 100);
 	unsigned i = 0;
 
@@ -169,6 +205,20 @@ static void draw_event(struct sim_plan *plan, struct sim_event *event, struct fa
 	event->after_ns =
 		(uint64_t)below(r, chance(r, 60) ? 20 : 3000) * HR_NS_PER_MS + below(r, 1000000);
 	event->number = fake_random_u64(r);
+}
+
+/* One object, which the pipeline of the one sends to the other one. */
+static void make_pair(struct sim_plan *plan)
+{
+	memset(plan->object, 0, sizeof plan->object);
+	memset(plan->pipeline, 0, sizeof plan->pipeline);
+	plan->pair = true;
+	plan->repeats = false;
+	plan->pipelines = 1;
+	plan->objects = plan->ssds = 2;
+	plan->object[0] = (struct sim_object){ .name = "in0", .is_source = true };
+	plan->object[1] = (struct sim_object){ .name = "out1", .ssd = 1 };
+	plan->pipeline[0] = (struct sim_pipeline){ .name = "p0", .from = 0, .to = 1 };
 }
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
@@ -186,15 +236,22 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	plan->checkpoint_ms = 1 + below(&random, 500);
 	plan->post = chance(&random, 30);
 	plan->repeats = chance(&random, 50);
-	for (unsigned i = 0; i < plan->ssds; i++)
+	for (unsigned i = 0; i < SIM_SSDS; i++)
 		draw_ssd(&plan->ssd[i], &random);
 	for (unsigned i = 0; i < plan->pipelines; i++)
 		draw_pipeline(plan, i, &random);
 	if (plan->repeats && plan->pipeline[0].schedule == SIM_ONCE)
 		plan->pipeline[0].schedule = SIM_ON_REQUEST;
-	plan->rules = chance(&random, 30) ? 0 : below(&random, SIM_RULES + 1);
+	if (chance(&random, 12))
+		make_pair(plan);
+	plan->rules = plan->pair || chance(&random, 30) ? 0 : below(&random, SIM_RULES + 1);
 	for (unsigned i = 0; i < plan->rules; i++)
 		draw_rule(plan, &plan->rule[i], &random);
+	plan->rot = chance(&random, 10) ? 1 + below(&random, chance(&random, 50) ? 10 : 200) : 0;
+	if (plan->pair) /* the other side has the data before they are compared */
+		plan->rot = 0;
+	plan->bad_writes = chance(&random, 8) ? 2 + below(&random, 300) : 0;
+	plan->fragments = chance(&random, 30) ? 1 + below(&random, 255) : 0;
 	plan->events = below(&random, SIM_EVENTS + 1);
 	for (unsigned i = 0; i < plan->events; i++)
 		draw_event(plan, &plan->event[i], &random);
@@ -215,7 +272,11 @@ const char *sim_event_name(enum sim_event_kind kind)
 					    "put",
 					    "get",
 					    "garbage",
-					    "client leaves" };
+					    "client leaves",
+					    "stall",
+					    "change",
+					    "fill",
+					    "empty" };
 
 	return name[kind];
 }
@@ -300,6 +361,15 @@ static unsigned gpu_of(const struct sim_plan *plan, unsigned pipeline)
 	return plan->gpus > 1 ? pipeline % plan->gpus : 0;
 }
 
+/* What comes before a pipeline in the list. */
+static const char *separator(const struct sim_plan *plan, unsigned pipeline)
+{
+	for (unsigned i = 0; i < pipeline; i++)
+		if (!(plan->hidden >> i & 1))
+			return ",\n  ";
+	return "  ";
+}
+
 static void write_gather(FILE *file, const struct sim_plan *plan, unsigned i)
 {
 	const struct sim_pipeline *p = &plan->pipeline[i];
@@ -310,7 +380,7 @@ static void write_gather(FILE *file, const struct sim_plan *plan, unsigned i)
 		"%s{ name = \"%s\"; gpu = \"g%u\"; operator = \"gather\"; objects = {\n"
 		"    table = { ssd = \"s%u\"; object = \"%s\"; }; indices = { ssd = \"s%u\"; object = "
 		"\"%s\"; };\n    rows = { ssd = \"s%u\"; object = \"%s\"; }; };",
-		i ? ",\n  " : "  ", p->name, gpu_of(plan, i), table->ssd, table->name, indices->ssd,
+		separator(plan, i), p->name, gpu_of(plan, i), table->ssd, table->name, indices->ssd,
 		indices->name, rows->ssd, rows->name);
 	write_schedule(file, plan, p);
 	fprintf(file,
@@ -325,7 +395,7 @@ static void write_pipeline(FILE *file, const struct sim_plan *plan, unsigned i)
 	const struct sim_object *from = &plan->object[p->from];
 	const struct sim_object *to = &plan->object[p->to % SIM_OBJECTS];
 
-	fprintf(file, "%s{ name = \"%s\"; gpu = \"g%u\";", i ? ",\n  " : "  ", p->name,
+	fprintf(file, "%s{ name = \"%s\"; gpu = \"g%u\";", separator(plan, i), p->name,
 		gpu_of(plan, i));
 	if (p->feed)
 		fprintf(file, " source = { feed = \"f%u\"; bytes = \"%zu\"; };", i,
@@ -343,7 +413,11 @@ static void write_pipeline(FILE *file, const struct sim_plan *plan, unsigned i)
 		fprintf(file, " sink = { ssd = \"s%u\"; object = \"%s\"; %s};", to->ssd, to->name,
 			plan->repeats ? "replace = true; " : "");
 	write_schedule(file, plan, p);
-	fprintf(file, "\n    tile = \"%uK\"; slots = %u; blocks = {", p->tile_kb, p->slots);
+	if (plan->rot && !p->feed)
+		fprintf(file, " verify = \"on\";");
+	fprintf(file, "\n    tile = \"%uK\"; slots = %u; blocks = {",
+		plan->variant >> i & 1 && p->tile_kb > 4 ? p->tile_kb / 2 : p->tile_kb,
+		p->slots + plan->variant % 3);
 	if (!p->feed)
 		fprintf(file, " prefetch = %u;", p->prefetch);
 	fprintf(file, " compute = %u;", p->compute);
@@ -379,10 +453,12 @@ void sim_plan_write(const struct sim_plan *plan, bool faults)
 			plan->workers);
 	fprintf(file, " );\npipelines = (\n");
 	for (unsigned i = 0; i < plan->pipelines; i++)
-		if (plan->pipeline[i].gather)
+		if (plan->hidden >> i & 1)
+			continue;
+		else if (plan->pipeline[i].gather)
 			write_gather(file, plan, i);
 		else
 			write_pipeline(file, plan, i);
-	fprintf(file, " );\n");
+	fprintf(file, " );\n%s", plan->mistaken ? "pipelines = 7;\n" : "");
 	fclose(file);
 }

@@ -75,6 +75,10 @@ enum sim_event_kind {
 	SIM_GET,     /* by a client */
 	SIM_GARBAGE, /* a client that lies */
 	SIM_LEAVE,   /* a client that goes before the reply */
+	SIM_STALL,   /* of a process: it has no turn for a while */
+	SIM_CHANGE,  /* of the configuration, and a reload */
+	SIM_FILL,    /* an ssd, so that sinks have no room */
+	SIM_EMPTY,   /* what was filled */
 	SIM_EVENT_KINDS
 };
 
@@ -87,7 +91,7 @@ struct sim_event {
 struct sim_rule {
 	unsigned ssd;
 	bool mild; /* no start fails by it: the command is late, repeated or completed twice */
-	char text[64];
+	char text[80];
 };
 
 struct sim_plan {
@@ -95,6 +99,14 @@ struct sim_plan {
 	unsigned ssds, objects, pipelines, events, rules, gpus, workers;
 	unsigned parallel, checkpoint_ms;
 	bool post, repeats;
+	bool pair;	     /* two appliances: tests/sim/pair.c draws the rest */
+	unsigned rot;	     /* one bit of one read of so many differs; 0: of none */
+	unsigned bad_writes; /* one write to an image of so many fails; 0: none */
+	unsigned fragments;  /* of 256 transfers by streams, so many are cut short */
+	/* The configuration that is written now: pipelines that are left out, a bit each; another
+	 * shape of pipelines; a mistake in it. */
+	unsigned hidden, variant;
+	bool mistaken;
 	struct sim_ssd ssd[SIM_SSDS];
 	struct sim_object object[SIM_OBJECTS];
 	struct sim_pipeline pipeline[SIM_PIPELINES];
@@ -102,8 +114,10 @@ struct sim_plan {
 	struct sim_rule rule[SIM_RULES];
 };
 
-/* True when no rule lets a start fail. */
+/* True when no fault of ssds and images lets a start fail. */
 bool sim_plan_is_mild(const struct sim_plan *plan);
+/* True when neither rules nor faults of images are in the plan. */
+bool sim_plan_is_clean(const struct sim_plan *plan);
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);
 

@@ -73,8 +73,9 @@ static void see_death(struct referee *r, unsigned i)
 	close(r->watch[i].fd);
 	r->watch[i] = r->watch[--r->count];
 	r->number[i] = r->number[r->count];
+	__atomic_store_n(&sim_world->process[process].seen_dead, 1, __ATOMIC_RELEASE);
 	if (!has_turn || !sim_world->process[process].alive)
-		return; /* the process that killed it has noted it */
+		return; /* the process that killed it notes it, or the one that chooses the next turn */
 	sim_bury(process);
 	replace(r);
 }
@@ -117,7 +118,9 @@ static void make_world(uint64_t seed)
 	sim_world->order.state = seed * 2 + 1;
 	/* stored random data do not depend on the schedule */
 	sim_world->numbers.state = 0x9e3779b97f4a7c15u;
-	sim_world->stay = 64 + fake_random_below(&sim_world->order, 192);
+	sim_world->stay = fake_random_below(&sim_world->order, 4)
+				  ? 224 + fake_random_below(&sim_world->order, 32)
+				  : 64 + fake_random_below(&sim_world->order, 192);
 	sim_world->process[0] = (struct sim_process){ .parent = SIM_NONE, .alive = true };
 	sim_world->processes = 1;
 	sim_world->thread[0] = (struct sim_thread){ .wait = SIM_READY };

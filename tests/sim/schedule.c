@@ -25,8 +25,9 @@ struct routine {
 	ucontext_t context;
 	void *(*main)(void *argument);
 	void *argument;
-	uint8_t *stack; /* NULL: that of the process */
-	uint8_t *tls;	/* thread-local variables while another routine runs */
+	uint8_t *stack;	 /* NULL: that of the process */
+	uint8_t *tls;	 /* thread-local variables while another routine runs */
+	size_t tls_used; /* behind them all are 0 */
 	const void *bottom;
 	size_t stack_bytes;
 	void *fake_stack; /* the address sanitizer's handle */
@@ -76,6 +77,23 @@ static void arrive(void)
 	errno = r->error_number;
 }
 
+/* The block of a worker has most of these variables. Other threads do not use it, and a worker uses
+ * a part of it, so most of the bytes are 0 in both. */
+static void exchange_tls(struct routine *from, const struct routine *to)
+{
+	const uint64_t *word = (const uint64_t *)(void *)tls.at;
+	size_t used = tls.bytes / sizeof *word;
+
+	while (used > 0 && word[used - 1] == 0)
+		used--;
+	used = used == tls.bytes / sizeof *word ? tls.bytes : used * sizeof *word;
+	memcpy(from->tls, tls.at, used);
+	memcpy(tls.at, to->tls, to->tls_used);
+	if (used > to->tls_used)
+		memset(tls.at + to->tls_used, 0, used - to->tls_used);
+	from->tls_used = used;
+}
+
 static void continue_as(unsigned next, bool ends)
 {
 	struct routine *from = &local.routine[local.current], *to = &local.routine[next];
@@ -83,8 +101,7 @@ static void continue_as(unsigned next, bool ends)
 	if (next == local.current)
 		return;
 	from->error_number = errno;
-	memcpy(from->tls, tls.at, tls.bytes);
-	memcpy(tls.at, to->tls, tls.bytes);
+	exchange_tls(from, to);
 	local.current = next;
 #if defined(__SANITIZE_ADDRESS__)
 	__sanitizer_start_switch_fiber(ends ? NULL : &from->fake_stack, to->bottom,
@@ -110,8 +127,6 @@ void sim_wait(enum sim_wait wait)
 		return;
 	self->wait = (uint8_t)wait;
 	self->yields = wait == SIM_READY ? self->yields + 1 : 0;
-	if (wait != SIM_AT_FD)
-		sim_world->activity++;
 	next = sim_choose(local.process);
 	if (next == SIM_NONE) {
 		const uint16_t none = UINT16_MAX;
@@ -130,6 +145,12 @@ void sim_wait(enum sim_wait wait)
 	self = &sim_world->thread[local.current];
 	self->wait = SIM_READY;
 	errno = error_number;
+}
+
+void sim_stir(void)
+{
+	if (local.on)
+		sim_world->activity++;
 }
 
 unsigned sim_self(void)
@@ -175,7 +196,7 @@ static unsigned add_thread(unsigned process)
 
 static void give_memory(struct routine *r, bool stack)
 {
-	*r = (struct routine){ .tls = take_memory(tls.bytes + 1) };
+	*r = (struct routine){ .tls = take_memory(tls.bytes + 1), .tls_used = tls.first_bytes };
 	memcpy(r->tls, tls.first, tls.first_bytes);
 	if (!stack)
 		return;

@@ -54,6 +54,9 @@ struct sim_process {
 	uint32_t turn;	  /* futex: 1: the process has the turn */
 	uint32_t watched; /* futex: 1: the referee knows its death */
 	uint64_t broadcasts;
+	uint64_t stalled_ns; /* until then it has no turn */
+	uint32_t blocks;     /* of allocated memory */
+	uint32_t seen_dead;  /* by the referee, though it did not have the turn */
 	bool alive;
 	bool collected; /* its parent knows its status */
 };
@@ -68,6 +71,11 @@ struct sim_world {
 	uint32_t stay;		     /* of 256 turns, so many stay in their process */
 	uint32_t threads, processes; /* in use, counted from 0 */
 	char dead_end[256];	     /* reason why nothing can go on; "": none */
+	/* Faults of the host, which the director sets; 0: none. */
+	uint32_t rot;	     /* one bit of one read of an image of so many differs */
+	uint32_t bad_writes; /* one write to an image of so many fails */
+	bool loose;	     /* memory may be allocated while the engine is sealed */
+	uint32_t fragments;  /* of 256 transfers by streams, so many are cut short */
 	struct sim_thread thread[SIM_THREADS];
 	struct sim_process process[SIM_PROCESSES];
 };
@@ -82,6 +90,8 @@ unsigned sim_process_self(void);
 bool sim_is_on(void);
 /* Give up the turn, and return when the thread has it again: its wait is then SIM_READY. */
 void sim_wait(enum sim_wait wait);
+/* Something happens that may make a descriptor of a process ready. */
+void sim_stir(void);
 /* Start main(argument) as a thread of this process. Its number, or SIM_NONE. */
 unsigned sim_thread_start(void *(*main)(void *argument), void *argument);
 /* Forget a thread that has ended. */

@@ -16,6 +16,8 @@
 
 #define LOOK_NS 20u /* time of a reading of the clock */
 #define LOOKS 16u   /* one of so many readings of the clock gives up the turn */
+#define ROT_LEAST 4096u
+#define ROT_FROM (2u << 20) /* data of a store for 4,096 objects begin there */
 
 static struct sim_thread *self(void)
 {
@@ -174,12 +176,36 @@ int hr_random(void *data, size_t bytes)
 
 /* ---- host I/O: of the machine, and a turn before it */
 
+/* One of `of`; 0: never. */
+static bool happens(uint32_t of)
+{
+	return sim_is_on() && of && fake_random_below(&sim_world->order, of) == 0;
+}
+
+/* Only of reads of several pages, so never of a map, a superblock or the starts of pipelines: when
+ * these differ, the version before them is in force. */
+static void rot(const struct iovec *vec, int count, size_t bytes, uint64_t offset)
+{
+	size_t at;
+
+	if (bytes <= ROT_LEAST || offset < ROT_FROM || !happens(sim_world->rot))
+		return;
+	at = fake_random_below(&sim_world->order, (uint32_t)bytes);
+	for (int i = 0; i < count; at -= vec[i++].iov_len)
+		if (at < vec[i].iov_len) {
+			((uint8_t *)vec[i].iov_base)[at] ^= 16;
+			return;
+		}
+}
+
 ssize_t hr_file_read(int fd, const struct iovec *vec, int count, uint64_t offset)
 {
 	ssize_t n;
 
 	hr_yield();
 	n = preadv(fd, vec, count, (off_t)offset);
+	if (n > 0)
+		rot(vec, count, (size_t)n, offset);
 	return n < 0 ? -errno : n;
 }
 
@@ -188,6 +214,8 @@ ssize_t hr_file_write(int fd, const struct iovec *vec, int count, uint64_t offse
 	ssize_t n;
 
 	hr_yield();
+	if (happens(sim_world->bad_writes))
+		return -ENOSPC;
 	n = pwritev(fd, vec, count, (off_t)offset);
 	return n < 0 ? -errno : n;
 }
@@ -195,7 +223,7 @@ ssize_t hr_file_write(int fd, const struct iovec *vec, int count, uint64_t offse
 int hr_file_sync(int fd)
 {
 	hr_yield();
-	return 0;
+	return happens(sim_world->bad_writes) ? -EIO : 0;
 }
 
 /* ---- processes */

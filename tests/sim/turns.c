@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #define SWITCH_NS 100u
-#define CURIOUS 24u /* of 256 turns, so many ask a descriptor */
+#define ORPHAN_MS 2000	 /* of real time, in which a child dies with its parent */
+#define LONG_NS 1000000u /* of a jump of the clock */
+#define CURIOUS 6u	 /* of 256 turns, so many ask a descriptor */
 
 /* poll() of libc waits in simulated time (tests/sim/libc.c); deaths take real time. */
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);
@@ -46,6 +48,11 @@ void sim_give_turn(unsigned thread)
 }
 
 /* ---- the choice of the next thread */
+
+static bool is_stalled(const struct sim_thread *t)
+{
+	return sim_world->process[t->process].stalled_ns > sim_world->now_ns;
+}
 
 static bool is_ready(const struct sim_thread *t)
 {
@@ -93,11 +100,18 @@ static bool jump(void)
 	for (unsigned i = 0; i < sim_world->threads; i++) {
 		const struct sim_thread *t = &sim_world->thread[i];
 
-		if ((t->wait == SIM_ASLEEP || t->wait == SIM_AT_FD) && t->wake_ns < next_ns)
+		if ((t->wait == SIM_ASLEEP || t->wait == SIM_AT_FD) && t->wake_ns < next_ns &&
+		    !is_stalled(t))
 			next_ns = t->wake_ns;
+		if (t->wait != SIM_FREE && is_stalled(t) &&
+		    sim_world->process[t->process].stalled_ns < next_ns)
+			next_ns = sim_world->process[t->process].stalled_ns;
 	}
 	if (next_ns == UINT64_MAX || next_ns > sim_world->end_ns)
 		return false;
+	/* also what nothing has announced, like a timer, is seen in time */
+	if (next_ns - sim_world->now_ns > LONG_NS)
+		sim_world->activity++;
 	sim_world->now_ns = next_ns;
 	return true;
 }
@@ -110,10 +124,14 @@ struct candidates {
 static void gather(struct candidates *c, unsigned process)
 {
 	c->readies = c->heres = c->curiouses = 0;
+	for (unsigned p = 0; p < sim_world->processes; p++)
+		if (sim_world->process[p].alive &&
+		    __atomic_load_n(&sim_world->process[p].seen_dead, __ATOMIC_ACQUIRE))
+			sim_bury(p);
 	for (unsigned i = 0; i < sim_world->threads; i++) {
 		const struct sim_thread *t = &sim_world->thread[i];
 
-		if (t->wait == SIM_FREE || !sim_world->process[t->process].alive)
+		if (t->wait == SIM_FREE || !sim_world->process[t->process].alive || is_stalled(t))
 			continue;
 		if (is_ready(t)) {
 			c->ready[c->readies++] = i;
@@ -192,7 +210,7 @@ void sim_bury(unsigned process)
 		if (!child->alive || child->parent != process)
 			continue;
 		fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
-		if (sim_has_died(fd, 300))
+		if (sim_has_died(fd, ORPHAN_MS))
 			sim_bury(p);
 		if (fd >= 0)
 			close(fd);

@@ -4,6 +4,7 @@
 #include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -12,6 +13,8 @@
 #include "config/seam.h"
 #include "tests/sim/client.h"
 #include "tests/sim/command.h"
+
+#define LIE_BYTES 600u
 
 void sim_visits_open(struct sim_visits *v, const struct sim_plan *plan, struct sim_objects *objects)
 {
@@ -60,7 +63,7 @@ static void end_client(struct sim_visits *v, struct sim_client *c, int code)
 	else if (c->kind == SIM_PUT)
 		sim_objects_acknowledge(v->objects, c->object);
 	else if (c->kind == SIM_GET)
-		sim_objects_check(v->objects, c->object, file);
+		sim_objects_check(v->objects, c->object, file, c->least);
 }
 
 void sim_visits_look(struct sim_visits *v, bool to_the_end)
@@ -120,6 +123,7 @@ static void get(struct sim_visits *v, struct sim_client *c, uint64_t number)
 	snprintf(file, sizeof file, "got%u", object);
 	unlink(file);
 	c->object = object;
+	c->least = sim_objects_least(v->objects, object);
 	c->pid = sim_start(NULL, "store get %s %s %s", device, o->name, file);
 }
 
@@ -170,22 +174,85 @@ void sim_visits_leave(struct sim_visits *v, uint64_t number)
 	}
 }
 
+/* The kinds of lies. */
+enum lie {
+	LIE_RANDOM, /* bytes without a meaning */
+	LIE_HEAD,   /* a request whose length and flags are wrong */
+	LIE_LONG,   /* a name that is too long */
+	LIE_SILENT, /* a request whose reply is not taken */
+	LIE_TAP,    /* to a tap or a feed: messages of a version that nobody has, in any order */
+	LIE_CROWD,  /* connections that say nothing */
+	LIES
+};
+
+/* True: connected to the tap, the feed or the control socket. */
+static bool lie_to(const struct sim_visits *v, int *fd, enum lie lie, uint64_t number)
+{
+	const unsigned pipeline = (unsigned)(number >> 32) % v->plan->pipelines;
+	const struct sim_pipeline *p = &v->plan->pipeline[pipeline];
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "run/world.sock" };
+	int type = SOCK_STREAM;
+
+	if (lie == LIE_TAP) {
+		snprintf(at.sun_path, sizeof at.sun_path, "run/%c%u.%s", p->feed ? 'f' : 't',
+			 pipeline, p->feed ? "feed" : "tap");
+		type = SOCK_SEQPACKET;
+	}
+	if (*fd >= 0)
+		close(*fd);
+	*fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return *fd >= 0 && connect(*fd, (struct sockaddr *)&at, sizeof at) == 0;
+}
+
+/* What is sent: its length. data: room for LIE_BYTES */
+static size_t fill_lie(uint8_t *data, enum lie lie, uint64_t number)
+{
+	struct fake_random random = { .state = number | 1 };
+	const uint8_t kind = (uint8_t)(number >> 40) % 17;
+
+	fake_random_fill(&random, data, LIE_BYTES);
+	if (lie == LIE_HEAD || lie == LIE_LONG || lie == LIE_SILENT)
+		memcpy(data, (const uint8_t[]){ 'H', 'R', 'C', 'T', 1, 0, kind, 0 }, 8);
+	if (lie == LIE_LONG) {
+		memcpy(data + 8, &(const uint32_t[]){ 64 + number % 512, 0 }, 8);
+		memset(data + 16, 'p', LIE_BYTES - 16);
+		return LIE_BYTES;
+	}
+	if (lie == LIE_SILENT) {
+		data[6] = number & 1 ? 1 : 15;
+		memcpy(data + 8, &(const uint32_t[]){ data[6] == 1 ? 0 : 2, 0 }, 8);
+		memcpy(data + 16, "p0", 2);
+		return data[6] == 1 ? 16 : 18;
+	}
+	if (lie == LIE_TAP) {
+		memcpy(data, number & 1 ? "HTAP" : "HFED", 4);
+		data[4] = number >> 4 & 1 ? 3 : (uint8_t)(number >> 41);
+		memset(data + 5, 0, 3);
+		return 16 + (number >> 20) % 128;
+	}
+	return 1 + (number >> 16) % LIE_BYTES;
+}
+
 /* Bytes that are no request, or the begin of one, on a connection that stays open. */
 void sim_visits_lie(struct sim_visits *v, uint64_t number)
 {
-	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "run/world.sock" };
-	int *fd = &v->socket[number % SIM_SOCKETS];
-	struct fake_random random = { .state = number | 1 };
-	uint8_t data[600] = "HRCT\1\0\1";
+	const enum lie lie = (enum lie)((number >> 24) % LIES);
+	const unsigned connections = lie == LIE_CROWD ? 3 * SIM_SOCKETS : 1;
+	uint8_t data[LIE_BYTES];
 
-	if (*fd >= 0)
-		close(*fd);
-	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (*fd < 0 || connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
-		return;
-	fake_random_fill(&random, data + (number >> 8 & 1 ? 0 : 7), 592);
-	if (send(*fd, data, 1 + (number >> 16) % 592, MSG_NOSIGNAL) < 0)
-		return;
+	for (unsigned i = 0; i < connections; i++) {
+		int *fd = &v->socket[(number + i) % SIM_SOCKETS];
+		size_t bytes;
+
+		if (!lie_to(v, fd, lie, number) || lie == LIE_CROWD)
+			continue;
+		bytes = fill_lie(data, lie, number);
+		for (unsigned n = 0; n <= (number >> 8) % 3; n++)
+			if (send(*fd, data, bytes, MSG_NOSIGNAL) < 0)
+				break;
+		if (lie == LIE_SILENT && number >> 5 & 1)
+			shutdown(*fd, SHUT_WR);
+	}
 }
 
 void sim_visits_hang_up(struct sim_visits *v)

@@ -18,7 +18,8 @@ struct sim_client {
 	pid_t pid; /* 0: none */
 	enum sim_event_kind kind;
 	unsigned object;
-	bool left; /* killed by an event */
+	unsigned least; /* SIM_GET: the oldest version that it may have */
+	bool left;	/* killed by an event */
 };
 
 struct sim_visits {
