@@ -62,8 +62,8 @@ static void take_record(struct hr_child *c, const struct hr_config *config)
 	if (!wrong)
 		*c->record = c->fresh;
 	else if (!c->wrong)
-		hr_warn("engine %d: its record is ignored: '%s' is out of range",
-			(int)c->process.pid, wrong);
+		hr_warn("engine %d: its record is ignored: '%s' is out of range", (int)c->pid,
+			wrong);
 	c->wrong = wrong;
 }
 
@@ -442,7 +442,7 @@ int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fd
 		hr_error_log(e, HR_LOG_ERROR);
 		return err;
 	}
-	pid = c->process.pid;
+	pid = c->pid = c->process.pid;
 	if (c->wake >= 0)
 		epoll_ctl(c->wake, EPOLL_CTL_ADD, c->process.phases,
 			  &(struct epoll_event){ .events = EPOLLIN });

@@ -48,6 +48,7 @@ struct hr_child {
 	 */
 	bool unsafe;
 	/* The members below describe the engine that runs, or that ran last. */
+	pid_t pid;		/* also after its end */
 	struct hr_record fresh; /* copy that is not yet checked */
 	uint64_t sequence;	/* of the page, at the last look */
 	uint64_t still_ns;	/* time without a change of the sequence */

@@ -88,10 +88,31 @@ hostile_name() {
     exits 2 check "$SCRATCH/x.conf" && ! grep -q $'\033' "$SCRATCH/err"
 }
 
+# A standard output that is full, or closed by the parent process, makes each command fail.
 full_stdout() {
-    local got=0
-    "$HEADRACE" check >/dev/full 2>"$SCRATCH/err" || got=$?
-    [ "$got" = 1 ] && warns "standard output"
+    local words code
+    for words in check --version --help help "help check" "check --help"; do
+        code=0
+        # shellcheck disable=SC2086  # several words
+        "$HEADRACE" $words >/dev/full 2>"$SCRATCH/err" || code=$?
+        [ "$code" = 1 ] && warns "standard output" || return 1
+        code=0
+        # shellcheck disable=SC2086
+        "$HEADRACE" $words >&- 2>"$SCRATCH/err" || code=$?
+        [ "$code" = 1 ] && warns "standard output" || return 1
+    done
+}
+
+# Messages do not go into an image, whose descriptor would be one of the three.
+closed_descriptors() {
+    local image=soft:$SCRATCH/closed.img,size=16M
+    head -c 100000 /dev/urandom >"$SCRATCH/data"
+    exits 0 store format "$image" || return 1
+    "$HEADRACE" store put "$image" kept "$SCRATCH/data" <&- >&- 2>&-
+    "$HEADRACE" store put "$image" kept "$SCRATCH/data" <&- >&- 2>&- # fails, with a message
+    "$HEADRACE" store get "$image" absent "$SCRATCH/none" <&- >&- 2>&-
+    exits 0 store verify "$image" && exits 0 store get "$image" kept "$SCRATCH/back" &&
+        cmp "$SCRATCH/data" "$SCRATCH/back"
 }
 
 check "no command: usage on stderr, exit code 2" exits 2
@@ -136,7 +157,8 @@ check "a partition that does not fit, with the sum" too_small
 check "path direct on the host backend" direct
 check "a missing image is not created" no_image
 check "a missing pipeline" no_pipeline
-check "a full standard output is a failure" full_stdout
+check "a full or closed standard output is a failure" full_stdout
+check "an image is not written to in place of closed descriptors" closed_descriptors
 long_message() {
     local path
     path=$(printf 'x%.0s' {1..2000})

@@ -1,56 +1,55 @@
 /*
- * Engines as processes that end in all ways: signals, exit codes, hangs. A script replaces the work
- * of the engines (tests/fakes/attempts.h); the clock is the real one.
+ * Engines that end in all ways, as the supervisor sees them: the text and kind of each end, the outcome
+ * of each pipeline, limits of time, and controllers that an engine leaves. Engines follow a script
+ * (tests/fakes/engine.h), and the clock is a fake.
  */
 #include "boot/appliance/child.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
-#include "config/log.h"
-#include "config/seam.h"
 #include "config/tick.h"
 #include "gpu/ops/operators.h"
-#include "pci/undo.h"
-#include "tests/fakes/attempts.h"
+#include "tests/fakes/clock.h"
+#include "tests/fakes/engine.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/tree.h"
 #include "tests/harness/error.h"
 
-#define SHORT_NS (300 * HR_NS_PER_MS)
-#define LONG_NS (600 * HR_NS_PER_S)
+#define S HR_NS_PER_S
+#define CORE 0x80 /* of a status of wait(2) */
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct hr_appliance *app;
 static struct hr_child *child;
 static struct hr_record record;
 static char heard[256];
-static bool stop_when_running;
-static bool short_after_end; /* the deadline is short from the end of the script on */
+static void (*at_step)(void);
+static uint64_t start_ns; /* of the attempt */
 
 static void hear(void *to, enum hr_phase phase)
 {
 	snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s;", hr_phase_name(phase));
-	if (stop_when_running && phase == HR_PHASE_RUNNING)
-		raise(SIGTERM);
 }
 
 static void look(void *to, uint64_t now_ns)
 {
 	hr_child_look(child, &app->config, now_ns);
-	if (short_after_end && strchr(fake_attempts_log(), '!'))
-		child->timeout_ns = SHORT_NS;
+}
+
+static void step(void *context)
+{
+	fake_engine_step();
+	if (at_step)
+		at_step();
 }
 
 static void begin(void)
@@ -60,15 +59,16 @@ static void begin(void)
 	cr_assert(app && child);
 	strcpy(app->config.name, "box");
 	app->config.ssds = app->config.gpus = 1;
+	strcpy(app->config.ssd[0].name, "s0");
 	strcpy(app->config.ssd[0].device, "soft:memory,size=1M");
-	app->config.pipelines = 2;
-	for (uint32_t i = 0; i < 2; i++) {
+	app->config.pipelines = 3;
+	for (uint32_t i = 0; i < 3; i++) {
 		snprintf(app->config.pipeline[i].name, HR_NAME_MAX, "p%u", i);
 		app->config.pipeline[i].op = hr_op_get(HR_OP_copy);
 		app->config.pipeline[i].sources = 1;
 	}
-	app->config.boot.post = HR_BOOT_POST_FULL;
 	hr_signals_catch();
+	fake_clock_start(100 * S, step, NULL);
 	cr_assert_eq(hr_child_open(child, &record, hear, NULL), 0);
 	hr_tick_set(look, NULL);
 }
@@ -77,200 +77,358 @@ static void end(void)
 {
 	hr_tick_set(NULL, NULL);
 	hr_child_close(child);
+	fake_clock_stop();
 	free(child);
 	free(app);
 }
 
-TestSuite(child, .init = begin, .fini = end, .timeout = 300);
+TestSuite(child, .init = begin, .fini = end, .timeout = 60);
 
-static int attempt(const struct fake_attempt *script)
+static int attempt(const struct fake_engine *engine)
 {
-	fake_attempts_begin(script, 1);
+	int err;
+
+	start_ns = hr_now_ns();
+	fake_engine_begin(child, app, engine, 1);
 	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	app->keep_going = true;
-	return hr_child_attempt(child, app, NULL, 0, test_error());
+	err = hr_child_attempt(child, app, NULL, 0, test_error());
+	cr_expect(err == -ETIMEDOUT || child->process.pid == 0);
+	return err;
 }
 
-#define ATTEMPT(...) attempt(&(const struct fake_attempt){ __VA_ARGS__ })
-
-static bool has_said(const char *text)
-{
-	return strstr(fake_log_last_of(HR_LOG_ERROR), text) != NULL;
-}
+#define ATTEMPT(...) attempt(&(const struct fake_engine){ __VA_ARGS__ })
 
 Test(child, a_successful_attempt_leaves_its_results)
 {
-	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
+	cr_expect_eq(ATTEMPT(.post_ns = S, .up_ns = S, .run_ns = 7 * S), 0);
 	cr_expect_str_eq(heard, "post;bring-up;running;going down;", "%s", heard);
-	cr_expect_str_eq(fake_attempts_log(), "PpUR01D", "%s", fake_attempts_log());
-	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
-	cr_expect_eq(app->run[1].outcome, HR_RUN_DONE);
-	cr_expect_eq(record.has_run, 1u);
-	cr_expect_eq(child->process.pid, 0);
+	cr_expect_eq(hr_child_ran_ns(child), 7 * S);
+	for (uint32_t i = 0; i < 3; i++)
+		cr_expect_eq(app->run[i].outcome, HR_RUN_DONE);
+	cr_expect(record.has_run && !child->unsafe && hr_child_moves(child));
 	cr_expect_eq(child->process.phases, -1);
-	cr_expect(hr_child_moves(child));
-	cr_expect_not(child->unsafe);
+	cr_expect_eq(ATTEMPT(.stuck = true), 0);
+	cr_expect(hr_any_stuck(app));
 }
 
 /* The supervisor exits with the kind of the error, and no errno determines that kind. */
-Test(child, the_kind_of_an_error_comes_from_the_engine)
+Test(child, the_error_of_an_engine)
 {
 	for (enum hr_error_kind kind = HR_ERROR_FAILED; kind <= HR_ERROR_DEVICE; kind++) {
-		cr_expect_eq(ATTEMPT(.kind = kind, .run = { 0, -EINVAL }), -EINVAL);
+		cr_expect_eq(ATTEMPT(.kind = kind, .run = { 0, -EINVAL, 0x281 }), -EINVAL);
 		cr_expect_eq(test_error_kind(), kind);
-		cr_expect_eq(app->run[1].cause.kind, kind);
+		cr_expect(app->run[1].cause.kind == kind && app->run[1].error == -EINVAL);
 		cr_expect_str_eq(app->run[1].cause.text, test_error_text());
 		cr_expect(test_error_last.printed, "by the engine");
-		cr_expect_eq(ATTEMPT(.kind = kind, .up = -EIO), -EIO);
-		cr_expect_eq(test_error_kind(), kind);
-		cr_expect_eq(ATTEMPT(.kind = kind, .machine = -ENOTSUP), -ENOTSUP);
-		cr_expect_eq(test_error_kind(), kind);
+		cr_expect(app->run[2].outcome == HR_RUN_FAILED && app->run[2].error == 0x281);
+		cr_expect(!app->refused && record.has_run);
+		cr_expect_eq(ATTEMPT(.kind = kind, .up = -EIO, .refused = true), -EIO);
+		cr_expect(test_error_kind() == kind && app->refused && !record.has_run);
 	}
 	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
 	cr_expect_eq(test_error_kind(), HR_ERROR_NONE);
 }
 
-Test(child, the_error_of_an_attempt_reaches_the_supervisor)
+/* ---- the text of each end */
+
+/* Pipeline 0 has done its tiles, 1 has done some, 2 is of an access operator. */
+static void progress(struct hr_record *of)
 {
-	cr_expect_eq(ATTEMPT(.run = { 0x281, -ETIMEDOUT }), 0x281);
-	cr_expect_eq(app->run[0].error, 0x281);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[1].error, -ETIMEDOUT);
-	cr_expect_eq(ATTEMPT(.up = -EINVAL), -EINVAL);
-	cr_expect_eq(record.has_run, 0u);
-	cr_expect_eq(ATTEMPT(.stuck = true), 0);
-	cr_expect(hr_any_stuck(app));
+	of->run[0].ended_ns = of->run[0].started_ns;
+	of->run[0].outcome = HR_RUN_DONE;
+	of->run[1].count = (struct hr_counters){ .tiles = 8, .first_tile = 1, .tiles_done = 2 };
+	of->run[2].count.role[HR_ROLE_IO].blocks = 1;
+	of->run[2].count.cache.pages_read = 80;
 }
 
-/* ---- deaths */
+#define RAN "; it ran: pipeline 'p1', 3 of 8 tiles done; pipeline 'p2', 80 pages read"
+#define NONE "; it ran: no pipeline, stage 'none'"
+#define AT(...) .crash = { .known = 1, ##__VA_ARGS__ }
 
-static void expect_death(int dies, char in, int want, const char *said)
+Test(child, the_text_of_an_end)
 {
-	cr_expect_eq(ATTEMPT(.dies = dies, .dies_in = in), want, "%d", dies);
-	cr_expect(has_said(said), "%s", fake_log_last_of(HR_LOG_ERROR));
-	cr_expect_eq(child->process.pid, 0);
+	static const struct {
+		struct fake_engine engine;
+		int err;
+		enum hr_error_kind kind;
+		const char *text; /* after "engine 5000000: " */
+	} row[] = {
+		{ { .status = SIGKILL },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 9 (Killed)" RAN },
+		{ { .status = SIGSEGV | CORE },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 11 (Segmentation fault), core dumped" RAN },
+		{ { .status = SIGABRT, .in = HR_PHASE_BRING_UP },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 6 (Aborted)" NONE },
+		{ { .status = 77 << 8, .in = HR_PHASE_POST },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "exited with code 77 in the middle of its work" NONE },
+		{ { .status = HR_EXIT_DEVICE << 8 },
+		  -EIO,
+		  HR_ERROR_DEVICE,
+		  "exited with code 4 in the middle of its work" RAN },
+		{ { .status = 0 },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "exited with code 0 in the middle of its work" RAN },
+		{ { .status = SIGBUS, AT(.pipeline = 1, .call = HR_WORK_TILE, .tile = 3) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 7 (Bus error) in operator 'copy' of pipeline 'p1', tile 3" RAN },
+		{ { .status = SIGKILL,
+		    AT(.pipeline = 1, .call = HR_WORK_TILE, .tile = 3, .hangs = 1) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 9 (Killed) in operator 'copy' of pipeline 'p1', tile 3, which it "
+		  "does not end" RAN },
+		{ { .status = 1 << 8, AT(.pipeline = 2, .call = HR_WORK_INIT) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "exited with code 1 in the middle of its work in init() of operator 'copy' of "
+		  "pipeline 'p2'" RAN },
+		{ { .status = 1 << 8, AT(.pipeline = 2, .call = HR_WORK_REPORT, .hangs = 1) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "exited with code 1 in the middle of its work in report() of operator 'copy' of "
+		  "pipeline 'p2', which does not return" RAN },
+		{ { .status = SIGKILL, AT(.pipeline = 2, .hangs = 1) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 9 (Killed) in a worker of pipeline 'p2', which hangs" RAN },
+		{ { .status = SIGKILL, AT(.pipeline = 3) },
+		  -EOWNERDEAD,
+		  HR_ERROR_FAILED,
+		  "ended by signal 9 (Killed)" RAN },
+	};
+
+	for (size_t i = 0; i < COUNT(row); i++) {
+		struct fake_engine engine = row[i].engine;
+		char want[256];
+
+		engine.dies = true;
+		engine.in = engine.in || engine.status == 77 << 8 ? engine.in : HR_PHASE_RUNNING;
+		engine.last = engine.in == HR_PHASE_RUNNING ? progress : NULL;
+		cr_expect_eq(attempt(&engine), row[i].err, "row %zu", i);
+		snprintf(want, sizeof want, "engine 5000000: %s", row[i].text);
+		cr_expect_str_eq(test_error_text(), want, "%s", test_error_text());
+		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), want);
+		cr_expect(test_error_kind() == row[i].kind && !child->unsafe, "row %zu", i);
+	}
+}
+
+/* ---- pipelines of an engine that died */
+
+/* 0: done and reported; 1: done and not reported; 2: runs */
+static void mixed(struct hr_record *of)
+{
+	of->run[0].reported = 1;
+	of->run[0].outcome = of->run[1].outcome = HR_RUN_DONE;
+	of->run[0].ended_ns = of->run[1].ended_ns = of->run[2].started_ns;
+	for (uint32_t i = 0; i < 3; i++) {
+		of->run[i].count.tiles = 9;
+		of->run[i].count.tap.waiting = of->run[i].count.feed.present = 1;
+		of->run[i].count.cache.pages_read = 1;
+	}
+	of->consumer[31].attached = of->producer[0].attached = 1;
+	of->store.job[7].kind = HR_REQUEST_STORE_GET;
+	of->store.requests = 8;
+}
+
+Test(child, pipelines_of_an_engine_that_died)
+{
+	static const struct {
+		const char *name;
+		struct hr_crash crash;
+		enum hr_outcome outcome[3];
+		enum hr_blame blame[3];
+	} row[] = {
+		{ "what ran is suspected",
+		  { 0 },
+		  { HR_RUN_DONE, HR_RUN_WAITING, HR_RUN_FAILED },
+		  { 0, 0, HR_BLAME_SUSPECT } },
+		{ "what crashed is known",
+		  { .known = 1, .pipeline = 2 },
+		  { HR_RUN_DONE, HR_RUN_WAITING, HR_RUN_FAILED },
+		  { 0, 0, HR_BLAME_CERTAIN } },
+		{ "what crashed was in its report",
+		  { .known = 1, .pipeline = 1 },
+		  { HR_RUN_DONE, HR_RUN_FAILED, HR_RUN_INTERRUPTED },
+		  { 0, HR_BLAME_CERTAIN, 0 } },
+	};
+
+	for (size_t n = 0; n < COUNT(row); n++) {
+		cr_expect_eq(ATTEMPT(.dies = true, .in = HR_PHASE_RUNNING, .status = SIGSEGV,
+				     .run_ns = 3 * S, .last = mixed, .crash = row[n].crash),
+			     -EOWNERDEAD);
+		cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0u, "%s",
+			     fake_log_last_of(HR_LOG_WARN));
+		for (uint32_t i = 0; i < 3; i++) {
+			const int err = row[n].outcome[i] == HR_RUN_FAILED	  ? -EOWNERDEAD
+					: row[n].outcome[i] == HR_RUN_INTERRUPTED ? -EINTR
+										  : 0;
+			const struct hr_counters *count = &record.run[i].count;
+
+			cr_expect_eq(app->run[i].outcome, row[n].outcome[i], "%s: %u", row[n].name,
+				     i);
+			cr_expect_eq(record.run[i].blame, (uint64_t)row[n].blame[i], "%s: %u",
+				     row[n].name, i);
+			cr_expect_eq(app->run[i].error, err, "%s: %u", row[n].name, i);
+			cr_expect(count->tiles == 9 && !count->tap.waiting &&
+				  !count->feed.present && !count->cache.pages_read);
+		}
+		cr_expect(hr_child_ran_ns(child) > 29 * S / 10 && hr_child_ran_ns(child) <= 3 * S);
+		cr_expect(app->run[2].ended_ns && !app->run[1].started_ns == (n < 2));
+		cr_expect(!record.consumer[31].attached && !record.producer[0].attached &&
+			  !record.store.job[7].kind && record.store.requests == 8);
+	}
+}
+
+static void out_of_range(struct hr_record *of)
+{
+	of->has_run = 2;
+	of->run[0].outcome = HR_RUN_DONE;
+}
+
+/* The supervisor uses no value of an engine that has overwritten its memory. */
+Test(child, a_record_that_is_out_of_range_is_not_used)
+{
+	cr_expect_eq(ATTEMPT(.dies = true, .in = HR_PHASE_RUNNING, .status = SIGSEGV, .run_ns = S,
+			     .last = out_of_range),
+		     -EOWNERDEAD);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "engine 5000000: its record is ignored: 'has_run' is out of range");
+	cr_expect(record.has_run == 1 && app->run[0].outcome == HR_RUN_FAILED);
+}
+
+/* ---- limits of time */
+
+/* The phases in which calls of drivers may take long have the longer limit. */
+Test(child, an_engine_without_progress_is_killed)
+{
+	static const struct {
+		enum hr_phase phase;
+		uint64_t progress_ns, limit_ns;
+	} row[] = {
+		{ HR_PHASE_POST, 0, 120 * S },	     { HR_PHASE_RUNNING, 0, 120 * S },
+		{ HR_PHASE_RUNNING, 2 * S, 2 * S },  { HR_PHASE_BRING_UP, 2 * S, 120 * S },
+		{ HR_PHASE_POST, 2 * S, 120 * S },   { HR_PHASE_GOING_DOWN, 2 * S, 120 * S },
+		{ HR_PHASE_POST, 130 * S, 130 * S }, { HR_PHASE_RUNNING, 130 * S, 130 * S },
+	};
+
+	for (size_t i = 0; i < COUNT(row); i++) {
+		char want[64];
+
+		child->progress_ns = row[i].progress_ns;
+		cr_expect_eq(ATTEMPT(.hangs = true, .in = row[i].phase), -ETIMEDOUT);
+		cr_expect(fake_engine_killed_ns() - start_ns >= row[i].limit_ns &&
+				  fake_engine_killed_ns() - start_ns < row[i].limit_ns + S / 10,
+			  "row %zu: %f s", i, (double)(fake_engine_killed_ns() - start_ns) / 1e9);
+		snprintf(want, sizeof want, "engine 5000000: no progress for %llu ms; it is killed",
+			 (unsigned long long)(row[i].limit_ns / HR_NS_PER_MS));
+		cr_expect_eq(strncmp(test_error_text(), want, strlen(want)), 0, "%s",
+			     test_error_text());
+		cr_expect(test_error_kind() == HR_ERROR_DEVICE && !child->unsafe);
+		cr_expect_str_eq(fake_log_last_of(HR_LOG_INFO), "engine 5000000: ended");
+	}
+	cr_expect_eq(ATTEMPT(.run_ns = 1000 * S), 0, "it publishes");
+}
+
+static void sleep_once(void)
+{
+	at_step = NULL;
+	fake_clock_advance(1000 * S);
+}
+
+/* A machine that was suspended is no engine that hangs: one look counts a second. */
+Test(child, the_time_between_two_looks_counts_a_second)
+{
+	at_step = sleep_once;
+	cr_expect_eq(ATTEMPT(.hangs = true, .in = HR_PHASE_RUNNING), -ETIMEDOUT);
+	cr_expect_geq(fake_engine_killed_ns() - start_ns, 1119 * S);
+}
+
+static void stop_at_2_s(void)
+{
+	if (hr_now_ns() >= start_ns + 2 * S && !hr_signals_pending())
+		raise(SIGTERM);
+}
+
+/* It is asked once, and killed when it does not end in time. */
+Test(child, an_engine_that_does_not_stop)
+{
+	at_step = stop_at_2_s;
+	cr_expect_eq(ATTEMPT(.run_ns = 1000 * S, .deaf = true), -ETIMEDOUT);
+	cr_expect(fake_engine_asked_ns() >= start_ns + 2 * S &&
+		  fake_engine_asked_ns() < start_ns + 3 * S);
+	cr_expect_eq(fake_engine_killed_ns() - fake_engine_asked_ns(), HR_CHILD_STOP_NS);
+	cr_expect_str_eq(test_error_text(),
+			 "engine 5000000: not stopped 100000 ms after the signal; it is killed; it "
+			 "ran: pipeline 'p0', 0 of 0 tiles done; pipeline 'p1', 0 of 0 tiles done; "
+			 "pipeline 'p2', 0 of 0 tiles done");
+	cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
+}
+
+Test(child, an_engine_that_stops_in_time)
+{
+	at_step = stop_at_2_s;
+	cr_expect_eq(ATTEMPT(.run_ns = 1000 * S), -EINTR);
+	cr_expect(fake_engine_asked_ns() && !fake_engine_killed_ns());
+	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_lt(hr_now_ns(), start_ns + 3 * S);
+}
+
+/* An engine that hangs in the kernel: no other one starts, and the watchdog is not fed. */
+Test(child, an_engine_that_a_kill_does_not_end)
+{
+	cr_expect_eq(ATTEMPT(.hangs = true, .unkillable = true), -ETIMEDOUT);
+	cr_expect_eq(hr_now_ns() - fake_engine_killed_ns(), HR_CHILD_KILL_NS);
+	cr_expect_str_eq(test_error_text(), "engine 5000000: SIGKILL has not ended it within 30000 "
+					    "ms: it hangs in the kernel");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), test_error_text());
+	cr_expect(child->unsafe && !hr_child_moves(child) && test_error_kind() == HR_ERROR_DEVICE);
+}
+
+Test(child, an_engine_that_cannot_start)
+{
+	cr_expect_eq(ATTEMPT(.fork_error = EAGAIN), -EAGAIN);
+	cr_expect_str_eq(test_error_text(), "the engine cannot be started: Resource temporarily "
+					    "unavailable");
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), test_error_text());
+	cr_expect(test_error_kind() == HR_ERROR_FAILED && child->process.phases == -1);
+}
+
+static void rest(void *to)
+{
+	++*(unsigned *)to;
+	hr_wait_ns(S);
+}
+
+Test(child, the_caller_rests_in_place_of_the_pause)
+{
+	unsigned rests = 0;
+
+	child->rest = rest;
+	child->rest_to = &rests;
+	cr_expect_eq(ATTEMPT(.run_ns = 5 * S), 0);
+	cr_expect_eq(rests, 5u);
+}
+
+/* ---- remains of an engine: a process with its pipe, as the undo helper, and controllers */
+
+Test(child, a_process_that_the_engine_left_is_waited_for)
+{
+	cr_expect_eq(ATTEMPT(.orphans = true), 0);
+	cr_expect_eq(hr_now_ns() - start_ns, HR_CHILD_UNDO_NS);
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "a process that the engine started still runs after 10000 ms");
 	cr_expect_not(child->unsafe);
 }
-
-Test(child, an_engine_ended_by_a_signal_is_reported_with_the_signal)
-{
-	expect_death(SIGKILL, 'R', -EOWNERDEAD, "ended by signal 9 (Killed)");
-	expect_death(SIGSEGV, 'P', -EOWNERDEAD, "ended by signal 11 (Segmentation fault)");
-	expect_death(SIGABRT, 'U', -EOWNERDEAD, "ended by signal 6 (Aborted)");
-	expect_death(SIGBUS, 'R', -EOWNERDEAD, "ended by signal 7 (Bus error)");
-}
-
-Test(child, an_engine_that_exits_early_is_reported_with_its_code)
-{
-	expect_death(-HR_EXIT_DEVICE, 'R', -EIO, "exited with code 4 in the middle of its work");
-	expect_death(-HR_EXIT_FAILED, 'R', -EOWNERDEAD, "exited with code 1");
-	expect_death(-77, 'U', -EOWNERDEAD, "exited with code 77");
-}
-
-Test(child, the_pipeline_that_ran_failed_and_waiting_ones_did_not)
-{
-	expect_death(SIGKILL, 'R', -EOWNERDEAD,
-		     "it ran: pipeline 'p0', 0 of 0 tiles done; pipeline 'p1', "
-		     "0 of 0 tiles done");
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[0].error, -EOWNERDEAD);
-	cr_expect(app->run[0].selected);
-	expect_death(SIGKILL, 'U', -EOWNERDEAD, "it ran: no pipeline, stage");
-	cr_expect_eq(app->run[0].outcome, HR_RUN_WAITING);
-	cr_expect_eq(app->run[0].error, 0);
-	cr_expect(app->run[0].selected);
-}
-
-Test(child, the_engine_after_a_killed_engine_works)
-{
-	expect_death(SIGKILL, 'R', -EOWNERDEAD, "signal 9");
-	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
-}
-
-/* ---- hangs, and requests to stop */
-
-Test(child, an_engine_that_hangs_is_killed)
-{
-	short_after_end = true;
-	cr_expect_eq(ATTEMPT(.dies = FAKE_HANGS, .dies_in = 'R'), -ETIMEDOUT);
-	cr_expect(has_said("; it is killed; it ran: pipeline 'p0'"), "%s",
-		  fake_log_last_of(HR_LOG_ERROR));
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[0].error, -ETIMEDOUT);
-	cr_expect_str_eq(fake_attempts_log(), "PpUR01!", "%s", fake_attempts_log());
-}
-
-/* A stopped engine, as under a debugger, is alive and makes no progress. */
-Test(child, an_engine_stopped_by_sigstop_is_killed)
-{
-	short_after_end = true;
-	cr_expect_eq(ATTEMPT(.dies = SIGSTOP, .dies_in = 'U'), -ETIMEDOUT);
-}
-
-Test(child, a_signal_is_passed_on)
-{
-	stop_when_running = true;
-	child->stop_ns = LONG_NS;
-	ATTEMPT(.dies = FAKE_WAITS, .dies_in = 'R');
-	cr_expect(child->asked_ns > 0);
-	cr_expect_eq(child->killed_ns, 0u);
-}
-
-Test(child, an_engine_that_ignores_the_stop_signal_is_killed)
-{
-	stop_when_running = true;
-	child->stop_ns = SHORT_NS;
-	cr_expect_eq(ATTEMPT(.dies = FAKE_HANGS, .dies_in = 'R'), -ETIMEDOUT);
-	cr_expect(has_said("after the signal; it is killed"), "%s", fake_log_last_of(HR_LOG_ERROR));
-}
-
-static void stop_often(void)
-{
-	for (int i = 0; i < 5; i++) {
-		raise(SIGTERM);
-		raise(SIGINT);
-	}
-}
-
-/* A service manager may signal all processes, and the supervisor also forwards the signal. */
-Test(child, an_engine_ends_in_order_after_repeated_stop_signals)
-{
-	cr_expect_eq(ATTEMPT(.dies = FAKE_WAITS, .dies_in = 'U', .last = stop_often), -EOWNERDEAD);
-	cr_expect(has_said("exited with code 0 in the middle"), "%s",
-		  fake_log_last_of(HR_LOG_ERROR));
-}
-
-/* ---- remains of an engine */
-
-static char path[64];
-
-static void leave_a_write(void)
-{
-	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, path, 0, "stopped", 7) < 0)
-		_exit(99);
-}
-
-/* The undo helper of an engine has done its work before the next engine may start. */
-Test(child, undo_helper_ends_before_the_next_engine)
-{
-	char text[16] = "";
-	int fd;
-
-	for (int i = 0; i < 10; i++) {
-		strcpy(path, "/tmp/hr-child-XXXXXX");
-		fd = mkstemp(path);
-		cr_assert_geq(fd, 0);
-		expect_death(SIGKILL, 'R', -EOWNERDEAD, "signal 9");
-		ATTEMPT(.dies = SIGKILL, .dies_in = 'R', .last = leave_a_write);
-		cr_expect_eq(read(fd, text, sizeof text), 7);
-		cr_expect_str_eq(text, "stopped");
-		close(fd);
-		unlink(path);
-	}
-}
-
-/* ---- controllers, on files in place of /sys */
 
 #define SSD "0000:03:00.0"
 #define CONFIG "/sys/bus/pci/devices/" SSD "/config"
@@ -286,38 +444,39 @@ static void set_command(uint16_t command)
 	close(config);
 }
 
-static void master(void)
+static void master(struct hr_record *of)
 {
 	set_command(0x6);
 }
 
-static void master_with_undo(void)
+static void quiet_at_5_s(void)
 {
-	static const uint16_t silent = 0x2;
-
-	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, CONFIG, 4, &silent, 2) < 0)
-		_exit(99);
-	master();
+	if (hr_now_ns() >= start_ns + 5 * S)
+		set_command(0x2);
 }
 
 static int leave_controllers(void *arg)
 {
-	static const struct fake_attempt killed = { .dies = SIGKILL, .dies_in = 'R' };
-	struct fake_attempt script = killed;
+	const struct fake_engine killed = { .dies = true, .status = SIGKILL };
+	struct fake_engine masters = killed;
 
 	snprintf(app->config.ssd[0].device, HR_DEVICE_MAX, "pci:%s", SSD);
-	script.last = master_with_undo;
-	if (attempt(&script) != -EOWNERDEAD || child->unsafe)
+	masters.last = master;
+	at_step = quiet_at_5_s; /* the undo helper turns bus mastering off */
+	if (attempt(&masters) != -EOWNERDEAD || child->unsafe || hr_now_ns() < start_ns + 5 * S)
 		return 1;
-	script.last = master;
-	child->undo_ns = SHORT_NS; /* no process turns bus mastering off */
-	if (attempt(&script) != -EOWNERDEAD || !child->unsafe)
+	at_step = NULL;
+	if (attempt(&masters) != -EOWNERDEAD || !child->unsafe ||
+	    hr_now_ns() < start_ns + HR_CHILD_UNDO_NS)
 		return 2;
-	child->undo_ns = HR_CHILD_UNDO_NS;
-	if (!has_said("still masters the bus after the end of the engine"))
+	if (!strstr(fake_log_last_of(HR_LOG_ERROR),
+		    "still masters the bus after the end of the engine: no other engine is started"))
 		return 3;
 	/* The function mastered the bus before, so the engine is not the cause. */
-	return attempt(&killed) != -EOWNERDEAD || child->unsafe ? 4 : 0;
+	if (attempt(&killed) != -EOWNERDEAD || child->unsafe || hr_now_ns() != start_ns)
+		return 4;
+	masters.orphans = true; /* but the process that it left may be */
+	return attempt(&masters) != -EOWNERDEAD || !child->unsafe ? 5 : 0;
 }
 
 Test(child, a_controller_that_does_not_stop_prevents_the_next_engine)
@@ -329,121 +488,4 @@ Test(child, a_controller_that_does_not_stop_prevents_the_next_engine)
 	at = fake_tree_run(&tree, leave_controllers, NULL);
 	fake_tree_expect(&tree, at, "step %d", at);
 	fake_tree_remove(&tree);
-}
-
-static void expect_closed(void)
-{
-	struct stat st;
-
-	if (fstat(200, &st) == 0)
-		_exit(99);
-}
-
-Test(child, the_supervisor_s_descriptors_are_not_the_engine_s)
-{
-	const int fds[] = { -1, 200 };
-	const struct fake_attempt script = { .dies = -77, .dies_in = 'P', .last = expect_closed };
-
-	cr_assert_eq(dup2(STDERR_FILENO, 200), 200);
-	fake_attempts_begin(&script, 1);
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	app->keep_going = true;
-	cr_expect_eq(hr_child_attempt(child, app, fds, 2, test_error()), -EOWNERDEAD);
-	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
-	cr_expect_eq(fcntl(200, F_GETFD), 0, "the supervisor keeps it");
-	close(200);
-}
-
-static int workers_nice;
-
-static void *expect_nice_of_worker(void *argument)
-{
-	if (getpriority(PRIO_PROCESS, 0) != workers_nice)
-		_exit(99);
-	return argument;
-}
-
-static void expect_nice(void)
-{
-	struct hr_thread thread;
-
-	if (sched_getscheduler(0) != SCHED_OTHER)
-		_exit(96);
-	if (getpriority(PRIO_PROCESS, 0) >= workers_nice)
-		_exit(98);
-	if (hr_thread_start(&thread, NULL, expect_nice_of_worker, NULL) != 0)
-		_exit(97);
-	hr_thread_join(&thread);
-}
-
-Test(child, the_control_path_has_a_higher_priority_than_workers)
-{
-	const struct fake_attempt script = { .dies = -77, .dies_in = 'P', .last = expect_nice };
-
-	workers_nice = child->process.nice;
-	if (setpriority(PRIO_PROCESS, 0, workers_nice - 1) != 0)
-		cr_skip("the kernel does not permit a higher priority");
-	cr_expect_neq(attempt(&script), 0);
-	cr_expect(has_said("code 77"), "%s", fake_log_last_of(HR_LOG_ERROR));
-}
-
-/* Children of the supervisor are in the default class again. */
-Test(child, the_supervisor_has_a_real_time_priority)
-{
-	const struct sched_param lowest = { .sched_priority = 1 };
-
-	hr_child_close(child);
-	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
-	if (sched_setscheduler(0, SCHED_RR, &lowest) != 0)
-		cr_skip("the kernel does not permit a real-time priority");
-	cr_assert_eq(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
-	cr_assert_eq(hr_child_open(child, &record, hear, NULL), 0);
-	cr_expect_eq(sched_getscheduler(0), SCHED_RR | SCHED_RESET_ON_FORK);
-}
-
-/* A process without the privileges keeps its priority, and says so in the debug log. */
-static int open_without_privileges(void)
-{
-	const struct rlimit none = { 0, 0 };
-
-	if (setrlimit(RLIMIT_RTPRIO, &none) != 0 || setrlimit(RLIMIT_NICE, &none) != 0 ||
-	    setresuid(65534, 65534, 65534) != 0)
-		return 90;
-	if (hr_child_open(child, &record, hear, NULL) != 0)
-		return 91;
-	if (sched_getscheduler(0) != SCHED_OTHER)
-		return 92;
-	return getpriority(PRIO_PROCESS, 0) == child->process.nice ? 0 : 93;
-}
-
-Test(child, an_appliance_without_privileges_keeps_its_priority)
-{
-	int status;
-	pid_t pid;
-
-	if (geteuid() != 0)
-		cr_skip("only root can become a user without privileges");
-	hr_child_close(child);
-	pid = fork();
-	if (pid == 0)
-		_exit(open_without_privileges());
-	cr_assert_gt(pid, 0);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", status);
-	cr_assert_eq(hr_child_open(child, &record, hear, NULL), 0);
-}
-
-static void scribble(void)
-{
-	memset(child->process.page, 0x5a, sizeof *child->process.page);
-}
-
-/* The supervisor uses no value of an engine that has overwritten its memory. */
-Test(child, an_invalid_record_is_not_used)
-{
-	expect_death(SIGKILL, 'R', -EOWNERDEAD, "signal 9");
-	cr_expect_eq(ATTEMPT(.dies = SIGSEGV, .dies_in = 'R', .last = scribble), -EOWNERDEAD);
-	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "'stage' is out of range"), "%s",
-		  fake_log_last_of(HR_LOG_WARN));
-	cr_expect_leq(app->run[0].outcome, HR_RUN_FAILED);
 }

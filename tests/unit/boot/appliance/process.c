@@ -1,42 +1,47 @@
 /*
  * The engine as a process: its attributes, its descriptors, its end with the supervisor, and what
- * the supervisor sends to it and gets from it. A function of each test replaces the attempt.
+ * the supervisor sends to it and gets from it. The engines are real ones, over ssds in memory.
  */
 #include "boot/appliance/process.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/attempt.h"
+#include "boot/appliance/record.h"
 #include "boot/engine/exit.h"
+#include "boot/engine/names.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/signals.h"
 #include "config/clock.h"
+#include "config/log.h"
+#include "tests/fakes/log.h"
+#include "tests/harness/error.h"
+
+#define OUTSIDE 200 /* a descriptor of the supervisor alone */
+
+/* With "once" pipelines end at once; with "every" the engine idles between them. */
+static const char text[] = "appliance = { name = \"box\"; }; boot = { post = \"off\"; };\n"
+			   "ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
+			   "           objects = ( { name = \"in\"; bytes = \"64K\"; } ); } );\n"
+			   "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+			   "pipelines = ( { name = \"p\"; source = { object = \"%s\"; };\n"
+			   "  operator = \"crc32c\"; tile = \"64K\"; %s } );\n";
 
 static struct hr_appliance *app;
 static struct hr_process process;
-static int (*in_engine)(struct hr_attempt *attempt);
-
-int hr_attempt_make(struct hr_attempt *attempt)
-{
-	return in_engine(attempt);
-}
-
-void hr_attempt_publish(struct hr_attempt *attempt)
-{
-}
-
 static bool pipe_fails;
 
 /* In place of libc's: the system may be without free files although the process is not. */
@@ -48,11 +53,24 @@ int pipe2(int fd[2], int flags)
 	return -1;
 }
 
+static void configure(const char *object, const char *when)
+{
+	char all[1024];
+
+	snprintf(all, sizeof all, text, object, when);
+	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", all, strlen(all), test_error()),
+		     0, "%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app->keep_going = true;
+}
+
 static void begin(void)
 {
 	app = calloc(1, sizeof *app);
 	cr_assert_not_null(app);
-	app->config.pipelines = 2;
+	hr_log_set_level(HR_LOG_ERROR);
+	hr_signals_catch();
+	configure("in", "");
 	cr_assert_eq(hr_process_open(&process), 0);
 }
 
@@ -64,10 +82,11 @@ static void end(void)
 
 TestSuite(process, .init = begin, .fini = end, .timeout = 60);
 
-static void start(int (*work)(struct hr_attempt *attempt))
+static void start(void)
 {
-	in_engine = work;
-	cr_assert_eq(hr_process_start(&process, app, NULL, 0), 0);
+	const int fds[] = { -1, OUTSIDE };
+
+	cr_assert_eq(hr_process_start(&process, app, fds, 2), 0);
 	cr_assert_gt(process.pid, 0);
 }
 
@@ -82,87 +101,93 @@ static int wait_end(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* ---- attributes */
-
-static bool is_zero(const void *data, size_t bytes)
+static void wait_for(enum hr_phase wanted)
 {
-	const uint8_t *at = data;
+	enum hr_phase phase = HR_PHASES;
+	int err = -EAGAIN;
 
-	return at[0] == 0 && memcmp(at, at + 1, bytes - 1) == 0;
+	while (err == -EAGAIN || (err == 0 && phase != wanted)) {
+		err = hr_process_receive(&process, &phase);
+		if (err == -EAGAIN)
+			hr_wait_ns(HR_NS_PER_MS);
+	}
+	cr_assert_eq(err, 0, "the engine ends before phase %d", wanted);
 }
 
-static int look_at_itself(struct hr_attempt *a)
-{
-	char name[16] = "";
-	int at_death = 0;
+/* ---- attributes */
 
-	prctl(PR_GET_NAME, name);
-	prctl(PR_GET_PDEATHSIG, &at_death);
-	if (strcmp(name, "headrace-engine") != 0)
-		_exit(90);
-	if (at_death != SIGKILL)
-		_exit(91);
-	if (getpgid(0) != getpid())
-		_exit(92);
-	if (a->app != app || a->page != process.page)
-		_exit(93);
-	if (!is_zero(a->page, offsetof(struct hr_record_page, history)) ||
-	    a->page->history.run[0].start != 0x5a5a5a5a5a5a5a5a)
-		_exit(94); /* the history is that of all engines */
-	raise(SIGTERM);	   /* as often as it likes: the engine ends in order */
-	raise(SIGTERM);
-	raise(SIGINT);
-	if (!hr_signals_pending())
-		_exit(95);
-	if (a->phases < 0 || a->clients < 0 ||
-	    (a->dispatch >= 0) != hr_config_repeats(&app->config))
-		_exit(96);
-	if (!(fcntl(a->phases, F_GETFD) & FD_CLOEXEC) || !(fcntl(a->clients, F_GETFD) & FD_CLOEXEC))
-		_exit(97);
-	_exit(0);
+/* Workers have the priority of the supervisor before; the engine's control path has a higher one. */
+static void expect_priorities(void)
+{
+	unsigned workers = 0;
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof path, "/proc/%d/task", process.pid);
+	dir = opendir(path);
+	cr_assert_not_null(dir);
+	while ((entry = readdir(dir))) {
+		const pid_t task = atoi(entry->d_name);
+
+		if (task <= 0)
+			continue;
+		cr_expect_eq(sched_getscheduler(task), SCHED_OTHER);
+		errno = 0;
+		if (task == process.pid)
+			cr_expect_lt(getpriority(PRIO_PROCESS, (id_t)task), process.nice);
+		else
+			workers += getpriority(PRIO_PROCESS, (id_t)task) == process.nice;
+	}
+	closedir(dir);
+	cr_expect_gt(workers, 0u);
 }
 
 Test(process, the_engine_has_its_name_group_signals_and_descriptors)
 {
+	char path[64], name[32] = "";
+	struct hr_record record;
+	FILE *comm;
+
 	memset(process.page, 0x5a, sizeof *process.page); /* of the previous engine */
-	start(look_at_itself);
-	cr_expect_geq(process.phases, 0);
-	cr_expect_geq(process.clients, 0);
-	cr_expect_eq(process.dispatch, -1, "no pipeline repeats");
+	cr_assert_eq(dup2(STDERR_FILENO, OUTSIDE), OUTSIDE);
+	configure("in", "every = \"1h\";");
+	start();
+	cr_expect(process.phases >= 0 && process.clients >= 0 && process.dispatch >= 0);
+	wait_for(HR_PHASE_IDLE);
+	snprintf(path, sizeof path, "/proc/%d/comm", process.pid);
+	comm = fopen(path, "r");
+	cr_assert(comm && fgets(name, sizeof name, comm));
+	fclose(comm);
+	cr_expect_str_eq(name, "headrace-engine\n");
+	cr_expect_eq(getpgid(process.pid), process.pid);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", process.pid, OUTSIDE);
+	cr_expect_eq(access(path, F_OK), -1, "a descriptor of the supervisor");
+	cr_expect_geq(fcntl(OUTSIDE, F_GETFD), 0, "the supervisor keeps it");
+	if (getpriority(PRIO_PROCESS, 0) < process.nice || sched_getscheduler(0) != SCHED_OTHER)
+		expect_priorities();
+	cr_expect(hr_record_read(process.page, &record) && record.ready);
+	/* as often as they come: the engine ends in order */
+	hr_process_signal(&process, SIGTERM);
+	hr_process_signal(&process, SIGINT);
+	hr_process_signal(&process, SIGTERM);
 	cr_expect_eq(wait_end(), 0);
-	hr_process_hang_up(&process);
-	app->config.pipeline[1].when.kind = HR_WHEN_EVERY;
-	start(look_at_itself);
-	cr_expect_geq(process.dispatch, 0);
-	cr_expect_eq(wait_end(), 0);
+	close(OUTSIDE);
 }
 
-static int fail_with_a_device_error(struct hr_attempt *a)
-{
-	return hr_fail(&a->app->error, HR_ERROR_DEVICE, -EIO, "a device");
-}
-
-static int do_nothing(struct hr_attempt *a)
-{
-	return 0;
-}
-
+/* The history is that of all engines. */
 Test(process, the_exit_code_is_that_of_the_error)
 {
-	start(do_nothing);
+	start();
+	cr_expect_eq(process.dispatch, -1, "no pipeline repeats");
 	cr_expect_eq(wait_end(), 0);
+	cr_expect_eq(process.page->history.run[0].outcome, (uint64_t)HR_RUN_DONE);
 	hr_process_hang_up(&process);
-	start(fail_with_a_device_error);
-	cr_expect_eq(wait_end(), HR_EXIT_DEVICE);
-}
-
-static int wait_for_hangup(struct hr_attempt *a)
-{
-	struct pollfd clients = { .fd = a->clients, .events = POLLIN };
-
-	while (poll(&clients, 1, -1) < 0 && errno == EINTR)
-		;
-	_exit(clients.revents & POLLHUP ? 7 : 8);
+	configure("none", "");
+	start();
+	cr_expect_eq(wait_end(), HR_EXIT_USAGE);
+	cr_expect_eq(process.page->history.run[0].outcome, (uint64_t)HR_RUN_DONE);
+	hr_process_hang_up(&process);
 }
 
 /* Each side has closed the descriptors of the other one, so it notices the end of that side. */
@@ -172,52 +197,65 @@ Test(process, each_side_notices_the_end_of_the_other)
 	char byte;
 	int err;
 
-	app->config.pipeline[0].when.kind = HR_WHEN_EVERY;
-	start(do_nothing);
-	cr_expect_eq(wait_end(), 0);
-	while ((err = hr_process_receive(&process, &phase)) == -EAGAIN)
+	configure("in", "every = \"1h\";");
+	start();
+	wait_for(HR_PHASE_IDLE);
+	hr_process_signal(&process, SIGKILL);
+	cr_expect_eq(wait_end(), -1);
+	while ((err = hr_process_receive(&process, &phase)) == -EAGAIN || err == 0)
 		hr_wait_ns(HR_NS_PER_MS);
 	cr_expect_eq(err, -EPIPE);
 	cr_expect_eq(read(process.clients, &byte, 1), 0);
 	cr_expect_eq(read(process.dispatch, &byte, 1), 0);
 	hr_process_hang_up(&process);
-	start(wait_for_hangup);
+	start();
+	wait_for(HR_PHASE_IDLE);
 	hr_process_hang_up(&process);
-	cr_expect_eq(wait_end(), 7);
+	cr_expect_eq(wait_end(), 0);
 }
 
-static int alive[2];
-
-static int hang(struct hr_attempt *a)
+/* Children of the supervisor are in the default class again. */
+Test(process, the_supervisor_has_a_real_time_priority)
 {
-	alarm(300); /* ends the engine when the test has failed to */
-	if (write(alive[1], "e", 1) != 1)
-		_exit(99);
-	for (;;)
-		pause();
+	const struct sched_param lowest = { .sched_priority = 1 };
+
+	hr_process_close(&process);
+	cr_expect_eq(sched_getscheduler(0), SCHED_OTHER);
+	if (sched_setscheduler(0, SCHED_RR, &lowest) != 0)
+		cr_skip("the kernel does not permit a real-time priority");
+	cr_assert_eq(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
+	cr_assert_eq(hr_process_open(&process), 0);
+	cr_expect_eq(sched_getscheduler(0), SCHED_RR | SCHED_RESET_ON_FORK);
 }
 
-/* The pipe of the engine is closed when the kernel has ended it, too. */
-Test(process, the_engine_ends_with_its_supervisor)
+/* A process without the privileges keeps its priority. */
+static int open_without_privileges(void)
 {
-	pid_t supervisor;
-	char byte;
+	const struct rlimit none = { 0, 0 };
 
-	cr_assert_eq(pipe(alive), 0);
-	supervisor = fork();
-	if (supervisor == 0) {
-		in_engine = hang;
-		if (hr_process_start(&process, app, NULL, 0) != 0)
-			_exit(99);
-		for (;;)
-			pause();
-	}
-	close(alive[1]);
-	cr_assert_eq(read(alive[0], &byte, 1), 1);
-	kill(supervisor, SIGKILL);
-	cr_assert_eq(waitpid(supervisor, NULL, 0), supervisor);
-	cr_expect_eq(read(alive[0], &byte, 1), 0);
-	close(alive[0]);
+	if (setrlimit(RLIMIT_RTPRIO, &none) != 0 || setrlimit(RLIMIT_NICE, &none) != 0 ||
+	    setresuid(65534, 65534, 65534) != 0)
+		return 90;
+	if (hr_process_open(&process) != 0)
+		return 91;
+	return getpriority(PRIO_PROCESS, 0) == process.nice && sched_getscheduler(0) == SCHED_OTHER
+		       ? 0
+		       : 92;
+}
+
+Test(process, an_appliance_without_privileges_keeps_its_priority)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		cr_skip("only root can become a user without privileges");
+	hr_process_close(&process);
+	pid = fork();
+	if (pid == 0)
+		_exit(open_without_privileges());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status 0x%x", status);
 }
 
 /* ---- descriptors */
@@ -250,11 +288,10 @@ Test(process, a_start_without_descriptors_leaves_none_open)
 	struct rlimit before;
 
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	in_engine = do_nothing;
 	for (unsigned repeats = 0; repeats < 2; repeats++) {
 		const unsigned need = repeats ? 6 : 4, open = count_open();
 
-		app->config.pipeline[1].when.kind = repeats ? HR_WHEN_EVERY : HR_WHEN_ONCE;
+		configure("in", repeats ? "every = \"1h\";" : "");
 		for (unsigned n = 0; n <= need; n++) {
 			int err;
 
@@ -266,7 +303,8 @@ Test(process, a_start_without_descriptors_leaves_none_open)
 				     need);
 			cr_expect_eq(process.pid > 0, n == need);
 		}
-		cr_expect_eq(wait_end(), 0);
+		hr_process_signal(&process, SIGKILL);
+		wait_end();
 		hr_process_hang_up(&process);
 		cr_expect_eq(count_open(), open);
 	}
@@ -276,7 +314,6 @@ Test(process, a_start_without_a_pipe_starts_nothing)
 {
 	const unsigned open = count_open();
 
-	in_engine = do_nothing;
 	pipe_fails = true;
 	cr_expect_eq(hr_process_start(&process, app, NULL, 0), -ENFILE);
 	pipe_fails = false;
@@ -387,32 +424,16 @@ static void count_signal(int number)
 	signals++;
 }
 
-static int end_with_signals(struct hr_attempt *a)
-{
-	signal(SIGUSR1, count_signal);
-	if (write(alive[1], "e", 1) != 1)
-		_exit(99);
-	while (!signals)
-		hr_wait_ns(HR_NS_PER_MS);
-	_exit(5);
-}
-
 /* kill(0) would reach all processes of the supervisor's group. */
 Test(process, a_signal_reaches_only_an_engine)
 {
-	char byte;
-
 	signal(SIGUSR1, count_signal);
 	hr_process_signal(&process, SIGUSR1);
 	cr_expect_eq(signals, 0);
-	cr_assert_eq(pipe(alive), 0);
-	start(end_with_signals);
-	cr_assert_eq(read(alive[0], &byte, 1), 1);
-	hr_process_signal(&process, SIGUSR1);
-	cr_expect_eq(wait_end(), 5);
-	cr_expect_eq(signals, 0);
+	configure("in", "every = \"1h\";");
+	start();
+	hr_process_signal(&process, SIGKILL);
+	cr_expect_eq(wait_end(), -1);
 	hr_process_signal(&process, SIGUSR1);
 	cr_expect_eq(signals, 0);
-	close(alive[0]);
-	close(alive[1]);
 }
