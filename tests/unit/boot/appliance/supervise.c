@@ -132,6 +132,7 @@ static void end(void)
 TestSuite(supervise, .init = begin, .fini = end, .timeout = 60);
 
 static char log_of_engines[512];
+static struct hr_history history;
 
 /* Supervise until the end; returns the exit code. */
 static int supervise(const struct fake_engine *engine, unsigned count)
@@ -141,6 +142,7 @@ static int supervise(const struct fake_engine *engine, unsigned count)
 	fake_engine_begin(&s->child, app, engine, count);
 	cr_assert_eq(hr_supervise_open(s, app, false, path), 0);
 	code = hr_supervise(s);
+	history = s->child.process.page->history;
 	hr_supervise_close(s);
 	fake_watchdog_look();
 	snprintf(log_of_engines, sizeof log_of_engines, "%s", fake_engine_log());
@@ -556,6 +558,7 @@ Test(supervise, the_status_after_a_death_names_the_failed_pipeline)
 
 	no_restart(&app->config);
 	cr_expect_eq(supervise(&engines['r'], 1), HR_EXIT_FAILED);
+	cr_expect(history.run[0].ended_it && history.run[0].outcome == HR_RUN_FAILED);
 	hr_status_format(&s->status, hr_now_ns(), text, sizeof text);
 	cr_expect(strstr(text, "\"engine_pid\": 0, "), "%s", text);
 	cr_expect(strstr(text,
