@@ -417,7 +417,7 @@ static void stop_in_the_wait(struct hr_config *c)
 	stop_ns = start_ns + 10 * S;
 }
 
-/* A clean stop is a success, also when pipelines are left. A process has one signal, so each has a test. */
+/* A clean stop is a success, also when pipelines are left. Each test has one signal. */
 #define STOP(name, also, engines, code, log, seconds, restarts)                           \
 	Test(supervise, a_stop_##name)                                                    \
 	{                                                                                 \
