@@ -55,17 +55,16 @@ $(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(leaks) $(B)/libheadrace.a
 		$(if $(filter %/fakes/cuda.o,$(used_fakes)),-Wl$(comma)-u$(comma)hr_cuda_open) \
 		$(filter %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) -lm -ldl
 
-$(B)/tests/unit/gpu/worker/io_peers_faults: ldflags += -Wl,--wrap=hr_yield
-
 # User operators for tests, at the path in the macro.
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
 op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/operators \
 	gpu/cuda/operators)
-$(op_tests:%=$(objects)/%.o): cflags += -DTEST_OPS='"$(objects)/tests/op"'
-$(op_tests:%=$(B)/%.ok): $(test_ops)
+$(op_tests:%=$(objects)/%.o) $(objects)/tests/harness/access_rig.o: cflags += \
+	-DTEST_OPS='"$(objects)/tests/op"'
+$(op_tests:%=$(B)/%.ok) $(filter $(B)/tests/unit/gpu/worker/io%,$(units:%=%.ok)): $(test_ops)
 op_headers := $(wildcard nvme/worker*.h nvme/wait.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) \
 	program.mk gpu/ops/op.mk
-$(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers)
+$(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers) $(wildcard tests/op/*.h)
 	$(call say,CC,$<)
 	$(Q)$(call op_build)
 

@@ -11,7 +11,7 @@
 
 static struct {
 	atomic_bool steered;
-	_Atomic uint64_t now_ns, skipped_ns, waits;
+	_Atomic uint64_t now_ns, skipped_ns, waits, rest_ns;
 	void (*step)(void *context);
 	void *context;
 } fake;
@@ -32,6 +32,11 @@ void fake_clock_advance(uint64_t ns)
 void fake_clock_skip(uint64_t ns)
 {
 	fake.skipped_ns += ns;
+}
+
+void fake_clock_rest(uint64_t ns)
+{
+	fake.rest_ns = ns;
 }
 
 uint64_t fake_clock_waits(void)
@@ -73,7 +78,11 @@ void hr_wait_ns(uint64_t ns)
 
 void hr_yield(void)
 {
-	if (!fake.steered || !fake.step)
+	const struct timespec rest = { .tv_nsec = (long)fake.rest_ns };
+
+	if (rest.tv_nsec)
+		nanosleep(&rest, NULL);
+	else if (!fake.steered || !fake.step)
 		sched_yield();
 }
 

@@ -8,6 +8,8 @@
 #include "cache/page_policy.h"
 #include "cache/peers.h"
 #include "config/clock.h"
+#include "gpu/ops/operators.h"
+#include "gpu/ops/user.h"
 #include "tests/harness/error.h"
 #include "tests/harness/random.h"
 
@@ -20,6 +22,7 @@ void access_up(struct access_rig *r, uint32_t ssds, const char *options, const c
 {
 	memset(r, 0, sizeof *r);
 	r->seed = fake_random_seed("access");
+	r->block = hr_access_block;
 	rig_place_bytes[HR_PLACE_HOST] = rig_place_bytes[HR_PLACE_WORKER] = access_memory;
 	if (script)
 		rig_up_faulty(&r->rig, ssds, options, script, entries, timeout_ns);
@@ -217,6 +220,7 @@ static void wire_access(struct access_rig *r, struct hr_access *access,
 			const struct access_work *work)
 {
 	const uint32_t gpus = r->gpus;
+	const struct hr_operator *op;
 
 	access->io_blocks = work->io ? work->io : 1;
 	access->compute_blocks = work->compute ? work->compute : 1;
@@ -232,6 +236,10 @@ static void wire_access(struct access_rig *r, struct hr_access *access,
 	access->counters = worker_memory(r, access->cache.io_workers * sizeof *access->counters);
 	access->control = worker_memory(r, sizeof *access->control);
 	access->status = worker_memory(r, hr_access_statuses(access) * sizeof *access->status);
+	cr_assert_eq(hr_op_user_load(TEST_OPS "/callback.op", &op, test_error()), 0, "%s",
+		     test_error_text());
+	access->op = hr_op_id_of(op);
+	access->op_args = &r->op;
 	access->op_result = worker_memory(r, HR_OP_RESULT_MAX);
 	access->state_bytes = work->state_bytes;
 	access->op_states = worker_memory(

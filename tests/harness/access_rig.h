@@ -1,11 +1,10 @@
 /*
  * tests/harness/access_rig.h - a run of an access operator over real parts: software controllers,
  * driver, queue pairs, page cache, I/O workers. A thread per block runs the worker code; the operator
- * is a function of the test. Objects hold random data, of which the rig keeps a copy; object i is on
- * ssd i mod ssds, ACCESS_OBJECT bytes after the one before it there.
+ * is tests/op/callback.c, which calls functions of the test. Objects hold random data, of which the rig
+ * keeps a copy; object i is on ssd i mod ssds, ACCESS_OBJECT bytes after the one before it there.
  *
- * A test includes gpu/worker/access.c with its own hr_op_run() and hr_op_finish():
- * tests/harness/access_block.h. A failed set-up ends the test.
+ * A failed set-up ends the test.
  */
 #ifndef TESTS_HARNESS_ACCESS_RIG_H
 #define TESTS_HARNESS_ACCESS_RIG_H
@@ -15,6 +14,7 @@
 #include <stdint.h>
 
 #include "gpu/worker/access.h"
+#include "tests/op/callback.h"
 #include "tests/harness/rig.h"
 
 #define ACCESS_OBJECT (2u << 20)
@@ -59,7 +59,9 @@ struct access_rig {
 	uint64_t model_bytes[HR_OBJECTS_MAX];
 	uint64_t used[HR_PLACES];
 	uint64_t seed;
-	/* Runs a block: hr_access_block() as compiled in the test. */
+	/* The operator, set after access_up(). */
+	struct callback_args op;
+	/* Runs a block; access_up() sets it to hr_access_block(). */
 	void (*block)(struct hr_access *access, uint32_t block);
 	/* Called before the threads start, or NULL: may put other mailboxes between gpus. */
 	void (*wired)(struct access_rig *r);

@@ -2,8 +2,6 @@
  * Reads of I/O workers: each missing page once, merged neighbours, victims, several ssds, page
  * sizes, staging; a set whose frames are all in use.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +26,11 @@ static void up(uint32_t ssds, const char *options)
 {
 	access_memory = 24u << 20;
 	access_up(&rig, ssds, options, NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 }
 
 static void run(const struct access_work *work, void (*op)(struct hr_objects *objects))
 {
-	access_op = op;
+	rig.op.run = op;
 	access_start(&rig, work);
 	access_wait(&rig);
 }

@@ -2,8 +2,6 @@
  * I/O workers over controllers with scripted faults, and stop requests: what fails is named, what
  * can be repeated is repeated, and every run ends.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <nvme/types.h>
 #include <stdlib.h>
@@ -52,14 +50,23 @@ static void write_all(struct hr_objects *objects)
 	op_error = hr_flush(objects);
 }
 
+static uint32_t finished;
+
+static void finish(const struct hr_op_all *all)
+{
+	finished++;
+	cr_expect_eq(all->object_bytes[0], PAGES * LBA);
+	access_check_disk(&rig, 0);
+}
+
 /* A run under a script. Returns the failure, or NULL. */
 static const struct hr_failure *run(const char *script, uint64_t timeout_ns,
 				    const struct access_work *work,
 				    void (*op)(struct hr_objects *objects))
 {
 	access_up(&rig, 1, "lba=4096", script, 64, timeout_ns);
-	rig.block = access_block;
-	access_op = op;
+	rig.op.run = op;
+	rig.op.finish = finish;
 	access_start(&rig, work);
 	access_wait(&rig);
 	return access_failure(&rig);
@@ -183,8 +190,7 @@ Test(io_faults, the_host_stops_a_run)
 
 	for (uint32_t i = 0; i < ROWS(row); i++) {
 		access_up(&rig, 1, "lba=4096", row[i].script, 64, 100 * HR_NS_PER_S);
-		rig.block = access_block;
-		access_op = read_once;
+		rig.op.run = read_once;
 		access_start(&rig, &reads);
 		while (!hr_acquire_u64(&rig.access->cache.ring[0].taken))
 			hr_wait_ns(100000);
@@ -209,8 +215,7 @@ static void read_the_same(struct hr_objects *objects)
 Test(io_faults, the_host_stops_an_operator_that_has_only_hits)
 {
 	access_up(&rig, 1, "lba=4096", NULL, 64, 100 * HR_NS_PER_S);
-	rig.block = access_block;
-	access_op = read_the_same;
+	rig.op.run = read_the_same;
 	access_start(&rig, &reads);
 	while (!hr_acquire_u32(&hits))
 		hr_wait_ns(100000);
@@ -259,18 +264,8 @@ Test(io_faults, a_barrier_that_a_worker_does_not_reach_is_a_deadlock)
 	access_down(&rig);
 }
 
-static uint32_t finished;
-
-static void finish(const struct hr_op_all *all)
-{
-	finished++;
-	cr_expect_eq(all->object_bytes[0], PAGES * LBA);
-	access_check_disk(&rig, 0);
-}
-
 Test(io_faults, finish_runs_once_after_all_data_are_durable)
 {
-	access_op_finish = finish;
 	cr_expect_null(run(NULL, TIMEOUT_NS, &writes, write_all));
 	cr_expect_eq(finished, 1);
 	access_down(&rig);

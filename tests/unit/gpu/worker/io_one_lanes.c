@@ -1,11 +1,8 @@
 /*
  * gpu/worker/io_one.c: one call for a request, by the lanes of a worker. The controller is a fake whose
- * completion waits before the call, or comes after it. io_one_lanes_64.c compiles the same tests for
- * 64 lanes.
+ * completion waits before the call, or comes after it. With the 64 lanes of some GPUs; io_lanes.c has 4.
  */
-#ifndef HR_LANES
-#define HR_LANES 4u
-#endif
+#define HR_LANES 64u
 #include "tests/fakes/lanes.h"
 
 #include "cache/object.c"

@@ -2,8 +2,6 @@
  * Several gpus over the same objects: each page is read from an ssd once, and copied from the frames of
  * other gpus. Barrier and states span all gpus. A run that ends on one gpu ends on all.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +25,11 @@ static void up(uint32_t ssds, const char *options)
 {
 	access_memory = 24u << 20;
 	access_up(&rig, ssds, options, NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 }
 
 static void run(const struct access_work *work, void (*op)(struct hr_objects *objects))
 {
-	access_op = op;
+	rig.op.run = op;
 	access_start(&rig, work);
 	access_wait(&rig);
 }
@@ -169,8 +166,7 @@ Test(io_peers, barrier_and_states_span_all_gpus)
 					  .gpus = 2 };
 
 	up(1, "lba=512");
-	finished = 0;
-	access_op_finish = count_states;
+	rig.op.finish = count_states;
 	run(&work, stamp_and_meet);
 	expect_no_failure();
 	cr_expect_eq(finished, 1);

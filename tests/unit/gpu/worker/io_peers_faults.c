@@ -2,8 +2,6 @@
  * Mailboxes between gpus that delay messages, and a mailbox that loses a message. A thread of the
  * test carries the messages from mailboxes of its own to those of the receivers.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "cache/peers.h"
 #include "config/clock.h"
 #include "config/log.h"
+#include "tests/fakes/clock.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
 
@@ -46,23 +45,10 @@ static enum hr_peer_kind lost; /* the first message of this kind is lost */
 static uint32_t lost_from;     /* the gpu that sends that message */
 static bool ends;
 static uint32_t idle_rounds; /* since the last message */
-static bool resting;
 static pthread_t thread;
 
 /* Far more than delay_most: gpus wait for a lost message, or work. */
 #define IDLE_ROUNDS_MAX 1000u
-
-void __real_hr_yield(void);
-void __wrap_hr_yield(void);
-
-/* All threads would take all CPUs for the seconds until the deadline of a lost message. */
-void __wrap_hr_yield(void)
-{
-	if (__atomic_load_n(&resting, __ATOMIC_RELAXED))
-		hr_wait_ns(HR_NS_PER_MS / 2);
-	else
-		__real_hr_yield();
-}
 
 static void carry_message(struct carrier *c, uint32_t from, uint32_t ring)
 {
@@ -105,10 +91,11 @@ static void *carry(void *unused)
 						 __atomic_load_n(&c->box.done, __ATOMIC_ACQUIRE),
 						 __ATOMIC_RELEASE);
 		}
-		__atomic_store_n(&resting, ++idle_rounds > IDLE_ROUNDS_MAX, __ATOMIC_RELAXED);
+		/* all threads would take all CPUs until the deadline of a lost message */
+		fake_clock_rest(++idle_rounds > IDLE_ROUNDS_MAX ? HR_NS_PER_MS / 2 : 0);
 		hr_yield();
 	}
-	__atomic_store_n(&resting, false, __ATOMIC_RELAXED);
+	fake_clock_rest(0);
 	return unused;
 }
 
@@ -141,9 +128,8 @@ static const struct access_work work = {
 static void run(const struct access_work *of, void (*op)(struct hr_objects *objects))
 {
 	access_up(&rig, 1, "lba=512", NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 	rig.wired = put_carriers;
-	access_op = op;
+	rig.op.run = op;
 	access_start(&rig, of);
 	access_wait(&rig);
 	__atomic_store_n(&ends, true, __ATOMIC_RELEASE);

@@ -3,9 +3,7 @@
  * all pages in a random order, and after a barrier read the elements of all lanes of all gpus; whole
  * pages are copied between gpus by all lanes of an I/O worker.
  */
-#ifndef HR_LANES
 #define HR_LANES 4u
-#endif
 #define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"
 
@@ -15,18 +13,9 @@ HR_WORKER void hr_idle(uint32_t *spins)
 	fake_pause(++*spins < 4 ? 20000 : 100000);
 }
 
-/* Compiled with these functions instead of the host's. The library's copies are not linked. */
-#define hr_crc32c lanes_crc32c
-#define hr_crc32c_combine lanes_crc32c_combine
-#define hr_crc32c_multiply lanes_crc32c_multiply
-#define hr_crc32c_power lanes_crc32c_power
-#define hr_checksum_prepare lanes_checksum_prepare
-#define hr_checksum_tile lanes_checksum_tile
-#include "cache/crc32c.c"
+/* Worker code for these lanes; the library's copies are not linked. */
 #include "cache/object.c"
-#include "gpu/cuda/operators.cu"
-#include "gpu/worker/checksum.c"
-#include "gpu/worker/compute.c"
+#include "gpu/worker/access.c"
 #include "gpu/worker/io.c"
 #include "gpu/worker/io_commands.c"
 #include "gpu/worker/io_one.c"
@@ -35,10 +24,6 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "gpu/worker/io_peers_pages.c"
 #include "gpu/worker/io_requests.c"
 #include "gpu/worker/io_writeback.c"
-#include "gpu/worker/pipeline.c"
-#include "gpu/worker/prefetch.c"
-#include "gpu/worker/writeback.c"
-#include "tests/harness/access_block.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -61,7 +46,7 @@ static struct access_rig rig;
 
 static void lane_main(void *access)
 {
-	access_block(access, fake_block->number);
+	hr_access_block(access, fake_block->number);
 }
 
 /* A block of the run, with all lanes of its worker. */
@@ -129,7 +114,7 @@ Test(io_peers_lanes, lanes_of_two_gpus_write_the_same_pages)
 
 	access_up(&rig, 1, "lba=4096", NULL, 32, TIMEOUT_NS);
 	rig.block = run_block;
-	access_op = write_in_rounds;
+	rig.op.run = write_in_rounds;
 	access_start(&rig, &work);
 	access_wait(&rig);
 	failure = access_failure(&rig);

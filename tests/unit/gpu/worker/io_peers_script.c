@@ -3,8 +3,6 @@
  * checks the answers: each command of a home, each answer of a holder, gpus that do not answer or
  * that break the protocol, pages that a worker keeps.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,10 +130,9 @@ static void play(struct hr_objects *objects)
 static void start(const struct access_work *work, void (*op)(struct hr_objects *objects))
 {
 	access_up(&rig, 1, "lba=512", NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 	memset(sent, 0, sizeof sent);
 	memset(taken, 0, sizeof taken);
-	access_op = play;
+	rig.op.run = play;
 	part = op;
 	access_start(&rig, work);
 	access_wait(&rig);

@@ -3,8 +3,6 @@
  * has one writer; its value has a version. A reader gets no version before the latest acknowledged one,
  * and none that was not written. At the end the disk has the last versions.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +176,7 @@ static void stress(struct access_work work, uint32_t pages, uint32_t count)
 	accesses = count;
 	memset(begun, 0, sizeof begun);
 	memset(acknowledged, 0, sizeof acknowledged);
-	access_op = mix;
+	rig.op.run = mix;
 	access_start(&rig, &work);
 	access_wait(&rig);
 	failure = access_failure(&rig);
@@ -194,7 +192,6 @@ static void stress(struct access_work work, uint32_t pages, uint32_t count)
 static void up(void)
 {
 	access_up(&rig, 1, "lba=512", NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 }
 
 Test(io_peers_stress, two_gpus_with_room_for_all_pages)

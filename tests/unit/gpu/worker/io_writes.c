@@ -2,8 +2,6 @@
  * Write-back of I/O workers: the bytes on the disk equal the model, after the run and after each
  * flush; readers go on beside dirty pages; merged writes.
  */
-#include "tests/harness/access_block.h"
-
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,6 @@ static void up(uint32_t ssds, const char *options)
 {
 	access_memory = 24u << 20;
 	access_up(&rig, ssds, options, NULL, 64, TIMEOUT_NS);
-	rig.block = access_block;
 }
 
 static void run(const struct access_work *work, void (*op)(struct hr_objects *objects))
@@ -44,7 +41,7 @@ static void run(const struct access_work *work, void (*op)(struct hr_objects *ob
 	const struct hr_failure *failure;
 	char text[HR_LOG_LINE_MAX];
 
-	access_op = op;
+	rig.op.run = op;
 	access_start(&rig, work);
 	access_wait(&rig);
 	failure = access_failure(&rig);
@@ -218,7 +215,7 @@ Test(io_writes, a_page_that_is_filled_in_part_is_not_written)
 	};
 
 	up(1, "lba=512");
-	access_op = claim_then_fail;
+	rig.op.run = claim_then_fail;
 	access_start(&rig, &work);
 	access_wait(&rig);
 	cr_assert_not_null(access_failure(&rig));

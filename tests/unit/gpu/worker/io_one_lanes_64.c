@@ -1,3 +1,0 @@
-/* tests/unit/gpu/worker/io_one_lanes.c with 64 lanes to a worker: masks of lanes have 64 bits. */
-#define HR_LANES 64u
-#include "tests/unit/gpu/worker/io_one_lanes.c"
