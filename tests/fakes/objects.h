@@ -1,7 +1,6 @@
 /*
  * tests/fakes/objects.h - cache/objects.h over plain memory, without cache and I/O workers, and a run
- * of an access operator over it: one thread for each worker, or for each lane when
- * tests/fakes/lanes.h comes first.
+ * of an access operator over it, with the lanes of tests/fakes/lanes.h.
  *
  * Include this header before all headers of headrace. Collective calls check that all lanes call
  * them with the same arguments.
@@ -20,12 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fakes/lanes.h"
+
 #include "cache/page_cache.h"
 #include "config/operator.h"
 
 #define HR_NO_INDEX UINT64_MAX
 #define FAKE_PAGE 4096u
-#define FAKE_WORKERS_MAX 16u
 
 struct hr_objects {
 	const struct hr_page_cache *cache;
@@ -59,22 +59,7 @@ static struct fake_access {
 	uint32_t refused_object;
 	uint64_t prefetches;
 	uint64_t finds; /* of hr_page_now(): each page whose number this divides; 0: none */
-	/* The calls of a worker with one lane, in their order: "WORD OBJECT:NUMBER;" each, with the
-	 * words r (request a page or bytes), p (look a page up), n (find it now), e (read an
-	 * element), b (read bytes), w (write bytes). Set by the test before each run; NULL: they are
-	 * not noted. */
-	char *notes;
-	size_t notes_bytes;
 } fake_access;
-
-HR_WORKER void fake_note(char word, const struct hr_object *object, uint64_t number)
-{
-	const size_t at = fake_access.notes ? strlen(fake_access.notes) : 0;
-
-	if (fake_access.notes)
-		snprintf(fake_access.notes + at, fake_access.notes_bytes - at, "%c%u:%llu;", word,
-			 object->index, (unsigned long long)number);
-}
 
 HR_WORKER void fake_same(uint64_t v)
 {
@@ -134,7 +119,6 @@ HR_WORKER int64_t fake_move(struct hr_objects *objects, const struct hr_object *
 	hr_lanes_sync();
 	if (objects->error)
 		return objects->error;
-	fake_note(to ? 'b' : 'w', object, offset);
 	if (hr_lane() == 0)
 		memcpy(to ? to : fake_access.data[object->index] + offset,
 		       to ? fake_access.data[object->index] + offset : from, some);
@@ -158,7 +142,6 @@ HR_WORKER int64_t hr_pread_prefetch(struct hr_objects *objects, const struct hr_
 	fake_same(bytes);
 	if (hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, 1);
-	fake_note('r', object, offset);
 	return objects->error ? objects->error : (int64_t)(offset * HR_OBJECTS_MAX + object->index);
 }
 
@@ -170,8 +153,6 @@ HR_WORKER void hr_page_prefetch(struct hr_objects *objects, const struct hr_obje
 	fake_same((uintptr_t)object);
 	if (hr_lane() == 0)
 		hr_fetch_add_u64(&fake_access.prefetches, hr_count_bits(mask));
-	if (!objects->error && page != HR_NO_INDEX)
-		fake_note('r', object, page);
 }
 
 HR_WORKER int64_t hr_consume_prefetch_pread(struct hr_objects *objects, int64_t id, void *to,
@@ -191,7 +172,6 @@ HR_WORKER uint64_t fake_element(struct hr_objects *objects, const struct hr_obje
 	fake_same((uintptr_t)object);
 	if (fake_error(objects, beyond ? -ERANGE : 0) || index == HR_NO_INDEX)
 		return 0;
-	fake_note('e', object, index);
 	memcpy(&value, fake_access.data[object->index] + index * bytes, bytes);
 	return value;
 }
@@ -216,7 +196,6 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	fake_same((uintptr_t)object);
 	if (fake_error(objects, beyond ? -ERANGE : 0) || page == HR_NO_INDEX)
 		return NULL;
-	fake_note('p', object, page);
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 
@@ -228,7 +207,6 @@ HR_WORKER const void *hr_page_now(struct hr_objects *objects, const struct hr_ob
 	fake_same((uintptr_t)object);
 	if (!within || !fake_access.finds || page % fake_access.finds)
 		return NULL;
-	fake_note('n', object, page);
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 
@@ -292,7 +270,6 @@ HR_WORKER void fake_access_worker(uint32_t worker)
 	fake_keep_error(objects.error); /* the operator may set it */
 }
 
-#if defined(TESTS_FAKES_LANES_H)
 static void fake_access_body(void)
 {
 	fake_access_worker(hr_warp());
@@ -316,30 +293,6 @@ static void fake_access_finish(const struct hr_op_all *all)
 	if (!fake_blocks_run(fake_access_finish_body, 1, 2))
 		abort();
 }
-#else
-static void *fake_access_body(void *worker)
-{
-	fake_access_worker((uint32_t)(uintptr_t)worker);
-	return NULL;
-}
-
-static bool fake_access_workers(void)
-{
-	pthread_t thread[FAKE_WORKERS_MAX];
-
-	for (uint32_t i = 0; i < fake_access.workers; i++)
-		if (pthread_create(&thread[i], NULL, fake_access_body, (void *)(uintptr_t)i))
-			return false;
-	for (uint32_t i = 0; i < fake_access.workers; i++)
-		pthread_join(thread[i], NULL);
-	return true;
-}
-
-static void fake_access_finish(const struct hr_op_all *all)
-{
-	fake_access.op->finish(all);
-}
-#endif
 
 /* Set object `index`: `bytes` at data, which the test owns; NULL: the object is omitted. */
 static void fake_access_object(uint32_t index, void *data, uint64_t bytes)

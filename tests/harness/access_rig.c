@@ -239,7 +239,7 @@ static void wire_access(struct access_rig *r, struct hr_access *access,
 	cr_assert_eq(hr_op_user_load(TEST_OPS "/callback.op", &op, test_error()), 0, "%s",
 		     test_error_text());
 	access->op = hr_op_id_of(op);
-	access->op_args = &r->op;
+	access->op_args = (uint8_t *)(void *)&r->op;
 	access->op_result = worker_memory(r, HR_OP_RESULT_MAX);
 	access->state_bytes = work->state_bytes;
 	access->op_states = worker_memory(

@@ -1,8 +1,12 @@
 /* The backend behind a gpu's device string: strings, memory, launches, and what ends them. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/engine/devices.h"
 #include "config/clock.h"
@@ -65,6 +69,7 @@ Test(backend, device_strings_are_checked_and_quoted)
 					    "auto",
 					    "host:2,bar=03:00.0",
 					    "host:2,bar=0000:03:00.0/2",
+					    "host:2,bar=ffff:ff:1f.7/5",
 					    "cuda:0",
 					    "cuda:7",
 					    "cuda:0,compressible" };
@@ -77,6 +82,13 @@ Test(backend, device_strings_are_checked_and_quoted)
 					   "host:2,bar=03:00.0/6",
 					   "host:2,bar=03:00.0/22",
 					   "host:2,bar=03:20.0",
+					   "host:2,bar=03:00.8",
+					   "host:2,bar=x3:00.0",
+					   "host:2,bar=03:00.0 ",
+					   "host:2,bar=03:00.0/",
+					   "host:2,bar=03:00.0/:",
+					   "host:2,bar=03:00.0/0x",
+					   "host:2,bar=03:00.0-1",
 					   "host:2,bars=03:00.0",
 					   "host:,bar=03:00.0",
 					   "host:0",
@@ -151,6 +163,46 @@ Test(backend, a_host_block_is_one_thread)
 	cr_expect_eq(blocks, 0);
 	cr_expect_eq(launch_start(&backend, HR_ENTRY_PIPE, &work.pipe, 1, 32, &launch), -EINVAL);
 	backend.ops->close(&backend);
+}
+
+/* The number of threads of this process, without the test's, that may use these CPUs only. */
+static uint32_t threads_on(const cpu_set_t *want)
+{
+	const struct dirent *entry;
+	DIR *tasks = opendir("/proc/self/task");
+	uint32_t found = 0;
+	cpu_set_t set;
+
+	cr_assert_not_null(tasks);
+	while ((entry = readdir(tasks)) != NULL) {
+		const pid_t id = atoi(entry->d_name);
+
+		if (id > 0 && id != getpid() && sched_getaffinity(id, sizeof set, &set) == 0)
+			found += CPU_EQUAL(&set, want) != 0;
+	}
+	closedir(tasks);
+	return found;
+}
+
+Test(backend, threads_run_on_the_first_cpus_that_the_process_may_use)
+{
+	cpu_set_t allowed, want;
+	int cpu = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+	CPU_ZERO(&want);
+	for (int cpus = 1; cpus <= 2; cpus++) {
+		char device[16];
+
+		while (cpu < CPU_SETSIZE && !CPU_ISSET((size_t)cpu, &allowed))
+			cpu++;
+		if (cpu < CPU_SETSIZE)
+			CPU_SET((size_t)cpu++, &want);
+		snprintf(device, sizeof device, "host:%d", cpus);
+		cr_assert_eq(hr_backend_open(&backend, device, 3, test_error()), 0);
+		cr_expect_geq(threads_on(&want), 3, "%s", device);
+		backend.ops->close(&backend);
+	}
 }
 
 Test(backend, a_launch_runs_each_block_once_and_can_be_repeated)
@@ -282,4 +334,20 @@ Test(backend, choices_that_differ_from_the_request_are_reported)
 	cr_expect_str_eq(backend.note, "");
 	cr_expect_str_eq(backend.name, "host:1");
 	backend.ops->close(&backend);
+}
+
+Test(backend, entries_with_a_tap_or_a_feed)
+{
+	static const struct {
+		unsigned entry, tap, feed;
+	} row[] = { { HR_ENTRY_PIPE, HR_ENTRY_TAP, HR_ENTRY_FEED },
+		    { HR_ENTRY_FEED, HR_ENTRY_TAP, HR_ENTRY_FEED },
+		    { HR_ENTRY_USER, HR_ENTRY_USER_TAP, HR_ENTRY_USER_TAP + HR_OPERATORS_MAX },
+		    { HR_ENTRY_USER + 3, HR_ENTRY_USER_TAP + 3,
+		      HR_ENTRY_USER_TAP + HR_OPERATORS_MAX + 3 } };
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		cr_expect_eq(hr_entry_with_tap((enum hr_entry)row[i].entry), row[i].tap);
+		cr_expect_eq(hr_entry_with_feed((enum hr_entry)row[i].entry), row[i].feed);
+	}
 }

@@ -1,5 +1,4 @@
-/* Breadth-first search: the tree of a plain search, units, hostile graphs.
- * tests/unit/gpu/ops/bfs_lanes.c runs the same tests with several lanes. */
+/* Breadth-first search, by the lanes of workers: the tree of a plain search, units, hostile graphs. */
 #include "tests/fakes/objects.h"
 
 #define HR_OP_NAME test_bfs
@@ -10,11 +9,7 @@
 
 #include "tests/harness/random.h"
 
-#ifdef TESTS_FAKES_LANES_H
 #define VERTICES 200u /* with the thread sanitizer collective calls cost much */
-#else
-#define VERTICES 3000u
-#endif
 #define EDGES (4 * VERTICES)
 #define UNSEEN UINT32_MAX
 
@@ -267,128 +262,4 @@ Test(bfs, a_hostile_graph_is_refused_by_its_element)
 	refuses(BFS_OFFSETS, 1);
 	offsets[1] = UINT64_MAX;
 	refuses(BFS_OFFSETS, 1);
-}
-
-/* ---- what a worker requests and reads; with one lane the order is known */
-
-#define MARKED 2049u /* two vertices are a narrow frontier, three are a wide one */
-#define EARLY_PAGES 21u
-
-/* Vertices with edges, in ascending order. Edge i leads to first + i % distinct * step. */
-struct marked_row {
-	uint32_t vertex, degree, first, distinct, step;
-};
-
-static char notes[4096];
-
-/* Search a graph with these edges behind `gap` others; the notes are those of one worker. */
-static void note_search(const struct marked_row *row, uint32_t rows, uint32_t vertices,
-			uint32_t gap, const struct hr_bfs_args *args)
-{
-	static uint64_t from[EARLY_PAGES * 512 + 600];
-	static uint32_t to[20480], into[2][EARLY_PAGES * 512 + 600];
-	uint32_t e = gap, r = 0;
-
-	for (uint32_t v = 0; v < vertices; v++) {
-		from[v] = e;
-		if (r == rows || row[r].vertex != v)
-			continue;
-		for (uint32_t i = 0; i < row[r].degree; i++)
-			to[e++] = row[r].first + i % row[r].distinct * row[r].step;
-		r++;
-	}
-	from[vertices] = e;
-	cr_assert(r == rows && e <= 20480 && vertices < sizeof from / sizeof *from);
-	fake_access_object(BFS_OFFSETS, from, (vertices + 1) * sizeof *from);
-	fake_access_object(BFS_EDGES, to, e * sizeof *to);
-	fake_access_object(BFS_PARENTS, into[0], vertices * sizeof **into);
-	fake_access_object(BFS_LEVELS, into[1], vertices * sizeof **into);
-	notes[0] = '\0';
-	fake_access.notes = HR_LANES == 1 ? notes : NULL;
-	fake_access.notes_bytes = sizeof notes;
-	cr_assert_eq(fake_access_run(&hr_op_test_bfs, args, 1), 0);
-	fake_access.notes = NULL;
-}
-
-static void expect_calls(const char *expected)
-{
-	uint64_t requests = 0;
-
-	for (const char *at = expected; *at; at++)
-		requests += *at == 'r';
-	cr_expect_eq(fake_access.prefetches, requests);
-	if (HR_LANES == 1)
-		cr_expect_str_eq(notes, expected, "%s", notes);
-}
-
-#define INDEX "r0:0;r0:1;r0:2;r0:3;r0:4;" /* the offsets, in two parts */
-#define OUTPUT "w2:0;w2:4096;w2:8192;w3:0;w3:4096;w3:8192;"
-
-/* Levels: 600; 5 and 2000; `dense` vertices; 101 vertices; 1990 to 1993; 1500 and 1501. */
-static void expect_notes(uint32_t dense, const char *of_level_3)
-{
-	const struct marked_row row[] = {
-		{ 5, 2700, 100, dense - 3, 1 }, { 10, 1, 9, 1, 1 },	 { 310, 6000, 1990, 3, 1 },
-		{ 390, 1, 1990, 1, 1 },		{ 600, 2, 5, 2, 1995 },	 { 745, 3, 2040, 3, 1 },
-		{ 1480, 4500, 300, 97, 1 },	{ 1990, 1, 1500, 1, 1 }, { 1992, 1, 1501, 1, 1 },
-		{ 2000, 3, 10, 3, 735 },	{ 2041, 1, 1993, 1, 1 },
-	};
-	const struct hr_bfs_args args = { .root = 600 };
-	const struct hr_bfs *result = (const void *)fake_access.result;
-	char expected[2048];
-
-	note_search(row, 11, MARKED, 500, &args);
-	snprintf(expected, sizeof expected, "%s%s%s%s%s%s%s",
-		 INDEX "r0:1;e0:600;e0:601;r1:8;r1:8;p1:8;",
-		 /* vertex 5 has units 1 and 2, which come last */
-		 "r0:0;e0:5;e0:6;r1:0;r1:3;r0:3;e0:2000;e0:2001;r1:13;r1:13;p1:0;p1:3;p1:13;"
-		 "r1:1;r1:2;p1:1;p1:2;",
-		 INDEX "p0:0;p0:1;p0:2;p0:3;e0:2047;p0:4;",
-		 "r1:3;r1:8;r1:9;r1:10;r1:11;p1:3;r1:12;r1:13;p1:8;p1:8;p1:9;p1:10;p1:11;p1:12;"
-		 "p1:13;",
-		 of_level_3, "r1:13;p1:13;p1:13;",
-		 "r0:2;e0:1500;e0:1501;r0:2;e0:1501;e0:1502;" OUTPUT);
-	expect_calls(expected);
-	cr_expect_eq(result->visited, 1 + 2 + dense + 101 + 4 + 2, "%u", (unsigned)result->visited);
-	cr_expect_eq(result->levels, 6, "%u", (unsigned)result->levels);
-}
-
-Test(bfs, pages_are_requested_before_they_are_read)
-{
-	expect_notes(128, "r1:3;r1:4;r1:5;r1:6;r1:7;p1:3;r1:8;p1:4;p1:5;p1:6;p1:7;r1:13;p1:8;p1:8;"
-			  "p1:13;");
-	/* a sixteenth of all vertices: the next level begins with the last group */
-	expect_notes(129, "r1:13;r1:8;p1:13;r1:4;r1:5;r1:6;r1:7;p1:8;p1:8;r1:3;p1:4;p1:5;p1:6;p1:7;"
-			  "p1:3;");
-}
-
-/* When all offsets are a third of the frames, or less, the first of them are requested at once. */
-Test(bfs, offsets_come_early_when_there_are_few)
-{
-	static const struct {
-		uint32_t vertices, root;
-		const char *notes;
-	} row[] = {
-		{ EARLY_PAGES * 512 - 1, 511,
-		  "r0:0;r0:1;r0:2;r0:3;r0:4;r0:5;r0:6;r0:7;r0:0;r0:1;e0:511;e0:512;" },
-		{ EARLY_PAGES * 512, 510, "r0:0;e0:510;e0:511;" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const struct hr_bfs_args args = { .root = row[i].root };
-
-		note_search(NULL, 0, row[i].vertices, 1, &args);
-		notes[strcspn(notes, "w")] = '\0';
-		expect_calls(row[i].notes);
-	}
-}
-
-Test(bfs, a_warm_run_reads_the_graph_first)
-{
-	static const struct marked_row row[] = { { 0, 1025, 0, 1, 1 } };
-	const struct hr_bfs_args args = { .root = 0, .warm = 1 };
-
-	note_search(row, 1, 512, 0, &args);
-	expect_calls("p0:0;p0:1;p1:0;p1:1;r0:0;r0:1;r0:0;r0:1;p0:0;p0:1;r1:0;r1:1;p1:0;p1:1;"
-		     "w2:0;w3:0;");
 }

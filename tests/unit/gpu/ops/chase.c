@@ -1,5 +1,4 @@
-/* Pointer chase: last indices, hostile indices, the histogram. tests/unit/gpu/ops/chase_lanes.c runs
- * the same tests with several lanes. */
+/* Pointer chase, by the lanes of workers: last indices, hostile indices, the histogram. */
 #include "tests/fakes/objects.h"
 
 #define HR_OP_NAME test_chase
@@ -102,7 +101,6 @@ Test(chase, any_number_of_workers_and_chains_gives_the_same_checksum)
 			/* a time that is negative is longer than an hour */
 			cr_expect(result->step_ns > 0 && result->step_ns < HOUR_NS);
 			cr_expect_lt(result->step_ticks, HOUR_NS);
-			cr_expect(HR_LANES > 1 || result->step_ticks > 0);
 		}
 }
 

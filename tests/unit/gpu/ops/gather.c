@@ -1,5 +1,5 @@
-/* Gather: sums, rows, the Zipf distribution, both ways to request, wrong indices.
- * tests/unit/gpu/ops/gather_lanes.c runs the same tests with several lanes. */
+/* Gather, by the lanes of workers: sums, rows, the Zipf distribution, both ways to request, wrong
+ * indices. */
 #include "tests/fakes/objects.h"
 
 #define HR_OP_NAME test_gather
@@ -11,12 +11,8 @@
 #include "tests/harness/random.h"
 
 #define ROWS 700u
-#define WIDTH 11u /* numbers of a row */
-#ifdef TESTS_FAKES_LANES_H
+#define WIDTH 11u    /* numbers of a row */
 #define LOOKUPS 150u /* with the thread sanitizer collective calls cost much */
-#else
-#define LOOKUPS 2000u
-#endif
 
 TestSuite(gather, .timeout = 200);
 
@@ -243,8 +239,7 @@ static void place(uint32_t r)
 Test(gather, ranks_that_divide_lookups_or_the_table_have_the_sum_of_one)
 {
 	static const uint32_t ranks[] = { 3, 1, 2, 7 };
-	/* how the ranks divide the work does not depend on the number of lanes */
-	const size_t numbers = HR_LANES > 1 ? 2 : sizeof ranks / sizeof *ranks;
+	const size_t numbers = sizeof ranks / sizeof *ranks;
 	const struct hr_gather *result = (const void *)fake_access.result;
 
 	for (uint32_t way = 0; way < 8 * numbers; way++) {
@@ -323,80 +318,6 @@ Test(gather, an_index_beyond_the_table_is_refused_by_its_element)
 		cr_expect_eq(fake_access.refused_object, GATHER_INDICES);
 	}
 }
-
-#ifndef TESTS_FAKES_LANES_H /* one lane: the order of calls is known */
-
-/* A worker without issuers requests `ahead` rows before the one that it needs. */
-Test(gather, rows_are_requested_so_many_ahead)
-{
-	enum { FEW = 40 };
-	static char notes[8192], want[8192];
-
-	for (uint32_t ahead = 1; ahead <= 32; ahead = ahead * 2 + 1) {
-		uint32_t asked = 0;
-		char *at = want;
-
-		make_table();
-		fake_access_object(GATHER_INDICES, indices, sizeof indices);
-		fake_access_object(GATHER_ROWS, rows, sizeof rows);
-		set_args(0, ahead, 0);
-		args.lookups = FEW;
-		notes[0] = '\0';
-		fake_access.notes = notes;
-		fake_access.notes_bytes = sizeof notes;
-		cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
-		fake_access.notes = NULL;
-		for (uint32_t q = 0; q < FEW; q++) {
-			for (; asked < FEW && asked <= q + ahead; asked++)
-				at += sprintf(at, "e1:%u;r0:%zu;", asked,
-					      indices[asked] * sizeof *table);
-			at += sprintf(at, "b0:%zu;w2:%zu;", indices[q] * sizeof *table,
-				      q * sizeof *rows);
-		}
-		cr_expect_str_eq(notes, want, "ahead %u: %s", ahead, notes);
-	}
-}
-
-/* A row in a page that is found counts as none that is requested ahead. */
-Test(gather, a_page_that_is_found_is_used_at_once)
-{
-	static char notes[1024];
-	static const uint32_t some[] = { 94, 0, 95, 1 }; /* rows of pages 1, 0, 1, 0 */
-
-	make_table();
-	memcpy(indices, some, sizeof some);
-	fake_access_object(GATHER_INDICES, indices, sizeof indices);
-	set_args(0, 1, 0);
-	args.lookups = 4;
-	notes[0] = '\0';
-	fake_access.notes = notes;
-	fake_access.notes_bytes = sizeof notes;
-	fake_access.finds = 2;
-	cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
-	fake_access.notes = NULL;
-	fake_access.finds = 0;
-	cr_expect_str_eq(notes, "e1:0;r0:4136;e1:1;n0:0;e1:2;r0:4180;b0:4136;e1:3;n0:0;b0:4180;",
-			 "%s", notes);
-}
-
-Test(gather, a_warm_run_reads_the_table_first)
-{
-	static char notes[1024];
-
-	make_table();
-	set_args(0, 1, 0);
-	args.lookups = 1;
-	args.warm = 1;
-	fake_access_object(GATHER_TABLE, table, 2 * FAKE_PAGE);
-	notes[0] = '\0';
-	fake_access.notes = notes;
-	fake_access.notes_bytes = sizeof notes;
-	cr_assert_eq(fake_access_run(&hr_op_test_gather, &args, 1), 0);
-	fake_access.notes = NULL;
-	cr_expect(strncmp(notes, "p0:0;p0:1;r0:", 13) == 0, "%s", notes);
-}
-
-#endif
 
 Test(gather, issuers_leave_a_worker_that_computes)
 {

@@ -1,5 +1,5 @@
-/* Hash join probe: matches with duplicates and wraps, tables without an empty bucket.
- * tests/unit/gpu/ops/join_lanes.c runs the same tests with several lanes. */
+/* Hash join probe, by the lanes of workers: matches with duplicates and wraps, tables without an empty
+ * bucket. */
 #include "tests/fakes/objects.h"
 
 #define HR_OP_NAME test_join
@@ -12,11 +12,7 @@
 
 #define BUCKETS 1021u
 #define BUILD 800u
-#ifdef TESTS_FAKES_LANES_H
 #define PROBE 150u /* with the thread sanitizer collective calls cost much */
-#else
-#define PROBE 3000u
-#endif
 
 TestSuite(join, .timeout = 120);
 

@@ -1,4 +1,0 @@
-/* tests/unit/gpu/ops/gather.c with 8 lanes per worker. */
-#include "tests/fakes/lanes.h"
-
-#include "tests/unit/gpu/ops/gather.c"
