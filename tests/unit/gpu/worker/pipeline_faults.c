@@ -222,7 +222,7 @@ Test(pipeline_faults, a_transient_error_that_stays_fails_the_run_after_some_trie
 {
 	struct rig_work work = copy_work(1, 1);
 
-	up(1, "on read lba 20 count 100000: status 0x021\n", TIMEOUT_NS);
+	up(1, "on read lba 20 count 100000: status 0x021\n", LOST_TIMEOUT_NS);
 	run(&work);
 	cr_expect_eq(failed_with(0x21)->tile, 5);
 	cr_expect_gt(failed_commands(), 1);

@@ -35,6 +35,34 @@ Test(pipeline_repeats, tries_are_counted_tile_by_tile)
 	}
 }
 
+/* A slot's list of failed commands is shorter than this tile, so all its commands are sent again. */
+Test(pipeline_repeats, a_tile_of_many_failed_commands_is_sent_again)
+{
+	enum { FAILED = HR_PARKED_MAX + 4, BLOCKS = COMMAND_BLOCKS * FAILED };
+	static const char *const kind[] = { "write", "read" };
+
+	for (uint32_t i = 0; i < 2 * ROWS(kind); i++) {
+		const bool reads = i / 2;
+		const uint64_t at = reads ? 0 : SINK_LBA;
+		struct rig_work work = copy_work(2, 1);
+		char script[80];
+
+		/* the first writes are the rig's own */
+		snprintf(script, sizeof script,
+			 "on %s lba %llu-%llu nth %u count %u: status 0x082\n", kind[reads],
+			 (unsigned long long)at, (unsigned long long)at + BLOCKS - 1,
+			 reads ? 1 : FAILED + 1, FAILED - i % 2);
+		work.tile_bytes[0] = BLOCKS * LBA;
+		up(script, TIMEOUT_NS);
+		rig_start(&rig, &work);
+		cr_expect_eq(wait_end(), (1u << TILES) - 1);
+		cr_expect_null(rig_failure(&rig));
+		cr_expect_eq(rig_errors(&rig), FAILED - i % 2);
+		cr_expect_eq(settled(), (BYTES + BLOCKS * LBA - 1) / (BLOCKS * LBA));
+		rig_down(&rig);
+	}
+}
+
 /* 150 s from the first failure, and pauses of 60 s: the third failure is the last. */
 Test(pipeline_repeats, the_deadline_of_a_command_covers_its_repetitions)
 {
