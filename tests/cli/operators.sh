@@ -124,7 +124,12 @@ from_elsewhere() {
 
 arguments_are_checked() {
     conf 'from = 1; to = 0; bins = 1000;'
-    exits 2 check "$SCRATCH/x.conf" && warns "x.conf:9: pipelines[0].args: bins: 1000 is outside of 1..256"
+    exits 2 check "$SCRATCH/x.conf" &&
+        warns "x.conf:9: pipelines[0].args: bins: 1000 is outside of 1..256" || return 1
+    conf 'from = 2; to = 1; bins = 4;'
+    exits 2 check "$SCRATCH/x.conf" && warns "from 2 to 1 is not a range of f32" || return 1
+    conf 'from = 0; to = 1e39; bins = 4;'
+    exits 2 check "$SCRATCH/x.conf" && warns "to: 1e+39 is outside of "
 }
 
 no_source() {

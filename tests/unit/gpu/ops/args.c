@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/limits.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/operators.h"
 #include "gpu/ops/args.h"
@@ -24,7 +25,7 @@ static void hear(void *to, unsigned line, const char *text)
 	snprintf(all + at, sizeof said - at, "%u: %s\n", line, text);
 }
 
-static int parse(enum hr_op_id op, const struct hr_op_arg *arg, uint32_t count)
+static int parse(uint32_t op, const struct hr_op_arg *arg, uint32_t count)
 {
 	said[0] = '\0';
 	return hr_op_parse(hr_op_get(op), arg, count, args, hear, said);
@@ -272,67 +273,125 @@ Test(ops_args, operators_without_arguments_refuse_any)
 	}
 }
 
-/* Arguments and objects of access operators. */
-static unsigned refused; /* objects, a bit for each */
+/* ---- access operators */
 
-static void hear_object(void *to, unsigned object, const char *text)
+static uint32_t complaints(void)
 {
-	refused |= 1u << object;
-	cr_expect(strlen(text) > 10);
+	uint32_t lines = 0;
+
+	for (const char *at = said; *at; at++)
+		lines += *at == '\n';
+	return lines;
 }
 
-static int checked(enum hr_op_id op, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+/* The arguments that an operator needs. */
+static uint32_t needed(const char *op, struct hr_op_arg *arg)
 {
-	const uint64_t bytes[HR_OBJECTS_MAX] = { a, b, c, d };
+	static const struct {
+		const char *op, *name;
+		int64_t value;
+	} need[] = { { "gather", "row", 400 },
+		     { "gather", "lookups", 1000 },
+		     { "chase", "hops", 10 },
+		     { "bfs", "root", 5 } };
+	uint32_t count = 0;
 
-	refused = 0;
-	return hr_op_get(op)->check(args, bytes, hear_object, NULL);
+	for (size_t i = 0; i < ROWS(need); i++)
+		if (strcmp(need[i].op, op) == 0)
+			arg[count++] = (struct hr_op_arg){ .name = need[i].name,
+							   .type = HR_ARG_INT,
+							   .integer = need[i].value };
+	return count;
 }
 
-Test(ops_args, access_operators_have_defaults_and_limits)
+/* Set one argument, and leave the others as they are. */
+static uint32_t with(struct hr_op_arg *arg, uint32_t count, const struct hr_op_arg *one)
 {
-	const struct hr_op_arg chase[] = { whole("hops", 5), whole("chains", 0), whole("warm", 2) };
-	const struct hr_op_arg gather[] = { whole("row", 6), whole("lookups", 1),
-					    whole("zipf", -1) };
-	const struct hr_op_arg bfs[] = { whole("root", -1) };
+	uint32_t i = 0;
 
-	cr_expect_gt(parse(HR_OP_chase, chase, 1), 0, "%s", said);
-	cr_expect_eq(parse(HR_OP_chase, chase, 3), -EINVAL);
-	cr_expect_str_eq(said, "7: chains: 0 is outside of 1..16777216\n"
-			       "7: warm: 2 is outside of 0..1\n");
-	cr_expect_eq(parse(HR_OP_gather, gather, 3), -EINVAL);
-	cr_expect_str_eq(said, "7: zipf: -1 is outside of 0..8\n"
-			       "0: row: 6 is not a multiple of 4 bytes\n");
-	cr_expect_eq(parse(HR_OP_bfs, bfs, 1), -EINVAL);
-	cr_expect_gt(parse(HR_OP_join, NULL, 0), 0, "%s", said);
+	while (i < count && strcmp(arg[i].name, one->name) != 0)
+		i++;
+	arg[i] = *one;
+	return i < count ? count : count + 1;
 }
 
-Test(ops_args, lengths_of_objects_are_checked)
+static void expect_limit(const char *name, const struct hr_op_arg *one, bool accepted)
 {
-	const struct hr_op_arg chase[] = { whole("hops", 5) };
-	const struct hr_op_arg gather[] = { whole("row", 8), whole("lookups", 100) };
-	const struct hr_op_arg bfs[] = { whole("root", 9) };
+	const struct hr_operator *op = hr_op_find(name);
+	struct hr_op_arg arg[8];
+	uint32_t count = needed(name, arg);
+	int got;
 
-	parse(HR_OP_chase, chase, 1);
-	cr_expect_eq(checked(HR_OP_chase, 8, 0, 0, 0), 0);
-	cr_expect_eq(checked(HR_OP_chase, 12, 0, 0, 0), -EINVAL);
-	cr_expect_eq(checked(HR_OP_chase, 0, 0, 0, 0), -EINVAL);
-	parse(HR_OP_gather, gather, 2);
-	cr_expect_eq(checked(HR_OP_gather, 80, 0, 0, 0), 0);
-	cr_expect_eq(checked(HR_OP_gather, 80, 400, 800, 0), 0);
-	cr_expect_eq(checked(HR_OP_gather, 81, 399, 799, 0), -EINVAL);
-	cr_expect_eq(refused, 7);
-	cr_expect_eq(checked(HR_OP_gather, 8ull << 32, 0, 0, 0), -EINVAL);
-	parse(HR_OP_join, NULL, 0);
-	cr_expect_eq(checked(HR_OP_join, 16, 0, 0, 0), 0);
-	cr_expect_eq(checked(HR_OP_join, 8, 9, 0, 0), -EINVAL);
-	cr_expect_eq(refused, 3);
-	parse(HR_OP_bfs, bfs, 1);
-	cr_expect_eq(checked(HR_OP_bfs, 88, 4, 40, 40), 0);
-	cr_expect_eq(checked(HR_OP_bfs, 80, 4, 0, 0), -EINVAL, "root 9 of 9 vertices");
-	cr_expect_eq(checked(HR_OP_bfs, 88, 5, 39, 40), -EINVAL);
-	cr_expect_eq(refused, 6);
-	cr_expect_eq(checked(HR_OP_bfs, 88, 4, 40, 39), -EINVAL);
-	cr_expect_eq(refused, 8);
-	cr_expect_eq(checked(HR_OP_bfs, 8, 4, 0, 0), -EINVAL);
+	count = with(arg, count, one);
+	got = parse(hr_op_id_of(op), arg, count);
+	cr_expect_eq(got > 0, accepted, "%s: %s = %lld, %g: %d", name, one->name,
+		     (long long)one->integer, one->real, got);
+	cr_expect_eq(complaints(), accepted ? 0 : 1, "%s: %s", name, one->name);
+	cr_expect(got > 0 ? got <= (int)HR_OP_ARGS_MAX : got == -EINVAL, "%d", got);
+}
+
+Test(ops_args, each_integer_has_its_limits)
+{
+	static const struct {
+		const char *op, *name;
+		int64_t least, most, step;
+	} row[] = {
+		{ "gather", "row", 4, 65536, 4 },
+		{ "gather", "lookups", 1, INT32_MAX, 1 },
+		{ "gather", "seed", 0, INT32_MAX, 1 },
+		{ "gather", "ahead", 1, 32, 1 },
+		{ "gather", "issuers", 0, INT16_MAX, 1 },
+		{ "gather", "warm", 0, 1, 1 },
+		{ "chase", "hops", 1, INT32_MAX, 1 },
+		{ "chase", "chains", 1, 1 << 24, 1 },
+		{ "chase", "seed", 0, INT32_MAX, 1 },
+		{ "chase", "warm", 0, 1, 1 },
+		{ "bfs", "root", 0, INT32_MAX, 1 },
+		{ "bfs", "warm", 0, 1, 1 },
+		{ "join", "warm", 0, 1, 1 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct hr_op_arg one = { .name = row[i].name, .type = HR_ARG_INT };
+
+		for (int above = 0; above < 2; above++) {
+			one.integer = above ? row[i].most : row[i].least;
+			expect_limit(row[i].op, &one, true);
+			one.integer += above ? row[i].step : -row[i].step;
+			expect_limit(row[i].op, &one, false);
+		}
+	}
+	expect_limit("gather",
+		     &(struct hr_op_arg){ .name = "row", .type = HR_ARG_INT, .integer = 6 }, false);
+}
+
+Test(ops_args, the_exponent_of_a_zipf_distribution_is_0_to_8)
+{
+	struct hr_op_arg one = { .name = "zipf", .type = HR_ARG_FLOAT };
+
+	expect_limit("gather", &one, true);
+	one.real = 8;
+	expect_limit("gather", &one, true);
+	one.real = 8.01;
+	expect_limit("gather", &one, false);
+	one.real = -0.01;
+	expect_limit("gather", &one, false);
+}
+
+Test(ops_args, unknown_and_missing_arguments_are_mistakes)
+{
+	static const char *const names[] = { "gather", "chase", "bfs", "join" };
+
+	for (size_t i = 0; i < ROWS(names); i++) {
+		struct hr_op_arg arg[8];
+		const uint32_t count = needed(names[i], arg);
+
+		expect_limit(
+			names[i],
+			&(struct hr_op_arg){ .name = "nonsense", .type = HR_ARG_INT, .integer = 1 },
+			false);
+		cr_expect_eq(parse(hr_op_id_of(hr_op_find(names[i])), arg, 0) < 0, count != 0, "%s",
+			     names[i]);
+		cr_expect_eq(complaints(), count, "%s", names[i]);
+	}
 }

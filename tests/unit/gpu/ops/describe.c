@@ -1,5 +1,5 @@
-/* Descriptions of the built-in operators: flags, objects, sizes, texts of refused lengths, and the
- * reports of access operators, value by value. */
+/* Descriptions of the built-in operators: texts of refused lengths, and the reports of access
+ * operators, value by value. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,75 +21,6 @@ static void hear(void *to, unsigned object, const char *text)
 	char *all = to;
 
 	snprintf(all + strlen(all), sizeof said - strlen(all), "%u: %s\n", object, text);
-}
-
-Test(ops_describe, flags_and_shapes)
-{
-	static const struct {
-		const char *name;
-		uint32_t sources_min, sources_max, out_num, out_den, record, objects;
-		bool reads_once, records_checksum, several_gpus, several_ranks, reports, merges;
-	} row[] = {
-		{ "copy", 1, 1, 1, 1, 0, 0, true, false, false, false, false, false },
-		{ "crc32c", 1, 1, 0, 0, 4, 0, true, true, false, false, true, false },
-		{ "cast_f32_bf16", 1, 1, 1, 2, 0, 0, true, false, false, false, false, false },
-		{ "filter_sum", 4, 4, 0, 0, 0, 0, true, false, false, false, true, false },
-		{ "topk_dot", 1, 1, 0, 0, 0, 0, true, false, false, false, true, false },
-		{ "chase", 0, 0, 0, 0, 0, 1, false, false, true, true, true, false },
-		{ "gather", 0, 0, 0, 0, 0, 3, false, false, true, true, true, false },
-		{ "join", 0, 0, 0, 0, 0, 2, false, false, true, true, true, false },
-		{ "bfs", 0, 0, 0, 0, 0, 4, false, false, false, false, true, false },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const struct hr_operator *op = hr_op_find(row[i].name);
-
-		cr_assert_not_null(op);
-		cr_expect_eq(op->abi, HR_OP_ABI);
-		cr_expect_eq(op->bytes, sizeof *op);
-		cr_expect_eq(op->sources_min, row[i].sources_min, "%s", op->name);
-		cr_expect_eq(op->sources_max, row[i].sources_max, "%s", op->name);
-		cr_expect_eq(op->out_num, row[i].out_num, "%s", op->name);
-		cr_expect_eq(op->out_den, row[i].out_den, "%s", op->name);
-		cr_expect_eq(op->tile_record_bytes, row[i].record, "%s", op->name);
-		cr_expect_eq(op->objects, row[i].objects, "%s", op->name);
-		cr_expect_eq(op->reads_once, row[i].reads_once, "%s", op->name);
-		cr_expect_eq(op->records_checksum, row[i].records_checksum, "%s", op->name);
-		cr_expect_eq(op->several_gpus, row[i].several_gpus, "%s", op->name);
-		cr_expect_eq(op->several_ranks, row[i].several_ranks, "%s", op->name);
-		cr_expect_eq(op->report != NULL, row[i].reports, "%s", op->name);
-		cr_expect_eq(op->merge != NULL, row[i].merges, "%s", op->name);
-		cr_expect_null(op->gpu);
-		cr_expect_null(op->gpu_end);
-	}
-}
-
-Test(ops_describe, objects_are_read_or_written_optional_or_divided)
-{
-	static const struct {
-		const char *op, *objects; /* "NAME[ writes][ optional] COLUMNS;" for each */
-	} row[] = {
-		{ "chase", "next 0;" },
-		{ "gather", "table 1;indices optional 2;rows writes optional 2;" },
-		{ "join", "table 0;keys 1;" },
-		{ "bfs", "offsets 0;edges 0;parents writes optional 0;levels writes optional 0;" },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const struct hr_operator *op = hr_op_find(row[i].op);
-		char text[256] = "";
-
-		for (uint32_t j = 0; j < op->objects; j++) {
-			const struct hr_op_object *o = &op->object[j];
-			const size_t at = strlen(text);
-
-			snprintf(text + at, sizeof text - at, "%s%s%s %u;", o->name,
-				 o->writes ? " writes" : "", o->optional ? " optional" : "",
-				 o->columns);
-			cr_expect_gt(strlen(o->help), 10);
-		}
-		cr_expect_str_eq(text, row[i].objects, "%s: %s", row[i].op, text);
-	}
 }
 
 /* The arguments of the tests below. */
@@ -165,75 +96,6 @@ Test(ops_describe, a_wrong_length_is_refused_with_its_object)
 	}
 	/* the smallest graph */
 	cr_expect_eq(hr_op_find("bfs")->check(args, (uint64_t[]){ 16, 0, 4, 4 }, hear, said), 0);
-}
-
-Test(ops_describe, states_rows_and_scratch_have_their_sizes)
-{
-	static const uint32_t row[][2] = { { 4, 16 }, { 16, 16 }, { 20, 32 }, { 400, 400 } };
-	static const struct hr_topk_args topk = { .k = 3, .dimensions = 5 };
-	static const uint64_t bytes[HR_OBJECTS_MAX] = { 0 };
-	const struct hr_operator *gather = hr_op_find("gather"), *join = hr_op_find("join");
-	const struct hr_operator *filter = hr_op_find("filter_sum");
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const struct hr_gather_args a = { .row_bytes = row[i][0], .issuers = (uint32_t)i };
-
-		cr_expect_eq(gather->state_bytes(&a), 32 + row[i][1], "%u", row[i][0]);
-		cr_expect_eq(gather->row_bytes(&a, GATHER_TABLE), row[i][0]);
-		cr_expect_eq(gather->row_bytes(&a, GATHER_INDICES), 4);
-		cr_expect_eq(gather->row_bytes(&a, GATHER_ROWS), row[i][0]);
-		cr_expect_eq(gather->scratch_bytes(&a, bytes), i ? 2u << 20 : 0);
-	}
-	cr_expect_eq(join->state_bytes(&join_args), 40);
-	cr_expect_eq(join->row_bytes(&join_args, JOIN_KEYS), 8);
-	cr_expect_eq(hr_op_find("bfs")->state_bytes(&bfs_root_5), 40);
-	cr_expect_eq(hr_op_find("chase")->state_bytes(&chase_args), 48 + 320 * 8);
-	cr_expect_eq(hr_op_find("topk_dot")->state_bytes(&topk), 8 + 3 * 16);
-	cr_expect_eq(hr_op_find("topk_dot")->row_bytes(&topk, 0), 20);
-	cr_expect_eq(filter->state_bytes(NULL), 32);
-	for (uint32_t s = 0; s < 4; s++)
-		cr_expect_eq(filter->row_bytes(NULL, s), s == 3 ? 8 : 4);
-}
-
-/* Each array begins at a multiple of 64 bytes, behind all of the one before it. */
-Test(ops_describe, memory_of_bfs_has_room_for_each_array)
-{
-	static const struct {
-		uint64_t vertices, edges;
-		bool levels;
-		struct bfs_memory m;
-	} row[] = {
-		{ 1, 0, false, { 64, { 128, 192 }, 256, 320, 384, 384, 448, 512, 512, 0 } },
-		{ 16, 4095, true, { 64, { 128, 192 }, 256, 320, 384, 408 + 40, 512, 576, 640, 3 } },
-		{ 17, 4096, true, { 64, { 128, 192 }, 256, 384, 512, 576, 640, 704, 832, 4 } },
-		{ 512,
-		  1023,
-		  false,
-		  { 64, { 128, 192 }, 256, 2304, 4352, 4352, 4416, 5440, 5440, 0 } },
-		{ 513,
-		  61440,
-		  true,
-		  { 64, { 192, 320 }, 448, 2560, 4672, 5184, 5248, 6336, 8448, 60 } },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		const uint64_t bytes[HR_OBJECTS_MAX] = { (row[i].vertices + 1) * 8,
-							 row[i].edges * 4, 0, row[i].levels };
-		struct bfs_memory m;
-
-		memset(&m, 0, sizeof m);
-		bfs_plan(&m, row[i].vertices, row[i].edges, row[i].levels);
-		cr_expect_arr_eq(&m, &row[i].m, sizeof m,
-				 "row %zu: %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu",
-				 i, (unsigned long long)m.visited,
-				 (unsigned long long)m.frontier[0],
-				 (unsigned long long)m.frontier[1], (unsigned long long)m.parent,
-				 (unsigned long long)m.queue, (unsigned long long)m.unit,
-				 (unsigned long long)m.group, (unsigned long long)m.place,
-				 (unsigned long long)m.level, (unsigned long long)m.bytes,
-				 (unsigned long long)m.unit_capacity);
-		cr_expect_eq(hr_op_find("bfs")->scratch_bytes(&bfs_root_5, bytes), row[i].m.bytes);
-	}
 }
 
 static void refuse(void *to, unsigned line, const char *text)

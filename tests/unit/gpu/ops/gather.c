@@ -370,33 +370,6 @@ Test(gather, buckets_cover_all_ranks)
 	cr_expect_eq(hr_zipf_first(HR_ZIPF_BUCKETS), 1ull << 32);
 }
 
-/* The shares of ranges of ranks, against the sum of their probabilities. */
-Test(gather, ranks_have_the_zipf_distribution)
-{
-	static const uint64_t limit[] = { 1, 2, 5, 32, 100, 1000, 5003 };
-	static const double exponent[] = { 0, 0.5, 1, 1.5 };
-	const uint32_t draws = 20000;
-
-	for (uint32_t e = 0; e < 4; e++) {
-		double all = 0, part = 0;
-		uint64_t rank = 0;
-
-		set_args(exponent[e], 2, 0);
-		for (uint32_t r = 0; r < 5003; r++)
-			all += pow(r + 1, -exponent[e]);
-		for (uint32_t i = 0; i < 7; i++) {
-			uint32_t below = 0;
-
-			for (; rank < limit[i]; rank++)
-				part += pow((double)rank + 1, -exponent[e]) / all;
-			for (uint32_t d = 0; d < draws; d++)
-				below += hr_zipf_rank(&args.zipf, 5003, 1, d) < limit[i];
-			cr_expect_float_eq((double)below / draws, part, 0.02, "s %g, below %llu",
-					   exponent[e], (unsigned long long)limit[i]);
-		}
-	}
-}
-
 Test(gather, ranks_and_rows_are_a_bijection)
 {
 	static bool seen[ROWS];
