@@ -1,5 +1,6 @@
 /* Gather, by the lanes of workers: sums, rows, the Zipf distribution, both ways to request, wrong
  * indices. */
+#define HR_LANES 2u /* fewer than the workers that an issuer serves */
 #include "tests/fakes/objects.h"
 
 #define HR_OP_NAME test_gather

@@ -180,21 +180,6 @@ Test(io_peers, barrier_and_states_span_all_gpus)
 #define PAUSE_NS (HR_NS_PER_S / 2)
 #define ROUND_NS 100000u /* a third of the longest pause */
 
-Test(io_peers, a_worker_is_busy_while_it_waits_for_a_gpu_or_an_epoch)
-{
-	struct hr_peer_worker counters = { .pending = 7 };
-	struct hr_peers peers = { .worker = &counters };
-	struct hr_access access = { .cache.peers = &peers };
-	struct hr_io_worker w = { .access = &access, .pending = 7 };
-
-	cr_expect_not(hr_io_peers_busy(&w));
-	w.asked = 1;
-	cr_expect(hr_io_peers_busy(&w));
-	w.asked = 0;
-	w.pending = 6;
-	cr_expect(hr_io_peers_busy(&w));
-}
-
 static uint64_t pause_ns[2], pause_rounds[2]; /* of each gpu */
 
 static uint64_t rounds_of(uint32_t gpu)

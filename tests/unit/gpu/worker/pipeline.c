@@ -152,6 +152,8 @@ static void check(struct opcase *c)
 	cr_assert_eq(role_bytes(HR_ROLE_PREFETCH), bytes, "of all sources");
 	cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), pipe->tiles);
 	cr_assert_eq(role_bytes(HR_ROLE_COMPUTE), bytes, "of all sources");
+	if (pipe->blocks[HR_ROLE_PREFETCH] * rig.warps == 1)
+		cr_assert_eq(pipe->control->first_submit_ns != 0, pipe->tiles != 0);
 	cr_assert(memcmp(pipe->op_result, c->all.result, HR_OP_RESULT_MAX) == 0, "result");
 	if (pipe->op_records)
 		cr_assert(memcmp(pipe->op_records, c->all.records,

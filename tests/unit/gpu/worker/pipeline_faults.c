@@ -124,89 +124,42 @@ Test(pipeline_faults, a_failing_read_names_object_tile_and_lba)
 	rig_down(&rig);
 }
 
+/* Source 1 starts at block 256 of the second ssd; its tiles have two blocks. A broken queue names the
+ * first source that is read over it. */
 Test(pipeline_faults, a_failing_column_is_named)
 {
-	struct rig_work work = { .op = HR_OP_copy, .slots = 3, .blocks = { 2, 1, 1 } };
-	const struct hr_failure *failure;
+	static const struct {
+		const char *script;
+		int error;
+		uint64_t tile, lba;
+	} row[] = {
+		{ "on read lba 259 count 1000: status 0x281\n", 0x281, 1, 258 },
+		{ "on read lba 259: wrong-cid 0xffff\n", -EPROTO, HR_NO_TILE, 0 },
+	};
+	struct rig_work work = { .op = HR_OP_filter_sum,
+				 .args = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+				 .args_bytes = 20,
+				 .sources = 4,
+				 .slots = 3,
+				 .blocks = { 2, 1, 1 } };
 
-	up(2, "on read lba 259 count 1000: status 0x281\n", TIMEOUT_NS);
-	work.op = HR_OP_filter_sum;
-	work.args = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-	work.args_bytes = 20;
-	work.sources = 4;
 	for (uint32_t s = 0; s < 4; s++) {
 		work.in[s] = data;
 		work.bytes[s] = s == 3 ? BYTES : BYTES / 2;
 		work.tile_bytes[s] = s == 3 ? TILE : TILE / 2;
 	}
-	run(&work);
-	/* Source 1 starts at block 256 of the second ssd; its tiles have two blocks. */
-	failure = failed_with(0x281);
-	cr_expect_eq(failure->source, 1);
-	cr_expect_eq(failure->object, RIG_OBJECT_ID(1));
-	cr_expect_eq(failure->tile, 1);
-	cr_expect_eq(failure->lba, 258);
-	rig_down(&rig);
-}
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const struct hr_failure *failure;
 
-/* The first write is the rig's own, which fills the sink with a pattern. */
-Test(pipeline_faults, a_failing_write_names_the_sink_and_drops_later_results)
-{
-	const struct hr_failure *failure;
-	char script[80];
-	struct rig_work work = copy_work(4, 2);
-
-	snprintf(script, sizeof script, "on write lba %llu nth 2 count 1000: status 0x280\n",
-		 (unsigned long long)SINK_LBA + 12);
-	up(1, script, TIMEOUT_NS);
-	run(&work);
-	failure = failed_with(0x280);
-	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
-	cr_expect_eq(failure->object, RIG_SINK_ID);
-	cr_expect_eq(failure->tile, 3);
-	cr_expect_eq(failure->lba, SINK_LBA + 12);
-	cr_expect_eq(failure->opcode, nvme_cmd_write);
-	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 3);
-	check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
-	rig_down(&rig);
-}
-
-Test(pipeline_faults, a_failing_flush_fails_the_run)
-{
-	const struct hr_failure *failure;
-	struct rig_work work = copy_work(4, 1);
-
-	/* One failure is enough: a second flush does not prove that earlier writes are durable. */
-	up(1, "on flush count 1: status 0x280\n", TIMEOUT_NS);
-	run(&work);
-	failure = failed_with(0x280);
-	cr_expect_eq(failure->role, HR_ROLE_WRITEBACK);
-	cr_expect_eq(failure->opcode, nvme_cmd_flush);
-	/* a flush has no tile: the record names the worker's first slot */
-	cr_expect_eq(failure->tile, rig.pipe->slot[0].tile);
-	cr_expect_eq(failure->lba, SINK_LBA + failure->tile * TILE / LBA);
-	cr_expect_eq(failure->object, RIG_SINK_ID);
-	cr_expect_eq(failure->source, 0);
-	cr_expect_eq(failure->qid, rig.pipe->write_qp[0].id);
-	cr_expect_eq(failure->cid, 0);
-	rig_down(&rig);
-}
-
-Test(pipeline_faults, transient_errors_are_overcome)
-{
-	struct rig_work work = copy_work(4, 2);
-	char script[160];
-
-	snprintf(script, sizeof script,
-		 "on read lba 8-40 count 6: status 0x021\non write lba %llu nth 2 count 5: "
-		 "status 0x006\n",
-		 (unsigned long long)SINK_LBA + 4);
-	up(1, script, TIMEOUT_NS);
-	run(&work);
-	cr_expect_null(rig_failure(&rig));
-	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
-	check_sink(BYTES);
-	rig_down(&rig);
+		up(2, row[i].script, TIMEOUT_NS);
+		run(&work);
+		failure = failed_with(row[i].error);
+		cr_expect_eq(failure->source, 1, "%s", row[i].script);
+		cr_expect_eq(failure->object, RIG_OBJECT_ID(1), "%s", row[i].script);
+		cr_expect_eq(failure->tile, row[i].tile, "%s", row[i].script);
+		cr_expect_eq(failure->lba, row[i].lba, "%s", row[i].script);
+		rig_down(&rig);
+	}
 }
 
 static uint64_t failed_commands(void)
@@ -218,44 +171,33 @@ static uint64_t failed_commands(void)
 	return sum;
 }
 
-Test(pipeline_faults, a_transient_error_that_stays_fails_the_run_after_some_tries)
+/* Commands that fail are sent again some times; not with DNR, and not after a pause that exceeds the
+ * deadline of the command. */
+Test(pipeline_faults, a_read_that_stays_bad_has_its_tries)
 {
-	struct rig_work work = copy_work(1, 1);
+	static const struct {
+		const char *script;
+		uint64_t timeout_ns;
+		int error;
+		uint64_t tries_min, tries_max;
+	} row[] = {
+		{ "on read lba 20 count 100000: status 0x021\n", LOST_TIMEOUT_NS, 0x21, 2, 99 },
+		{ "on read lba 20 count 100000: status 0x281\n", TIMEOUT_NS, 0x281,
+		  1 + HR_MEDIA_RETRIES, 1 + HR_MEDIA_RETRIES },
+		{ "on read lba 20: status 0x021 crd 3\n", TIMEOUT_NS, 0x21, 1, 1 },
+		{ "on read lba 20: status 0x021 dnr\n", TIMEOUT_NS, 0x21, 1, 1 },
+	};
 
-	up(1, "on read lba 20 count 100000: status 0x021\n", LOST_TIMEOUT_NS);
-	run(&work);
-	cr_expect_eq(failed_with(0x21)->tile, 5);
-	cr_expect_gt(failed_commands(), 1);
-	cr_expect_lt(failed_commands(), 100);
-	rig_down(&rig);
-}
+	for (size_t i = 0; i < ROWS(row); i++) {
+		const struct rig_work work = copy_work(1, 1);
 
-/* A medium error is also retried a few times, unless the controller forbids it. */
-Test(pipeline_faults, media_errors_that_go_away_are_overcome)
-{
-	struct rig_work work = copy_work(4, 2);
-	char script[200];
-
-	snprintf(script, sizeof script,
-		 "on read lba 22 count 3: status 0x281\non write lba %llu count 3: status 0x280\n"
-		 "on flush count 2: status 0x021\n",
-		 (unsigned long long)SINK_LBA + 4);
-	up(1, script, TIMEOUT_NS);
-	run(&work);
-	cr_expect_null(rig_failure(&rig));
-	check_sink(BYTES);
-	rig_down(&rig);
-}
-
-Test(pipeline_faults, a_medium_that_stays_bad_has_few_tries)
-{
-	struct rig_work work = copy_work(1, 1);
-
-	up(1, "on read lba 20 count 100000: status 0x281\n", TIMEOUT_NS);
-	run(&work);
-	cr_expect_eq(failed_with(0x281)->tile, 5);
-	cr_expect_eq(failed_commands(), 1 + HR_MEDIA_RETRIES);
-	rig_down(&rig);
+		up(1, row[i].script, row[i].timeout_ns);
+		run(&work);
+		cr_expect_eq(failed_with(row[i].error)->tile, 5, "%s", row[i].script);
+		cr_expect_geq(failed_commands(), row[i].tries_min, "%s", row[i].script);
+		cr_expect_leq(failed_commands(), row[i].tries_max, "%s", row[i].script);
+		rig_down(&rig);
+	}
 }
 
 /* The controller requests 100 ms before each repetition; other tiles continue meanwhile. */
@@ -273,21 +215,6 @@ Test(pipeline_faults, a_delay_that_the_controller_asks_for_is_kept)
 	rig_down(&rig);
 }
 
-/*
- * A pause of 60 s exceeds the deadline of a command, 20 s, so the command is not sent again, and no
- * worker waits for it.
- */
-Test(pipeline_faults, a_pause_beyond_the_deadline_fails_the_command_at_once)
-{
-	struct rig_work work = copy_work(1, 1);
-
-	up(1, "on read lba 20: status 0x021 crd 3\n", TIMEOUT_NS);
-	run(&work);
-	cr_expect_eq(failed_with(0x21)->tile, 5);
-	cr_expect_eq(failed_commands(), 1);
-	rig_down(&rig);
-}
-
 /* One read fails permanently while another waits to be sent again: the run ends. */
 Test(pipeline_faults, a_failure_ends_commands_that_wait_to_be_sent_again)
 {
@@ -299,17 +226,6 @@ Test(pipeline_faults, a_failure_ends_commands_that_wait_to_be_sent_again)
 	cr_expect_not_null(rig_failure(&rig));
 	for (uint32_t i = 0; i < work.slots; i++)
 		cr_expect_eq(rig.pipe->slot[i].state, HR_SLOT_CLOSED);
-	rig_down(&rig);
-}
-
-Test(pipeline_faults, do_not_retry_is_obeyed)
-{
-	struct rig_work work = copy_work(1, 1);
-
-	up(1, "on read lba 20: status 0x021 dnr\n", TIMEOUT_NS);
-	run(&work);
-	cr_expect_eq(failed_with(0x21)->tile, 5);
-	cr_expect_eq(failed_commands(), 1);
 	rig_down(&rig);
 }
 
@@ -327,21 +243,6 @@ Test(pipeline_faults, a_lost_completion_ends_in_a_timeout_that_names_the_command
 	cr_expect_eq(failure->opcode, nvme_cmd_read);
 	cr_expect_eq(rig.pipe->read_qp[0].stats.lost, 1);
 	cr_expect_eq(failure->qid, rig.pipe->read_qp[0].id);
-	rig_down(&rig);
-}
-
-Test(pipeline_faults, a_lost_write_keeps_its_tile_unwritten)
-{
-	struct rig_work work = copy_work(3, 1);
-	char script[80];
-
-	snprintf(script, sizeof script, "on write lba %llu nth 2: drop\n",
-		 (unsigned long long)SINK_LBA + 8);
-	up(1, script, LOST_TIMEOUT_NS);
-	run(&work);
-	cr_expect_eq(failed_with(-ETIMEDOUT)->tile, 2);
-	cr_expect_eq(rig_failure(&rig)->role, HR_ROLE_WRITEBACK);
-	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 2);
 	rig_down(&rig);
 }
 
