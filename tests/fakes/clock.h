@@ -24,7 +24,8 @@ void fake_clock_advance(uint64_t ns);
  */
 void fake_clock_skip(uint64_t ns);
 
-/* From now on hr_yield() sleeps that long; 0: it does not. For threads that wait long for each other. */
+/* From now on hr_yield() sleeps that long; 0: it does not. For threads that wait long for each
+ * other. */
 void fake_clock_rest(uint64_t ns);
 
 /* Calls of hr_wait_ns() so far, by all threads. */

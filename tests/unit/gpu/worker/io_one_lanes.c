@@ -1,6 +1,7 @@
 /*
  * gpu/worker/io_one.c: one call for a request, by the lanes of a worker. The controller is a fake whose
- * completion waits before the call, or comes after it. With the 64 lanes of some GPUs; io_lanes.c has 4.
+ * completion waits before the call, or comes after it. With the 64 lanes of some GPUs; io_lanes.c has
+ * 4.
  */
 #define HR_LANES 64u
 #include "tests/fakes/lanes.h"
