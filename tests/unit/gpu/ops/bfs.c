@@ -249,12 +249,13 @@ static void refuses(uint32_t which, uint64_t element)
 Test(bfs, a_hostile_graph_is_refused_by_its_element)
 {
 	make_graph();
-	offsets[1] = offsets[1] ? offsets[1] : 1;
-	edges[offsets[0]] = VERTICES;
-	refuses(BFS_EDGES, offsets[0]);
-	edges[offsets[0]] = UINT32_MAX;
-	refuses(BFS_EDGES, offsets[0]);
-	edges[offsets[0]] = 0;
+	offsets[1] = offsets[1] > 3 ? offsets[1] : 3;
+	edges[0] = VERTICES;
+	refuses(BFS_EDGES, 0);
+	edges[0] = 0;
+	edges[2] = UINT32_MAX;
+	refuses(BFS_EDGES, 2);
+	edges[2] = 0;
 	offsets[0] = offsets[1] + 1;
 	refuses(BFS_OFFSETS, 1);
 	offsets[0] = 0;

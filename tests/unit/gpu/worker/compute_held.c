@@ -115,6 +115,32 @@ Test(compute_held, a_tile_waits_for_memory_that_consumers_hold)
 	cr_expect_eq(status.tiles, 2);
 }
 
+/* Between two launches other blocks use the memory of the block. */
+Test(compute_held, the_memory_of_an_operator_outlives_a_launch)
+{
+	static uint8_t kept[HR_BLOCK_MEMORY] __attribute__((aligned(8)));
+	uint8_t *memory = hr_block_memory();
+
+	start(HR_HELD_NOT);
+	finish();
+	pipe_.op_blocks = kept;
+	status.done = 0;
+	for (uint32_t s = 0; s < SLOTS; s++)
+		slots[s].state = HR_SLOT_FREE;
+	memset(memory, 0x22, HR_BLOCK_MEMORY);
+	pipe_.parked = 1;
+	hr_compute_block(&pipe_, 0); /* it leaves at once */
+	cr_expect_eq(status.done, 0);
+	memset(memory, 0x33, HR_BLOCK_MEMORY);
+	control.launch = 2;
+	for (uint32_t s = 0; s < SLOTS; s++)
+		slots[s].state = HR_SLOT_CLOSING;
+	hr_compute_block(&pipe_, 0);
+	cr_expect_eq(status.done, 1);
+	for (uint32_t i = 0; i < HR_BLOCK_MEMORY; i++)
+		cr_assert_eq(memory[i], 0x22, "byte %u", i);
+}
+
 Test(compute_held, a_tile_is_discarded_when_consumers_keep_the_memory)
 {
 	start(HR_HELD_FOR_GOOD);

@@ -216,6 +216,82 @@ Test(io, an_operator_that_holds_all_frames_ends_with_an_error)
 	access_down(&rig);
 }
 
+/* ---- a page that waits while a ring is used once round */
+
+#define RING_OBJECTS 4u
+#define RING_PAGES 490u
+
+static uint32_t stage; /* 1: pages wait for a frame; 2: the other worker has read enough */
+
+static uint32_t set_of(const struct hr_objects *objects, const struct hr_object *o, uint32_t page)
+{
+	return hr_page_position_of(&objects->cache->shape, o->first_page + page).set;
+}
+
+/* Keep the pages of a set but for one, and request two more: one of them waits. */
+static void keep_a_set(struct hr_objects *objects)
+{
+	const uint32_t set = set_of(objects, hr_get_object_map(objects, 0), 0);
+	uint32_t found = 0, last = 0;
+
+	for (uint32_t n = 0; n < RING_OBJECTS * RING_PAGES && found < HR_WAYS + 1; n++) {
+		const struct hr_object *o = hr_get_object_map(objects, n / RING_PAGES);
+
+		if (set_of(objects, o, n % RING_PAGES) != set)
+			continue;
+		if (found++ < HR_WAYS - 1)
+			cr_assert_not_null(hr_page(objects, o, n % RING_PAGES));
+		else
+			hr_page_prefetch(objects, o, n % RING_PAGES);
+		last = n;
+	}
+	cr_assert_eq(found, HR_WAYS + 1);
+	hr_release_u32(&stage, 1);
+	while (hr_acquire_u32(&stage) != 2)
+		hr_yield();
+	hr_quiescent(objects);
+	read_and_check(objects, last / RING_PAGES, last % RING_PAGES * 4096ull, 4096);
+}
+
+/* Read more pages of other sets than a ring has entries. */
+static void pass_the_ring(struct hr_objects *objects)
+{
+	const uint32_t set = set_of(objects, hr_get_object_map(objects, 0), 0);
+	const struct hr_object *o = hr_get_object_map(objects, RING_OBJECTS - 1);
+
+	if (objects->worker == 0) {
+		keep_a_set(objects);
+		return;
+	}
+	while (hr_acquire_u32(&stage) != 1) {
+		hr_quiescent(objects);
+		hr_yield();
+	}
+	for (uint32_t p = 0, read = 0; read < HR_REQUESTS + 40; p++) {
+		if (set_of(objects, o, p) == set)
+			continue;
+		read_and_check(objects, RING_OBJECTS - 1, p * 4096ull, 100);
+		read++;
+	}
+	hr_release_u32(&stage, 2);
+}
+
+/* The pages of all objects are nine for each set. */
+Test(io, a_page_that_waits_for_a_frame_does_not_block_its_ring)
+{
+	const struct access_work work = { .objects = RING_OBJECTS,
+					  .bytes = { RING_PAGES * 4096, RING_PAGES * 4096,
+						     RING_PAGES * 4096, RING_PAGES * 4096 },
+					  .frames = 1470,
+					  .compute = 2 };
+
+	up(1, "lba=4096");
+	stage = 0;
+	run(&work, pass_the_ring);
+	expect_no_failure();
+	access_down(&rig);
+}
+
 /* ---- epochs */
 
 #define KEEPER_ROUNDS 50u

@@ -171,10 +171,17 @@ Test(io_faults, a_lost_command_and_a_bad_completion_end_the_run)
 	}
 }
 
+static uint32_t asked; /* the I/O worker of the page that is read */
+
 /* Waits for a page that does not come until the run ends. */
 static void read_once(struct hr_objects *objects)
 {
-	(void)hr_get_u32(objects, hr_get_object_map(objects, 0), 5);
+	const struct hr_page_cache *cache = objects->cache;
+	uint64_t page = 0;
+
+	while (hr_cache_awaited(cache, (uint32_t)page).ring != &cache->ring[asked])
+		page++;
+	(void)hr_get_u32(objects, hr_get_object_map(objects, 0), page * 1024);
 	op_error = objects->error;
 }
 
@@ -183,16 +190,23 @@ Test(io_faults, the_host_stops_a_run)
 	static const struct {
 		const char *script;
 		enum hr_pipe_stop stop;
+		uint32_t io, asked;
 	} row[] = {
-		{ "on read count 99: status 0x22 crd 3\n", HR_STOP_NEW },
-		{ "on read: drop\n", HR_STOP_WAITING },
+		{ "on read count 99: status 0x22 crd 3\n", HR_STOP_NEW, 1, 0 },
+		{ "on read: drop\n", HR_STOP_WAITING, 1, 0 },
+		{ "on read: drop\n", HR_STOP_WAITING, 2, 1 },
 	};
 
 	for (uint32_t i = 0; i < ROWS(row); i++) {
+		struct access_work work = reads;
+
+		work.io = row[i].io;
+		work.frames = 0;
+		asked = row[i].asked;
 		access_up(&rig, 1, "lba=4096", row[i].script, 64, 100 * HR_NS_PER_S);
 		rig.op.run = read_once;
-		access_start(&rig, &reads);
-		while (!hr_acquire_u64(&rig.access->cache.ring[0].taken))
+		access_start(&rig, &work);
+		while (!hr_acquire_u64(&rig.access->cache.ring[asked].taken))
 			hr_wait_ns(100000);
 		hr_release_sys_u32(&rig.access->control->stop, row[i].stop);
 		access_wait(&rig);

@@ -1,7 +1,7 @@
 /*
- * Gpu 0 runs the product's code; the test acts as gpu 1. It sends the messages of an I/O worker and
- * checks the answers: each command of a home, each answer of a holder, gpus that do not answer or
- * that break the protocol, pages that a worker keeps.
+ * Gpu 0 runs the product's code; the test acts as the other gpus. It sends the messages of an I/O
+ * worker and checks the answers: each command of a home, each answer of a holder, gpus that do not
+ * answer or that break the protocol, pages that a worker keeps.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ TestSuite(io_peers_script, .timeout = 120);
 static struct access_rig rig;
 static struct hr_objects *self; /* objects of the compute worker */
 static void (*part)(struct hr_objects *objects);
-static uint64_t sent[HR_PEER_RINGS], taken[HR_PEER_RINGS]; /* by the test, which acts as gpu 1 */
+static uint32_t actor; /* the gpu that the test acts as */
+static uint64_t sent[ACCESS_GPUS_MAX][HR_PEER_RINGS], taken[ACCESS_GPUS_MAX][HR_PEER_RINGS];
 
 static const struct access_work script = {
 	.objects = 1,
@@ -34,14 +35,14 @@ static const struct access_work script = {
 
 static struct hr_mailbox *to(void)
 {
-	return rig.gpu[1]->cache.peers->gpu[0].to;
+	return rig.gpu[actor]->cache.peers->gpu[0].to;
 }
 
 static void send(enum hr_peer_kind kind, uint32_t page, uint32_t way, bool flag)
 {
 	const struct hr_peer_message m = { page, way, kind, flag, 0, 0 };
 	const uint32_t ring = kind <= HR_PEER_DROP ? HR_TO_HOME : HR_FROM_HOME;
-	const uint64_t ticket = sent[ring]++;
+	const uint64_t ticket = sent[actor][ring]++;
 
 	__atomic_store_n(hr_peer_entry(to(), ring, ticket),
 			 hr_peer_pack(&m) | HR_PEER_LAP(ring, ticket) << HR_PEER_LAP_SHIFT,
@@ -52,7 +53,7 @@ static void send(enum hr_peer_kind kind, uint32_t page, uint32_t way, bool flag)
 static void send_copy(uint32_t page, uint32_t way, uint32_t from_way)
 {
 	const struct hr_peer_message m = { page, way, HR_PEER_COPY, false, 1, from_way };
-	const uint64_t ticket = sent[HR_FROM_HOME]++;
+	const uint64_t ticket = sent[actor][HR_FROM_HOME]++;
 
 	__atomic_store_n(hr_peer_entry(to(), HR_FROM_HOME, ticket),
 			 hr_peer_pack(&m) | HR_PEER_LAP(HR_FROM_HOME, ticket) << HR_PEER_LAP_SHIFT,
@@ -67,11 +68,11 @@ static void wait(uint32_t *spins)
 	hr_idle(spins);
 }
 
-/* The next message for gpu 1 in a ring. */
+/* The next message of gpu 0 in a ring. */
 static struct hr_peer_message next(uint32_t ring)
 {
-	struct hr_mailbox *from = rig.gpu[1]->cache.peers->from;
-	const uint64_t ticket = taken[ring]++;
+	struct hr_mailbox *from = rig.gpu[actor]->cache.peers->from;
+	const uint64_t ticket = taken[actor][ring]++;
 	uint32_t spins = 0;
 	uint64_t entry;
 
@@ -102,7 +103,8 @@ static uint32_t page_of(uint32_t home, uint32_t n)
 	for (;; page++) {
 		const uint32_t set = hr_page_position_of(&cache->shape, page).set;
 
-		if (hr_peers_home(cache, 2, set >> cache->shape.group_shift) == home && n-- == 0)
+		if (hr_peers_home(cache, rig.gpus, set >> cache->shape.group_shift) == home &&
+		    n-- == 0)
 			return page;
 	}
 }
@@ -112,18 +114,22 @@ static uint32_t set_of(uint32_t page)
 	return hr_page_position_of(&rig.gpu[0]->cache.shape, page).set;
 }
 
-/* Gpu 1 has no more requests, and its data are durable. */
+/* The other gpus have no more requests, and their data are durable. */
 static void done(void)
 {
-	__atomic_store_n(&rig.gpu[1]->cache.flushed[0], UINT64_MAX, __ATOMIC_RELEASE);
-	__atomic_store_n(&to()->done, 1, __ATOMIC_RELEASE);
+	for (actor = 1; actor < rig.gpus; actor++) {
+		__atomic_store_n(&rig.gpu[actor]->cache.flushed[0], UINT64_MAX, __ATOMIC_RELEASE);
+		__atomic_store_n(&to()->done, 1, __ATOMIC_RELEASE);
+	}
 }
 
 static void play(struct hr_objects *objects)
 {
 	self = objects;
-	/* no worker of gpu 1 reads a frame of gpu 0 */
-	hr_release_sys_u32(&rig.gpu[0]->cache.peers->words->passed[1], HR_EPOCH_ENDED);
+	actor = 1;
+	/* no worker of another gpu reads a frame of gpu 0 */
+	for (uint32_t g = 1; g < rig.gpus; g++)
+		hr_release_sys_u32(&rig.gpu[0]->cache.peers->words->passed[g], HR_EPOCH_ENDED);
 	part(objects);
 }
 
@@ -226,6 +232,42 @@ Test(io_peers_script, home_copies_and_invalidates)
 	expect_no_failure();
 	cr_expect_eq(access_counters(&rig).invalidations, 1);
 	cr_expect_eq(access_counters(&rig).reads, 1);
+	access_down(&rig);
+}
+
+/* Gpu 2 copies a page from gpu 1, which gives up its frame meanwhile. */
+static void home_keeps_the_source(struct hr_objects *objects)
+{
+	const uint32_t page = page_of(0, 0), other = page_of(0, 1);
+	struct hr_peer_message m;
+
+	send(HR_PEER_GET, page, 2, false);
+	expect(HR_PEER_FILL, page, 2);
+	send(HR_PEER_FILLED, page, 2, false);
+	actor = 2;
+	send(HR_PEER_GET, page, 4, false);
+	m = expect(HR_PEER_COPY, page, 4);
+	cr_assert(m.from_gpu == 1 && m.from_way == 2);
+	actor = 1;
+	send(HR_PEER_DROP, set_of(page), 2, false);
+	/* the home handles the messages of a gpu in their order */
+	send(HR_PEER_GET, other, 5, false);
+	expect(HR_PEER_FILL, other, 5);
+	send(HR_PEER_FILLED, other, 5, false);
+	actor = 2;
+	send(HR_PEER_FILLED, page, 4, false);
+	actor = 1;
+	expect(HR_PEER_DROPPED, set_of(page), 2);
+	done();
+}
+
+Test(io_peers_script, a_frame_that_is_copied_is_not_given_up)
+{
+	struct access_work three = script;
+
+	three.gpus = 3;
+	start(&three, home_keeps_the_source);
+	expect_no_failure();
 	access_down(&rig);
 }
 
@@ -376,7 +418,7 @@ static void leaves_after_the_others(struct hr_objects *objects)
 	const struct hr_page_cache *cache = objects->cache;
 	struct hr_peer_words *words = cache->peers->words;
 	const uint32_t page = page_of(1, 0);
-	const struct hr_mailbox *from = rig.gpu[1]->cache.peers->from;
+	const struct hr_mailbox *from = rig.gpu[actor]->cache.peers->from;
 	struct hr_peer_message m;
 	uint32_t spins = 0, first;
 	uint64_t next_entry;
@@ -391,10 +433,11 @@ static void leaves_after_the_others(struct hr_objects *objects)
 	/* the epochs of gpu 0 go on, and stop before gpu 1 has confirmed one */
 	while (hr_acquire_u32(&cache->words->epoch) - first <= HR_PEER_EPOCHS)
 		wait(&spins);
-	next_entry = __atomic_load_n(
-		hr_peer_entry((struct hr_mailbox *)(uintptr_t)from, HR_TO_HOME, taken[HR_TO_HOME]),
-		__ATOMIC_ACQUIRE);
-	cr_assert_neq(next_entry >> HR_PEER_LAP_SHIFT, HR_PEER_LAP(HR_TO_HOME, taken[HR_TO_HOME]),
+	next_entry = __atomic_load_n(hr_peer_entry((struct hr_mailbox *)(uintptr_t)from, HR_TO_HOME,
+						   taken[actor][HR_TO_HOME]),
+				     __ATOMIC_ACQUIRE);
+	cr_assert_neq(next_entry >> HR_PEER_LAP_SHIFT,
+		      HR_PEER_LAP(HR_TO_HOME, taken[actor][HR_TO_HOME]),
 		      "DROP before gpu 1 has passed the epoch");
 	cr_assert_eq(hr_acquire_sys_u32(&rig.gpu[1]->cache.peers->words->epoch[0]),
 		     hr_acquire_u32(&cache->words->epoch), "gpu 1 knows the epoch");
@@ -511,7 +554,7 @@ Test(io_peers_script, a_gpu_that_does_not_answer_ends_the_run)
 static void send_answer(uint32_t kind, uint32_t page, uint32_t way)
 {
 	const struct hr_peer_message m = { page, way, (enum hr_peer_kind)kind, false, 0, 0 };
-	const uint64_t ticket = sent[HR_FROM_HOME]++;
+	const uint64_t ticket = sent[actor][HR_FROM_HOME]++;
 
 	__atomic_store_n(hr_peer_entry(to(), HR_FROM_HOME, ticket),
 			 hr_peer_pack(&m) | HR_PEER_LAP(HR_FROM_HOME, ticket) << HR_PEER_LAP_SHIFT,
