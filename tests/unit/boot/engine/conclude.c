@@ -208,16 +208,6 @@ Test(conclude, an_interrupted_run_keeps_its_durable_part)
 	expect_warning("pipeline 'p0' interrupted");
 }
 
-/* The settled numbers decide, also those of a run that is the first to read them. */
-Test(conclude, a_settled_run_counts_slots)
-{
-	run->settled = true;
-	run->cpu.next_tile = 3;
-	write_tiles(1, 1, 3);
-	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), -EINTR);
-	expect_end(HR_RUN_INTERRUPTED, -EINTR, 3);
-}
-
 Test(conclude, the_failure_of_a_worker_comes_before_that_of_the_host)
 {
 	write_tiles(2, 2, 4); /* failed, though all tiles are done */

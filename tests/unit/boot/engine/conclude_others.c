@@ -202,22 +202,6 @@ Test(conclude_others, a_sink_of_damaged_data_is_removed_with_those_made_from_it)
 	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "3"));
 }
 
-/* p0 is still known as the cause behind p1. */
-Test(conclude_others, each_reader_of_the_sink_loses_its_own)
-{
-	be_damaged();
-	app->run[3].source[1].from = 0;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	cr_expect_eq(app->run[1].sink_id, 0);
-	cr_expect_eq(app->run[3].sink_id, 0);
-	end();
-	begin();
-	be_damaged();
-	app->config.pipelines = 3;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	cr_expect_neq(app->run[3].sink_id, 0, "it is not configured");
-}
-
 Test(conclude_others, only_waiting_readers_lose_their_sinks)
 {
 	be_damaged();
@@ -250,19 +234,6 @@ Test(conclude_others, only_waiting_readers_lose_their_sinks)
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "cannot change the object map any more"),
 		  "%s", fake_log_last_of(HR_LOG_WARN));
-}
-
-Test(conclude_others, a_sink_of_damaged_data_that_is_gone_counts_as_removed)
-{
-	be_damaged();
-	cr_assert_eq(hr_store_remove(&app->ssd[1].store, run->sink_id, test_error()), 0);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
-	cr_expect_eq(run->sink_id, 0);
-	cr_expect_eq(app->run[1].sink_id, 0);
-	cr_expect_not(strstr(run->cause.text, "cannot be removed"), "%s", run->cause.text);
-	expect_warning("pipeline 'p0': object 'out' on ssd 'b' was made from damaged data; it is "
-		       "removed");
 }
 
 Test(conclude_others, a_sink_of_damaged_data_that_stays_is_named)

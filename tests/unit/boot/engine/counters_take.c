@@ -219,33 +219,3 @@ Test(counters_take, of_a_producer)
 }
 
 /* ---- the sink */
-
-Test(counters_take, of_the_tiles)
-{
-	struct hr_counters c;
-
-	begin();
-	pipeline->tap.name[0] = '\0';
-	run->tiles = 11;
-	run->first_tile = 3;
-	run->durable_tiles = 7;
-	run->sink_tile_bytes = 100;
-	run->sink_bytes = 701;
-	run->started_ns = 1;
-	run->ended_ns = 2;
-	run->through_tiles = 8;
-	run->read_bytes = 8000;
-	c = taken();
-	cr_expect_eq(c.tiles, 11u);
-	cr_expect_eq(c.first_tile, 3u);
-	cr_expect_eq(c.durable_tiles, 7u);
-	cr_expect_eq(c.durable_bytes, 700u);
-	cr_expect_eq(c.tiles_done, 8u);
-	cr_expect_eq(c.read_bytes, 8000u);
-	run->sink_bytes = 699; /* the last tile is a short one */
-	cr_expect_eq(taken().durable_bytes, 699u);
-	run->started_ns = run->ended_ns = 0;
-	app->up = HR_STAGE_QUEUES;
-	cr_expect_eq(taken().tiles_done, 0u);
-	end();
-}

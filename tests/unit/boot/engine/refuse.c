@@ -120,15 +120,6 @@ Test(refuse, without_a_pipeline_the_first_cause_is_the_error)
 	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
 }
 
-Test(refuse, any_pipeline_counts_that_the_configuration_has)
-{
-	for (uint32_t only = 0; only < 6; only++) {
-		for (uint32_t i = 0; i < 6; i++)
-			app->run[i].selected = i == only;
-		cr_expect_eq(hr_any_selected(app), only < 5, "%u", only);
-	}
-}
-
 Test(refuse, an_error_without_a_text_gets_its_name)
 {
 	hr_refuse_run(app, 3, -EIO);

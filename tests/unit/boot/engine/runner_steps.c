@@ -2,14 +2,7 @@
  * A running pipeline look by look, with a stopped clock: pauses, stops, checkpoints, and controllers
  * that fail.
  */
-#include <setjmp.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include "boot/engine/exit.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/watch.h"
-#include "config/tick.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_steps, .timeout = 60);
@@ -61,22 +54,6 @@ Test(runner_steps, a_run_that_resumes_says_so)
 	down();
 }
 
-Test(runner_steps, a_launch_that_fails_ends_the_run)
-{
-	up();
-	launch_fails_at = 1;
-	hr_runner_start(&runner, 0);
-	cr_expect_eq(runner.running, 0u);
-	cr_expect_eq(runner.started, 1u);
-	cr_expect(runner.ending);
-	cr_expect_eq(frees, 0u);
-	expect_end(HR_RUN_FAILED, -EIO, 0);
-	expect_logged("pipeline 'p0': gpu 'g' failed after 0 of 4 tiles: no launch");
-	cr_expect(app->gpu_failed[0]);
-	cr_expect_not(run->settled);
-	down();
-}
-
 /* ---- pauses */
 
 Test(runner_steps, pauses_double_up_to_half_a_millisecond)
@@ -90,34 +67,6 @@ Test(runner_steps, pauses_double_up_to_half_a_millisecond)
 	write_tiles(0, 0, 4); /* nothing is left */
 	look();
 	cr_expect_eq(look(), 20000u);
-	down();
-}
-
-Test(runner_steps, pauses_of_a_long_run_have_the_same_limit)
-{
-	up();
-	hr_runner_start(&runner, 0);
-	write_tiles(1, 1, 1);
-	fake_clock_advance(HR_NS_PER_S);
-	cr_expect_eq(look(), 20000u);
-	for (int i = 0; i < 3; i++)
-		cr_expect_eq(look(), 500000u);
-	down();
-}
-
-/* A 1024th of the time until now, also when no tile is left. */
-Test(runner_steps, pauses_after_the_last_tile_grow)
-{
-	up();
-	hr_runner_start(&runner, 0);
-	write_tiles(0, 0, 4);
-	fake_clock_advance(102400000);
-	cr_expect_eq(look(), 20000u);
-	cr_expect_eq(look(), 100000u);
-	cr_expect_eq(look(), 100019u);
-	fake_clock_advance(HR_NS_PER_S);
-	look();
-	cr_expect_eq(look(), 500000u);
 	down();
 }
 
@@ -141,53 +90,6 @@ Test(runner_steps, pauses_end_before_the_run)
 	cr_expect_eq(look(), 20000u);
 	cr_expect_eq(look(), 25000u);
 	cr_expect_eq(look(), 30000u);
-	down();
-}
-
-static unsigned served;
-
-static void serve(void *to)
-{
-	cr_expect_eq(to, &served);
-	served++;
-}
-
-Test(runner_steps, each_look_serves_once)
-{
-	up();
-	app->serve = serve;
-	app->serve_to = &served;
-	hr_runner_start(&runner, 0);
-	cr_expect_eq(served, 0u);
-	look();
-	look();
-	cr_expect_eq(served, 2u);
-	down();
-}
-
-static unsigned ticks;
-
-static void tick(void *to, uint64_t now_ns)
-{
-	ticks++;
-}
-
-Test(runner_steps, a_start_and_an_end_are_published_at_once)
-{
-	up();
-	hr_tick_set(tick, NULL);
-	ticks = 0;
-	hr_runner_start(&runner, 0);
-	cr_expect_eq(ticks, 1u);
-	look();
-	cr_expect_eq(ticks, 1u);
-	ended[0] = 1;
-	look();
-	cr_expect_eq(ticks, 2u);
-	fake_clock_advance(HR_TICK_NS);
-	look();
-	cr_expect_eq(ticks, 3u);
-	hr_tick_set(NULL, NULL);
 	down();
 }
 
@@ -236,45 +138,7 @@ Test(runner_steps, a_run_that_has_ended_is_concluded_without_a_pause)
 	down();
 }
 
-Test(runner_steps, a_failure_ends_all_but_where_others_go_on)
-{
-	for (int go_on = 0; go_on < 2; go_on++) {
-		up();
-		app->keep_going = go_on;
-		hr_runner_start(&runner, 0);
-		ended[0] = -ENODEV;
-		look();
-		cr_expect_eq(runner.running, 0u);
-		cr_expect_eq(runner.ending, !go_on);
-		expect_end(HR_RUN_FAILED, -ENODEV, 0);
-		expect_logged("pipeline 'p0': gpu 'g' failed after 0 of 4 tiles: gpu lost");
-		cr_expect_eq(frees, 1u);
-		cr_expect_not(run->settled);
-		down();
-	}
-}
-
 /* ---- stops */
-
-Test(runner_steps, a_signal_asks_for_no_new_work_once)
-{
-	up();
-	hr_runner_start(&runner, 0);
-	look();
-	cr_expect_eq(control.stop, HR_STOP_NOT);
-	hr_signals_stop();
-	look();
-	cr_expect_eq(control.stop, HR_STOP_NEW);
-	control.stop = HR_STOP_NOT;
-	look();
-	cr_expect_eq(control.stop, HR_STOP_NOT, "asked a second time");
-	app->keep_going = true;
-	ended[0] = 1;
-	look();
-	cr_expect_eq(run->outcome, HR_RUN_INTERRUPTED);
-	cr_expect(runner.ending, "no other pipeline starts");
-	down();
-}
 
 /* ---- checkpoints */
 
@@ -297,44 +161,6 @@ Test(runner_steps, checkpoints_come_in_their_interval)
 	fake_clock_advance(100000);
 	look();
 	cr_expect_eq(run->durable_tiles, 3u);
-	down();
-}
-
-static jmp_buf exits;
-static int exit_code = -1;
-static bool stays; /* a process that ends goes on after setjmp() */
-
-void _exit(int code)
-{
-	if (!stays)
-		syscall(SYS_exit_group, code);
-	exit_code = code;
-	longjmp(exits, 1);
-}
-
-/* Pipelines that have not begun, have ended, or have no workers, have no progress. */
-Test(runner_steps, a_worker_that_hangs_leaves_the_progress_of_running_pipelines)
-{
-	up();
-	for (uint32_t i = 1; i < 4; i++) {
-		app->run[i].started_ns = i == 1 ? 0 : BEGAN;
-		app->run[i].ended_ns = i == 2 ? BEGAN + 1 : 0;
-		app->run[i].pipe = i == 3 ? NULL : run->pipe;
-	}
-	hr_runner_start(&runner, 0);
-	look();
-	write_tiles(2, 2, 2);
-	stays = true;
-	if (!setjmp(exits)) {
-		fake_clock_advance(2 * HR_WATCH_TIMEOUT_NS);
-		look();
-	}
-	stays = false;
-	cr_expect_eq(exit_code, HR_EXIT_DEVICE);
-	cr_expect_eq(run->durable_tiles, 2u);
-	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1u, "%s", fake_log_last_of(HR_LOG_WARN));
-	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "pipeline 'p0' failed: 2 of "), "%s",
-		  fake_log_last_of(HR_LOG_WARN));
 	down();
 }
 
@@ -407,18 +233,6 @@ Test(runner_steps, a_controller_that_fails_ends_the_waits_of_workers)
 	look();
 	cr_expect_eq(run->outcome, HR_RUN_FAILED);
 	cr_expect_eq(run->error, -EIO);
-	down();
-}
-
-Test(runner_steps, controllers_are_looked_at_each_20_ms)
-{
-	up();
-	hr_runner_start(&runner, 0);
-	look();
-	set_register(0, 0x1c, 3);
-	fake_clock_advance(20 * HR_NS_PER_MS - 20000);
-	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
 	down();
 }
 

@@ -184,28 +184,6 @@ Test(stage_sinks_runs, an_error_of_the_configuration_or_the_store_stays)
 	}
 }
 
-/* It has no durable prefix. */
-Test(stage_sinks_runs, a_run_without_a_sink_begins_at_its_first_tile)
-{
-	pipeline->has_sink = false;
-	run->part = 1;
-	run->parts = 3;
-	run->first_tile = 9;
-	cr_expect_eq(hr_sinks_up(app), 0, "%s", app->error.text);
-	cr_expect_eq(run->first_tile, 1);
-	cr_expect_null(found(0, "out"));
-}
-
-/* The store of an ssd is not open: another pipeline uses that ssd, without objects. */
-Test(stage_sinks_runs, an_ssd_without_a_store_is_left_out)
-{
-	use_three();
-	app->config.pipelines = 1;
-	app->ssd[1].has_store = false;
-	memset(&app->ssd[1].store, 0, sizeof app->ssd[1].store);
-	cr_expect_eq(hr_sinks_check(app), 0, "%s", app->error.text);
-}
-
 Test(stage_sinks_runs, a_disk_that_fails_ends_the_stage_and_remains_no_reason)
 {
 	use_three();

@@ -298,27 +298,6 @@ Test(written, a_new_object_is_filled_with_zeros)
 	}
 }
 
-/* Memory that the process has used before is no reason for other bytes. */
-Test(written, zeros_do_not_depend_on_old_memory)
-{
-	const struct hr_store_object *object;
-
-	cr_assert_eq(hr_written_make(app, run, store), 0);
-	object = hr_store_find_pending(store[0], "new");
-	for (unsigned i = 0; i < 3; i++) {
-		uint8_t *used = aligned_alloc(HR_PAGE, 8u << 20);
-
-		cr_assert_not_null(used);
-		memset(used, 0xff, 8u << 20);
-		cr_expect_eq(used[i], 0xff);
-		free(used);
-		memset(f.disk.seen + object->offset, 0xff, UNIT);
-		cr_expect_eq(hr_written_zero(app, run), 0);
-		for (uint64_t at = 0; at < UNIT; at++)
-			cr_assert_eq(f.disk.seen[object->offset + at], 0);
-	}
-}
-
 Test(written, only_made_objects_are_filled_and_errors_are_told)
 {
 	uint64_t writes;
@@ -339,51 +318,6 @@ Test(written, only_made_objects_are_filled_and_errors_are_told)
 	cr_expect(strstr(app->error.text, "f:5: object 'new' of "), "%s", app->error.text);
 	cr_expect(strstr(app->error.text, " bytes on ssd 'a' cannot be filled with zeros: "), "%s",
 		  app->error.text);
-}
-
-static uint64_t piece[8][2]; /* offset and bytes of each write */
-static unsigned pieces;
-
-static int record(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua,
-		  struct hr_error *e)
-{
-	cr_assert_lt(pieces, 8);
-	piece[pieces][0] = offset;
-	piece[pieces++][1] = bytes;
-	cr_expect_not(fua);
-	return 0;
-}
-
-Test(written, zeros_are_written_in_pieces_of_4_mib)
-{
-	static const struct {
-		uint64_t capacity;
-		unsigned pieces;
-		uint64_t last;
-	} row[] = { { 4096, 1, 4096 },
-		    { (4u << 20) - 4096, 1, (4u << 20) - 4096 },
-		    { 4u << 20, 1, 4u << 20 },
-		    { (4u << 20) + 4096, 2, 4096 },
-		    { 12u << 20, 3, 4u << 20 } };
-	struct hr_blk_ops ops = *f.disk.blk.ops;
-	struct hr_blk blk = f.disk.blk;
-	struct hr_store_object *object;
-
-	cr_assert_eq(hr_written_make(app, run, store), 0);
-	object = hr_store_find_pending(store[0], "new");
-	ops.write = record;
-	blk.ops = &ops;
-	app->ssd[0].blk = &blk;
-	for (size_t i = 0; i < ROWS(row); i++) {
-		pieces = 0;
-		object->capacity = row[i].capacity;
-		cr_expect_eq(hr_written_zero(app, run), 0);
-		cr_assert_eq(pieces, row[i].pieces, "row %zu: %u", i, pieces);
-		for (unsigned k = 0; k < pieces; k++) {
-			cr_expect_eq(piece[k][0], object->offset + k * (4ull << 20));
-			cr_expect_eq(piece[k][1], k + 1 < pieces ? 4u << 20 : row[i].last);
-		}
-	}
 }
 
 Test(written, a_stop_ends_the_zeros)
@@ -433,51 +367,6 @@ Test(written, the_end_completes_or_removes)
 	cr_expect(run->object[0].made);
 	snprintf(want, sizeof want, "pipeline 'p': object 'new' on ssd 'a' cannot be completed: ");
 	cr_expect(strstr(test_error_text(), want) == test_error_text(), "%s", test_error_text());
-}
-
-Test(written, the_maker_is_the_last_selected_run_before_that_creates_the_name)
-{
-	const struct hr_config_object object = { .ssd = 0, .object = "x" };
-	const struct hr_config_object there = { .ssd = 1, .object = "x" };
-
-	app->config.pipelines = 3;
-	for (uint32_t i = 0; i < 3; i++) {
-		app->run[i].config = &app->config.pipeline[i];
-		app->run[i].selected = true;
-	}
-	pipeline->objects = 0;
-	app->config.pipeline[1].has_sink = true;
-	strcpy(app->config.pipeline[1].sink.object, "x");
-	cr_expect_eq(hr_run_maker(app, 3, &object), 1);
-	cr_expect_eq(hr_run_maker(app, 2, &object), 1);
-	cr_expect_eq(hr_run_maker(app, 1, &object), -1, "not itself");
-	cr_expect_eq(hr_run_maker(app, 3, &there), -1);
-	app->run[1].selected = false;
-	cr_expect_eq(hr_run_maker(app, 3, &object), -1);
-	app->config.pipeline[0].has_sink = true;
-	strcpy(app->config.pipeline[0].sink.object, "x");
-	cr_expect_eq(hr_run_maker(app, 1, &object), 0);
-}
-
-Test(written, made_bytes_and_ids_are_those_of_the_sink_or_the_object)
-{
-	const struct hr_config_object second = pipeline->object[1];
-	struct hr_config_object elsewhere = second;
-
-	run->object[0].id = 3;
-	run->object[1].id = 4;
-	run->object[1].bytes = 40;
-	run->object[2].id = 5;
-	run->sink_id = 6;
-	run->sink_bytes = 60;
-	cr_expect_eq(hr_run_made_id(run, &second), 4);
-	cr_expect_eq(hr_run_made_bytes(run, &second), 40);
-	cr_expect_eq(hr_run_made_id(run, &pipeline->object[0]), 3);
-	elsewhere.ssd = 1;
-	cr_expect_eq(hr_run_made_id(run, &elsewhere), 5, "behind the last");
-	pipeline->objects = 0;
-	cr_expect_eq(hr_run_made_id(run, &second), 6);
-	cr_expect_eq(hr_run_made_bytes(run, &second), 60);
 }
 
 /* ---- incomplete objects */
@@ -542,37 +431,6 @@ Test(written, old_incomplete_objects_are_collected)
 	cr_expect_eq(hr_pending_collect(app), 0);
 	cr_expect(strstr(fake_log_last(), "ssd 'a': 2 incomplete objects of "), "%s",
 		  fake_log_last());
-}
-
-/* The second ssd and the second pipeline count; what lies behind the last ones does not. */
-Test(written, each_ssd_and_each_pipeline_counts)
-{
-	const unsigned before = fake_log_count();
-
-	app->ssd[1] = app->ssd[0];
-	app->ssd[0].has_store = false;
-	app->ssd[2].has_store = true;
-	store[0] = &app->ssd[1].store;
-	app->config.ssds = app->config.pipelines = 2;
-	app->config.pipeline[1] = *pipeline;
-	app->config.pipeline[1].object[0].ssd = 1;
-	app->config.pipeline[2] = app->config.pipeline[1];
-	strcpy(app->config.pipeline[2].object[0].object, "lost");
-	pipeline->objects = 0;
-	put("new", UNIT, 1, false);
-	put("lost", UNIT, 1, false);
-	app->collect_ns = 1;
-	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
-	f.disk.fail_status = 0x281;
-	cr_expect_eq(hr_pending_collect(app), 0x281);
-	cr_expect_eq(fake_log_count(), before);
-	f.disk.fail_at = 0;
-	cr_expect_eq(hr_pending_collect(app), 0);
-	cr_expect_not_null(hr_store_find_pending(store[0], "new"));
-	cr_expect_null(hr_store_find_pending(store[0], "lost"));
-	cr_expect_eq(fake_log_count(), before + 1);
-	cr_expect_eq(hr_pending_collect(app), 0);
-	cr_expect_eq(fake_log_count(), before + 1, "nothing was removed");
 }
 
 Test(written, an_age_is_compared_with_the_clock)

@@ -18,7 +18,6 @@
 #include "tests/fakes/log.h"
 #include "tests/fakes/ranks.h"
 #include "tests/harness/error.h"
-#include "tests/harness/threads.h"
 
 TestSuite(merge, .timeout = 250);
 
@@ -157,56 +156,6 @@ Test(merge, the_result_is_that_of_one_process)
 	}
 }
 
-/* ---- access operators */
-
-#define ACCESS(op, rest)                                      \
-	SSDS "pipelines = ( { name = \"p\"; operator = \"" op \
-	     "\"; shard = \"objects\"; compute = 2;\n" rest " } );\n"
-
-static const char gather[] =
-	ACCESS("gather", "objects = { table = { object = \"in\"; }; };\n"
-			 "args = { row = 80; lookups = 300; zipf = 0.5; issuers = 1; };");
-
-Test(merge, an_access_operator_has_the_result_of_one_process)
-{
-	static const uint32_t sizes[] = { 1, 3, 5 };
-	static const uint64_t nothing[3];
-	const uint64_t *of, *whole;
-
-	alone = run(gather, 0, 0);
-	whole = (const uint64_t *)(const void *)alone->run[0].gpu[0].cpu.op_result;
-	cr_expect_eq(whole[1], 300u);
-	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-		uint64_t bytes = 0;
-
-		run_parts(gather, sizes[k]);
-		of = (const uint64_t *)(const void *)app[0]->run[0].gpu[0].cpu.op_result;
-		/* a part has no result of its own */
-		cr_expect(memcmp(of, nothing, sizeof nothing) == 0);
-		for (uint32_t r = 0; r < sizes[k]; r++)
-			bytes += app[r]->run[0].read_bytes;
-		fake_ranks_run(sizes[k], FAKE_RANKS_ALL, merge, NULL);
-		for (uint32_t r = 0; r < sizes[k]; r++)
-			cr_expect_eq(result[r], 0, "%s", error[r].text);
-		cr_expect_eq(app[0]->run[0].outcome, HR_RUN_DONE);
-		/* sum, lookups and skipped numbers; the time differs */
-		cr_expect(memcmp(of, whole, sizeof nothing) == 0, "%u ranks", sizes[k]);
-		cr_expect_eq(app[0]->run[0].read_bytes, bytes);
-		drop_parts(sizes[k]);
-	}
-	drop(alone);
-}
-
-Test(merge, an_access_operator_that_failed_elsewhere_has_no_result)
-{
-	run_parts(gather, 2);
-	app[1]->run[0].outcome = HR_RUN_FAILED;
-	fake_ranks_run(2, FAKE_RANKS_ALL, merge, NULL);
-	cr_expect_eq(app[0]->run[0].outcome, HR_RUN_FAILED);
-	cr_expect(strstr(app[0]->run[0].cause.text, "not succeeded on rank 1"));
-	drop_parts(2);
-}
-
 Test(merge, parts_are_about_equal_and_cover_all_tiles)
 {
 	struct hr_run run = { 0 };
@@ -232,37 +181,6 @@ Test(merge, parts_are_about_equal_and_cover_all_tiles)
 	cr_expect_eq(hr_run_end(&run), UINT64_MAX);
 }
 
-Test(merge, a_damaged_source_is_found_in_the_tiles_of_all_ranks)
-{
-	run_parts(topk, 3);
-	app[2]->run[0].cpu.source[0].crc[24] ^= 1; /* as if the last tile had been read wrongly */
-	fake_ranks_run(3, FAKE_RANKS_ALL, merge, NULL);
-	cr_expect_eq(result[0], -EBADMSG);
-	cr_expect(strstr(error[0].text, "object 'in' on ssd 'a' differs from the stored data"));
-	cr_expect_eq(app[0]->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app[0]->run[0].source[0].verify.check, HR_SOURCE_WRONG);
-	for (uint32_t r = 0; r < 3; r++)
-		cr_expect_eq(error[r].kind, HR_ERROR_DEVICE);
-	cr_expect(error[1].printed && error[2].printed && !error[0].printed);
-	drop_parts(3);
-}
-
-Test(merge, a_run_that_failed_or_was_interrupted_elsewhere_has_no_result)
-{
-	for (int interrupted = 0; interrupted < 2; interrupted++) {
-		run_parts(crc32c, 3);
-		app[1]->run[0].outcome = interrupted ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
-		fake_ranks_run(3, FAKE_RANKS_ALL, merge, NULL);
-		for (uint32_t r = 0; r < 3; r++)
-			cr_expect_eq(result[r], 0);
-		cr_expect_eq(app[0]->run[0].outcome,
-			     interrupted ? HR_RUN_INTERRUPTED : HR_RUN_FAILED);
-		cr_expect_eq(app[0]->run[0].error, interrupted ? -EINTR : -ECANCELED);
-		cr_expect(strstr(app[0]->run[0].cause.text, "not succeeded on rank 1"));
-		drop_parts(3);
-	}
-}
-
 Test(merge, every_failure_of_the_library_leaves_no_result)
 {
 	struct hr_pipe part;
@@ -284,115 +202,4 @@ Test(merge, every_failure_of_the_library_leaves_no_result)
 	}
 	cr_expect_eq(calls, 23u, "%u calls", calls);
 	drop_parts(2);
-}
-
-/* ---- checks before the run */
-
-static void same(struct hr_ranks *ranks, void *to)
-{
-	const uint32_t r = ranks->rank;
-
-	job[r].ranks = *ranks;
-	result[r] = hr_ranks_same(&job[r], app[r], &error[r]);
-}
-
-/* Bring up ranks of which number `odd` has another configuration, and compare them. */
-static void compare_ranks(const char *text, const char *other, uint32_t odd)
-{
-	memset(job, 0, sizeof job);
-	memset(error, 0, sizeof error);
-	for (uint32_t r = 0; r < 3; r++) {
-		app[r] = load(r == odd ? other : text, r, 3);
-		cr_assert_eq(hr_appliance_up(app[r], HR_STAGE_PARTITION), 0);
-	}
-	fake_ranks_run(3, FAKE_RANKS_ALL, same, NULL);
-	for (uint32_t r = 0; r < 3; r++) {
-		hr_appliance_down(app[r]);
-		free(app[r]);
-	}
-}
-
-/* text with the first `was` replaced */
-static const char *changed(const char *text, const char *was, const char *now)
-{
-	static char to[4096];
-	const char *at = strstr(text, was);
-
-	cr_assert_not_null(at);
-	snprintf(to, sizeof to, "%.*s%s%s", (int)(at - text), text, now, at + strlen(was));
-	return to;
-}
-
-Test(merge, ranks_with_other_work_are_named)
-{
-	static const struct {
-		const char *text, *was, *now, *want;
-	} row[] = {
-		{ topk, "k = 9", "k = 8",
-		  "f:6: pipeline 'p' of rank 2 differs from that of rank 0 in name, operator, "
-		  "arguments, tile, shard or verify" },
-		{ topk, "16K", "32K", "pipeline 'p' of rank 2 differs" },
-		{ topk, "\"p\"", "\"q\"", "pipeline 'p' of rank 2 differs" },
-		{ crc32c, "crc32c",
-		  "topk_dot\"; args = { k = 1; query = [ 1.0 ]; }; verify = \"auto",
-		  "pipeline 'p' of rank 2 differs" },
-		{ crc32c, "\"in\"; bytes = 400000", "\"in\"; bytes = 400008",
-		  "object 'in' on ssd 'a' has 400008 bytes on rank 2, but 400000 on rank 0" },
-		{ gather, "lookups = 300", "lookups = 301", "pipeline 'p' of rank 2 differs" },
-		{ gather, "\"in\"; bytes = 400000", "\"in\"; bytes = 400080",
-		  "object 'in' on ssd 'a' has 400080 bytes on rank 2, but 400000 on rank 0" },
-		{ crc32c, "pipelines = ( ",
-		  "pipelines = ( { name = \"x\"; operator = \"crc32c\"; source = { object = "
-		  "\"in\"; }; }, ",
-		  "f: rank 2 has 2 pipelines, but rank 0 has 1" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i += THREAD_STEP(3u)) {
-		compare_ranks(row[i].text, changed(row[i].text, row[i].was, row[i].now), 2);
-		cr_expect_eq(result[0], -EINVAL, "row %zu", i);
-		cr_expect(strstr(error[0].text, row[i].want), "row %zu: %s", i, error[0].text);
-		cr_expect_null(strstr(error[0].text, "rank 1"));
-		for (uint32_t r = 0; r < 3; r++)
-			cr_expect_eq(error[r].kind, HR_ERROR_USAGE, "row %zu", i);
-		cr_expect_eq(result[1], -ECANCELED);
-	}
-	compare_ranks(topk, topk, 0);
-	for (uint32_t r = 0; r < 3; r++)
-		cr_expect_eq(result[r], 0, "%s", error[r].text);
-}
-
-Test(merge, pipelines_that_ranks_do_not_run)
-{
-	static const struct {
-		const char *was, *now, *want;
-	} row[] = {
-		{ "shard = \"tiles\";", "",
-		  "with --mpi each pipeline needs shard = \"tiles\" or \"objects\"" },
-		{ "crc32c\"; tile = \"16K\"; shard = \"tiles\"",
-		  "copy\"; tile = \"16K\"; sink = { tap = \"out\"; }",
-		  "a tap is not possible on several ranks" },
-		{ "operator = \"crc32c\"; tile = \"16K\"; shard = \"tiles\"; blocks = { compute = "
-		  "2; };\nsource = { object = \"in\"; }; ",
-		  "operator = \"bfs\"; objects = { offsets = { object = \"in\"; }; edges = { object = "
-		  "\"date\"; }; }; args = { root = 0; }; ",
-		  "its operator does not divide its work over ranks" },
-		{ "operator = \"crc32c\"; tile = \"16K\"; shard = \"tiles\"; blocks = { compute = "
-		  "2; };\nsource = { object = \"in\"; }; ",
-		  "operator = \"chase\"; objects = { next = { object = \"in\"; }; }; args = { hops "
-		  "= 1; }; ",
-		  "with --mpi each pipeline needs shard; expected shard = \"objects\"" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_appliance *one = load(changed(crc32c, row[i].was, row[i].now), 0, 1);
-
-		cr_expect_eq(hr_ranks_check(one, test_error()), -EINVAL);
-		cr_expect(strstr(test_error_text(), "f:6: pipeline 'p': "), "%s",
-			  test_error_text());
-		cr_expect(strstr(test_error_text(), row[i].want), "%s", test_error_text());
-		cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
-		one->run[0].selected = false;
-		cr_expect_eq(hr_ranks_check(one, test_error()), 0);
-		free(one);
-	}
 }

@@ -1,4 +1,4 @@
-/* Runs on several gpus of which some fail, and runs whose workers leave the gpu and come back. */
+/* Runs whose workers leave the gpu and come back, and workers that hang. */
 #include <unistd.h>
 
 #include "boot/engine/exit.h"
@@ -9,91 +9,7 @@
 #include "boot/engine/watch.h"
 #include "tests/harness/runner_rig.h"
 
-TestSuite(runner_gpus, .timeout = 60);
-
-/* ---- several gpus */
-
-static void up_on_three(void)
-{
-	up();
-	pipeline->other_gpus = 2;
-	pipeline->other_gpu[0] = 2;
-	pipeline->other_gpu[1] = 1;
-	for (uint32_t p = 0; p < GPUS; p++)
-		run->gpu[p].entry = 4 + p;
-}
-
-Test(runner_gpus, each_gpu_has_its_launch)
-{
-	static const uint32_t gpu[] = { 0, 2, 1 };
-
-	up_on_three();
-	hr_runner_start(&runner, 0);
-	cr_expect_eq(launches, 3u);
-	for (unsigned p = 0; p < launches; p++) {
-		cr_expect_eq(launched_on[p], &app->backend[gpu[p]]);
-		cr_expect_eq(launched[p].entry, 4 + p);
-		cr_expect_eq(launched[p].argument, (uint8_t *)0x100040 + 0x10000 * gpu[p]);
-	}
-	/* the run ends with the last of them */
-	write_tiles(4, 4, 4);
-	run->cpu.next_tile = 4;
-	for (unsigned p = 0; p < 3; p++) {
-		cr_expect_eq(runner.running, 1u);
-		cr_expect_eq(frees, p);
-		ended[(p + 1) % 3] = 1;
-		look();
-	}
-	cr_expect_eq(frees, 3u);
-	cr_expect_eq(runner.running, 0u);
-	expect_end(HR_RUN_DONE, 0, 4);
-	down();
-}
-
-Test(runner_gpus, the_others_end_when_one_fails)
-{
-	up_on_three();
-	hr_runner_start(&runner, 0);
-	ended[1] = -ENODEV;
-	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
-	cr_expect_eq(runner.running, 1u);
-	cr_expect_eq(frees, 1u);
-	/* the first failure counts; a signal changes nothing */
-	control.stop = HR_STOP_NOT;
-	hr_signals_stop();
-	look();
-	cr_expect_eq(control.stop, HR_STOP_NOT);
-	ended[2] = -EIO;
-	ended[0] = 1;
-	look();
-	cr_expect_eq(frees, 3u);
-	cr_expect_eq(runner.running, 0u);
-	expect_end(HR_RUN_FAILED, -ENODEV, 0);
-	cr_expect(app->gpu_failed[2]);
-	cr_expect_not(run->settled);
-	down();
-}
-
-Test(runner_gpus, no_launch_after_one_that_fails)
-{
-	up_on_three();
-	launch_fails_at = 2;
-	hr_runner_start(&runner, 0);
-	cr_expect_eq(launches, 2u);
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
-	cr_expect_eq(runner.running, 1u, "the first gpu still runs");
-	look();
-	cr_expect_eq(runner.running, 1u);
-	ended[0] = 1;
-	look();
-	cr_expect_eq(runner.running, 0u);
-	cr_expect_eq(frees, 1u);
-	expect_end(HR_RUN_FAILED, -EIO, 0);
-	cr_expect(app->gpu_failed[2]);
-	cr_expect_not(app->gpu_failed[0]);
-	down();
-}
+TestSuite(runner_parked, .timeout = 60);
 
 /* ---- parked runs */
 
@@ -147,7 +63,7 @@ static void leave(struct hr_tap_words *words, uint32_t number)
 	cr_expect_eq(look(), HR_PARK_LOOK_NS);
 }
 
-Test(runner_gpus, a_run_that_has_left_comes_back)
+Test(runner_parked, a_run_that_has_left_comes_back)
 {
 	struct hr_tap_words *words = up_with_tap();
 
@@ -183,7 +99,7 @@ Test(runner_gpus, a_run_that_has_left_comes_back)
 	down();
 }
 
-Test(runner_gpus, a_signal_brings_a_parked_run_back)
+Test(runner_parked, a_signal_brings_a_parked_run_back)
 {
 	struct hr_tap_words *words = up_with_tap();
 
@@ -202,7 +118,7 @@ Test(runner_gpus, a_signal_brings_a_parked_run_back)
 	down();
 }
 
-Test(runner_gpus, a_lost_controller_brings_a_parked_run_back)
+Test(runner_parked, a_lost_controller_brings_a_parked_run_back)
 {
 	struct hr_tap_words *words = up_with_tap();
 
@@ -216,7 +132,7 @@ Test(runner_gpus, a_lost_controller_brings_a_parked_run_back)
 	down();
 }
 
-Test(runner_gpus, a_parked_run_fails_with_its_gpu)
+Test(runner_parked, a_parked_run_fails_with_its_gpu)
 {
 	for (int way = 0; way < 3; way++) {
 		struct hr_tap_words *words = up_with_tap();
@@ -263,7 +179,7 @@ static void expect_stuck(const char *format, bool several)
 			 fake_log_last_of(HR_LOG_ERROR));
 }
 
-Test(runner_gpus, a_worker_that_hangs_is_named)
+Test(runner_parked, a_worker_that_hangs_is_named)
 {
 	static struct hr_watch watch;
 	static const struct {
@@ -300,15 +216,4 @@ Test(runner_gpus, a_worker_that_hangs_is_named)
 			expect_stuck(row[i].want, several);
 			down();
 		}
-}
-
-/* Each limit is that of its role, and the controllers are disabled before the process ends. */
-Test(runner_gpus, a_run_that_hangs_ends_the_process, .exit_code = HR_EXIT_DEVICE)
-{
-	up();
-	hr_runner_start(&runner, 0);
-	write_tiles(2, 2, 2);
-	fake_clock_advance(2 * HR_WATCH_TIMEOUT_NS);
-	look();
-	_exit(0);
 }
