@@ -2,7 +2,6 @@
  * Checksums of sources and sinks, by whole runs over a software controller: the checksum of a sink,
  * also after an interrupted run, and the result of a run whose source differs from the stored data.
  */
-#include "boot/engine/names.h"
 #include "boot/engine/checksums.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +18,7 @@
 #include "boot/engine/runner.h"
 #include "cache/crc32c.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define UNIT (16u * TILE)
@@ -54,20 +53,13 @@ TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
 /* One pipeline of `copy` from `in` to `out` with these further settings, followed by this text. */
 static void configure(const char *pipeline, const char *sink, const char *more)
 {
-	char text[2048];
-	int n = snprintf(text, sizeof text,
-			 "ssds = ( { name = \"a\"; device = \"soft:%s\"; } );\n"
-			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
-			 "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
-			 "operator = \"copy\"; sink = { object = \"out\"; %s };\n"
-			 "tile = \"16K\"; slots = 6; blocks = { compute = 3; }; %s } %s );\n",
-			 image, sink, pipeline, more);
-
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_print(app,
+		     "ssds = ( { name = \"a\"; device = \"soft:%s\"; } );\n"
+		     "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		     "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
+		     "operator = \"copy\"; sink = { object = \"out\"; %s };\n"
+		     "tile = \"16K\"; slots = 6; blocks = { compute = 3; }; %s } %s );\n",
+		     image, sink, pipeline, more);
 }
 
 static void open_image(void)

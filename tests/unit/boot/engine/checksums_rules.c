@@ -195,38 +195,6 @@ Test(checksums_rules, blocks_compute_what_no_operator_computes, .fini = end)
 	cr_expect(hr_run_checksums(run));
 }
 
-static void set_sink(struct hr_run *of)
-{
-	app->config.pipeline[of - app->run].sink.checksum = true;
-	of->cpu.sink_crc = word[0];
-	of->sink_bytes = BYTES;
-	of->sink_tile_bytes = TILE;
-	of->tiles = TILES;
-}
-
-Test(checksums_rules, the_checksum_of_a_sink_grows_with_its_tiles, .fini = end)
-{
-	begin();
-	set_sink(run);
-	for (uint64_t tiles = 0; tiles <= TILES; tiles++) {
-		cr_expect_eq(hr_checksums_sink(app, run, tiles), sum(0, 0, tiles), "%llu",
-			     (unsigned long long)tiles);
-		cr_expect_eq(run->sink_summed_tiles, tiles);
-	}
-	word[0][0]++; /* is in the sum */
-	cr_expect_eq(hr_checksums_sink(app, run, TILES), sum(0, 0, TILES));
-	begin();
-	set_sink(run);
-	cr_expect_eq(hr_checksums_sink(app, run, 2), sum(0, 0, 2));
-	cr_expect_eq(hr_checksums_sink(app, run, TILES), sum(0, 0, TILES), "two at a time");
-	config->sink.checksum = false;
-	cr_expect_eq(hr_checksums_sink(app, run, TILES), 0u);
-	begin();
-	set_sink(run);
-	run->sink_bytes = 3 * TILE; /* all tiles are whole */
-	cr_expect_eq(hr_checksums_sink(app, run, 3), sum(0, 0, 3));
-}
-
 #define DIFFERS                                                                                \
 	"pipeline 'p': object 'in1' on ssd 'd1' differs from the stored data: CRC-32C of the " \
 	"data is %08x, expected %08x"
@@ -245,46 +213,6 @@ static void expect(enum hr_source_check check, uint32_t expected)
 	cr_expect_str_eq(test_error_text(), says);
 	cr_expect_eq(test_error_kind(), wrong ? HR_ERROR_DEVICE : HR_ERROR_NONE);
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_VERIFY_OFF);
-}
-
-Test(checksums_rules, an_object_is_compared_with_what_is_known_of_it, .fini = end)
-{
-	begin();
-	expect(HR_SOURCE_VERIFIED, object[1].crc);
-	cr_expect_eq(run->source[1].verify.found, sum(1, 0, TILES));
-	begin();
-	object[1].crc++;
-	expect(HR_SOURCE_WRONG, object[1].crc);
-	cr_expect_eq(hr_checksums_verify(app, run, test_error()), -EBADMSG);
-	cr_expect_str_eq(test_error_text(), "", "it is said once");
-	begin();
-	object[1].flags = 0;
-	expect(HR_SOURCE_NO_CHECKSUM, 0);
-	begin();
-	app->ssd[1].store.count = 0; /* it was replaced meanwhile */
-	run->source[1].verify.stored = sum(1, 0, TILES);
-	expect(HR_SOURCE_NO_CHECKSUM, 0);
-	run->source[1].verify.check = HR_SOURCE_UNREAD;
-	run->source[1].verify.known = true;
-	expect(HR_SOURCE_VERIFIED, sum(1, 0, TILES));
-}
-
-Test(checksums_rules, a_sink_that_is_not_complete_has_the_checksum_of_its_run, .fini = end)
-{
-	for (int k = 0; k < 4; k++) {
-		begin();
-		set_sink(&app->run[MAKER]);
-		app->run[MAKER].cpu.sink_crc = word[1];
-		object[1].flags = k == 1 ? HR_OBJECT_HAS_CRC : HR_OBJECT_PENDING;
-		run->source[1].from = k == 2 ? -1 : MAKER;
-		app->config.pipeline[MAKER].sink.checksum = k != 3;
-		object[1].crc = 5;
-		if (k == 0)
-			expect(HR_SOURCE_VERIFIED, sum(1, 0, TILES));
-		else
-			expect(k == 1 ? HR_SOURCE_WRONG : HR_SOURCE_NO_CHECKSUM, k == 1 ? 5 : 0);
-		cr_expect_eq(app->run[MAKER].sink_summed_tiles, k ? 0u : TILES);
-	}
 }
 
 Test(checksums_rules, the_tiles_of_shards_and_of_records_are_compared, .fini = end)

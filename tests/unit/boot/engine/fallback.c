@@ -9,16 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/cmd/report/paths.h"
 #include "boot/engine/paths.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
-#include "boot/engine/stages.h"
 #include "boot/engine/stage_partition.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/json.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define OBJECT (1u << 20)
 #define GPU_ADDRESS "0000:03:00.0"
@@ -114,12 +112,11 @@ static const struct hr_path one_switch = { .pair = true,
 /* Bring up to the stage `partition`, with direct paths and the faults. Source: ssd a; sink: ssd b. */
 static int prepare(const char *memory)
 {
-	char text[1024];
 	enum hr_path_policy path;
 	enum hr_queue_policy queues;
 	uint64_t host;
-	const int n = snprintf(
-		text, sizeof text,
+	engine_print(
+		app,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
 		"  objects = ( { name = \"in\"; bytes = %u; } ); },\n"
 		"  { name = \"b\"; device = \"soft:memory,size=64M\"; } );\n"
@@ -129,12 +126,6 @@ static int prepare(const char *memory)
 		"  source = { ssd = \"a\"; object = \"in\"; };\n"
 		"  sink = { ssd = \"b\"; object = \"out\"; }; } );\n",
 		OBJECT, memory);
-
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	/* Software controllers get no direct path, so the paths are planned again with one. */
 	path = app->config.path;
 	queues = app->config.queues;

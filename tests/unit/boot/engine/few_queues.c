@@ -9,11 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/seal.h"
-#include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define CREATED 8u /* by the software controller with the quirk */
 
@@ -44,21 +42,14 @@ TestSuite(few_queues, .init = begin, .fini = end, .timeout = 60);
 /* Bring up to the stage `backends`, with ssds a and b on controllers with these options. */
 static void prepare(const char *options, const char *pipelines)
 {
-	char text[2048];
 	struct hr_backend *b = &app->backend[0];
-	const int n = snprintf(text, sizeof text,
-			       "ssds = ( { name = \"a\"; device = \"soft:memory,size=64M%s\";\n"
-			       "    objects = ( { name = \"in\"; bytes = 16777216; } ); },\n"
-			       "  { name = \"b\"; device = \"soft:memory,size=64M%s\"; } );\n"
-			       "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
-			       "pipelines = ( %s );\n",
-			       options, options, pipelines);
-
-	cr_assert_lt((size_t)n, sizeof text);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "x.conf", text, (size_t)n, test_error()),
-		0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_print(app,
+		     "ssds = ( { name = \"a\"; device = \"soft:memory,size=64M%s\";\n"
+		     "    objects = ( { name = \"in\"; bytes = 16777216; } ); },\n"
+		     "  { name = \"b\"; device = \"soft:memory,size=64M%s\"; } );\n"
+		     "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		     "pipelines = ( %s );\n",
+		     options, options, pipelines);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
 	real_gpu = b->ops;
 	gpu_ops = *real_gpu;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "boot/engine/failure.h"
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/seal.h"
@@ -19,7 +18,7 @@
 #include "cache/peers.h"
 #include "config/clock.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(gpus, .timeout = 60);
 
@@ -84,12 +83,7 @@ static void launch_free(struct hr_launch *launched)
 
 static void up(const char *text)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app = engine_new(text);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* assertions may allocate */
 	when_polled = NULL;

@@ -7,10 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(left_out, .timeout = 60);
 
@@ -22,15 +20,16 @@ static void configure(unsigned failing)
 {
 	static const char rule[] = "on admin opcode 0x06: status 0x006 dnr\n";
 	const int fd = mkstemp(faults);
-	char text[2048], device[2][128];
-	int n;
+	char device[2][128];
 
 	cr_assert_eq(write(fd, rule, sizeof rule - 1), (ssize_t)sizeof rule - 1);
 	close(fd);
 	for (unsigned d = 0; d < 2; d++)
 		snprintf(device[d], sizeof device[d], "soft:memory,size=16M%s%s",
 			 failing >> d & 1 ? ",faults=" : "", failing >> d & 1 ? faults : "");
-	n = snprintf(text, sizeof text,
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	engine_print(app,
 		     "ssds = ( { name = \"a\"; device = \"%s\";"
 		     " objects = ( { name = \"in\"; bytes = \"64K\"; } ); },\n"
 		     " { name = \"b\"; device = \"%s\";"
@@ -41,12 +40,6 @@ static void configure(unsigned failing)
 		     " { name = \"q\"; source = { object = \"in\"; ssd = \"b\"; };"
 		     " operator = \"crc32c\"; tile = \"4K\"; slots = 4; } );\n",
 		     device[0], device[1]);
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
 static void forget(void)

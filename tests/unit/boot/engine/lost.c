@@ -10,13 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/runner.h"
 #include "config/tick.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 #include "tests/harness/power.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
@@ -44,13 +43,11 @@ TestSuite(lost, .init = begin, .fini = end, .timeout = 60);
 static void configure(const char *rule, const char *sink)
 {
 	FILE *file = fopen(script, "w");
-	char text[2048];
-	int n;
 
 	cr_assert(file && fputs(rule, file) >= 0);
 	fclose(file);
-	n = snprintf(
-		text, sizeof text,
+	engine_print(
+		app,
 		"appliance = { checkpoint = 0; };\n"
 		"ssds = ( { name = \"a\"; timeout_ms = 600000;\n"
 		"  device = \"soft:memory,size=64M,faults=%s\";\n"
@@ -60,10 +57,6 @@ static void configure(const char *rule, const char *sink)
 		"pipelines = ( { name = \"p\"; source = { ssd = \"a\"; object = \"in\"; };\n"
 		"  tile = \"64K\"; slots = 4; %s } );\n",
 		script, sink);
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
 #define CRC "operator = \"crc32c\";"

@@ -19,14 +19,12 @@
 #include <unistd.h>
 
 #include "boot/appliance/tap_service.h"
-#include "boot/engine/names.h"
 #include "boot/engine/pass.h"
 #include "boot/engine/remote.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
-#include "boot/engine/stages.h"
 #include "config/json.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 #include "tests/harness/link_rig.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -148,10 +146,7 @@ static void bring_up(void)
 		"  sink = { object = \"half\"; }; tile = \"256K\"; slots = 8;\n"
 		"  blocks = { prefetch = 2; compute = 2; writeback = 2; }; } );\n";
 
-	cr_assert_eq(
-		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, test_error()),
-		0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	engine_read(&app, text);
 	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
 }
 
@@ -262,10 +257,7 @@ static void bring_up_tap(void)
 		"pipelines = ( { name = \"lend\"; source = { object = \"in\"; };\n"
 		"  operator = \"copy\"; tile = \"64K\"; slots = 4; sink = { tap = \"t\"; }; } );\n";
 
-	cr_assert_eq(
-		hr_config_parse(&app.config, &hr_names, "f", text, sizeof text - 1, test_error()),
-		0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	engine_read(&app, text);
 	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0, "%s",
 		     test_error_text());
@@ -332,13 +324,12 @@ static unsigned free_port(void)
 
 static void bring_up_stream(void)
 {
-	static char text[1024];
 	const unsigned port = free_port();
 
 	make_key();
 	link_rig_init(&rig);
-	snprintf(
-		text, sizeof text,
+	engine_print(
+		&app,
 		"appliance = { parallel = 2; checkpoint = \"1ms\"; };\n"
 		"remote = { key = \"%s\"; };\n"
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
@@ -352,9 +343,6 @@ static void bring_up_stream(void)
 		"  source = { object = \"in\"; ssd = \"a\"; };\n"
 		"  sink = { remote = \"127.0.0.1:%u\"; name = \"s\"; }; } );\n",
 		key, port, port);
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "f", text, strlen(text), test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
 	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
 }
 

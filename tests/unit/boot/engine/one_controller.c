@@ -9,15 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/seal.h"
 #include "config/clock.h"
 #include "boot/engine/disks.h"
 #include "boot/engine/runner.h"
-#include "boot/engine/stages.h"
 #include "nvme/events.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define TWO "soft:memory,size=64M,namespaces=2"
 #define SHORT_NS (300 * HR_NS_PER_MS)
@@ -45,9 +43,8 @@ TestSuite(one_controller, .init = begin, .fini = end, .timeout = 120);
 /* Namespace 1 is a, with object "in"; namespace 2 is b. c has its own controller. */
 static int up(const char *device, const char *pipelines, enum hr_stage last)
 {
-	static char text[4096];
-	const int n = snprintf(
-		text, sizeof text,
+	engine_print(
+		app,
 		"ssds = ( { name = \"a\"; device = \"%s\"; timeout_ms = %u; queue_entries = 64;"
 		" objects = ( { name = \"in\"; bytes = \"1M\"; } ); },\n"
 		"{ name = \"b\"; device = \"%s\"; namespace = 2; timeout_ms = %u;"
@@ -55,11 +52,6 @@ static int up(const char *device, const char *pipelines, enum hr_stage last)
 		"{ name = \"c\"; device = \"soft:memory,size=16M\"; } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\npipelines = ( %s );\n",
 		device, timeout_ms, device, timeout_ms, pipelines);
-
-	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 	return hr_appliance_up(app, last);
 }
 

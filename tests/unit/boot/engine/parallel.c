@@ -10,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(parallel, .timeout = 60);
 
@@ -103,12 +102,7 @@ static void launch_free(struct hr_launch *launched)
 
 static int try_up(const char *text, enum hr_stage last)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app = engine_new(text);
 	return hr_appliance_up(app, last);
 }
 

@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(plan, .timeout = 60);
 
@@ -80,10 +78,7 @@ static void up(const char *text)
 	app = calloc(1, sizeof *app);
 	plan = calloc(1, sizeof *plan);
 	cr_assert(app && plan);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_read(app, text);
 	app->keep_going = true;
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
 	real = app->backend[0].ops;

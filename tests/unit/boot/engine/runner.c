@@ -3,7 +3,6 @@
  * durable part, and the next pipelines. The backend launches nothing; each test writes the results
  * of workers. Sources have no checksums, because no worker computes them.
  */
-#include "boot/engine/names.h"
 #include "boot/engine/done.h"
 #include "boot/engine/runner.h"
 
@@ -20,7 +19,7 @@
 #include "nvme/ctrl.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 #include "tests/harness/power.h"
 
 #define TILE (16u << 10)
@@ -105,12 +104,7 @@ static const char chain[] = SSDS "pipelines = ( " SINK(
 
 static void up(const char *text)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app = engine_new(text);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* assertions may allocate */
 	real = app->backend[0].ops;
@@ -233,16 +227,6 @@ static int gpu_fails(struct hr_run *run)
 	return -EIO;
 }
 
-Test(runner, a_failed_gpu_fails_all_ssds_of_its_pipeline)
-{
-	up(one_copy);
-	leave = gpu_fails;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
-	cr_expect(hr_health_failed(&app->ssd[0].health) && hr_health_failed(&app->ssd[1].health) &&
-		  !hr_health_failed(&app->ssd[2].health));
-	down();
-}
-
 /* ---- failures */
 
 /* Failing tile of prefetch, compute and write-back; 0: the role does not fail. */
@@ -303,74 +287,6 @@ Test(runner, a_failed_run_keeps_its_written_data)
 	down();
 }
 
-static int ends_with_failure_and_bad_queue(struct hr_run *run)
-{
-	ends_with_failures(run);
-	return ends_with_bad_queue(run);
-}
-
-Test(runner, no_progress_is_recorded_on_a_failed_ssd)
-{
-	up(one_copy);
-	memcpy(fails_at, (uint64_t[3]){ 0, 0, 3 }, sizeof fails_at);
-	lost = true;
-	bad_qp = &app->run[0].cpu.write_qp[1];
-	leave = ends_with_failure_and_bad_queue;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x282);
-	cr_expect_eq(app->run[0].durable_tiles, 0u);
-	cr_expect_eq(durable_bytes(), 0u);
-	down();
-}
-
-/* ---- checkpoints */
-
-static uint64_t missing, durable_then; /* tiles that are not written; durable tiles meanwhile */
-static unsigned looks;
-
-/* Some rounds with that many tiles missing, held by slots; then none is missing. */
-static int ends_after_checkpoints(struct hr_run *run)
-{
-	const uint64_t tiles = run->tiles - run->first_tile - missing;
-
-	hr_relaxed_sys_u64(
-		&run->cpu.status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles, tiles);
-	for (uint32_t i = 0; i < run->pipe->slots; i++)
-		hr_release_sys_u64(&run->cpu.written[i], run->tiles - i);
-	if (looks++ < 4)
-		return 0;
-	durable_then = run->durable_tiles;
-	hr_relaxed_sys_u64(
-		&run->cpu.status[hr_pipe_first_status(run->pipe, HR_ROLE_WRITEBACK)].tiles,
-		run->tiles - run->first_tile);
-	run->pipe->next_tile = run->tiles;
-	return 1;
-}
-
-/* The slot that is furthest behind counts, unless every tile of this run is written. */
-Test(runner, a_checkpoint_records_exactly_the_written_tiles)
-{
-	static const struct {
-		uint64_t first, missing, durable;
-	} row[] = {
-		{ 0, 1, TILES - 3 }, { 0, 2, TILES - 3 }, { 0, 0, TILES },
-		{ 5, 1, TILES - 3 }, { 5, 5, TILES - 3 }, { 5, 0, TILES },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		up(one_copy);
-		app->config.checkpoint_ns = 1;
-		app->run[0].first_tile = row[i].first;
-		missing = row[i].missing;
-		looks = 0;
-		leave = ends_after_checkpoints;
-		cr_expect_eq(hr_run_all(app, false, NULL), 0);
-		cr_expect_eq(durable_then, row[i].durable, "row %zu: %llu", i,
-			     (unsigned long long)durable_then);
-		cr_expect_eq(app->run[0].durable_tiles, TILES);
-		down();
-	}
-}
-
 /* ---- Ctrl-C */
 
 /* Request a stop at the first look; end when the host has forwarded it. */
@@ -402,29 +318,6 @@ Test(runner, a_signal_records_exactly_the_written_tiles)
 	cr_expect(
 		strstr(fake_log_last_of(HR_LOG_WARN), "interrupted: 5 of 16 tiles of object 'out'"),
 		"%s", fake_log_last());
-	down();
-}
-
-static int write_fails(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes,
-		       bool fua, struct hr_error *e)
-{
-	return hr_fail(e, HR_ERROR_DEVICE, 0x280, "the write fails");
-}
-
-Test(runner, a_failed_record_after_a_signal_is_the_error_of_the_run)
-{
-	struct hr_blk_ops broken;
-
-	up(one_copy);
-	broken = *app->ssd[1].blk->ops;
-	broken.write = write_fails;
-	app->ssd[1].blk->ops = &broken;
-	hr_signals_catch();
-	leave = stops_when_told;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x280);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
-	cr_expect_eq(app->run[0].error, 0x280);
-	cr_expect_eq(app->run[0].durable_tiles, 0u);
 	down();
 }
 
@@ -542,24 +435,4 @@ Test(runner, bytes_read_are_the_sum_of_all_sources)
 	cr_expect_eq(hr_run_bytes(run, 1000), 25000u * 20);
 	cr_expect_eq(hr_run_bytes_read(run), 0u);
 	down();
-}
-
-static int reads_all(struct hr_run *run)
-{
-	run->cpu.status[0].bytes = 7;
-	run->cpu.status[1].bytes = 5;
-	run->cpu.status[2].bytes = 1000; /* of compute */
-	return works(run);
-}
-
-Test(runner, bytes_read_are_kept_after_going_down)
-{
-	up(two_sources);
-	leave = reads_all;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
-	app->backend[0].ops = real;
-	hr_appliance_down(app);
-	cr_expect_eq(hr_run_bytes_read(&app->run[0]), 12u);
-	cr_expect_eq(app->run[0].through_tiles, 13u);
-	free(app);
 }

@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/stages.h"
 #include "config/when.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define PIPE(name, op, in, sink)                                                            \
 	"{ name = \"" name "\"; operator = \"" op "\"; tile = \"64K\"; verify = \"off\";\n" \
@@ -47,12 +45,7 @@ static struct hr_appliance *app;
 static void make(const char *text)
 {
 	free(app);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	app = engine_new(text);
 }
 
 static void clean(void)

@@ -8,19 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/stage_memory.h"
-#include "boot/engine/stages.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define PIECES_MAX 4096u
 
 static struct hr_appliance *app;
-static char config[4096];
 
 static void begin(void)
 {
@@ -58,15 +55,8 @@ TestSuite(stage_partition, .init = begin, .fini = end, .timeout = 120);
 /* Bring up to that stage with a configuration of the given memory and pipelines. */
 static int up(const char *memory, const char *pipelines, enum hr_stage stage)
 {
-	const int n = snprintf(config, sizeof config,
-			       SSDS(ALL_OF_B) GPUS "memory = { %s };\npipelines = ( %s );\n",
-			       memory, pipelines);
-
-	cr_assert(n > 0 && (size_t)n < sizeof config);
-	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", config, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_print(app, SSDS(ALL_OF_B) GPUS "memory = { %s };\npipelines = ( %s );\n", memory,
+		     pipelines);
 	return hr_appliance_up(app, stage);
 }
 
@@ -306,10 +296,7 @@ Test(stage_partition, a_tile_that_is_chosen_fits_the_queues)
 			"a") " operator = \"filter_sum\"; " ARGS " } );\n";
 	uint32_t commands = 0;
 
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_read(app, text);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	hr_unseal();
 	for (uint32_t s = 0; s < 4; s++)

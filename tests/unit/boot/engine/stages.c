@@ -3,12 +3,10 @@
  * stage, and that all earlier stages are down again (an image is locked while its controller is
  * up).
  */
-#include "boot/engine/names.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/ssd_store.h"
 #include "boot/engine/stage_sinks.h"
-#include "boot/engine/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +20,7 @@
 #include "boot/engine/runner.h"
 #include "nvme/hostmem.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define MIB (1u << 20)
 
@@ -51,25 +49,21 @@ TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
 /* A configuration over the image. `ssd` and `pipeline` are further settings of the two groups. */
 static void configure(const char *ssd, const char *memory, const char *pipeline)
 {
-	char text[2048];
-	int n = snprintf(text, sizeof text,
-			 "ssds = ( { name = \"a\"; device = \"soft:%s%s\"; %s } );\n"
-			 "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
-			 "memory = { %s };\n"
-			 "pipelines = ( { name = \"p\";\n%s } );\n",
-			 image, options, ssd, memory, pipeline);
-
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	memset(app, 0, sizeof *app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_print(app,
+		     "ssds = ( { name = \"a\"; device = \"soft:%s%s\"; %s } );\n"
+		     "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
+		     "memory = { %s };\n"
+		     "pipelines = ( { name = \"p\";\n%s } );\n",
+		     image, options, ssd, memory, pipeline);
 }
 
 #define IN "source = { object = \"in\"; }; "
 #define OUT "operator = \"copy\"; sink = { object = \"out\"; }; "
 #define TILE "tile = \"64K\"; slots = 4; "
 #define COPY IN OUT TILE
+#define CHASE                                                                                      \
+	"operator = \"chase\"; args = { hops = 5; }; objects = { next = { object = \"in\"; }; }; " \
+	"cache = { frames = 70; }; io = 1; compute = 1; "
 #define CRC IN TILE "operator = \"crc32c\"; "
 
 /* The byte at a position of an object; no two blocks are equal. */
@@ -303,6 +297,10 @@ Test(stages, rings_in_pieces_are_reported_before_the_first_write)
 	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not contiguous in physical "
 					  "memory; reserve huge pages"),
 		  "%s", fake_log_last());
+	configure("", "", CHASE);
+	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
+	app->backend[0].ops = &ops;
+	cr_expect_eq(hr_appliance_up(app, HR_STAGE_MEMORY), -ENOTSUP, "nor are its frames");
 	configure("", "", COPY);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
 	cr_assert_eq(app->ssd[0].store.count, 1u);
@@ -431,42 +429,6 @@ Test(stages, sinks_of_runs_that_never_start_are_removed_again)
 	hr_appliance_down(app);
 }
 
-Test(stages, checking_sinks_changes_no_object)
-{
-	uint64_t generation;
-
-	make_image(2 * MIB);
-	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), 0);
-	generation = app->ssd[0].store.generation;
-	cr_assert_eq(hr_sinks_check(app), 0);
-	cr_expect_eq(app->run[0].sink_plan, HR_SINK_CREATE);
-	cr_expect_eq(app->run[0].sink_id, 0u);
-	cr_expect_eq(app->ssd[0].store.generation, generation);
-	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
-	hr_appliance_down(app);
-}
-
-Test(stages, pending_sink_of_another_run_is_refused_unless_replaced)
-{
-	make_image(2 * MIB);
-	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
-	app->run[0].sink_made = false; /* as after a launch that a power cut ended */
-	hr_appliance_down(app);
-
-	configure("", "", IN OUT "tile = \"128K\";");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EEXIST);
-	configure("", "",
-		  IN "operator = \"copy\"; tile = \"128K\"; sink = { object = \"out\"; replace = "
-		     "true; };");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(app->run[0].first_tile, 0u);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
-	hr_appliance_down(app);
-	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
-}
-
 Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
 {
 	struct hr_ssd ssd = { 0 };
@@ -487,45 +449,6 @@ Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
 	cr_assert_eq(hr_run_all(app, false, NULL), 0);
 	hr_appliance_down(app);
 	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
-}
-
-Test(stages, later_pipeline_reads_the_sink_of_an_earlier_one)
-{
-	static const char more[] =
-		COPY " }, { name = \"q\"; source = { object = \"out\"; }; operator = \"copy\";\n"
-		     "sink = { object = \"out2\"; }; " TILE;
-
-	make_image(2 * MIB + 77);
-	configure("", "", more);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(app->run[1].source[0].from, 0);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
-	hr_appliance_down(app);
-	cr_assert_eq(wrong_bytes("out2", 2 * MIB + 77), 0u);
-}
-
-Test(stages, fingerprint_changes_with_each_property_of_the_sink)
-{
-	struct hr_run run;
-	uint64_t before;
-
-	make_image(MIB);
-	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
-	before = hr_run_fingerprint(app, &app->run[0]);
-	run = app->run[0];
-	cr_assert_eq(hr_run_fingerprint(app, &run), before);
-	run.source[0].id++;
-	cr_assert_neq(hr_run_fingerprint(app, &run), before);
-	run = app->run[0];
-	run.source[0].bytes++;
-	cr_assert_neq(hr_run_fingerprint(app, &run), before);
-	run = app->run[0];
-	run.source[0].tile_bytes *= 2;
-	cr_assert_neq(hr_run_fingerprint(app, &run), before);
-	app->ssd[0].store.uuid[3] ^= 1;
-	cr_assert_neq(hr_run_fingerprint(app, &app->run[0]), before);
-	hr_appliance_down(app);
 }
 
 /* ---- one ssd */

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/stages.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(stand_in, .timeout = 60);
 
@@ -58,11 +56,8 @@ static struct hr_appliance *make(void)
 	struct hr_appliance *made = calloc(1, sizeof *made);
 
 	cr_assert_not_null(made);
-	cr_assert_eq(hr_config_parse(&made->config, &hr_names, "f", config, sizeof config - 1,
-				     test_error()),
-		     0, "%s", test_error_text());
+	engine_read(made, config);
 	hr_log_set_level(HR_LOG_ERROR);
-	cr_assert_eq(hr_appliance_init(made, NULL), 0);
 	return made;
 }
 

@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
-#include "boot/engine/stages.h"
 #include "tests/fakes/calloc.h"
 #include "tests/fakes/log.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 #define GPUS 2u
 #define SSDS 2u
@@ -37,23 +35,16 @@ TestSuite(sweep, .init = begin, .fini = end, .timeout = 240);
 
 static void configure(const char *options, const char *pipelines)
 {
-	static char text[2048];
-	const int n = snprintf(text, sizeof text,
-			       "appliance = { checkpoint = 0; parallel = 2; };\n"
-			       "ssds = ( { name = \"a\"; device = \"soft:memory,size=16M%s\"; "
-			       "queue_entries = 64;"
-			       " objects = ( { name = \"in\"; bytes = \"64K\"; } ); },\n"
-			       " { name = \"b\"; device = \"soft:memory,size=16M%s\"; } );\n"
-			       "gpus = ( { name = \"g0\"; device = \"host:1\"; },"
-			       " { name = \"g1\"; device = \"host:1\"; } );\n"
-			       "pipelines = ( %s );\n",
-			       options, options, pipelines);
-
-	memset(app, 0, sizeof *app);
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+	engine_print(app,
+		     "appliance = { checkpoint = 0; parallel = 2; };\n"
+		     "ssds = ( { name = \"a\"; device = \"soft:memory,size=16M%s\"; "
+		     "queue_entries = 64;"
+		     " objects = ( { name = \"in\"; bytes = \"64K\"; } ); },\n"
+		     " { name = \"b\"; device = \"soft:memory,size=16M%s\"; } );\n"
+		     "gpus = ( { name = \"g0\"; device = \"host:1\"; },"
+		     " { name = \"g1\"; device = \"host:1\"; } );\n"
+		     "pipelines = ( %s );\n",
+		     options, options, pipelines);
 }
 
 #define COPY                                                                        \

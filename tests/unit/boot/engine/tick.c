@@ -12,16 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
 #include "config/clock.h"
 #include "boot/engine/guard.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/post/step.h"
 #include "boot/cmd/post/ssd.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/stages.h"
 #include "config/tick.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 static char faults[64];
 static struct hr_appliance *app;
@@ -62,23 +60,17 @@ static void count_from_now(void)
 static void configure(const char *script, const char *bytes)
 {
 	FILE *file = fopen(faults, "we");
-	char text[1024];
-	int n;
 
 	fputs(script, file);
 	fclose(file);
-	n = snprintf(
-		text, sizeof text,
+	engine_print(
+		app,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M,faults=%s\";\n"
 		"  timeout_ms = 60000; objects = ( { name = \"in\"; bytes = \"%s\"; } ); } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 		"pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
 		"  operator = \"crc32c\"; tile = \"64K\"; slots = 2; } );\n",
 		faults, bytes);
-	cr_assert(n > 0 && (size_t)n < sizeof text);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, (size_t)n, test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
 #define SLOW "on any count 1000000: delay 20ms\n"

@@ -2,7 +2,6 @@
  * Workers without progress, and a gpu that fails during a pipeline: both end the run in limited
  * time, are named in the error, and keep all written data.
  */
-#include "boot/engine/names.h"
 #include "boot/engine/watch.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +13,7 @@
 #include "config/clock.h"
 #include "boot/engine/runner.h"
 #include "tests/harness/child.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(watch, .timeout = 60);
 
@@ -176,21 +175,16 @@ static int fails_soon(struct hr_launch *launch, struct hr_error *e)
 
 static void up_with(const char *pipeline)
 {
-	static const char start[] =
+	app = calloc(1, sizeof *app);
+	cr_assert_not_null(app);
+	engine_print(
+		app,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\"; timeout_ms = 20000;\n"
 		"  objects = ( { name = \"in\"; bytes = \"1M\"; } ); } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 		"pipelines = ( { name = \"p\"; source = { object = \"in\"; }; tile = \"64K\"; "
-		"slots = 4;\n";
-	char text[1024];
-	const int bytes = snprintf(text, sizeof text, "%s%s } );\n", start, pipeline);
-
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, (size_t)bytes, test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+		"slots = 4;\n%s } );\n",
+		pipeline);
 	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
 	real = app->backend[0].ops;
 	ops = *real;

@@ -11,13 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
 #include "boot/engine/runner.h"
 #include "boot/engine/seal.h"
 #include "boot/ranks/same.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/ranks.h"
-#include "tests/harness/error.h"
+#include "tests/harness/engine.h"
 
 TestSuite(merge, .timeout = 250);
 
@@ -54,10 +53,7 @@ static struct hr_appliance *load(const char *text, uint32_t rank, uint32_t size)
 	const struct hr_ranks ranks = { .rank = rank, .size = size };
 
 	cr_assert_not_null(new);
-	cr_assert_eq(
-		hr_config_parse(&new->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(new, NULL), 0);
+	engine_read(new, text);
 	if (size)
 		hr_ranks_divide(new, &ranks);
 	return new;
