@@ -267,7 +267,7 @@ Test(conclude, the_sink_of_a_failed_ssd_is_not_written)
 /* New objects of a run that fails or ends are removed. */
 Test(conclude, new_objects_do_not_outlive_a_failure)
 {
-	static const struct hr_run_end how[] = { { .error = -EIO }, { .stopping = true } };
+	static const struct hr_run_end how[] = { { .error = -EIO }, { .stopping = true }, { 0 } };
 
 	for (size_t i = 0; i < ROWS(how); i++) {
 		end();
@@ -276,6 +276,8 @@ Test(conclude, new_objects_do_not_outlive_a_failure)
 		pipeline->has_sink = false;
 		run->object[0] = (struct hr_run_object){ .used = true, .made = true };
 		run->object[0].id = test_runs_put(0, "new", UNIT, 1, false);
+		if (i == 2) /* it cannot be completed */
+			test_runs_fail(0, 0, 0x281);
 		cr_expect_neq(finish(how[i]), 0);
 		cr_expect_not(run->object[0].made);
 		cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "new"));
