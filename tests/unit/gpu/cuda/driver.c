@@ -133,29 +133,6 @@ Test(cuda_driver, the_first_gpu_that_can_be_used_is_chosen)
 		  "%s", gpu.cu.error.text);
 }
 
-Test(cuda_driver, every_call_of_open_may_fail_and_is_named)
-{
-	unsigned calls;
-	int err;
-
-	cr_assert_eq(hr_cuda_gpu_open(&gpu, 0), 0);
-	calls = fake_cuda.calls;
-	hr_cuda_gpu_close(&gpu);
-	for (unsigned n = 1; n <= calls; n++) {
-		fake_cuda_reset();
-		fake_cuda_fail(NULL, n, CUDA_ERROR_UNKNOWN);
-		err = hr_cuda_gpu_open(&gpu, 0);
-		/* the driver initialises only with the module nvidia_uvm */
-		cr_expect_eq(err, strcmp(fake_cuda.failed, "cuInit") == 0 ? -ENODEV : -EIO, "%s",
-			     gpu.cu.error.text);
-		cr_expect(strstr(gpu.cu.error.text, ": CUDA_ERROR_UNKNOWN: in words"));
-		cr_expect_str_eq(fake_cuda_leaks(), "");
-		cr_expect(strstr(gpu.cu.error.text, fake_cuda.failed) == gpu.cu.error.text,
-			  "%s: %s", fake_cuda.failed, gpu.cu.error.text);
-	}
-	cr_expect_gt(calls, 25);
-}
-
 /* A GPU that may come, and errors that waiting does not change. */
 Test(cuda_driver, awaits_a_gpu)
 {
