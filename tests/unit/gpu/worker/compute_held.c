@@ -116,12 +116,14 @@ Test(compute_held, a_tile_waits_for_memory_that_consumers_hold)
 }
 
 /* Between two launches other blocks use the memory of the block. */
-Test(compute_held, the_memory_of_an_operator_outlives_a_launch)
+Test(compute_held, memory_and_counts_outlive_a_launch)
 {
 	static uint8_t kept[HR_BLOCK_MEMORY] __attribute__((aligned(8)));
 	uint8_t *memory = hr_block_memory();
 
 	start(HR_HELD_NOT);
+	await_state(0, HR_SLOT_COMPUTED);
+	await_state(1, HR_SLOT_COMPUTED);
 	finish();
 	pipe_.op_blocks = kept;
 	status.done = 0;
@@ -139,6 +141,15 @@ Test(compute_held, the_memory_of_an_operator_outlives_a_launch)
 	cr_expect_eq(status.done, 1);
 	for (uint32_t i = 0; i < HR_BLOCK_MEMORY; i++)
 		cr_assert_eq(memory[i], 0x22, "byte %u", i);
+	/* and the block goes on with its counts */
+	status.done = 0;
+	status.tiles = 7;
+	slots[0].held = HR_HELD_NOT;
+	slots[0].state = HR_SLOT_FILLED;
+	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
+	await_state(0, HR_SLOT_COMPUTED);
+	finish();
+	cr_expect_eq(status.tiles, 8);
 }
 
 Test(compute_held, a_tile_is_discarded_when_consumers_keep_the_memory)
