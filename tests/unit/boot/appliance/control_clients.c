@@ -108,6 +108,36 @@ Test(control_clients, a_thousand_silent_clients_do_not_keep_another_from_its_rep
 		cr_expect_eq(rig_control->client[i].state, HR_CONTROL_FREE);
 }
 
+/* The oldest silent client makes room; those that wait stay. */
+Test(control_clients, the_oldest_silent_client_makes_room)
+{
+	int fd[HR_CONTROL_CLIENTS], waiting;
+
+	rig_open(&rig_all);
+	waiting = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
+	rig_tick();
+	for (unsigned i = 1; i < HR_CONTROL_CLIENTS; i++) {
+		rig_now_ns++;
+		fd[i] = rig_connect();
+		rig_tick();
+	}
+	close(fd[1]); /* its place gets a newer one */
+	rig_tick();
+	rig_now_ns++;
+	fd[1] = rig_connect();
+	rig_tick();
+	rig_now_ns++;
+	fd[0] = rig_connect();
+	rig_tick();
+	for (unsigned i = 0; i < HR_CONTROL_CLIENTS; i++)
+		cr_expect_eq(rig_is_closed(fd[i]), i == 2, "%u", i);
+	rig_life.ended = true;
+	rig_tick();
+	rig_reply(waiting, HR_REQUEST_TRIGGER, 0);
+	for (unsigned i = 0; i < HR_CONTROL_CLIENTS; i++)
+		close(fd[i]);
+}
+
 /* Clients that wait stay connected when silent ones come. */
 Test(control_clients, silent_clients_do_not_displace_one_that_waits)
 {
@@ -176,6 +206,8 @@ Test(control_clients, a_long_reply_is_sent_in_parts)
 			cr_expect_lt(got, sizeof path);
 	}
 	cr_expect_gt(got, sizeof path);
+	rig_tick();
+	cr_expect(rig_is_closed(fd), "no byte follows the reply");
 	close(fd);
 }
 

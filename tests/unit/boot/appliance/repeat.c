@@ -4,6 +4,9 @@
 TestSuite(repeat, .timeout = 60);
 TestSuite(ask, .timeout = 60);
 
+#define EVERY "every = \"10s\";"
+#define REQUEST "on = \"request\";"
+
 Test(repeat, without_a_pipeline_that_repeats_it_is_off)
 {
 	begin(CONFIG(MEMORY, "", ""));
@@ -208,6 +211,152 @@ Test(repeat, a_new_version_of_an_object_starts_its_pipeline)
 	cr_expect_eq(look(), BIT(A));
 	over(A, HR_RUN_DONE, 0);
 	cr_expect_eq(look(), 0u);
+	end();
+}
+
+/* ---- ends, and ssds that are not up */
+
+Test(repeat, errors_of_ends)
+{
+	static const struct {
+		enum hr_outcome outcome;
+		int error, want;
+		uint64_t start;
+	} row[] = {
+		{ HR_RUN_DONE, 0, 0, HR_START_DONE },
+		{ HR_RUN_COMPLETE, 0, 0, HR_START_DONE },
+		{ HR_RUN_INTERRUPTED, -EINTR, -EINTR, HR_START_RUNNING },
+		{ HR_RUN_FAILED, 0x281, 0x281, HR_START_FAILED },
+		{ HR_RUN_FAILED, 0, -EIO, HR_START_FAILED },
+		{ HR_RUN_WAITING, 0, -EAGAIN, HR_START_FAILED },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		uint64_t ticket;
+
+		begin(CONFIG(MEMORY, REQUEST, REQUEST));
+		ready();
+		look();
+		cr_assert_eq(hr_ask_start(s, B, &ticket), 0);
+		cr_assert_eq(look(), BIT(B));
+		cr_expect_eq(ticket, 1u);
+		record.run[B].number--; /* it has not begun */
+		record.run[B].over = 1;
+		look();
+		cr_expect_eq(r->running, BIT(B));
+		over(B, row[i].outcome, row[i].error);
+		record.run[B].over = 0;
+		look();
+		cr_expect_eq(r->running, BIT(B));
+		record.run[B].over = 1;
+		look();
+		/* one that was interrupted is made again */
+		cr_expect_eq(r->running, row[i].start == HR_START_RUNNING ? BIT(B) : 0);
+		cr_expect_eq(start_of(B)->outcome, row[i].start, "row %zu", i);
+		cr_expect_eq(r->result[B][ticket % HR_REPEAT_RESULTS], row[i].want, "row %zu", i);
+		cr_expect_eq(r->result[A][ticket % HR_REPEAT_RESULTS], 0);
+		cr_expect_eq(start_of(A)->starts, 0u);
+		end();
+	}
+}
+
+/* An engine died during their last starts, or lost a gpu. The next request comes after the pause. */
+Test(repeat, suspects)
+{
+	static const struct {
+		enum hr_outcome outcome;
+		int error;
+		enum hr_blame blame;
+		bool suspect;
+	} row[] = {
+		{ HR_RUN_FAILED, -EOWNERDEAD, HR_BLAME_CERTAIN, true },
+		{ HR_RUN_FAILED, -ETIMEDOUT, HR_BLAME_SUSPECT, true },
+		{ HR_RUN_FAILED, -EIO, HR_BLAME_SUSPECT, true },
+		{ HR_RUN_FAILED, -EIO, HR_BLAME_NONE, false },
+		{ HR_RUN_INTERRUPTED, -EINTR, HR_BLAME_NONE, false },
+		{ HR_RUN_DONE, 0, HR_BLAME_NONE, false },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		uint64_t ticket;
+
+		begin(CONFIG(MEMORY, REQUEST, REQUEST));
+		ready();
+		look();
+		hr_ask_start(s, B, &ticket);
+		look();
+		over(B, row[i].outcome, row[i].error);
+		record.run[B].blame = row[i].blame;
+		look();
+		cr_expect_eq(hr_ask_start(s, B, &ticket), row[i].suspect ? -EOWNERDEAD : 0);
+		look();
+		cr_expect_eq(hr_repeat_can_run(r), true);
+		hr_ask_start(s, A, &ticket);
+		cr_expect_eq(look(), BIT(A));
+		cr_expect_eq(dispatch.suspects, row[i].suspect ? BIT(B) : 0, "row %zu", i);
+		r->timetable.starts.suspension[A].deaths = app->config.boot.restarts + 1;
+		r->timetable.starts.suspension[B].deaths = app->config.boot.restarts;
+		cr_expect(hr_repeat_can_run(r), "the last restart of one pipeline is left");
+		r->timetable.starts.suspension[B].deaths++;
+		cr_expect_not(hr_repeat_can_run(r));
+		end();
+	}
+}
+
+/* Of those that run: as their record says; one that has not begun is interrupted. */
+Test(repeat, the_end_of_an_engine)
+{
+	begin(CONFIG(MEMORY, EVERY, REQUEST));
+	hr_repeat_end(r);
+	cr_expect_eq(start_of(A)->starts, 0u, "before the first engine");
+	ready();
+	look();
+	record.run[A].number = 0;
+	record.run[A].outcome = HR_RUN_DONE;
+	r->refused = BIT(B);
+	hr_repeat_end(r);
+	cr_expect(!r->greeted && !r->refused && !r->running && r->begun);
+	cr_expect_eq(start_of(A)->outcome, HR_START_INTERRUPTED);
+	cr_expect_eq(start_of(B)->outcome, HR_START_NONE, "it did not run");
+	ready();
+	cr_expect_eq(look(), BIT(A));
+	over(A, HR_RUN_DONE, 0);
+	record.run[A].over = 0;
+	hr_repeat_end(r);
+	cr_expect_eq(start_of(A)->outcome, HR_START_DONE);
+	ready();
+	fake_clock_advance(10 * S);
+	cr_expect_eq(look(), BIT(A));
+	run(A);
+	hr_repeat_end(r);
+	cr_expect_eq(start_of(A)->outcome, HR_START_INTERRUPTED, "the engine has not ended it");
+	end();
+}
+
+/* With the error of bring-up, once for each engine. Then the ssd needs a new engine. */
+Test(repeat, a_pipeline_whose_ssd_failed_at_bring_up)
+{
+	begin(CONFIG(MEMORY, EVERY, REQUEST));
+	ready();
+	record.usable = BIT(B);
+	record.run[A].outcome = HR_RUN_FAILED;
+	record.run[A].error.code = -ENODEV;
+	cr_expect_eq(look(), 0u);
+	cr_expect_eq(r->refused, BIT(A));
+	cr_expect(start_of(A)->outcome == HR_START_FAILED && start_of(A)->error == -ENODEV &&
+		  start_of(A)->failures == 1);
+	cr_expect_eq(r->result[A][1], -ENODEV);
+	cr_expect_not(r->renew);
+	cr_expect_eq(look(), 0u, "it pauses");
+	cr_expect_not(r->renew);
+	fake_clock_advance(S);
+	cr_expect_eq(look(), 0u);
+	cr_expect(r->renew);
+	cr_expect_eq(start_of(A)->failures, 1u);
+	cr_expect_str_eq(
+		fake_log_last_of(HR_LOG_INFO),
+		"pipeline 'a' is due, and its ssd or gpu is not up: a new engine brings it "
+		"up");
 	end();
 }
 

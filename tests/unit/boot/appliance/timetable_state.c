@@ -170,15 +170,17 @@ Test(timetable_state, a_reload_changes_the_keys_and_keeps_the_rest)
 	every(HOUR, false);
 	every(HOUR, false);
 	add(HR_WHEN_REQUEST);
+	add(HR_WHEN_REQUEST);
 	begin();
 	run(S, 0);
 	hr_timetable_request(&t, 2, &at);
 	other = config;
+	other.pipeline[3].when.kind = HR_WHEN_FOREVER;
 	other.pipeline[0].when.every_ns = 10 * MINUTE;
 	other.pipeline[2].when =
 		(struct hr_config_when){ .kind = HR_WHEN_AT, .at_day = -1, .at_minute = 13 * 60 };
 	hr_timetable_reload(&t, &other, &at);
-	cr_expect_eq(due(), 4u, "the request stays");
+	cr_expect_eq(due(), 12u, "the request stays, and what is for ever starts");
 	cr_expect_eq(wait_s(0), 599u);
 	cr_expect_eq(wait_s(1), 3599u);
 	run(S, 0);
