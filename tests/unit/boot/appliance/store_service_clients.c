@@ -2,6 +2,8 @@
 #include "boot/appliance/store_service.h"
 
 #include "cache/store/objmap_verify.h"
+#include "config/log.h"
+#include "tests/fakes/log.h"
 #include "tests/harness/store_service_rig.h"
 
 TestSuite(store_service_clients, .init = begin, .fini = end, .timeout = 120);
@@ -209,4 +211,55 @@ Test(store_service_clients, a_step_ends)
 	}
 	cr_expect(lines > 0 && lines <= 8, "%u", lines);
 	expect(finish(fd, HR_REQUEST_STORE_VERIFY, 0), "\"faults\": 0");
+}
+
+/* ---- puts beside other objects and devices */
+
+/* Into a gap between two others. */
+Test(store_service_clients, a_put_writes_its_own_blocks_only)
+{
+	const struct hr_store_object *first;
+	uint64_t offset;
+
+	put("first", in, HR_STORE_ALIGN, false);
+	put("second", in + 8, HR_STORE_ALIGN, false);
+	first = hr_store_find(store, "first");
+	offset = first->offset;
+	cr_assert_eq(hr_store_remove(store, first->id, NULL), 0);
+	put("third", in + 16, HR_STORE_ALIGN, false);
+	cr_assert_eq(hr_store_find(store, "third")->offset, offset);
+	expect_object("second", in + 8, HR_STORE_ALIGN);
+	expect_object("third", in + 16, HR_STORE_ALIGN);
+}
+
+Test(store_service_clients, an_object_that_came_meanwhile_is_replaced_only_when_told)
+{
+	struct hr_store_object *other;
+	const int fd = begin_put("x", 100, false);
+
+	got = 0;
+	give_item(fd, HR_MESSAGE_DATA, in, 100);
+	cr_assert_eq(hr_store_create(store, "y", 10, 0, false, &other, NULL), 0);
+	cr_assert_eq(hr_store_finish(store, other->id, true, 0, NULL), 0);
+	strcpy(hr_store_find(store, "y")->name, "x"); /* a pipeline has made it */
+	give_end(fd, hr_crc32c(0, in, 100));
+	expect(finish(fd, HR_REQUEST_STORE_PUT, 1),
+	       "'x': a pipeline has made an object of that name meanwhile; --replace replaces it");
+	cr_expect_eq(hr_store_find(store, "x")->bytes, 10u);
+}
+
+/* A failed ssd gets no command; the incomplete object is told. */
+Test(store_service_clients, a_put_on_a_failed_ssd_stays_incomplete)
+{
+	const int fd = begin_put("x", 100, false);
+
+	hr_log_set_level(HR_LOG_WARN);
+	app->ssd[0].health.state = HR_HEALTH_FAILED;
+	close(fd);
+	while (service->job[0].state != HR_STORE_JOB_FREE)
+		hr_store_service_step(service);
+	app->ssd[0].health.state = HR_HEALTH_UP;
+	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
+			 "ssd 'a': 'x' of a client stays as an incomplete object");
+	cr_expect_not_null(hr_store_find_pending(store, "x"));
 }
