@@ -323,20 +323,6 @@ Test(config, each_mistake_is_reported_with_line_and_expected_value)
 	}
 }
 
-Test(config, one_tile_must_fit_the_queues)
-{
-	cr_assert_eq(
-		parse("ssds = ( { name = \"a\"; device = \"soft:a.img\"; queue_entries = 4; } );\n"
-		      "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
-		      "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
-		      " operator = \"crc32c\";\n tile = \"8M\"; } );\n"),
-		-EINVAL);
-	cr_assert_str_eq(
-		reports.text,
-		"f:5: pipelines[0].tile: one tile takes at least 4 commands, but queues of "
-		"ssd 'a' have room for 3 (queue_entries on line 1)\n");
-}
-
 Test(config, all_mistakes_are_reported_in_one_pass_sorted_by_line)
 {
 	unsigned last = 0, line;
@@ -462,19 +448,6 @@ Test(config, hostile_text_is_refused_without_harm)
 	free(text);
 }
 
-Test(config, quotes_and_comments_hide_brackets_from_the_scan)
-{
-	cr_assert_eq(parse("# (((((((((((((((((((((\n// [[[[[[[[[[[[[[[[[[[[[[\n"
-			   "/* {{{{{{{{{{{{{{{{{{{{{{ \n @nothing */\n" HEAD
-			   "appliance = { name = \"(((((((((((((((((((\\\"(((\"; };\n"),
-		     0, "%s", reports.text);
-	cr_assert_str_eq(config.name, "(((((((((((((((((((\"(((");
-	/* The characters slash, star, slash begin a comment and do not end the same comment. */
-	cr_assert_eq(parse("/*/ ((((((((((((((((((((((\n*/\n" HEAD), 0, "%s", reports.text);
-	/* The end of a comment is not part of the following text. */
-	cr_assert_eq(parse("/* a *//*\n((((((((((((((((((((((\n*/\n" HEAD), 0, "%s", reports.text);
-}
-
 Test(config, an_unreadable_file_is_reported_with_the_reason)
 {
 	char folder[] = "/tmp/hr-config-XXXXXX", path[64];
@@ -489,45 +462,4 @@ Test(config, an_unreadable_file_is_reported_with_the_reason)
 	cr_assert_str_eq(test_error_text(), "/dev/zero: is a device, expected a file");
 	cr_assert_eq(test_error_kind(), HR_ERROR_USAGE);
 	rmdir(folder);
-}
-
-Test(config, sizes_accept_binary_suffixes_within_their_range)
-{
-	static const struct {
-		const char *text;
-		int want;
-		uint64_t bytes;
-	} row[] = {
-		{ "0", 0, 0 },
-		{ "512", 0, 512 },
-		{ "4K", 0, 4096 },
-		{ "64m", 0, 64u << 20 },
-		{ "3G", 0, 3ull << 30 },
-		{ "8T", 0, 8ull << 40 },
-		{ "9223372036854775807", 0, INT64_MAX },
-		{ "9223372036854775808", -ERANGE, 0 },
-		{ "99999999999999999999999", -ERANGE, 0 },
-		{ "8388608T", -ERANGE, 0 },
-		{ "", -EINVAL, 0 },
-		{ "M", -EINVAL, 0 },
-		{ "-1", -EINVAL, 0 },
-		{ "1.5G", -EINVAL, 0 },
-		{ "1GB", -EINVAL, 0 },
-		{ " 1", -EINVAL, 0 },
-		{ "1 K", -EINVAL, 0 },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		uint64_t bytes = 0;
-
-		cr_expect_eq(hr_size_parse(row[i].text, &bytes), row[i].want, "'%s'", row[i].text);
-		cr_expect_eq(bytes, row[i].bytes, "'%s'", row[i].text);
-	}
-}
-
-Test(config, default_tile_is_whole_rows_in_whole_blocks)
-{
-	cr_assert_eq(parse(PIPE("operator = \"cast_f32_bf16\"; " SINK)), 0, "%s", reports.text);
-	cr_assert_eq(config.pipeline[0].tile_bytes, 1u << 20);
-	cr_assert_eq(hr_config_sink_tile_bytes(&config.pipeline[0]), 1u << 19);
 }

@@ -68,16 +68,6 @@ Test(error, control_characters_of_a_text_are_replaced)
 	cr_expect_str_eq(e.text, "d?e: a?[2Jb?c?\nf?g");
 }
 
-Test(error, a_cut_text_is_marked)
-{
-	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES));
-	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
-	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
-	hr_error_clear(&e);
-	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES - 1));
-	cr_expect_str_eq(e.text, long_text(HR_ERROR_BYTES - 1));
-}
-
 Test(error, context_goes_in_front)
 {
 	hr_error_context(&e, "nothing");
@@ -87,19 +77,6 @@ Test(error, context_goes_in_front)
 	hr_error_context(&e, "middle %d", 2);
 	hr_error_context(&e, "outer");
 	cr_expect_str_eq(e.text, "outer: middle 2: inner");
-}
-
-Test(error, context_cuts_the_end)
-{
-	hr_fail(&e, HR_ERROR_FAILED, -EIO, "%s", long_text(HR_ERROR_BYTES - 5));
-	hr_error_context(&e, "ab");
-	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
-	cr_expect_eq(strncmp(e.text, "ab: xxx", 7), 0);
-	cr_expect_eq(e.text[HR_ERROR_BYTES - 2], 'x');
-	hr_error_context(&e, "%s", long_text(HR_ERROR_BYTES));
-	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
-	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
-	cr_expect_not_null(strstr(e.text, ": ab: xxx"));
 }
 
 Test(error, appended_text_follows_the_text_and_is_cut_at_the_limit)
@@ -112,28 +89,6 @@ Test(error, appended_text_follows_the_text_and_is_cut_at_the_limit)
 	hr_error_append(&e, "%s", long_text(HR_ERROR_BYTES));
 	cr_expect_eq(strlen(e.text), HR_ERROR_BYTES - 1);
 	cr_expect_str_eq(e.text + HR_ERROR_BYTES - 5, "x...");
-}
-
-Test(error, a_list_has_a_line_each_and_the_first_kind)
-{
-	cr_expect_eq(hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "a.conf:%d: one", 1), -EINVAL);
-	cr_expect_eq(hr_error_add(&e, HR_ERROR_MISSING, -ENOENT, "a.conf:%d: two", 2), -ENOENT);
-	cr_expect_eq(e.kind, HR_ERROR_USAGE);
-	cr_expect_str_eq(e.text, "a.conf:1: one\na.conf:2: two");
-	hr_error_log(&e, HR_LOG_WARN);
-	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 2);
-	cr_expect_str_eq(fake_log_last(), "a.conf:2: two");
-}
-
-Test(error, lines_without_room_are_counted)
-{
-	hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "%s", long_text(HR_ERROR_BYTES - 10));
-	hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "too long a line");
-	hr_error_add(&e, HR_ERROR_USAGE, -EINVAL, "x");
-	cr_expect_str_eq(e.text, long_text(HR_ERROR_BYTES - 10));
-	cr_expect_eq(e.left_out, 2);
-	hr_error_log(&e, HR_LOG_ERROR);
-	cr_expect_str_eq(fake_log_last(), "and 2 more");
 }
 
 Test(error, clear_removes_kind_and_text)

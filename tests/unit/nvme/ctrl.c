@@ -202,130 +202,12 @@ Test(ctrl, bring_up_writes_the_registers_of_the_specification)
 	cr_expect_eq(fake.seen[0].prp1, FAKE_BUS + 2 * HR_PAGE);
 }
 
-Test(ctrl, identify_data_is_taken_over)
-{
-	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	cr_expect_str_eq(fake.ctrl.serial, "S1  ?");
-	cr_expect_str_eq(fake.ctrl.model, "Fake model");
-	cr_expect_str_eq(fake.ctrl.firmware, "1.0");
-	cr_expect_eq(fake.ctrl.max_transfer, 128u << 10);
-	cr_expect_eq(fake.ctrl.max_entries, 64u);
-	cr_expect_eq(fake.ctrl.doorbell_step, 4u);
-	cr_expect_eq(fake.ctrl.namespaces, 1u);
-	cr_expect(fake.ctrl.volatile_cache);
-}
-
-Test(ctrl, capabilities_that_the_driver_cannot_use_are_refused)
-{
-	static const struct {
-		const char *what;
-		uint64_t cap;
-		size_t bar_bytes;
-		int want;
-	} row[] = {
-		{ "no NVM command set", NVME_SET(63ull, CAP_MQES), 16384, -ENOTSUP },
-		{ "only I/O command sets",
-		  NVME_SET(63ull, CAP_MQES) | NVME_SET((uint64_t)NVME_CAP_CSS_CSI, CAP_CSS), 16384,
-		  -ENOTSUP },
-		{ "MPSMIN 8 KiB", NVME_SET(63ull, CAP_MQES) | NVME_SET(1ull, CAP_MPSMIN) | CAP_NVM,
-		  16384, -ENOTSUP },
-		{ "MQES 0", CAP_NVM, 16384, -ENOTSUP },
-		{ "MQES 1", CAP_NVM | NVME_SET(1ull, CAP_MQES), 16384, 0 },
-		{ "MQES 65535", CAP_NVM | NVME_SET(65535ull, CAP_MQES), 16384, 0 },
-		{ "short BAR", CAP_NVM | NVME_SET(63ull, CAP_MQES), 4096, -ENOTSUP },
-		{ "DSTRD 15 in a small BAR",
-		  CAP_NVM | NVME_SET(63ull, CAP_MQES) | NVME_SET(15ull, CAP_DSTRD), 16384,
-		  -ENOTSUP },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		int err;
-
-		teardown();
-		setup();
-		fake_ctrl_set_cap(&fake, row[i].cap);
-		fake.transport.bar_bytes = row[i].bar_bytes;
-		err = fake_ctrl_open(&fake);
-		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
-		cr_expect(err || (fake.ctrl.max_entries >= HR_QUEUE_ENTRIES_MIN &&
-				  fake.ctrl.max_entries <= HR_QUEUE_ENTRIES_MAX),
-			  "%s: %u entries", row[i].what, fake.ctrl.max_entries);
-	}
-}
-
-Test(ctrl, crto_extends_the_ready_timeout)
-{
-	int err;
-
-	fake_ctrl_set_cap(&fake, NVME_SET(63ull, CAP_MQES) | CAP_NVM | NVME_SET(2ull, CAP_TO) |
-					 NVME_SET((uint64_t)NVME_CAP_CRWMS, CAP_CRMS));
-	fake_ctrl_set32(&fake, NVME_REG_CRTO, 20);
-	fake.ready_steps = FAKE_NEVER;
-	cr_expect_eq(open_ms(&err), 10500u);
-	cr_expect_eq(err, -ETIMEDOUT);
-}
-
-Test(ctrl, mdts_becomes_bytes_within_our_limit)
-{
-	static const struct {
-		uint8_t mdts;
-		uint32_t want;
-	} row[] = { { 0, HR_CHUNK_MAX }, { 1, 8192 },	       { 8, 1u << 20 },
-		    { 9, HR_CHUNK_MAX }, { 10, HR_CHUNK_MAX }, { 255, HR_CHUNK_MAX } };
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		teardown();
-		setup();
-		fake.id_ctrl.mdts = row[i].mdts;
-		cr_assert_eq(fake_ctrl_open(&fake), 0);
-		cr_expect_eq(fake.ctrl.max_transfer, row[i].want, "MDTS %u", row[i].mdts);
-	}
-}
-
-Test(ctrl, controllers_of_another_kind_are_refused)
-{
-	static const struct {
-		const char *what;
-		uint8_t cntrltype, sqes, cqes;
-		int want;
-	} row[] = {
-		{ "not reported", 0, 0x66, 0x44, 0 },
-		{ "I/O", 1, 0x66, 0x44, 0 },
-		{ "larger entries", 1, 0x76, 0x54, 0 },
-		{ "discovery", 2, 0x66, 0x44, -ENOTSUP },
-		{ "administrative", 3, 0x66, 0x44, -ENOTSUP },
-		{ "SQES", 1, 0x77, 0x44, -ENOTSUP },
-		{ "CQES", 1, 0x66, 0x33, -ENOTSUP },
-	};
-
-	for (size_t i = 0; i < ROWS(row); i++) {
-		teardown();
-		setup();
-		fake.id_ctrl.cntrltype = row[i].cntrltype;
-		fake.id_ctrl.sqes = row[i].sqes;
-		fake.id_ctrl.cqes = row[i].cqes;
-		cr_expect_eq(fake_ctrl_open(&fake), row[i].want, "%s", row[i].what);
-	}
-}
-
 Test(ctrl, a_failed_open_leaves_the_controller_disabled)
 {
 	fake.id_ctrl.cntrltype = 2;
 	cr_assert_eq(fake_ctrl_open(&fake), -ENOTSUP);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u);
 	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CSTS), 0u);
-}
-
-Test(ctrl, memory_that_does_not_fit_is_refused)
-{
-	const size_t offset[] = { 100, (FAKE_PAGES - 2) * (size_t)HR_PAGE };
-
-	for (size_t i = 0; i < ROWS(offset); i++)
-		cr_expect_eq(hr_ctrl_open(&fake.ctrl, &fake.transport, &fake.region, offset[i],
-					  HR_ADMIN_TIMEOUT_NS, NULL),
-			     -EINVAL);
-	fake.region.cpu = NULL;
-	cr_expect_eq(fake_ctrl_open(&fake), -EINVAL);
 }
 
 Test(ctrl, admin_commands_end_in_each_documented_way)
@@ -390,59 +272,6 @@ Test(ctrl, typed_admin_commands_encode_their_fields)
 	cr_expect_eq(fake.seen[4].cdw10, 0x12340003u);
 	cr_expect(aborted);
 	cr_expect_str_eq(fake_ctrl_trace(&fake), "06 02 09 0a 08");
-}
-
-Test(ctrl, namespaces_are_range_checked)
-{
-	static const struct {
-		const char *what;
-		struct nvme_id_ns id;
-		uint32_t format; /* index of the LBA format with ds and ms */
-		uint8_t ds;
-		uint16_t ms;
-		int want;
-	} row[] = {
-		{ "4096", { .nsze = 10 }, 0, 12, 0, 0 },
-		{ "512", { .nsze = 10 }, 0, 9, 0, 0 },
-		{ "third format", { .nsze = 10, .nlbaf = 3, .flbas = 2 }, 2, 9, 0, 0 },
-		{ "upper bits", { .nsze = 10, .nlbaf = 40, .flbas = 0x42 }, 34, 9, 0, 0 },
-		{ "upper bits ignored", { .nsze = 10, .nlbaf = 15, .flbas = 0x42 }, 2, 9, 0, 0 },
-		{ "extended metadata bit only", { .nsze = 10, .flbas = 0x10 }, 0, 9, 0, 0 },
-		{ "inactive", { .nsze = 0 }, 0, 12, 0, -ENOENT },
-		{ "format not there", { .nsze = 10, .nlbaf = 3, .flbas = 4 }, 4, 9, 0, -EPROTO },
-		{ "too many formats", { .nsze = 10, .nlbaf = 255 }, 0, 9, 0, -EPROTO },
-		{ "blocks of 1", { .nsze = 10 }, 0, 0, 0, -ENOTSUP },
-		{ "blocks of 8192", { .nsze = 10 }, 0, 13, 0, -ENOTSUP },
-		{ "blocks of 2^255", { .nsze = 10 }, 0, 255, 0, -ENOTSUP },
-		{ "metadata", { .nsze = 10 }, 0, 9, 8, -ENOTSUP },
-		{ "protection", { .nsze = 10, .dps = 1 }, 0, 9, 0, -ENOTSUP },
-		{ "2^63 bytes", { .nsze = 1ull << 51 }, 0, 12, 0, -EPROTO },
-		{ "just below", { .nsze = (1ull << 51) - 1 }, 0, 12, 0, 0 },
-		{ "write protected", { .nsze = 10, .nsattr = 1 }, 0, 12, 0, 0 },
-	};
-
-	cr_assert_eq(fake_ctrl_open(&fake), 0);
-	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_ns ns = { 0 };
-		int err;
-
-		fake.id_ns = row[i].id;
-		fake.id_ns.lbaf[row[i].format].ds = row[i].ds;
-		fake.id_ns.lbaf[row[i].format].ms = row[i].ms;
-		err = hr_ctrl_identify_ns(&fake.ctrl, 1, &ns, NULL);
-		cr_expect_eq(err, row[i].want, "%s: %d", row[i].what, err);
-		if (err)
-			continue;
-		cr_expect_eq(ns.blocks, row[i].id.nsze, "%s", row[i].what);
-		cr_expect_eq(ns.lba_shift, row[i].ds, "%s", row[i].what);
-		cr_expect_eq(ns.read_only, row[i].id.nsattr == 1, "%s", row[i].what);
-	}
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 0, &(struct hr_ns){ 0 }, NULL), -ENOENT);
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 2, &(struct hr_ns){ 0 }, NULL), -ENOENT);
-	fake.opcode = nvme_admin_identify;
-	fake.status = NVME_SC_INVALID_NS;
-	cr_expect_eq(hr_ctrl_identify_ns(&fake.ctrl, 1, &(struct hr_ns){ 0 }, NULL),
-		     NVME_SC_INVALID_NS);
 }
 
 Test(ctrl, number_of_queues_is_the_smallest_of_all_limits)

@@ -227,52 +227,6 @@ Test(event_pages, each_event_reads_its_log_page_and_says_what_it_means)
 	}
 }
 
-Test(event_pages, a_health_log_that_is_refused_twice_is_named_once)
-{
-	static const struct event_case row[] = {
-		{ 0x020101, SMART, 2, 0, 2, 0, HR_LOG_INFO,
-		  "dev: does not give its health log page" },
-		{ 0x020101, SMART, 2, 0, 2, 0, 0, NULL },
-	};
-
-	start(1);
-	expect_event(&row[0]);
-	expect_event(&row[1]);
-	cr_expect_eq(ctrl.smart.known, 0u);
-}
-
-Test(event_pages, the_health_log_is_due_a_minute_after_its_last_reading)
-{
-	struct hr_sqe last = { 0 };
-
-	start(1);
-	ctrl.admin.timeout_ns = 10 * HR_CTRL_SMART_NS;
-	ctrl.smart_next_ns = START_NS + 1;
-	look(NULL, 0, "", &last);
-	fake_clock_advance(1);
-	ctrl.smart_refused = true;
-	look(NULL, 0, "", &last);
-	ctrl.smart_refused = false;
-	look(NULL, 0, " 02 ffffffff 007f8002", &last); /* the event is retained */
-	cr_expect_eq(last.prp1, EVENT_BUS);
-	cr_expect_eq(ctrl.smart_next_ns, START_NS + 1 + HR_CTRL_SMART_NS);
-	cr_expect_eq(ctrl.events, 1u);
-	fake_clock_advance(2 * HR_CTRL_SMART_NS);
-	look(NULL, 0, "", &last); /* an event is being read: no second one */
-	cr_expect_eq(ctrl.events, 1u);
-	event_page[3] = 77; /* available spare */
-	post(last.cid, 0, 0);
-	look(NULL, 0, "", &last);
-	cr_expect_eq(ctrl.smart.spare_percent, 77u);
-	look(NULL, 0, " 02 ffffffff 007f8002", &last);
-	/* the same without asynchronous events, but not before hr_ctrl_events_on() */
-	start(0);
-	ctrl.smart_next_ns = 0;
-	look(NULL, 0, "", &last);
-	ctrl.events_refused = true;
-	look(NULL, 0, " 02 ffffffff 007f8002", &last);
-}
-
 Test(event_pages, the_health_log_is_read_now)
 {
 	start(1);
@@ -445,57 +399,6 @@ Test(event_pages, a_namespace_that_is_not_in_use_any_more_is_not_judged)
 	cr_expect_eq(fake_log_count(), count);
 }
 
-Test(event_pages, events_are_handled_in_their_order_and_no_more_than_fit)
-{
-	struct hr_done done = { .token = HR_ADMIN_EVENT };
-	struct hr_sqe last = { 0 };
-
-	start(1);
-	ctrl.events_refused = true;
-	ctrl.events_on = false;
-	ctrl.requests = HR_CTRL_EVENTS + 3;
-	ctrl.requests_wanted = 0;
-	for (uint32_t i = 0; i < HR_CTRL_EVENTS + 3; i++) {
-		done.dw0 = 0x800007 + (i << 8);
-		hr_ctrl_note_event(&ctrl, &done);
-	}
-	cr_expect_eq(ctrl.requests, 0u);
-	cr_expect_eq(ctrl.events, HR_CTRL_EVENTS + 1);
-	for (uint32_t i = 0; i <= HR_CTRL_EVENTS; i++)
-		cr_expect_eq(ctrl.event[i], 0x800007 + (i << 8));
-	ctrl.event[1] = 0x010200; /* waits for its log page */
-	look(NULL, 0, ERRORS, &last);
-	cr_expect_eq(ctrl.events, HR_CTRL_EVENTS);
-	cr_expect_eq(ctrl.event[1], 0x800207u);
-	cr_expect_str_eq(fake_log_last(), "dev: event 00800007");
-	post(last.cid, 0, 0);
-	look(NULL, 0, "", &last);
-	cr_expect_eq(ctrl.events, 0u);
-	cr_expect_str_eq(fake_log_last(), "dev: event 00800407");
-}
-
-Test(event_pages, a_controller_that_refuses_a_request_gets_no_more_than_it_keeps)
-{
-	struct hr_done done = { .token = HR_ADMIN_EVENT, .status = 0x105 };
-	struct hr_sqe last = { 0 };
-
-	start(1);
-	ctrl.requests = 3;
-	ctrl.requests_wanted = 4;
-	look(NULL, 0, " event", &last);
-	cr_expect_eq(ctrl.requests, 4u);
-	hr_ctrl_note_event(&ctrl, &done);
-	cr_expect_eq(ctrl.requests, 3u);
-	cr_expect_eq(ctrl.requests_wanted, 3u);
-	cr_expect_eq(ctrl.events, 0u);
-	look(NULL, 0, "", &last);
-	done.status = 0;
-	done.token = HR_ADMIN_WAITED_FOR; /* not an event: nothing changes */
-	hr_ctrl_note_event(&ctrl, &done);
-	cr_expect_eq(ctrl.requests, 3u);
-	cr_expect_eq(ctrl.events, 0u);
-}
-
 /* A request waits for ever; the reading of a log page has a deadline. */
 Test(event_pages, only_a_request_has_no_deadline)
 {
@@ -513,25 +416,6 @@ Test(event_pages, only_a_request_has_no_deadline)
 	cr_expect_not_null(strstr(fake_log_last_of(HR_LOG_ERROR), "dev: admin get log page (cid "));
 	look(NULL, 0, "", &last);
 	cr_expect_eq(ctrl.health.count[HR_FAULT_ADMIN_QUEUE], 1u);
-}
-
-Test(event_pages, a_queue_that_takes_no_request_has_ended)
-{
-	struct hr_sqe last = { 0 };
-
-	start(1);
-	ctrl.requests_wanted = HR_ADMIN_ENTRIES; /* one more than the queue has places */
-	cr_expect_eq(hr_ctrl_events(&ctrl, NULL, test_error()), 0);
-	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR),
-			 "dev: admin queue: it has no room for asynchronous event request");
-	cr_expect_eq(ctrl.health.state, HR_HEALTH_NO_ADMIN);
-	cr_expect_eq(ctrl.requests, HR_ADMIN_ENTRIES - 1);
-	start(1);
-	ctrl.smart_next_ns = 0;
-	hr_qp_break(&ctrl.admin, -EPROTO);
-	look(NULL, 0, "", &last);
-	cr_expect_eq(ctrl.events, 0u);
-	cr_expect_not(ctrl.event_busy);
 }
 
 Test(event_pages, events_that_the_controller_has_are_configured)
@@ -579,16 +463,4 @@ Test(event_pages, events_that_the_controller_has_are_configured)
 	cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), -ETIMEDOUT);
 	cr_expect_not(ctrl.events_on || ctrl.events_refused);
 	cr_expect_null(ctrl.event_ns[0].ns);
-}
-
-Test(event_pages, the_namespace_that_does_not_fit_is_named)
-{
-	static struct hr_ns many[HR_CTRL_EVENT_NS];
-
-	start(1);
-	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
-		cr_expect_eq(hr_ctrl_events_on(&ctrl, &many[i], test_error()), 0);
-	cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[2], test_error()), -ENOSPC);
-	cr_expect_str_eq(test_error_text(),
-			 "dev: namespace 12: over 16 namespaces of one controller are in use");
 }

@@ -79,45 +79,6 @@ Test(function, sysfs_names_class_driver_and_group)
 	fake_tree_remove(&tree);
 }
 
-static int look_at_masters(void *arg)
-{
-	static const uint8_t gone[] = { 0xff, 0xff };
-
-	(void)arg;
-	/* The command register of this function has only the bit for parity errors. */
-	if (hr_function_masters_bus(SSD))
-		return 1;
-	if (!hr_function_masters_bus(PORT) || !hr_function_masters_bus("00:01.0"))
-		return 2;
-	fake_tree_write(&tree, PORT, "config", 4, gone, sizeof gone);
-	if (hr_function_masters_bus(PORT))
-		return 3;
-	return hr_function_masters_bus("0000:05:00.0") || hr_function_masters_bus("x") ? 4 : 0;
-}
-
-/* A function that is gone reads all ones. */
-Test(function, the_command_register_tells_a_bus_master)
-{
-	run(look_at_masters);
-	fake_tree_remove(&tree);
-}
-
-Test(function, an_invalid_address_is_refused)
-{
-	static const char *const row[] = { "",
-					   "x",
-					   "03:00",
-					   "03:00.0 ",
-					   "03:20.0",
-					   "03:00.8",
-					   "0000:03:00.0,",
-					   "..",
-					   "../../../etc/passwd" };
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		cr_expect_eq(hr_function_look(row[i], &state, test_error()), -EINVAL, "%s", row[i]);
-}
-
 static int take_and_put_back(void *arg)
 {
 	if (hr_function_open(&f, SSD, test_error()))
@@ -173,32 +134,6 @@ Test(function, a_silenced_function_stays_silent)
 	fake_tree_remove(&tree);
 }
 
-static int two_at_a_time(void *arg)
-{
-	struct hr_function second;
-
-	fake_clock_start(1, NULL, NULL);
-	if (hr_function_open(&f, SSD, test_error()))
-		return 1;
-	if (hr_function_open(&second, SSD, test_error()) != -EBUSY ||
-	    !strstr(test_error_text(), "another process drives this function"))
-		return 2;
-	if (hr_function_open(&second, PORT, test_error()))
-		return 3;
-	hr_function_close(&second);
-	hr_function_close(&f);
-	if (hr_function_open(&f, SSD, test_error()))
-		return 4;
-	hr_function_close(&f);
-	return 0;
-}
-
-Test(function, a_function_is_open_in_one_process_at_a_time)
-{
-	run(two_at_a_time);
-	fake_tree_remove(&tree);
-}
-
 static int without_rights(void *arg)
 {
 	if (setuid(65534))
@@ -227,56 +162,6 @@ Test(function, taking_needs_root_and_looking_does_not)
 	fake_tree_remove(&tree);
 }
 
-static int wrong_bars(void *arg)
-{
-	if (hr_function_open(&f, SSD, test_error()))
-		return 1;
-	if (hr_function_map(&f, 2, &map, test_error()) != -ENXIO ||
-	    !strstr(test_error_text(), "BAR2 is missing"))
-		return 2;
-	if (hr_function_map(&f, 6, &map, test_error()) != -ENXIO)
-		return 3;
-	hr_function_close(&f);
-	if (hr_function_open(&f, EMPTY, test_error()))
-		return 4;
-	if (hr_function_map(&f, 0, &map, test_error()) != -ENXIO ||
-	    !strstr(test_error_text(), "BAR0 is missing or has no address"))
-		return 5;
-	hr_function_close(&f);
-	return 0;
-}
-
-Test(function, absent_bars_are_refused)
-{
-	run(wrong_bars);
-	fake_tree_remove(&tree);
-}
-
-/* The registers end before the BAR, or before its second half. */
-static int cut_registers(void *arg)
-{
-	static const long bytes[] = { 0x14, 0x10 };
-
-	(void)arg;
-	if (hr_function_open(&f, SSD, test_error()))
-		return 1;
-	for (unsigned i = 0; i < 2; i++) {
-		if (truncate("/sys/bus/pci/devices/" SSD "/config", bytes[i]))
-			return 2;
-		if (hr_function_map(&f, 0, &map, test_error()) != -ENXIO ||
-		    !strstr(test_error_text(), "BAR0 is missing or has no address"))
-			return 3 + (int)i;
-	}
-	hr_function_close(&f);
-	return 0;
-}
-
-Test(function, a_bar_that_cannot_be_read_is_refused)
-{
-	run(cut_registers);
-	fake_tree_remove(&tree);
-}
-
 /*
  * The physical function determines the state of a virtual function, whose own registers do not show
  * it.
@@ -299,31 +184,6 @@ static int is_virtual(void *arg)
 Test(function, a_virtual_function_has_its_bars_from_the_kernel)
 {
 	run(is_virtual);
-	fake_tree_remove(&tree);
-}
-
-static int leaves(void *arg)
-{
-	const uint8_t ones[64] = { [0 ... 63] = 0xff };
-
-	fake_tree_write(&tree, SSD, "config", 0, ones, sizeof ones);
-	if (hr_function_open(&f, SSD, test_error()) != -ENODEV ||
-	    !strstr(test_error_text(), "gone"))
-		return 1;
-	if (hr_function_open(&f, "0000:07:00.0", test_error()) != -ENOENT)
-		return 2;
-	if (hr_function_open(&f, PORT, test_error()))
-		return 3;
-	fake_tree_write(&tree, PORT, "config", 0, ones, sizeof ones);
-	if (hr_function_enable(&f, HR_COMMAND_BME, test_error()) != -ENODEV)
-		return 4;
-	hr_function_close(&f);
-	return 0;
-}
-
-Test(function, a_function_that_is_gone_is_reported)
-{
-	run(leaves);
 	fake_tree_remove(&tree);
 }
 
@@ -360,25 +220,6 @@ Test(function, a_function_does_not_master_the_bus_without_an_undo_helper)
 	fake_tree_remove(&tree);
 }
 
-static int unmappable(void *arg)
-{
-	if (hr_function_open(&f, SSD, test_error()) ||
-	    unlink("/sys/bus/pci/devices/" SSD "/resource0"))
-		return 1;
-	if (hr_function_map(&f, 0, &map, test_error()) != -EBUSY || map.cpu ||
-	    !strstr(test_error_text(), "BAR0 of 16384 bytes cannot be mapped"))
-		return 2;
-	hr_function_unmap(&f, &map); /* not mapped, so this does nothing */
-	hr_function_close(&f);
-	return 0;
-}
-
-Test(function, a_bar_that_cannot_be_mapped_is_named)
-{
-	run(unmappable);
-	fake_tree_remove(&tree);
-}
-
 static int cannot_enable(void *arg)
 {
 	static const char *const says[] = { "(No such file or directory)",
@@ -405,35 +246,5 @@ static int cannot_enable(void *arg)
 Test(function, a_function_that_the_kernel_does_not_enable_is_refused)
 {
 	run(cannot_enable);
-	fake_tree_remove(&tree);
-}
-
-static int locks(void *arg)
-{
-	int fd, second;
-
-	fake_clock_start(1, NULL, NULL);
-	if (hr_function_lock(SSD, &fd, test_error()))
-		return 1;
-	if (hr_function_lock(SSD, &second, test_error()) != -EBUSY || second != -1)
-		return 2;
-	if (hr_function_open(&f, SSD, test_error()) != -EBUSY)
-		return 3;
-	close(fd);
-	if (hr_function_lock("0000:07:00.0", &fd, test_error()) != -ENOENT)
-		return 4;
-	if (setuid(65534) || hr_function_lock(SSD, &fd, test_error()) != -EACCES)
-		return 5;
-	return 0;
-}
-
-Test(function, a_lock_is_shared_by_all_callers)
-{
-	int step;
-
-	make();
-	cr_assert_eq(chmod(tree.root, 0755), 0);
-	step = fake_tree_run(&tree, locks, NULL);
-	fake_tree_expect(&tree, step, "step %d: %s", step, test_error_text());
 	fake_tree_remove(&tree);
 }

@@ -109,6 +109,9 @@ Test(function_look, addresses_have_limits)
 		  "'fffe:ff:1f.8' is not a PCI function (expected like 0000:41:00.0)" },
 		{ "fffe:ff:1f.77", -EINVAL,
 		  "'fffe:ff:1f.77' is not a PCI function (expected like 0000:41:00.0)" },
+		{ "03:00", -EINVAL, "'03:00' is not a PCI function (expected like 0000:41:00.0)" },
+		{ "../../../etc/passwd", -EINVAL,
+		  "'../../../etc/passwd' is not a PCI function (expected like 0000:41:00.0)" },
 		{ "", -EINVAL, "'' is not a PCI function (expected like 0000:41:00.0)" },
 	};
 	static const struct hr_function_state none;

@@ -1,4 +1,7 @@
-/* The undo helper: causes of death, order of the steps, dropped steps. */
+/*
+ * The undo helper: when it starts and ends, the order of its steps, an interrupt, and the locks that it
+ * keeps.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,269 +10,350 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/clock.h"
 #include "pci/undo.h"
 
 TestSuite(undo, .timeout = 60);
 
-static char folder[] = "/tmp/undo.XXXXXX", path[64];
+static char folder[64], path[5][80]; /* 0: a pipe; 1 to 4: files */
 
-/* The log shows the order of the writes. */
-static void make_log(void)
+static void make_files(void)
 {
-	FILE *file;
-
+	strcpy(folder, "/tmp/undo.XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/log", folder);
-	file = fopen(path, "w");
-	cr_assert_not_null(file);
-	fputs("........", file);
-	fclose(file);
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%u", folder, i);
+		if (i == 0)
+			cr_assert_eq(mkfifo(path[i], 0600), 0);
+		else
+			close(open(path[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
 }
 
-static void remove_log(void)
+static void remove_files(void)
 {
-	unlink(path);
+	for (unsigned i = 0; i < 5; i++)
+		unlink(path[i]);
 	rmdir(folder);
 }
 
-static void read_log(char text[16])
+/* Run fn in a child process; returns its exit status, or 100 and its signal. */
+static int in_child(int (*fn)(void))
 {
-	const int fd = open(path, O_RDONLY);
-	const ssize_t n = read(fd, text, 15);
-
-	text[n > 0 ? n : 0] = '\0';
-	close(fd);
-}
-
-/* Wait until the log has this content, at most 50 s. */
-static void expect_log(const char *want)
-{
-	char text[16] = "";
-
-	for (unsigned i = 0; i < 5000 && strcmp(text, want) != 0; i++) {
-		hr_wait_ns(10 * HR_NS_PER_MS);
-		read_log(text);
-	}
-	cr_expect_str_eq(text, want);
-}
-
-static int write_at(enum hr_undo_when when, uint64_t offset, const char *text)
-{
-	return hr_undo_add(when, path, offset, text, strlen(text));
-}
-
-/* Run fn in a child process; any end of the child is accepted. */
-static void in_child(void (*fn)(void))
-{
+	const pid_t pid = fork();
 	int status;
-	pid_t pid = fork();
 
 	cr_assert_geq(pid, 0);
-	if (pid == 0) {
-		fn();
-		_exit(0);
-	}
+	if (pid == 0)
+		_exit(fn());
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }
 
-static void die_by_signal(void)
+static int next_fd(void)
 {
-	if (write_at(HR_UNDO_AFTER_CLOSE, 3, "d") < 0 ||
-	    write_at(HR_UNDO_BEFORE_CLOSE, 1, "ab") < 0 ||
-	    write_at(HR_UNDO_BEFORE_CLOSE, 2, "c") < 0)
-		_exit(1);
-	raise(SIGKILL);
-}
+	const int fd = dup(0);
 
-Test(undo, a_killed_process_gets_all_its_steps_in_order)
-{
-	make_log();
-	in_child(die_by_signal);
-	expect_log(".acd....");
-	remove_log();
-}
-
-static void die_with_dropped(void)
-{
-	int a = write_at(HR_UNDO_BEFORE_CLOSE, 1, "a"), b = write_at(HR_UNDO_BEFORE_CLOSE, 2, "b");
-
-	hr_undo_drop(a);
-	hr_undo_drop(a); /* a second drop does nothing */
-	hr_undo_drop(-1);
-	if (a < 0 || b < 0)
-		_exit(1);
-	abort();
-}
-
-Test(undo, a_dropped_step_is_not_made)
-{
-	make_log();
-	in_child(die_with_dropped);
-	expect_log("..b.....");
-	remove_log();
-}
-
-/* A step may reuse the entry of a dropped step with a longer path. */
-static void die_with_reused(void)
-{
-	char longer[80];
-	int id;
-
-	snprintf(longer, sizeof longer, "%s.longer", path);
-	id = hr_undo_add(HR_UNDO_BEFORE_CLOSE, longer, 1, "a", 1);
-	if (id < 0 || write_at(HR_UNDO_BEFORE_CLOSE, 2, "b") < 0)
-		_exit(1);
-	hr_undo_drop(id);
-	if (write_at(HR_UNDO_BEFORE_CLOSE, 3, "c") != id)
-		_exit(1);
-	abort();
-}
-
-Test(undo, an_entry_is_used_again)
-{
-	make_log();
-	in_child(die_with_reused);
-	expect_log("..bc....");
-	remove_log();
-}
-
-static void end_in_order(void)
-{
-	int a = write_at(HR_UNDO_BEFORE_CLOSE, 1, "a"), b;
-
-	hr_undo_drop(a);
-	b = write_at(HR_UNDO_AFTER_CLOSE, 2, "b"); /* this step starts a child again */
-	hr_undo_drop(b);
-	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
-		write_at(HR_UNDO_BEFORE_CLOSE, 0, "child left");
-}
-
-Test(undo, the_child_ends_with_the_last_step)
-{
-	char text[16];
-
-	make_log();
-	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-	in_child(end_in_order);
-	/* This process inherits a child that was left behind; after its end the log is complete. */
-	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-		;
-	read_log(text);
-	cr_expect_str_eq(text, "........");
-	remove_log();
-}
-
-/* A lock ends when its last descriptor is closed; the undo helper shares the descriptors. */
-static void die_with_lock(void)
-{
-	int fd;
-
-	if (write_at(HR_UNDO_AFTER_CLOSE, 1, "x") < 0)
-		_exit(1);
-	fd = open(path, O_RDWR); /* opened after the start of the undo helper */
-	if (fd < 0 || flock(fd, LOCK_EX))
-		_exit(1);
-	raise(SIGKILL);
-}
-
-Test(undo, files_are_closed_before_the_steps_after_close)
-{
-	int fd;
-
-	make_log();
-	in_child(die_with_lock);
-	expect_log(".x......");
-	fd = open(path, O_RDWR);
-	cr_expect_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
 	close(fd);
-	remove_log();
+	return fd;
 }
 
-/* A pipe without a reader blocks the steps after close, so the kept lock stays held. */
-static char pipe_path[64];
-
-static void die_with_kept_lock(void)
+static int add(void)
 {
-	int fd;
+	return hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1);
+}
 
-	if (hr_undo_keep_fd(0) != -ENOSPC || /* there is no child */
-	    hr_undo_add(HR_UNDO_AFTER_CLOSE, pipe_path, 0, "p", 1) < 0)
-		_exit(1);
-	for (unsigned i = 0; i < HR_UNDO_KEPT_MAX; i++)
-		if (hr_undo_keep_fd(100))
-			_exit(2);
-	if (hr_undo_keep_fd(101) != -ENOSPC)
-		_exit(3);
-	hr_undo_release_fd(100);
-	fd = open(path, O_RDWR);
-	if (fd < 0 || flock(fd, LOCK_EX) || hr_undo_keep_fd(fd))
-		_exit(4);
+/* The helper starts with the first step and ends with the last: no child, no descriptor is left. */
+static int starts_and_ends(void)
+{
+	const int before = next_fd();
+	int id[3];
+
+	for (unsigned again = 0; again < 2; again++) {
+		for (int i = 0; i < 3; i++) {
+			id[i] = add();
+			if (id[i] != i || next_fd() != before + 1 ||
+			    waitpid(-1, NULL, WNOHANG) != 0)
+				return 1;
+		}
+		hr_undo_drop(id[1]);
+		hr_undo_drop(id[0]);
+		hr_undo_drop(id[0]); /* dropped steps do not count again */
+		if (next_fd() != before + 1 || waitpid(-1, NULL, WNOHANG) != 0)
+			return 2;
+		hr_undo_drop(id[2]);
+		hr_undo_drop(id[2]);
+		if (next_fd() != before || waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
+			return 3;
+	}
+	return 0;
+}
+
+Test(undo, the_helper_lives_from_the_first_step_to_the_last)
+{
+	cr_expect_eq(in_child(starts_and_ends), 0);
+}
+
+static int limit(int what, rlim_t value)
+{
+	struct rlimit r;
+
+	getrlimit(what, &r);
+	r.rlim_cur = value;
+	return setrlimit(what, &r);
+}
+
+/* Each part of the start fails once; nothing is left of it, and the next call starts the helper. */
+static int fails_to_start(void)
+{
+	const int before = next_fd();
+	struct rlimit files, memory;
+	int err;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	getrlimit(RLIMIT_AS, &memory);
+	limit(RLIMIT_AS, 1);
+	err = add();
+	if (setrlimit(RLIMIT_AS, &memory) || err != -ENOMEM || hr_undo_keep_fd(1) != -ENOSPC)
+		return 5;
+	if (limit(RLIMIT_NOFILE, (rlim_t)before) || add() != -EMFILE ||
+	    hr_undo_keep_fd(1) != -ENOSPC)
+		return 1;
+	hr_undo_release_fd(1);
+	hr_undo_drop(0);
+	if (limit(RLIMIT_NOFILE, files.rlim_cur) || next_fd() != before || add() != 0 ||
+	    hr_undo_keep_fd(1))
+		return 2;
+	hr_undo_drop(0);
+	if (next_fd() != before)
+		return 3;
+	/* Not root, and no process more. */
+	if ((geteuid() == 0 && setuid(65534)) || limit(RLIMIT_NPROC, 0) || add() != -EAGAIN ||
+	    next_fd() != before || hr_undo_keep_fd(1) != -ENOSPC)
+		return 4;
+	return 0;
+}
+
+Test(undo, a_start_that_fails_leaves_nothing)
+{
+	cr_expect_eq(in_child(fails_to_start), 0);
+}
+
+/* ---- steps */
+
+static int die_with_steps_at_one_place(void)
+{
+	static const char *const text[] = { "first", "second", "3" };
+	int id[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		id[i] = hr_undo_add(HR_UNDO_BEFORE_CLOSE, path[1], 2, text[i], strlen(text[i]));
+	hr_undo_drop(id[0]);
+	/* The entry of the first step is now that of the last step. */
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, path[1], 3, "xy", 2) != id[0] ||
+	    hr_undo_add(HR_UNDO_AFTER_CLOSE, path[2], 0, "end", 3) < 0 ||
+	    hr_undo_add(HR_UNDO_BEFORE_CLOSE, path[2], 0, "begin", 5) < 0 ||
+	    hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1) < 0 ||
+	    hr_undo_add(HR_UNDO_AFTER_CLOSE, path[0], 0, "p", 1) < 0)
+		return 1;
 	raise(SIGKILL);
+	return 2;
 }
 
-Test(undo, a_kept_lock_is_held_until_the_end)
+static void expect_content(const char *file, const char *want, size_t bytes)
 {
-	char text[2] = "";
-	int fd, reader;
+	char text[32] = "";
+	const int fd = open(file, O_RDONLY | O_CLOEXEC);
 
-	make_log();
-	snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
-	cr_assert_eq(mkfifo(pipe_path, 0600), 0);
-	in_child(die_with_kept_lock);
-	fd = open(path, O_RDWR);
-	hr_wait_ns(50 * HR_NS_PER_MS);
-	cr_expect_eq(flock(fd, LOCK_EX | LOCK_NB), -1);
-	reader = open(pipe_path, O_RDONLY);
-	cr_expect_eq(read(reader, text, 1), 1);
-	cr_expect_str_eq(text, "p");
-	cr_expect_eq(flock(fd, LOCK_EX), 0);
+	cr_expect_eq(read(fd, text, sizeof text), (ssize_t)bytes, "%s", file);
+	cr_expect(memcmp(text, want, bytes) == 0, "%s", file);
+	close(fd);
+}
+
+Test(undo, steps_are_made_in_the_order_of_their_adding)
+{
+	char byte;
+	int reader;
+
+	make_files();
+	cr_expect_eq(in_child(die_with_steps_at_one_place), 100 + SIGKILL);
+	reader = open(path[0], O_RDONLY | O_CLOEXEC); /* the last step waits for it */
+	cr_expect_eq(read(reader, &byte, 1), 1);
 	close(reader);
-	close(fd);
-	unlink(pipe_path);
-	remove_log();
+	expect_content(path[1],
+		       "\0\0"
+		       "3xyond",
+		       8);
+	expect_content(path[2], "endin", 5);
+	remove_files();
+}
+
+static int at_the_limits(void)
+{
+	char name[HR_UNDO_FILE_NAME_MAX + 1], bytes[HR_UNDO_BYTES_MAX + 1];
+
+	memset(name, '/', sizeof name);
+	strcpy(name + HR_UNDO_FILE_NAME_MAX - 1 - strlen(path[1]), path[1]);
+	memset(bytes, 'b', sizeof bytes);
+	if (strlen(name) != HR_UNDO_FILE_NAME_MAX - 1)
+		return 1;
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, name, 0, bytes, HR_UNDO_BYTES_MAX + 1) != -E2BIG ||
+	    hr_undo_add(HR_UNDO_BEFORE_CLOSE, name, 0, bytes, HR_UNDO_BYTES_MAX) != 0 ||
+	    hr_undo_add(HR_UNDO_AFTER_CLOSE, path[0], 0, "p", 1) != 1)
+		return 2;
+	name[0] = '/';
+	memmove(name + 1, name, HR_UNDO_FILE_NAME_MAX);
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, name, 0, bytes, 1) != -E2BIG)
+		return 3;
+	raise(SIGTERM);
+	return 4;
+}
+
+Test(undo, the_longest_path_and_the_most_bytes)
+{
+	struct stat st;
+	char byte;
+	int reader;
+
+	make_files();
+	cr_expect_eq(in_child(at_the_limits), 100 + SIGTERM);
+	reader = open(path[0], O_RDONLY | O_CLOEXEC);
+	cr_expect_eq(read(reader, &byte, 1), 1);
+	close(reader);
+	cr_assert_eq(stat(path[1], &st), 0);
+	cr_expect_eq(st.st_size, HR_UNDO_BYTES_MAX);
+	remove_files();
 }
 
 /* Ctrl-C reaches the whole process group; the undo helper ignores it. */
-static void die_by_interrupt(void)
+static int die_by_interrupt(void)
 {
 	setpgid(0, 0);
-	if (write_at(HR_UNDO_BEFORE_CLOSE, 1, "i") < 0)
-		_exit(1);
+	if (hr_undo_add(HR_UNDO_BEFORE_CLOSE, path[1], 0, "i", 1) < 0 ||
+	    hr_undo_add(HR_UNDO_AFTER_CLOSE, path[0], 0, "p", 1) < 0)
+		return 1;
 	signal(SIGINT, SIG_DFL);
 	kill(0, SIGINT);
 	pause();
+	return 2;
 }
 
 Test(undo, an_interrupt_of_the_process_group_does_not_end_it)
 {
-	make_log();
-	in_child(die_by_interrupt);
-	expect_log(".i......");
-	remove_log();
+	char byte;
+	int reader;
+
+	make_files();
+	cr_expect_eq(in_child(die_by_interrupt), 100 + SIGINT);
+	reader = open(path[0], O_RDONLY | O_CLOEXEC);
+	cr_expect_eq(read(reader, &byte, 1), 1);
+	close(reader);
+	expect_content(path[1], "i", 1);
+	remove_files();
 }
 
-Test(undo, too_long_or_too_many_steps_are_refused)
+Test(undo, too_many_steps_are_refused)
 {
-	char name[HR_UNDO_FILE_NAME_MAX + 1], bytes[HR_UNDO_BYTES_MAX + 1] = "";
 	int id[HR_UNDO_MAX];
 
-	memset(name, 'x', sizeof name - 1);
-	name[sizeof name - 1] = '\0';
-	cr_expect_eq(hr_undo_add(HR_UNDO_BEFORE_CLOSE, name, 0, "a", 1), -E2BIG);
-	cr_expect_eq(hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/x", 0, bytes, sizeof bytes), -E2BIG);
 	for (unsigned i = 0; i < HR_UNDO_MAX; i++) {
-		id[i] = hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1);
+		id[i] = add();
 		cr_assert_geq(id[i], 0);
 	}
-	cr_expect_eq(hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1), -ENOSPC);
+	cr_expect_eq(add(), -ENOSPC);
 	hr_undo_drop(id[7]);
-	cr_expect_eq(hr_undo_add(HR_UNDO_BEFORE_CLOSE, "/nowhere/x", 0, "a", 1), id[7]);
+	cr_expect_eq(add(), id[7]);
 	for (unsigned i = 0; i < HR_UNDO_MAX; i++)
 		hr_undo_drop(id[i]);
+}
+
+/* ---- descriptors that are kept */
+
+static int free_entries(void)
+{
+	int n = 0;
+
+	while (hr_undo_keep_fd(5000 + n) == 0)
+		n++;
+	for (int i = 0; i < n; i++)
+		hr_undo_release_fd(5000 + i);
+	return n;
+}
+
+static int keeps_and_releases(void)
+{
+	const int id = add(), most = (int)HR_UNDO_KEPT_MAX;
+
+	if (free_entries() != most || hr_undo_keep_fd(0) || free_entries() != most - 1)
+		return 1;
+	if (hr_undo_keep_fd(100) || hr_undo_keep_fd(101) || hr_undo_keep_fd(100) ||
+	    free_entries() != most - 4)
+		return 2;
+	hr_undo_release_fd(99);
+	hr_undo_release_fd(102);
+	if (free_entries() != most - 4)
+		return 3;
+	hr_undo_release_fd(100); /* both of them */
+	if (free_entries() != most - 2)
+		return 4;
+	hr_undo_release_fd(101);
+	hr_undo_release_fd(0);
+	if (free_entries() != most)
+		return 5;
+	hr_undo_drop(id);
+	return free_entries() == 0 ? 0 : 6;
+}
+
+Test(undo, each_kept_descriptor_has_an_entry)
+{
+	cr_expect_eq(in_child(keeps_and_releases), 0);
+}
+
+/* Locks on files 1 to 4, of which 2 is not kept; file 4 is kept in the last entry. */
+static int die_with_locks(void)
+{
+	int fd[5];
+
+	if (hr_undo_add(HR_UNDO_AFTER_CLOSE, path[0], 0, "p", 1) < 0)
+		return 1;
+	for (unsigned i = 1; i < 5; i++) {
+		fd[i] = open(path[i], O_RDWR | O_CLOEXEC);
+		if (fd[i] < 0 || flock(fd[i], LOCK_EX))
+			return 2;
+	}
+	if (hr_undo_keep_fd(fd[3]) || hr_undo_keep_fd(fd[1]))
+		return 3;
+	for (unsigned i = 0; i < HR_UNDO_KEPT_MAX - 3; i++)
+		if (hr_undo_keep_fd(fd[1]))
+			return 4;
+	if (hr_undo_keep_fd(fd[4]) || hr_undo_keep_fd(fd[2]) != -ENOSPC)
+		return 5;
+	raise(SIGKILL);
+	return 6;
+}
+
+Test(undo, only_kept_locks_are_held_until_the_last_step)
+{
+	int fd[5], reader;
+	char byte;
+
+	make_files();
+	cr_expect_eq(in_child(die_with_locks), 100 + SIGKILL);
+	for (unsigned i = 1; i < 5; i++)
+		fd[i] = open(path[i], O_RDWR | O_CLOEXEC);
+	cr_expect_eq(flock(fd[2], LOCK_EX), 0); /* waits for the end of the process */
+	for (unsigned i = 1; i < 5; i++)
+		cr_expect(i == 2 || flock(fd[i], LOCK_EX | LOCK_NB) != 0, "file %u", i);
+	reader = open(path[0], O_RDONLY | O_CLOEXEC);
+	cr_expect_eq(read(reader, &byte, 1), 1);
+	for (unsigned i = 1; i < 5; i++) {
+		cr_expect_eq(flock(fd[i], LOCK_EX), 0, "file %u", i);
+		close(fd[i]);
+	}
+	close(reader);
+	remove_files();
 }

@@ -118,6 +118,28 @@ Test(soft_faults, a_zero_in_front_does_not_make_a_number_octal)
 	cr_expect_eq(read_block(10), 0x281);
 }
 
+Test(soft_faults, a_script_has_64_rules_and_lines_of_510_characters)
+{
+	for (unsigned more = 0; more < 2; more++) {
+		char text[65 * 14 + 1] = "", line[520] = "on read: drop #";
+		struct hr_transport t;
+
+		for (unsigned i = 0; i < 64 + more; i++)
+			strcat(text, "on read: drop\n");
+		write_script(text);
+		cr_expect_eq(hr_transport_open(&t, device, test_error()), more ? -EINVAL : 0);
+		cr_expect(!more || strstr(test_error_text(), ":65: more than 64 rules"));
+		if (!more)
+			t.ops->close(&t);
+		memset(line + 15, 'x', 495 + more);
+		write_script(line);
+		cr_expect_eq(hr_transport_open(&t, device, test_error()), more ? -EINVAL : 0);
+		cr_expect(!more || strstr(test_error_text(), "line longer than 510 characters"));
+		if (!more)
+			t.ops->close(&t);
+	}
+}
+
 Test(soft_faults, a_missing_script_is_an_error)
 {
 	struct hr_transport t;
