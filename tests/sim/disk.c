@@ -171,6 +171,17 @@ bool sim_disk_find(const struct sim_objects *objects, unsigned object, uint64_t 
 	return found;
 }
 
+bool sim_disk_has(const struct sim_objects *objects, unsigned object)
+{
+	uint64_t offset, bytes;
+	struct disk d;
+
+	if (!open_disk(&d, objects->plan->object[object].ssd))
+		return true;
+	close_disk(&d);
+	return sim_disk_find(objects, object, &offset, &bytes);
+}
+
 void sim_disk_flip(unsigned ssd, uint64_t offset)
 {
 	char name[16];

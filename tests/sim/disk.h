@@ -18,6 +18,9 @@ void sim_disk_check(const struct sim_objects *objects, unsigned ssd, bool rot);
 bool sim_disk_find(const struct sim_objects *objects, unsigned object, uint64_t *offset,
 		   uint64_t *bytes);
 
+/* True when the disk has the object, or a process uses it. */
+bool sim_disk_has(const struct sim_objects *objects, unsigned object);
+
 /* Invert a bit of the image. */
 void sim_disk_flip(unsigned ssd, uint64_t offset);
 

@@ -34,6 +34,8 @@ static void draw_ssd(struct sim_ssd *ssd, struct fake_random *r)
 	while ((TILE_KB_MAX >> ssd->mdts) / 4 >= ssd->entries) /* all commands of a tile fit */
 		ssd->mdts++;
 	ssd->quirk = chance(r, 15) ? quirks[below(r, 5)] : NULL;
+	ssd->slow_ms = chance(r, 15) ? 1 + below(r, 3) : 0;
+	ssd->slow_writes = chance(r, 70);
 }
 
 static unsigned add_object(struct sim_plan *plan, struct fake_random *r, bool is_source)
@@ -233,8 +235,8 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	plan->gpus = 1 + below(&random, 2);
 	plan->workers = 1 + below(&random, 3);
 	plan->parallel = 1 + below(&random, 4);
-	plan->checkpoint_ms = 1 + below(&random, 500);
-	plan->post = chance(&random, 30);
+	plan->checkpoint_ms = 1 + below(&random, chance(&random, 60) ? 6 : 500);
+	plan->post = chance(&random, 8);
 	plan->repeats = chance(&random, 50);
 	for (unsigned i = 0; i < SIM_SSDS; i++)
 		draw_ssd(&plan->ssd[i], &random);
@@ -247,9 +249,12 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
 	plan->rules = plan->pair || chance(&random, 30) ? 0 : below(&random, SIM_RULES + 1);
 	for (unsigned i = 0; i < plan->rules; i++)
 		draw_rule(plan, &plan->rule[i], &random);
-	plan->rot = chance(&random, 10) ? 1 + below(&random, chance(&random, 50) ? 10 : 200) : 0;
-	if (plan->pair) /* the other side has the data before they are compared */
-		plan->rot = 0;
+	plan->rot = chance(&random, 20) ? 1 + below(&random, chance(&random, 50) ? 10 : 200) : 0;
+	/* The other side of a pair has the data before they are compared; a gather reads its rows
+	 * back for their checksum, which then is that of the bits that differ. */
+	for (unsigned i = 0; i < plan->pipelines; i++)
+		if (plan->pair || plan->pipeline[i].gather)
+			plan->rot = 0;
 	plan->bad_writes = chance(&random, 8) ? 2 + below(&random, 300) : 0;
 	plan->fragments = chance(&random, 30) ? 1 + below(&random, 255) : 0;
 	plan->events = below(&random, SIM_EVENTS + 1);
@@ -330,6 +335,9 @@ static void write_faults(const struct sim_plan *plan, unsigned ssd, bool faults)
 	for (unsigned i = 0; faults && i < plan->rules; i++)
 		if (plan->rule[i].ssd == ssd)
 			fprintf(file, "%s\n", plan->rule[i].text);
+	if (faults && plan->ssd[ssd].slow_ms) /* runs last, so that events come in their middle */
+		fprintf(file, "on %s count 1000000: delay %ums\n",
+			plan->ssd[ssd].slow_writes ? "write" : "read", plan->ssd[ssd].slow_ms);
 	fclose(file);
 }
 

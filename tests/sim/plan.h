@@ -25,6 +25,8 @@ struct sim_ssd {
 	unsigned lba, threads, cache_mb, timeout_ms, entries;
 	unsigned mdts;	   /* a command has at most 4 KiB << mdts */
 	const char *quirk; /* NULL: none */
+	unsigned slow_ms;  /* each read or write takes that long; 0: no time */
+	bool slow_writes;
 };
 
 enum sim_content {

@@ -172,7 +172,10 @@ unsigned sim_choose(unsigned process)
  */
 static uint64_t turn_ns(const struct sim_thread *t)
 {
-	return t->yields < 512 ? SWITCH_NS : t->yields < 4096 ? 20 * SWITCH_NS : 500 * SWITCH_NS;
+	return t->yields < 128	  ? SWITCH_NS
+	       : t->yields < 512  ? 10 * SWITCH_NS
+	       : t->yields < 2048 ? 100 * SWITCH_NS
+				  : 500 * SWITCH_NS;
 }
 
 void sim_count_turn(unsigned next)
