@@ -114,6 +114,39 @@ Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .f
 		}
 }
 
+/* An object that an operator accesses is compared as a whole, before the run. */
+Test(checksums_rules, an_accessed_object_is_read_when_it_has_a_checksum_and_is_small, .fini = end)
+{
+	static const struct {
+		enum hr_verify_policy verify;
+		bool has, large;
+		enum hr_source_check check;
+	} row[] = {
+		{ HR_VERIFY_AUTO, true, false, HR_SOURCE_UNREAD },
+		{ HR_VERIFY_AUTO, true, true, HR_SOURCE_LARGE },
+		{ HR_VERIFY_BEFORE, true, true, HR_SOURCE_UNREAD },
+		{ HR_VERIFY_ON, true, true, HR_SOURCE_UNREAD },
+		{ HR_VERIFY_ON, false, false, HR_SOURCE_NO_CHECKSUM },
+		{ HR_VERIFY_AUTO, false, true, HR_SOURCE_NO_CHECKSUM },
+		{ HR_VERIFY_OFF, true, false, HR_SOURCE_VERIFY_OFF },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_run_object *to;
+
+		begin();
+		to = &run->object[0];
+		config->verify = row[i].verify;
+		to->from = -1;
+		to->bytes = HR_VERIFY_AUTO_BYTES + row[i].large;
+		object[0].flags = row[i].has ? HR_OBJECT_HAS_CRC : 0;
+		cr_expect_eq(hr_checksums_want_object(app, run, 0, &object[0]),
+			     i == 4 ? -EINVAL : 0, "%zu", i);
+		cr_expect_eq(to->verify.check, row[i].check, "%zu", i);
+		cr_expect_eq(to->verify.wanted, row[i].check == HR_SOURCE_UNREAD, "%zu", i);
+	}
+}
+
 Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_first_tile,
      .fini = end)
 {

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,22 @@ Test(devices, each_transport_string_is_accepted_or_refused_with_its_reason)
 	}
 }
 
+/* The access mode with which this process has the file open; -1: it is closed. */
+static int mode_of(const char *path)
+{
+	char link[32], to[128];
+
+	for (int fd = 3; fd < 100; fd++) {
+		ssize_t bytes;
+
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		bytes = readlink(link, to, sizeof to - 1);
+		if (bytes > 0 && (to[bytes] = '\0', strcmp(to, path) == 0))
+			return fcntl(fd, F_GETFL) & O_ACCMODE;
+	}
+	return -1;
+}
+
 /* A process that may not create or write images does not. */
 Test(devices, an_image_is_opened_as_the_process_may_access_it, .init = make_image,
      .fini = remove_image)
@@ -187,6 +204,8 @@ Test(devices, an_image_is_opened_as_the_process_may_access_it, .init = make_imag
 		snprintf(device, sizeof device, "soft:%s%s", image, row[i].options);
 		opened = hr_transport_open(&t, device, test_error()) == 0;
 		cr_expect_eq(opened, row[i].opens, "row %zu: %s", i, test_error_text());
+		if (opened && row[i].access == HR_ACCESS_READ)
+			cr_expect_eq(mode_of(image), O_RDONLY, "row %zu", i);
 		if (opened)
 			t.ops->close(&t);
 		hr_transport_set_access(before);
