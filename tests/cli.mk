@@ -14,7 +14,8 @@ $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 $(addprefix $(B)/tests/cli/,install.ok ranks.ok ranks_access.ok ranks_shards.ok): $(mpi_plugin)
 $(filter $(B)/tests/cli/topo_disks%,$(clis)): $(fake_nvme)
 $(filter $(B)/tests/cli/remote%,$(clis)): $(fake_verbs)
-$(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf)
+$(B)/tests/cli/remote.ok: tests/demo/remote_example.sh $(wildcard config/examples/remote-*.conf) \
+	$(tap_examples)
 
 examples := $(addprefix $(B)/tests/demo/,bfs gather join chase)
 $(B)/tests/cli/examples.ok: $(examples) tests/demo/example.sh $(wildcard config/examples/*.conf)

@@ -53,7 +53,11 @@ $(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(leaks) $(B)/libheadrace.a
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(gold) $(fixed) $(runner_flags) -o $@ $< \
 		$(used_fakes) $(runner) $(leaks) \
 		$(if $(filter %/fakes/cuda.o,$(used_fakes)),-Wl$(comma)-u$(comma)hr_cuda_open) \
-		$(filter %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) -lm -ldl
+		$(filter $(objects)/gpu/tap/client/%.o %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) \
+		-lm -ldl
+
+# The client library is not a part of the program.
+$(filter $(B)/tests/unit/gpu/tap/client/%,$(units)): $(tap_sources:%.c=$(objects)/%.o)
 
 # User operators for tests, at the path in the macro.
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
@@ -86,6 +90,16 @@ fake_nvme := $(B)/tests/fakes/libnvme/libnvme.so.1
 $(fake_nvme): tests/fakes/libnvme/libnvme.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize%,$(cflags)) -fPIC -shared -o $@ $<
+
+# A libcuda without a GPU: a test of the client library loads it.
+fake_cuda := $(B)/tests/fakes/libcuda/libcuda.so.1
+$(fake_cuda): tests/fakes/libcuda/libcuda.c tests/fakes/libcuda/control.h tests/unit.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(filter-out -fsanitize% -Wmissing-prototypes,$(cflags)) \
+		-fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+$(objects)/tests/unit/gpu/tap/client/cuda.o $(B)/tests/unit/gpu/tap/client/cuda.tidy: \
+	cflags += -DTEST_LIBCUDA='"$(abspath $(fake_cuda))"'
+$(B)/tests/unit/gpu/tap/client/cuda.ok: $(fake_cuda)
 
 # A libibverbs without a network device, in place of the machine's: tests of links load it.
 fake_verbs := $(B)/tests/fakes/ibverbs/libibverbs.so.1

@@ -46,6 +46,17 @@ either_side_computes() {
         [ "$(stat -c %s "$SCRATCH/got")" = $((1 << 20)) ]
 }
 
+# The sender learns where its stream ends when the producer says so.
+a_feed_is_sent() {
+    local bytes
+    for bytes in 1000000 131072 8; do
+        stop_all
+        sends && takes && sed -i 's/object = "in"/feed = "f"; bytes = "4M"/' "$SCRATCH/send.conf" && disks "$bytes" && both &&
+            timeout 200 "${HEADRACE%/*}/gpu/tap/examples/feed_c" f "$SCRATCH/data" >"$SCRATCH/said" 2>&1 </dev/null &&
+            ended send 0 && ended take 0 && arrived || { cat "$SCRATCH/said"; return 1; }
+    done
+}
+
 a_sender_waits_for_its_receiver() {
     stop_all
     sends && takes && disks 500000 && begin send && until_true 60 grep -q "no receiver" "$SCRATCH/send.err" &&
@@ -100,6 +111,7 @@ check "an object is copied from one appliance to another" an_object_is_copied
 check "odd lengths and short last tiles are exact" odd_lengths_are_exact
 check "slots and depth may differ" slots_differ
 check "either side computes" either_side_computes
+check "a feed is sent" a_feed_is_sent
 check "a sender waits for its receiver" a_sender_waits_for_its_receiver
 check "check shows device, port, GID, MTU, address and slots" check_shows_the_path
 check "post tests the network device" post_tests_the_device

@@ -64,7 +64,7 @@ static struct {
 	const struct row *row;
 	struct hr_thread thread;
 	uint32_t quit; /* the appliance is down */
-	uint64_t next, count, busy[RIG_SLOTS];
+	uint64_t next, count, rounds, busy[RIG_SLOTS];
 	bool has[TILES_MAX], left;
 	uint8_t data[TILES_MAX * TILE];
 	int heard;
@@ -189,9 +189,12 @@ static void offer_more(void)
 			peer.busy[s] = ++peer.next;
 }
 
+/* One that ends before its last tile sends no more. */
 static void send_more(void)
 {
-	for (uint32_t s = 0; s < RIG_SLOTS && peer.next < peer.row->tiles; s++) {
+	const uint64_t last = peer.row->ends_at ? peer.row->ends_at : peer.row->tiles;
+
+	for (uint32_t s = 0; s < RIG_SLOTS && peer.next < last; s++) {
 		int err;
 
 		if (peer.busy[s])
@@ -242,7 +245,9 @@ static void follow_script(void)
 	}
 	if (row->signal_at && peer.count >= row->signal_at)
 		hr_signals_stop();
-	if ((row->ends_at && peer.count >= row->ends_at) || peer.heard >= 0)
+	/* the end of a receiver's run comes some time after its last tile */
+	if (peer.heard >= 0 || (row->ends_at && peer.count >= row->ends_at &&
+				(peer.side == HR_LINK_SENDER || ++peer.rounds > 300)))
 		hr_link_finish(rig.link[peer.side], row->code, row->text);
 }
 
@@ -271,7 +276,7 @@ static void *play(void *unused)
 		while (hr_link_step(link, hr_now_ns(), &event, &e))
 			take_event(&event);
 		follow_script();
-		if (peer.side == HR_LINK_RECEIVER && has_all())
+		if (peer.side == HR_LINK_RECEIVER && has_all() && !peer.row->ends_at)
 			hr_link_finish(rig.link[peer.side], 0, "");
 		if (peer.failed[0])
 			break;
@@ -369,6 +374,14 @@ Test(remote, a_sender_ends_with_its_receiver)
 		  .kind = HR_ERROR_DEVICE,
 		  .says = "the run of the receiver has ended: its ssd is gone",
 		  .hears = "pipeline 'send': remote 's'" },
+		/* it has all tiles, and cannot write them */
+		{ .ends_at = 10,
+		  .code = HR_ERROR_DEVICE,
+		  .text = "its ssd is gone",
+		  .err = -ECONNABORTED,
+		  .outcome = HR_RUN_FAILED,
+		  .kind = HR_ERROR_DEVICE,
+		  .says = "the run of the receiver has ended: its ssd is gone" },
 		/* it has all that it wants */
 		{ .ends_at = 3, .outcome = HR_RUN_DONE },
 	};

@@ -28,11 +28,6 @@ static void *run_block(void *unused)
 	return NULL;
 }
 
-/* Operators and compute are not part of it. */
-void hr_pipe_block(struct hr_pipe *pipe, uint32_t block)
-{
-}
-
 TestSuite(tap_lanes, .timeout = 280);
 
 Test(tap_lanes, each_tile_goes_to_the_only_consumer_once)
@@ -203,24 +198,4 @@ Test(tap_lanes, a_consumer_that_wavers_gets_no_more_tiles_than_credits)
 		      2);
 	hr_release_u32(&pipe_.stop, 1);
 	finish();
-}
-
-/* Only then the worker waits in the short loop of gpu/tap/usual.h. */
-Test(tap_lanes, the_usual_case_has_a_lane_for_each_slot_and_a_consumer_for_each_tile)
-{
-	static const struct {
-		uint32_t began, each, slots;
-		bool usual;
-	} row[] = {
-		{ 1, 0, HR_LANES, true },      { 3, 0, 1, true },
-		{ 0, 0, HR_LANES, false },     { 1, 1, HR_LANES, false },
-		{ 1, 0, HR_LANES + 1, false },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_tap_role tap = { .began = row[i].began, .each = row[i].each };
-		const struct hr_pipe pipe = { .slots = row[i].slots, .tap = &tap };
-
-		cr_expect_eq(tap_is_usual(&pipe), row[i].usual, "row %zu", i);
-	}
 }

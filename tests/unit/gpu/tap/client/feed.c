@@ -1,25 +1,81 @@
-/*
- * A producer's connection: what it says and waits for, what it commits, and what ends it, on a
- * scripted other side and its clock.
- */
-#include "tests/harness/feed_client_rig.h"
+/* A producer of a feed, over a socket whose other side is the test's: what it sends, takes, commits and
+ * waits for, and which other side it does not believe. */
+#include "gpu/tap/client/feed.h"
 
-TestSuite(feed_client, .init = start, .fini = finish, .timeout = 60);
+#include <poll.h>
+#include <sys/wait.h>
 
-/* ---- open */
+#include "tests/harness/tap_server.h"
+
+static struct hr_feed_options options;
+static struct hr_feed *feed;
+static struct hr_feed_tile tile[4];
+static char why[HR_FEED_REASON];
+
+static void begin(void)
+{
+	server_begin("feed", HR_FEED_VERSION);
+	options = (struct hr_feed_options){ .directory = server.folder, .name = "p" };
+	feed = NULL;
+}
+
+static void end(void)
+{
+	hr_feed_close(feed);
+	server_end();
+}
+
+TestSuite(feed_client, .init = begin, .fini = end, .timeout = 120);
+
+static int open_feed(void)
+{
+	return hr_feed_open("t", &options, &feed, why, sizeof why);
+}
+
+static struct hr_feed_head *head(void)
+{
+	return (struct hr_feed_head *)(void *)server.at[1];
+}
+
+static struct hr_feed_page *page(void)
+{
+	return (struct hr_feed_page *)(void *)server.at[2];
+}
+
+static void attached(void)
+{
+	head()->durable = 6;
+	server_says(0, server_welcome(77));
+	server_start();
+	cr_assert_eq(open_feed(), 0, "%s", why);
+	server_hears(0, HR_TAP_READY);
+}
+
+static int next(int timeout_ms)
+{
+	return hr_feed_next(feed, tile, 4, timeout_ms);
+}
+
+/* Entry n: slot n for tile 10 + n, with the generation n + 1. */
+static void offer(unsigned n)
+{
+	*server_entry(n) = (struct hr_tap_entry){
+		.tile = 10 + n, .slot = n % SLOTS, .gen = n + 1, .bytes = 8000, .sequence = n + 1
+	};
+}
+
+/* ---- attach */
 
 Test(feed_client, a_hello_asks_for_the_credits_under_the_name_of_the_producer)
 {
-	struct hr_tap_message hello = message(HR_FEED_HELLO, 0, ""),
-			      ready = message(HR_TAP_READY, 0, "");
+	struct hr_tap_message hello = server_message(HR_FEED_HELLO, 0, "");
 	const struct hr_feed_info *info;
 
 	options.credits = 9;
 	attached();
 	hello.credits = 9;
 	hello.name[0] = 'p';
-	cr_expect_eq(memcmp(&fake_side.sent[0], &hello, sizeof hello), 0);
-	cr_expect_eq(memcmp(&fake_side.sent[1], &ready, sizeof ready), 0);
+	cr_expect_eq(memcmp(&server.hello[0], &hello, sizeof hello), 0);
 	info = hr_feed_info(feed);
 	cr_expect(info->epoch == 77 && info->tiles == 1000 && info->tile_bytes == 8000);
 	cr_expect(info->first == 10 && info->durable == 6);
@@ -28,57 +84,13 @@ Test(feed_client, a_hello_asks_for_the_credits_under_the_name_of_the_producer)
 	cr_expect_str_eq(info->pipeline, "train");
 	cr_expect_eq(info->memory_bytes, (size_t)SLOTS * STRIDE);
 	((uint8_t *)info->memory)[STRIDE] = 0x5a;
-	cr_expect_eq(fake_side.tiles[STRIDE], 0x5a);
+	cr_expect_eq(server.at[0][STRIDE], 0x5a);
 	cr_expect_str_eq(hr_feed_reason(feed), "");
 	cr_expect_eq(hr_feed_code(feed), -1);
 	cr_expect_eq(hr_feed_durable(feed), 6);
-	cr_expect_eq(hr_feed_fd(feed), feed->fd);
-}
-
-Test(feed_client, without_options_a_producer_has_the_name_of_its_program)
-{
-	const struct hr_tap_message m = welcome();
-
-	fake_side_connects(0);
-	memory();
-	fake_side_says(0, &m, true, 0);
-	cr_assert_eq(hr_feed_open("f", NULL, &feed, NULL, 0), 0);
-	EXPECT_LOG("/f.feed >33 w60000000000! <34 >4");
-	cr_expect_eq(fake_side.sent[0].credits, 0);
-	cr_expect_str_eq(fake_side.sent[0].name, program_invocation_short_name);
-}
-
-Test(feed_client, a_connection_that_is_refused_ends_with_its_reason)
-{
-	static const struct {
-		int result;
-		const char *why;
-	} row[] = {
-		{ -ENOENT, "feed 'f': no pipeline with this feed runs" },
-		{ -ECONNREFUSED, "feed 'f': no pipeline with this feed runs" },
-		{ -EACCES, "feed 'f': Permission denied" },
-		{ -EAGAIN, "feed 'f': Resource temporarily unavailable" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		fake_side_connects(row[i].result);
-		cr_expect_eq(open_feed(), row[i].result);
-		cr_expect_str_eq(why, row[i].why);
-		EXPECT_LOG("d/f.feed");
-	}
-	fake_side_connects(-ENOENT);
-	memset(why, 'x', 4);
-	cr_expect_eq(hr_feed_open("f", &options, &feed, why, 0), -ENOENT);
-	cr_expect_eq(why[0], 'x');
-	fake_side_connects(-ENOENT);
-	cr_expect_eq(hr_feed_open("f", &options, &feed, why, 1), -ENOENT);
-	cr_expect(why[0] == '\0' && why[1] == 'x');
-	fake_side_connects(-ENOENT);
-	cr_expect_eq(hr_feed_open("f", &options, &feed, NULL, 9), -ENOENT);
-	fake_calloc_fails(1);
-	cr_expect_eq(open_feed(), -ENOMEM);
-	cr_expect_str_eq(why, "out of memory");
-	cr_expect_null(feed);
+	hr_feed_close(feed);
+	feed = NULL;
+	server_hears(0, HR_TAP_DETACH);
 }
 
 Test(feed_client, an_answer_that_is_no_welcome_ends_the_attempt)
@@ -86,175 +98,264 @@ Test(feed_client, an_answer_that_is_no_welcome_ends_the_attempt)
 	static const struct {
 		uint16_t kind, version, code;
 		const char *text;
-		int error, result;
+		int result;
 		const char *why;
 	} row[] = {
-		{ HR_TAP_REFUSED, 1, EBUSY, "it has one", 0, -EBUSY, "feed 'f': it has one" },
-		{ HR_TAP_REFUSED, 9, 0, "no", 0, -EPROTO, "feed 'f': no" },
-		{ HR_FEED_WELCOME, 2, 0, "", 0, -EPROTO,
-		  "feed 'f': the answer is not one of a feed" },
-		{ HR_TAP_WELCOME, 1, 0, "", 0, -EPROTO,
-		  "feed 'f': the answer is not one of a feed" },
-		{ 0, 1, 0, "", -EPROTO, -EPROTO,
-		  "feed 'f': the connection ended without an answer" },
-		{ 0, 1, 0, "", -EPIPE, -EPIPE, "feed 'f': the connection ended without an answer" },
+		{ HR_TAP_REFUSED, 1, EBUSY, "it has one", -EBUSY, "feed 't': it has one" },
+		{ HR_TAP_REFUSED, 9, 0, "no", -EPROTO, "feed 't': no" },
+		{ HR_FEED_WELCOME, 2, 0, "", -EPROTO, "feed 't': the answer is not one of a feed" },
+		{ HR_TAP_WELCOME, 1, 0, "", -EPROTO, "feed 't': the answer is not one of a feed" },
+		{ 0, 1, 0, "", -EPIPE, "feed 't': the connection ended without an answer" },
 	};
 
-	memory();
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_tap_message m = welcome();
+		struct hr_tap_message m = server_message(row[i].kind, row[i].code, row[i].text);
 
-		if (row[i].kind != HR_FEED_WELCOME)
-			m = message(row[i].kind, row[i].code, row[i].text);
 		m.version = row[i].version;
-		fake_side_connects(0);
-		fake_side_says(0, &m, true, row[i].error);
-		cr_expect_eq(open_feed(), row[i].result);
+		if (row[i].kind)
+			server_says(0, m);
+		server.hangs_up[0] = !row[i].kind;
+		server_start();
+		cr_expect_eq(open_feed(), row[i].result, "row %zu", i);
 		cr_expect_str_eq(why, row[i].why);
+		server_end();
+		begin();
 	}
-	fake_side_log();
-	fake_side_connects(0);
-	cr_expect_eq(open_feed(), -ETIMEDOUT);
-	EXPECT_LOG("d/f.feed >33 w60000000000");
-	cr_expect_str_eq(why, "feed 'f': the feed does not answer");
-}
-
-Test(feed_client, a_message_that_cannot_be_sent)
-{
-	const struct hr_tap_message m = welcome();
-
-	/* of HELLO -EPIPE means that the feed may have said why */
-	memory();
-	fake_side_connects(0);
-	fake_side.fail_send = 1;
-	fake_side_says(0, &m, true, 0);
-	cr_expect_eq(open_feed(), 0);
-	finish();
-	start();
-	fake_side_connects(0);
-	fake_side.fail_send = 1;
-	fake_side.send_error = -ENOBUFS;
-	cr_expect_eq(open_feed(), -ENOBUFS);
-	cr_expect_str_eq(why, "feed 'f': No buffer space available");
-	EXPECT_LOG("d/f.feed >33");
-	memory();
-	fake_side_connects(0);
-	fake_side.fail_send = 2;
-	fake_side_says(0, &m, true, 0);
-	cr_expect_eq(open_feed(), -ENOBUFS);
-	cr_expect_str_eq(why, "feed 'f': No buffer space available");
+	cr_expect_eq(open_feed(), -ECONNREFUSED);
+	cr_expect_str_eq(why, "feed 't': no pipeline with this feed runs");
 }
 
 #define AT(field) offsetof(struct hr_tap_message, field)
 
-Test(feed_client, sizes_that_cannot_be_are_refused_before_anything_is_mapped)
+/* Sizes that cannot be, and memory that does not have them: nothing is mapped. */
+Test(feed_client, a_welcome_whose_memory_cannot_be_ends_the_attempt)
 {
 	static const struct {
 		size_t at;
 		uint32_t value;
-		bool can_be;
-	} row[] = {
-		{ AT(slots), 0, false },
-		{ AT(slots), 1, true },
-		{ AT(slots), 1u << 20, true },
-		{ AT(slots), (1u << 20) + 1, false },
-		{ AT(ring), 0, false },
-		{ AT(ring), 2, false }, /* < credits */
-		{ AT(ring), 4, true },
-		{ AT(ring), 6, false },
-		{ AT(ring), 1u << 20, true },
-		{ AT(ring), 1u << 21, false },
-		{ AT(credits), 0, false },
-		{ AT(credits), 1, true },
-		{ AT(credits), RING, true },
-		{ AT(credits), RING + 1, false },
-		{ AT(stride), 0, false },
-		{ AT(stride), STRIDE + 4096, true },
-		{ AT(stride), STRIDE + 2048, false },
-		{ AT(stride), STRIDE + 1, false },
-		{ AT(stride), STRIDE - 4096, false },
-		{ AT(tile_bytes), STRIDE, true },
-		{ AT(tile_bytes), STRIDE + 1, false },
-		{ AT(tile_bytes), 1, true },
-		{ AT(tile_bytes), 0, false },
-	};
-	struct hr_tap_message m;
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		m = welcome();
-		memcpy((uint8_t *)&m + row[i].at, &row[i].value, sizeof row[i].value);
-		cr_expect_eq(is_plausible(&m), row[i].can_be, "%zu", i);
-	}
-	m = gpu_welcome();
-	cr_expect(is_plausible(&m));
-	m.gpu.bytes--;
-	cr_expect(!is_plausible(&m));
-	m = welcome();
-	m.gpu.bytes = UINT64_MAX;
-	m.memory = HR_TAP_MEMORY_CUDA + 1;
-	cr_expect(!is_plausible(&m));
-	fake_side_connects(0);
-	memory();
-	fake_side_says(0, &m, true, 0);
-	cr_expect_eq(open_feed(), -EPROTO);
-	cr_expect_str_eq(why, "feed 'f': the feed's memory has sizes that cannot be");
-}
-
-Test(feed_client, memory_that_cannot_be_mapped_ends_the_attempt)
-{
-	static const struct {
-		size_t less[3];
-		unsigned mmap, madvise, calloc;
-		uint32_t magic;
+		size_t less[HR_TAP_FDS];
+		unsigned memories;
 		int result;
 	} row[] = {
-		{ { 1, 0, 0 }, 0, 0, 0, 0, -ENOMEM }, { { 0, 1, 0 }, 0, 0, 0, 0, -ENOMEM },
-		{ { 0, 0, 1 }, 0, 0, 0, 0, -ENOMEM }, { { 0 }, 1, 0, 0, 0, -ENOMEM },
-		{ { 0 }, 2, 0, 0, 0, -ENOMEM },	      { { 0 }, 3, 0, 0, 0, -ENOMEM },
-		{ { 0 }, 4, 0, 0, 0, -ENOMEM },	      { { 0 }, 0, 1, 0, 0, -ENOMEM },
-		{ { 0 }, 0, 0, 2, 0, -ENOMEM },	      { { 0 }, 0, 0, 0, 1, -EPROTO },
+		{ AT(slots), 0, { 0 }, 3, -EPROTO },
+		{ AT(slots), SLOTS + 1, { 0 }, 3, -ENOMEM },
+		{ AT(slots), (1u << 20) + 1, { 0 }, 3, -EPROTO },
+		{ AT(ring), 2, { 0 }, 3, -EPROTO }, /* < credits */
+		{ AT(ring), 4, { 0 }, 3, 0 },
+		{ AT(ring), 6, { 0 }, 3, -EPROTO },
+		{ AT(ring), 1u << 21, { 0 }, 3, -EPROTO },
+		{ AT(credits), 0, { 0 }, 3, -EPROTO },
+		{ AT(credits), RING, { 0 }, 3, 0 },
+		{ AT(credits), RING + 1, { 0 }, 3, -EPROTO },
+		{ AT(stride), 0, { 0 }, 3, -EPROTO },
+		{ AT(stride), STRIDE + 2048, { 0 }, 3, -EPROTO },
+		{ AT(stride), STRIDE - 4096, { 0 }, 3, -EPROTO },
+		{ AT(stride), STRIDE + 4096, { 0 }, 3, -ENOMEM },
+		{ AT(tile_bytes), STRIDE, { 0 }, 3, 0 },
+		{ AT(tile_bytes), STRIDE + 1, { 0 }, 3, -EPROTO },
+		{ AT(tile_bytes), 0, { 0 }, 3, -EPROTO },
+		{ AT(memory), HR_TAP_MEMORY_CUDA + 1, { 0 }, 3, -EPROTO },
+		{ AT(columns), 12, { 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0, 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0, 0, 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0 }, 2, -ENOMEM },
+		{ AT(columns), 12, { 0 }, 0, -ENOMEM },
 	};
-	const struct hr_tap_message m = welcome();
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		fake_side_connects(0);
-		fake_side_memory((size_t)SLOTS * STRIDE - row[i].less[0],
-				 hr_tap_ring_bytes(RING) - row[i].less[1],
-				 hr_feed_page_bytes(SLOTS) - row[i].less[2]);
-		head()->magic = HR_TAP_MAGIC + row[i].magic;
-		fake_side_says(0, &m, true, 0);
-		fake_side.fail_mmap = row[i].mmap;
-		fake_side.fail_madvise = row[i].madvise;
-		fake_calloc_fails(row[i].calloc);
-		cr_expect_eq(open_feed(), row[i].result, "%zu", i);
-		cr_expect_str_eq(why, "feed 'f': the tiles cannot be mapped");
+		struct hr_tap_message m = server_welcome(77);
+
+		memcpy((uint8_t *)&m + row[i].at, &row[i].value, row[i].at == AT(memory) ? 1 : 4);
+		server_memory((size_t)SLOTS * STRIDE - row[i].less[0],
+			      hr_tap_ring_bytes(RING) - row[i].less[1],
+			      hr_feed_page_bytes(SLOTS) - row[i].less[2]);
+		server.memories = row[i].memories;
+		server_says(0, m);
+		server_start();
+		cr_expect_eq(open_feed(), row[i].result, "row %zu: %s", i, why);
+		cr_expect(!row[i].result || strstr(why, "memory has sizes that cannot be") ||
+				  strstr(why, "the tiles cannot be mapped"),
+			  "row %zu: %s", i, why);
+		end();
+		begin();
 	}
-	fake_side_connects(0);
-	fake_side_says(0, &m, false, 0); /* without descriptors */
-	cr_expect_eq(open_feed(), -ENOMEM);
+	server_says(0, server_welcome(77));
+	head()->magic++;
+	server_start();
+	cr_expect_eq(open_feed(), -EPROTO);
 }
 
-Test(feed_client, a_gpu_maps_the_tiles_for_writing)
-{
-	const struct hr_tap_message m = gpu_welcome();
+/* ---- tiles */
 
-	options.gpu = 3;
-	attached_on_gpu();
-	cr_expect_eq(hr_feed_info(feed)->gpu, 5);
-	cr_expect_eq(hr_feed_info(feed)->memory, (void *)fake_side.tiles);
-	cr_expect(fake_side.cuda.bytes == SLOTS * STRIDE && fake_side.uuid[2] == 9);
-	cr_expect(fake_side.cuda.page == feed->page && fake_side.cuda.page_bytes == 4096);
-	cr_expect(fake_side.cuda.user == 3 && fake_side.cuda.writes && fake_side.cuda.fd >= 0);
-	hr_feed_close(feed);
-	EXPECT_LOG("cuda(wait) >5 cuda(close)");
-	attached_on_gpu();
-	*feed->alive = 0;
-	hr_feed_close(feed);
-	EXPECT_LOG("cuda(forget)");
-	feed = NULL;
-	fake_side.cuda_error = -ENODEV;
-	fake_side_connects(0);
-	fake_side_says(0, &m, true, 0);
-	cr_expect_eq(open_feed(), -ENODEV);
-	cr_expect_str_eq(why, "feed 'f': the driver says no");
+Test(feed_client, tiles_are_taken_as_they_were_offered_and_committed)
+{
+	static const struct {
+		uint32_t slot, gen, bytes;
+	} wrong[] = { { 1, 3, 8000 }, { 1, 0, 8000 }, { SLOTS, 2, 8000 }, { UINT32_MAX, 2, 8000 },
+		      { 1, 2, 0 },    { 1, 2, 8001 }, { 3, 4, 8000 } };
+
+	attached();
+	for (unsigned n = 0; n < 3; n++)
+		offer(n);
+	cr_expect_eq(hr_feed_next(feed, tile, 0, 0), -EINVAL);
+	cr_expect_eq(hr_feed_next(feed, tile, 2, -1), 2);
+	cr_expect_eq(hr_feed_next(feed, tile + 2, 2, 0), 1);
+	for (unsigned n = 0; n < 3; n++) {
+		cr_expect_eq((uint8_t *)tile[n].data - (uint8_t *)hr_feed_info(feed)->memory,
+			     (long)(n * STRIDE));
+		cr_expect(tile[n].tile == 10 + n && tile[n].gen == n + 1 && tile[n].slot == n);
+		cr_expect_eq(tile[n].room, 8000);
+	}
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(next(3), -ETIMEDOUT);
+	cr_expect_eq(page()->wake, 4);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct hr_feed_tile other = tile[1];
+
+		other.slot = wrong[i].slot;
+		other.gen = wrong[i].gen;
+		cr_expect_eq(hr_feed_commit(feed, &other, wrong[i].bytes), -EINVAL, "row %zu", i);
+	}
+	cr_expect_eq(hr_feed_commit_stream(feed, &tile[0], 8000, NULL), -EINVAL);
+	cr_expect_eq(hr_feed_commit(feed, &tile[2], 8000), 0);
+	cr_expect_eq(hr_feed_commit(feed, &tile[1], 1), 0);
+	cr_expect_eq(hr_feed_commit(feed, &tile[1], 1), -EINVAL);
+	cr_expect(page()->commit[0] == 0 && page()->commit[1] == HR_FEED_COMMIT(2, 1) &&
+		  page()->commit[2] == HR_FEED_COMMIT(3, 8000) && page()->commit[3] == 0);
+	cr_expect_eq(hr_feed_commit(feed, &tile[0], 8000), 0);
+	for (unsigned n = 3; n < 30; n++) {
+		offer(n);
+		cr_assert_eq(next(0), 1);
+		cr_expect(tile[0].tile == 10 + n && tile[0].slot == n % SLOTS);
+		cr_expect_eq(hr_feed_commit(feed, tile, 8), 0);
+		cr_expect_eq(page()->commit[n % SLOTS], HR_FEED_COMMIT(n + 1, 8));
+	}
+}
+
+Test(feed_client, an_entry_with_a_word_that_cannot_be_is_not_taken)
+{
+	attached();
+	for (unsigned i = 0; i < 5; i++) {
+		struct hr_tap_entry *e = server_entry(0);
+
+		offer(0);
+		e->sequence = i == 0 ? 0 : i == 1 ? 2 : e->sequence;
+		e->slot = i == 2 ? SLOTS : e->slot;
+		e->bytes = i == 3 ? STRIDE + 1 : STRIDE;
+		cr_expect_eq(next(0), i == 4 ? 1 : -ETIMEDOUT, "%u", i);
+	}
+}
+
+Test(feed_client, the_last_tile_is_followed_by_none)
+{
+	attached();
+	offer(0);
+	head()->last = 1;
+	cr_expect_eq(next(-1), 1);
+	cr_expect_eq(next(-1), 0);
+}
+
+static void *offer_later(void *unused)
+{
+	usleep(3000);
+	offer(0);
+	return NULL;
+}
+
+Test(feed_client, an_offer_that_comes_during_a_wait_ends_it)
+{
+	const struct hr_tap_message tiles = server_message(HR_TAP_TILES, 0, "");
+	struct pollfd wait = { .events = POLLIN };
+	pthread_t thread;
+
+	attached();
+	cr_assert_eq(pthread_create(&thread, NULL, offer_later, NULL), 0);
+	cr_expect_eq(next(-1), 1);
+	pthread_join(thread, NULL);
+	wait.fd = hr_feed_fd(feed);
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(poll(&wait, 1, 0), 0);
+	server_send(server.fd[0], &tiles);
+	cr_expect_eq(poll(&wait, 1, 60000), 1);
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(poll(&wait, 1, 0), 0);
+}
+
+Test(feed_client, a_child_of_fork_has_no_feed)
+{
+	int status;
+	pid_t child;
+
+	attached();
+	offer(0);
+	cr_assert_eq(next(0), 1);
+	child = fork();
+	if (child == 0) {
+		const bool none = next(0) == -EPIPE && hr_feed_commit(feed, tile, 1) == -EPIPE &&
+				  hr_feed_commit_stream(feed, tile, 1, NULL) == -EPIPE &&
+				  hr_feed_fd(feed) == -EPIPE && hr_feed_end(feed, 0) == -EPIPE &&
+				  hr_feed_durable(feed) == 0;
+
+		hr_feed_close(feed);
+		_exit(!none);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(hr_feed_commit(feed, tile, 1), 0);
+	cr_expect_eq(recv(server.fd[0], why, 1, MSG_DONTWAIT), -1, "the child says nothing");
+}
+
+/* ---- the end */
+
+Test(feed_client, messages_that_end_a_run)
+{
+	static const struct {
+		uint16_t kind, code;
+		const char *text;
+		int result, run_code;
+		const char *reason;
+	} row[] = {
+		{ HR_TAP_END, 0, "x", 0, 0, "the run has ended" },
+		{ HR_TAP_END, 4, "a fault", -EPIPE, 4, "a fault" },
+		{ HR_TAP_REVOKED, 0, "it was slow", -EPIPE, -1,
+		  "dropped by the feed: it was slow" },
+		{ HR_TAP_WAIT, 0, "", -EPIPE, -1, "the appliance is gone" },
+		{ 0, 0, "", -EPIPE, -1, "the appliance is gone" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_tap_message m = server_message(row[i].kind, row[i].code, row[i].text);
+
+		attached();
+		head()->durable = 8;
+		if (row[i].kind)
+			server_send(server.fd[0], &m);
+		close(server.fd[0]);
+		server.fd[0] = -1;
+		cr_expect_eq(next(60000), row[i].result, "row %zu", i);
+		offer(0); /* too late */
+		head()->durable = 9;
+		cr_expect_eq(next(-1), row[i].result);
+		cr_expect_eq(hr_feed_durable(feed), 8);
+		cr_expect_str_eq(hr_feed_reason(feed), row[i].reason);
+		cr_expect_eq(hr_feed_code(feed), row[i].run_code, "row %zu", i);
+		cr_expect_eq(hr_feed_end(feed, 0), row[i].result);
+		end();
+		begin();
+	}
+}
+
+Test(feed_client, the_end_is_said_once_and_waited_for)
+{
+	const struct hr_tap_message m = server_message(HR_TAP_END, 0, "");
+
+	attached();
+	head()->durable = 7;
+	cr_expect_eq(hr_feed_end(feed, 1), -ETIMEDOUT);
+	cr_expect_eq(page()->end, 77);
+	cr_expect_eq(hr_feed_durable(feed), 7);
+	server_send(server.fd[0], &m);
+	cr_expect_eq(hr_feed_end(feed, -1), 0);
+	cr_expect_eq(hr_feed_code(feed), 0);
+	cr_expect_eq(hr_feed_end(feed, -1), 0);
 }

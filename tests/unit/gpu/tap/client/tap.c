@@ -1,370 +1,588 @@
-/*
- * A consumer's connection: what it says and waits for, in which order and how long, on a scripted
- * other side and its clock.
- */
-#include "tests/harness/tap_client_rig.h"
+/* A consumer of a tap, over a socket whose other side is the test's: what it sends, takes, gives back
+ * and waits for, and which other side it does not believe. */
+#include "gpu/tap/client/tap.h"
 
-TestSuite(tap_client, .init = begin, .fini = finish, .timeout = 60);
+#include <poll.h>
+#include <sys/wait.h>
 
-/* ---- open */
+#include "tests/harness/tap_server.h"
+
+static struct hr_tap_options options;
+static struct hr_tap *tap;
+static struct hr_tap_tile tile[4];
+static char why[HR_TAP_REASON];
+
+static void begin(void)
+{
+	server_begin("tap", HR_TAP_VERSION);
+	options = (struct hr_tap_options){ .directory = server.folder,
+					   .name = "c",
+					   .wait_ms = 100000 };
+	tap = NULL;
+}
+
+static void end(void)
+{
+	hr_tap_close(tap);
+	server_end();
+}
+
+TestSuite(tap_client, .init = begin, .fini = end, .timeout = 120);
+
+static int open_tap(void)
+{
+	return hr_tap_open("t", &options, &tap, why, sizeof why);
+}
+
+static void attached(void)
+{
+	server_says(0, server_welcome(77));
+	server_start();
+	cr_assert_eq(open_tap(), 0, "%s", why);
+	server_hears(0, HR_TAP_READY);
+}
+
+static int next(int timeout_ms)
+{
+	return hr_tap_next(tap, tile, 4, timeout_ms);
+}
+
+static struct hr_tap_page *page(void)
+{
+	return (struct hr_tap_page *)(void *)server.at[2];
+}
+
+static uint32_t gen(uint32_t slot)
+{
+	return __atomic_load_n((uint32_t *)(void *)(page() + 1) + slot, __ATOMIC_ACQUIRE);
+}
+
+/* Entry n: tile 10 + n in slot n, of generation 5 + n. */
+static void lend_as(unsigned n, struct hr_tap_entry e)
+{
+	e.check = hr_tap_entry_check(&e, n + 1);
+	e.sequence = n + 1;
+	*server_entry(n) = e;
+}
+
+static struct hr_tap_entry entry(unsigned n)
+{
+	return (struct hr_tap_entry){
+		.tile = 10 + n, .slot = n % SLOTS, .gen = 5 + n, .bytes = 100
+	};
+}
+
+static void lend(unsigned n)
+{
+	lend_as(n, entry(n));
+}
+
+/* ---- attach */
 
 Test(tap_client, a_hello_asks_for_the_credits_under_the_name_of_the_consumer)
 {
-	struct hr_tap_message hello = message(HR_TAP_HELLO, 0, ""),
-			      ready = message(HR_TAP_READY, 0, "");
+	struct hr_tap_message hello = server_message(HR_TAP_HELLO, 0, "");
 	const struct hr_tap_info *info;
 
 	options.credits = 9;
 	attached();
 	hello.credits = 9;
 	hello.name[0] = 'c';
-	cr_expect_eq(memcmp(&fake_side.sent[0], &hello, sizeof hello), 0);
-	cr_expect_eq(memcmp(&fake_side.sent[1], &ready, sizeof ready), 0);
+	cr_expect_eq(memcmp(&server.hello[0], &hello, sizeof hello), 0);
 	info = hr_tap_info(tap);
 	cr_expect(info->epoch == 77 && info->tiles == 1000 && info->tile_bytes == 8000);
 	cr_expect(info->credits == 3 && info->columns == 12 && info->each == 1 && info->gpu == -1);
 	cr_expect_str_eq(info->dtype, "bf16");
 	cr_expect_str_eq(info->pipeline, "train");
 	cr_expect_eq(info->memory_bytes, (size_t)SLOTS * STRIDE);
-	fake_side.tiles[STRIDE] = 0x5a;
+	server.at[0][STRIDE] = 0x5a;
 	cr_expect_eq(((const uint8_t *)info->memory)[STRIDE], 0x5a);
 	cr_expect_str_eq(hr_tap_reason(tap), "");
 	cr_expect_eq(hr_tap_code(tap), -1);
+	hr_tap_close(tap);
+	tap = NULL;
+	server_hears(0, HR_TAP_DETACH);
 }
 
 Test(tap_client, without_options_a_consumer_has_the_name_of_its_program)
 {
-	fake_side_connects(0);
-	welcomes(0, 77);
+	setenv("RUNTIME_DIRECTORY", server.folder, 1);
+	server_says(0, server_message(HR_TAP_WAIT, 0, "soon"));
+	server_says(0, server_welcome(77));
+	server_start();
 	cr_assert_eq(hr_tap_open("t", NULL, &tap, NULL, 0), 0);
-	EXPECT_LOG("/t.tap >1 w1000000000! <2 >4");
-	cr_expect_eq(fake_side.sent[0].credits, 0);
-	cr_expect_str_eq(fake_side.sent[0].name, program_invocation_short_name);
+	cr_expect_eq(server.hello[0].credits, 0);
+	cr_expect_str_eq(server.hello[0].name, program_invocation_short_name);
+	server_hears(0, HR_TAP_READY);
 }
 
-Test(tap_client, a_connection_that_is_refused_ends_with_its_reason)
-{
-	static const struct {
-		int result;
-		const char *why;
-	} row[] = {
-		{ -ENOENT, "tap 't': no pipeline with this tap runs" },
-		{ -ECONNREFUSED, "tap 't': no pipeline with this tap runs" },
-		{ -EACCES, "tap 't': Permission denied" },
-		{ -EMFILE, "tap 't': Too many open files" },
-	};
-
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		fake_side_connects(row[i].result);
-		cr_expect_eq(open_tap(), row[i].result);
-		cr_expect_str_eq(why, row[i].why);
-		EXPECT_LOG("d/t.tap");
-	}
-	fake_side_connects(-ENOENT);
-	memset(why, 'x', 4);
-	cr_expect_eq(hr_tap_open("t", &options, &tap, why, 0), -ENOENT);
-	cr_expect_eq(why[0], 'x');
-	fake_side_connects(-ENOENT);
-	cr_expect_eq(hr_tap_open("t", &options, &tap, why, 1), -ENOENT);
-	cr_expect(why[0] == '\0' && why[1] == 'x');
-	cr_expect_null(tap);
-}
-
-Test(tap_client, names_and_folders_have_a_longest_length)
-{
-	char longest[120];
-
-	memset(longest, 'n', sizeof longest);
-	longest[64] = '\0';
-	cr_expect_eq(hr_tap_open(longest, &options, &tap, why, sizeof why), -ENAMETOOLONG);
-	cr_expect_not_null(strstr(why, "': File name too long"));
-	longest[63] = '\0';
-	fake_side_connects(-EACCES);
-	cr_expect_eq(hr_tap_open(longest, &options, &tap, why, sizeof why), -EACCES);
-	longest[63] = longest[64] = 'n';
-	longest[HR_TAP_DIRECTORY] = '\0';
-	options.directory = longest;
-	cr_expect_eq(open_tap(), -ENAMETOOLONG);
-	cr_expect_str_eq(why, "tap 't': File name too long");
-	longest[HR_TAP_DIRECTORY - 1] = '\0';
-	fake_side_connects(-EACCES);
-	cr_expect_eq(open_tap(), -EACCES);
-}
-
-Test(tap_client, memory_that_is_not_there_is_an_error_of_open)
-{
-	fake_calloc_fails(1);
-	cr_expect_eq(open_tap(), -ENOMEM);
-	cr_expect_str_eq(why, "tap 't': out of memory");
-	fake_side.fail_mmap = 1;
-	cr_expect_eq(open_tap(), -ENOMEM);
-	cr_expect_str_eq(why, "tap 't': Cannot allocate memory");
-	fake_side.fail_madvise = 1;
-	cr_expect_eq(open_tap(), -ENOMEM);
-	cr_expect_str_eq(why, "tap 't': Cannot allocate memory");
-	EXPECT_LOG("");
-}
-
-Test(tap_client, an_appliance_without_an_engine_is_waited_for_as_long_as_the_option_says)
-{
-	fake_side.step_ns = 0;
-	fake_side_connects(0);
-	cr_expect_eq(open_tap(), -ETIMEDOUT);
-	EXPECT_LOG("d/t.tap >1 w1000000000 w1000000000 w500000000 w0");
-	cr_expect_str_eq(why, "tap 't': the appliance has no engine that answers, within 2500 ms");
-	options.wait_ms = 0; /* a minute */
-	fake_side_connects(0);
-	says(50000 * MS, HR_TAP_WAIT, 0, "train runs at 12:00");
-	cr_expect_eq(open_tap(), -ETIMEDOUT);
-	cr_expect_str_eq(why, "tap 't': train runs at 12:00");
-	cr_expect_eq(fake_side.now_ns, FAKE_SIDE_START + 62500 * MS);
-	options.wait_ms = -1; /* without a limit */
-	fake_side_log();
-	fake_side_connects(0);
-	welcomes(200000 * MS, 77);
-	cr_expect_eq(open_tap(), 0);
-	cr_expect_str_eq(hr_tap_reason(tap), "");
-}
-
-Test(tap_client, a_full_queue_of_connections_is_tried_again_after_pauses_that_grow)
-{
-	fake_side.step_ns = 0;
-	options.wait_ms = 12000;
-	for (unsigned i = 0; i < 8; i++)
-		fake_side_connects(-EAGAIN);
-	fake_side_connects(0);
-	welcomes(7150 * MS, 77);
-	cr_expect_eq(open_tap(), 0, "%s", why);
-	EXPECT_LOG("d/t.tap -w50000000 d/t.tap -w100000000 d/t.tap -w200000000 d/t.tap -w400000000 "
-		   "d/t.tap -w800000000 d/t.tap -w1600000000 d/t.tap -w2000000000 "
-		   "d/t.tap -w2000000000 d/t.tap >1 w1000000000! <2 >4");
-}
-
-Test(tap_client, the_limit_of_open_ends_a_pause_too)
-{
-	fake_side.step_ns = 0;
-	options.wait_ms = 100;
-	fake_side_connects(-EAGAIN);
-	fake_side_connects(-EAGAIN);
-	cr_expect_eq(open_tap(), -ETIMEDOUT);
-	EXPECT_LOG("d/t.tap -w50000000 d/t.tap -w50000000 -w0");
-}
-
+/* Answers that end the attempt; each leaves nothing. */
 Test(tap_client, an_answer_that_is_no_welcome_ends_the_attempt)
 {
 	static const struct {
 		uint16_t kind, version, code;
 		const char *text;
-		int error, result;
+		int result;
 		const char *why;
 	} row[] = {
-		{ HR_TAP_REFUSED, 3, EBUSY, "all 4 taken", 0, -EBUSY, "tap 't': all 4 taken" },
-		{ HR_TAP_REFUSED, 9, 0, "no", 0, -EPROTO, "tap 't': no" },
-		{ HR_TAP_WELCOME, 4, 0, "", 0, -EPROTO, "tap 't': the answer is not one of a tap" },
-		{ HR_TAP_END, 3, 0, "", 0, -EPROTO, "tap 't': the answer is not one of a tap" },
-		{ 0, 3, 0, "", -EPROTO, -EPROTO, "tap 't': the answer is not one of a tap" },
+		{ HR_TAP_REFUSED, 3, EBUSY, "all 4 taken", -EBUSY, "tap 't': all 4 taken" },
+		{ HR_TAP_REFUSED, 9, 0, "no", -EPROTO, "tap 't': no" },
+		{ HR_TAP_WELCOME, 4, 0, "", -EPROTO, "tap 't': the answer is not one of a tap" },
+		{ HR_TAP_END, 3, 0, "", -EPROTO, "tap 't': the answer is not one of a tap" },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct hr_tap_message m = message(row[i].kind, row[i].code, row[i].text);
+		struct hr_tap_message m = server_message(row[i].kind, row[i].code, row[i].text);
 
 		m.version = row[i].version;
-		fake_side_connects(0);
-		fake_side_says(0, &m, false, row[i].error);
+		server_says(0, m);
+		server_start();
 		cr_expect_eq(open_tap(), row[i].result);
 		cr_expect_str_eq(why, row[i].why);
-		cr_expect_eq(fake_side_descriptors(), before);
+		server_end();
+		begin();
 	}
+}
+
+#define AT(field) offsetof(struct hr_tap_message, field)
+
+/* Sizes that cannot be, and memory that does not have them: nothing is mapped. */
+Test(tap_client, a_welcome_whose_memory_cannot_be_ends_the_attempt)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+		size_t less[HR_TAP_FDS];
+		unsigned memories;
+		int result;
+	} row[] = {
+		{ AT(slots), 0, { 0 }, 3, -EPROTO },
+		{ AT(slots), SLOTS + 1, { 0 }, 3, -ENOMEM },
+		{ AT(slots), (1u << 20) + 1, { 0 }, 3, -EPROTO },
+		{ AT(ring), 0, { 0 }, 3, -EPROTO },
+		{ AT(ring), 2, { 0 }, 3, -EPROTO }, /* < credits */
+		{ AT(ring), 4, { 0 }, 3, 0 },
+		{ AT(ring), 6, { 0 }, 3, -EPROTO },
+		{ AT(ring), 1u << 21, { 0 }, 3, -EPROTO },
+		{ AT(credits), 0, { 0 }, 3, -EPROTO },
+		{ AT(credits), RING, { 0 }, 3, 0 },
+		{ AT(credits), RING + 1, { 0 }, 3, -EPROTO },
+		{ AT(stride), 0, { 0 }, 3, -EPROTO },
+		{ AT(stride), STRIDE - 1, { 0 }, 3, -EPROTO },
+		{ AT(stride), STRIDE + 4096, { 0 }, 3, -ENOMEM },
+		{ AT(tile_bytes), STRIDE, { 0 }, 3, 0 },
+		{ AT(tile_bytes), STRIDE + 1, { 0 }, 3, -EPROTO },
+		{ AT(memory), HR_TAP_MEMORY_CUDA + 1, { 0 }, 3, -EPROTO },
+		{ AT(columns), 12, { 0 }, 3, 0 },
+		{ AT(columns), 12, { 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0, 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0, 0, 1 }, 3, -ENOMEM },
+		{ AT(columns), 12, { 0 }, 2, -ENOMEM },
+		{ AT(columns), 12, { 0 }, 0, -ENOMEM },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_tap_message m = server_welcome(77);
+
+		memcpy((uint8_t *)&m + row[i].at, &row[i].value, row[i].at == AT(memory) ? 1 : 4);
+		server_memory((size_t)SLOTS * STRIDE - row[i].less[0],
+			      hr_tap_ring_bytes(RING) - row[i].less[1],
+			      hr_tap_page_bytes(SLOTS) - row[i].less[2]);
+		server.memories = row[i].memories;
+		server_says(0, m);
+		server_start();
+		cr_expect_eq(open_tap(), row[i].result, "row %zu: %s", i, why);
+		cr_expect(!row[i].result || strstr(why, "memory has sizes that cannot be") ||
+				  strstr(why, "the tiles cannot be mapped"),
+			  "row %zu: %s", i, why);
+		end();
+		begin();
+	}
+	server_says(0, server_welcome(77));
+	((struct hr_tap_head *)(void *)server.at[1])->magic++;
+	server_start();
+	cr_expect_eq(open_tap(), -EPROTO);
+}
+
+Test(tap_client, without_an_appliance_there_is_no_tap)
+{
+	char longest[300];
+
+	cr_expect_eq(open_tap(), -ECONNREFUSED);
+	cr_expect_str_eq(why, "tap 't': no pipeline with this tap runs");
+	cr_expect_eq(hr_tap_open("u", &options, &tap, why, sizeof why), -ENOENT);
+	cr_expect_eq(hr_tap_open("../t", &options, &tap, why, sizeof why), -EINVAL);
+	cr_expect_eq(hr_tap_open("", &options, &tap, why, sizeof why), -EINVAL);
+	memset(longest, 'n', sizeof longest);
+	longest[sizeof longest - 1] = '\0';
+	cr_expect_eq(hr_tap_open(longest, &options, &tap, why, sizeof why), -ENAMETOOLONG);
+	options.directory = longest;
+	cr_expect_eq(open_tap(), -ENAMETOOLONG);
+}
+
+Test(tap_client, only_a_folder_that_no_other_user_can_change_is_trusted)
+{
+	static const struct {
+		mode_t mode;
+		uid_t owner;
+		int result;
+	} row[] = { { 0755, 0, -ECONNREFUSED }, { 0700, 0, -ECONNREFUSED }, { 0775, 0, -ENOENT },
+		    { 0757, 0, -ENOENT },	{ 0755, 7, -ENOENT },	    { 0700, 7, -ENOENT } };
+	char link[128];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		cr_assert_eq(chmod(server.folder, row[i].mode), 0);
+		if (geteuid() == 0)
+			cr_assert_eq(chown(server.folder, row[i].owner, 0), 0);
+		else if (row[i].owner)
+			continue;
+		cr_expect_eq(open_tap(), row[i].result, "row %zu", i);
+	}
+	cr_assert(geteuid() || chown(server.folder, 0, 0) == 0);
+	cr_assert_eq(chmod(server.folder, 0755), 0);
+	snprintf(link, sizeof link, "%s.link", server.folder);
+	cr_assert_eq(symlink(server.folder, link), 0);
+	options.directory = link;
+	cr_expect_eq(open_tap(), -ENOENT);
+	unlink(link);
+}
+
+/* The first folder that has the socket, also when it refuses. */
+Test(tap_client, the_folders_of_the_environment_come_one_after_the_other)
+{
+	static const struct {
+		const char *given, *user; /* "@": the folder; "+": one with a socket beside it */
+		int result;
+	} row[] = {
+		{ "@", "", -ECONNREFUSED },
+		{ "@:/tmp/headrace-none", NULL, -ECONNREFUSED },
+		{ "/tmp/headrace-none", "@", -ECONNREFUSED },
+		{ "", "@", -ECONNREFUSED },
+		{ NULL, "@", -ECONNREFUSED },
+		{ "/tmp/headrace-none:@", NULL, -ENOENT },
+		{ NULL, NULL, -ENOENT },
+		{ "", "", -ENOENT },
+	};
+	char path[256], inner[128];
+
+	/* XDG_RUNTIME_DIR/headrace */
+	snprintf(inner, sizeof inner, "%s/headrace", server.folder);
+	cr_assert_eq(symlink(".", inner), 0);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		for (int user = 0; user < 2; user++) {
+			const char *from = user ? row[i].user : row[i].given;
+			const char *name = user ? "XDG_RUNTIME_DIR" : "RUNTIME_DIRECTORY";
+			const char *at = from ? strchr(from, '@') : NULL;
+
+			if (at)
+				snprintf(path, sizeof path, "%.*s%s%s", (int)(at - from), from,
+					 server.folder, at + 1);
+			if (from)
+				setenv(name, at ? path : from, 1);
+			else
+				unsetenv(name);
+			if (!user)
+				continue;
+			/* a folder, not a link */
+			unlink(inner);
+			cr_assert(mkdir(inner, 0755) == 0);
+			snprintf(path, sizeof path, "%s/t.tap", inner);
+			cr_assert_eq(link(server.path, path), 0);
+			options.directory = NULL;
+			cr_expect_eq(open_tap(), row[i].result, "row %zu: %s", i, why);
+			unlink(path);
+			rmdir(inner);
+			cr_assert_eq(symlink(".", inner), 0);
+		}
+	unlink(inner);
+}
+
+Test(tap_client, a_run_that_does_not_begin_is_waited_for_as_long_as_the_option_says)
+{
+	options.wait_ms = 20;
+	server_says(0, server_message(HR_TAP_WAIT, 0, "train runs at 12:00"));
+	server_start();
+	cr_expect_eq(open_tap(), -ETIMEDOUT);
+	cr_expect_str_eq(why, "tap 't': train runs at 12:00");
+	cr_expect_eq(open_tap(), -ETIMEDOUT);
+	cr_expect_str_eq(why, "tap 't': the appliance has no engine that answers, within 20 ms");
 }
 
 Test(tap_client, an_engine_that_hangs_up_before_its_answer_is_called_again)
 {
-	fake_side.step_ns = 0;
-	fake_side_connects(0);
-	fake_side_connects(0);
-	fake_side_says(MS, NULL, false, -EPIPE);
-	welcomes(200 * MS, 77);
-	cr_expect_eq(open_tap(), 0);
-	EXPECT_LOG("d/t.tap >1 w1000000000! <0 -w50000000 d/t.tap >1 w1000000000! <2 >4");
-}
-
-Test(tap_client, a_ready_that_cannot_be_sent_is_a_lost_connection)
-{
-	struct hr_tap_message m = welcome();
-
-	fake_side.step_ns = 0;
-	fake_side.fail_send = 2;
-	fake_side_connects(0);
-	fake_side_connects(0);
-	welcomes(0, 76);
-	m.epoch = 77;
-	fake_side_says(0, &m, true, 0);
-	cr_assert_eq(open_tap(), 0);
-	EXPECT_LOG("d/t.tap >1 w1000000000! <2 >4 -w50000000 d/t.tap >1 w1000000000! <2 >4");
-	cr_expect_eq(hr_tap_info(tap)->epoch, 77);
-	cr_expect_null(tap->session->older);
-}
-
-Test(tap_client, a_hello_that_cannot_be_sent_is_answered)
-{
-	fake_side.fail_send = 1;
-	fake_side_connects(0);
-	says(0, HR_TAP_REFUSED, EUSERS, "too many");
-	cr_expect_eq(open_tap(), -EUSERS);
-	cr_expect_str_eq(why, "tap 't': too many");
-}
-
-Test(tap_client, a_welcome_whose_memory_cannot_be_ends_the_attempt)
-{
-	struct hr_tap_message m = welcome();
-
-	m.slots = 0;
-	fake_side_connects(0);
-	fake_side_says(0, &m, false, 0);
-	cr_expect_eq(open_tap(), -EPROTO);
-	cr_expect_str_eq(why, "tap 't': the tap's memory has sizes that cannot be");
-	fake_side_connects(0);
-	m = welcome();
-	fake_side_says(0, &m, false, 0);
-	cr_expect_eq(open_tap(), -ENOMEM);
-	cr_expect_str_eq(why, "tap 't': the tiles cannot be mapped");
-}
-
-Test(tap_client, the_gpu_of_the_options_reads_the_tiles)
-{
-	struct hr_tap_message m = welcome();
-
-	memory();
-	m.memory = HR_TAP_MEMORY_CUDA;
-	m.gpu.bytes = (uint64_t)SLOTS * STRIDE;
-	options.gpu = 2;
-	fake_side.cuda_ordinal = 1;
-	fake_side_connects(0);
-	fake_side_says(0, &m, true, 0);
+	server.hangs_up[0] = true;
+	server_says(1, server_welcome(78));
+	server_start();
 	cr_assert_eq(open_tap(), 0, "%s", why);
-	cr_expect_eq(fake_side.cuda.user, 2);
-	cr_expect_eq(hr_tap_info(tap)->gpu, 1);
-	cr_expect_eq(hr_tap_info(tap)->memory, (const void *)fake_side.tiles);
+	cr_expect_eq(hr_tap_info(tap)->epoch, 78);
+	server_hears(1, HR_TAP_READY);
 }
 
-/* ---- the descriptor for poll */
+/* ---- tiles */
 
-Test(tap_client, the_descriptor_has_the_socket_and_a_timer_that_is_off)
+Test(tap_client, tiles_are_taken_as_they_were_lent_and_given_back)
 {
-	int fd;
+	struct hr_tap_entry e = entry(1);
 
 	attached();
-	fd = hr_tap_fd(tap);
-	cr_expect_geq(fd, 0);
-	EXPECT_LOG("poll timer +timer +socket @0");
-	cr_expect_eq(hr_tap_fd(tap), fd);
-	EXPECT_LOG("");
-	*tap->alive = 0;
-	cr_expect_eq(hr_tap_fd(tap), -EPIPE);
+	e.flags = HR_TAP_REDELIVERED | 4;
+	e.lent_ns = 21;
+	e.ready_ns = 22;
+	e.freed_ns = 23;
+	e.bytes = STRIDE;
+	lend(0);
+	lend_as(1, e);
+	lend(2);
+	cr_expect_eq(hr_tap_next(tap, tile, 0, 0), -EINVAL);
+	cr_expect_eq(hr_tap_next(tap, tile, 2, -1), 2);
+	cr_expect_eq(hr_tap_next(tap, tile + 2, 2, 0), 1);
+	for (unsigned n = 0; n < 3; n++) {
+		cr_expect_eq((const uint8_t *)tile[n].data -
+				     (const uint8_t *)hr_tap_info(tap)->memory,
+			     (long)(n * STRIDE));
+		cr_expect(tile[n].tile == 10 + n && tile[n].gen == 5 + n && tile[n].slot == n);
+		cr_expect(tile[n].bytes == (n == 1 ? STRIDE : 100) && tile[n].epoch == 77);
+		cr_expect_eq(tile[n].redelivered, n == 1);
+		cr_expect_eq(tile[n].lent_ns, n == 1 ? 21 : 0);
+		cr_expect_eq(tile[n].ready_ns, n == 1 ? 22 : 0);
+		cr_expect_eq(tile[n].freed_ns, n == 1 ? 23 : 0);
+	}
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(next(3), -ETIMEDOUT);
+	cr_expect(page()->wake == 4 && page()->waits == 0);
+	/* only a tile in hand can be given back, once */
+	for (unsigned i = 0; i < 3; i++) {
+		struct hr_tap_tile other = tile[1];
+
+		other.gen += i == 0;
+		other.gen *= i != 1;
+		other.slot += i == 2 ? SLOTS : 0;
+		cr_expect_eq(hr_tap_done(tap, &other), -EINVAL);
+		cr_expect_eq(hr_tap_fail(tap, &other), -EINVAL);
+	}
+	cr_expect_eq(hr_tap_done_stream(tap, &tile[0], NULL), -EINVAL);
+	cr_expect_eq(hr_tap_done(tap, &tile[1]), 0);
+	cr_expect_eq(hr_tap_fail(tap, &tile[2]), 0);
+	cr_expect_eq(hr_tap_done(tap, &tile[1]), -EINVAL);
+	cr_expect_eq(hr_tap_done(tap, &tile[2]), -EINVAL);
+	cr_expect(gen(0) == 0 && gen(1) == 6 && gen(2) == (7 | HR_TAP_FAILED));
+	/* the ring goes round */
+	cr_expect_eq(hr_tap_done(tap, &tile[0]), 0);
+	for (unsigned n = 3; n < 30; n++) {
+		lend(n);
+		cr_assert_eq(next(0), 1);
+		cr_expect(tile[0].tile == 10 + n && hr_tap_done(tap, tile) == 0);
+		cr_expect_eq(gen(n % SLOTS), 5 + n);
+	}
 }
 
-Test(tap_client, a_descriptor_that_cannot_be_made_leaves_none)
+Test(tap_client, an_entry_with_a_word_that_cannot_be_is_not_taken)
 {
 	attached();
-	fake_side.fail_epoll = 1;
-	cr_expect_eq(hr_tap_fd(tap), -EMFILE);
-	EXPECT_LOG("poll");
-	fake_side.fail_timer = 1;
-	cr_expect_eq(hr_tap_fd(tap), -ENOMEM);
-	EXPECT_LOG("poll timer");
-	cr_expect_geq(hr_tap_fd(tap), 0);
-	EXPECT_LOG("poll timer +timer +socket @0");
+	for (unsigned i = 0; i < 9; i++) {
+		struct hr_tap_entry e = entry(0);
+
+		e.slot = i == 0 ? SLOTS : e.slot;
+		e.bytes = i == 1 ? STRIDE + 1 : e.bytes;
+		e.gen = i == 2 ? 0 : i == 3 ? HR_TAP_FAILED | 5 : e.gen;
+		lend_as(0, e);
+		server_entry(0)->check += i == 4;
+		server_entry(0)->tile += i == 5;
+		server_entry(0)->sequence += i == 6;
+		server_entry(0)->sequence -= i == 7;
+		cr_expect_eq(next(0), i == 8 ? 1 : -ETIMEDOUT, "%u", i);
+	}
+	/* a slot that is in hand */
+	lend_as(1, (struct hr_tap_entry){ .tile = 11, .slot = 0, .gen = 9, .bytes = 1 });
+	cr_expect_eq(hr_tap_next(tap, tile + 1, 1, 0), -ETIMEDOUT);
+	cr_expect_eq(hr_tap_done(tap, tile), 0);
+	cr_expect_eq(next(0), 1);
 }
 
-/* Lose the run, with an END that says that there is another one. */
-static void lose_run(uint64_t after_ns, int connects)
+Test(tap_client, the_last_tile_is_followed_by_none)
 {
-	struct hr_tap_message m = message(HR_TAP_END, 4, "it broke");
+	attached();
+	lend(0);
+	((struct hr_tap_head *)(void *)server.at[1])->last = 1;
+	cr_expect_eq(next(-1), 1);
+	cr_expect_eq(next(-1), 0);
+}
 
+static void *lend_later(void *unused)
+{
+	while (!__atomic_load_n(&page()->waits, __ATOMIC_ACQUIRE))
+		usleep(100);
+	lend(0);
+	return NULL;
+}
+
+Test(tap_client, a_tile_that_comes_during_a_wait_ends_it)
+{
+	pthread_t thread;
+
+	attached();
+	cr_assert_eq(pthread_create(&thread, NULL, lend_later, NULL), 0);
+	cr_expect_eq(next(-1), 1);
+	pthread_join(thread, NULL);
+	cr_expect_eq(page()->waits, 0);
+}
+
+Test(tap_client, the_descriptor_is_readable_when_there_is_something_to_take)
+{
+	const struct hr_tap_message tiles = server_message(HR_TAP_TILES, 0, "");
+	struct pollfd wait = { .events = POLLIN };
+
+	attached();
+	wait.fd = hr_tap_fd(tap);
+	cr_assert_geq(wait.fd, 0);
+	cr_expect_eq(hr_tap_fd(tap), wait.fd);
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(poll(&wait, 1, 0), 0);
+	cr_expect_eq(page()->wake, 1);
+	lend(0);
+	server_send(server.fd[0], &tiles);
+	cr_expect_eq(poll(&wait, 1, 60000), 1);
+	cr_expect_eq(next(0), 1);
+	cr_expect_eq(next(0), -ETIMEDOUT);
+	cr_expect_eq(poll(&wait, 1, 0), 0);
+	cr_expect_eq(page()->wake, 2);
+	close(server.fd[0]);
+	server.fd[0] = -1;
+	cr_expect_eq(poll(&wait, 1, 60000), 1);
+	cr_expect_eq(next(0), -ECONNRESET);
+}
+
+Test(tap_client, a_child_of_fork_has_no_tap)
+{
+	int status;
+	pid_t child;
+
+	attached();
+	lend(0);
+	cr_assert_eq(next(0), 1);
+	child = fork();
+	if (child == 0) {
+		const bool none = next(0) == -EPIPE && hr_tap_done(tap, tile) == -EPIPE &&
+				  hr_tap_fail(tap, tile) == -EPIPE && hr_tap_fd(tap) == -EPIPE;
+
+		hr_tap_close(tap);
+		_exit(!none);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(hr_tap_done(tap, tile), 0);
+	cr_expect_eq(recv(server.fd[0], why, 1, MSG_DONTWAIT), -1, "the child says nothing");
+}
+
+/* ---- the end of a run */
+
+Test(tap_client, messages_that_end_a_run)
+{
+	static const struct {
+		uint16_t kind, code;
+		const char *text;
+		bool gone; /* the socket, too */
+		int result, ends, run_code;
+		const char *reason;
+	} row[] = {
+		{ HR_TAP_END, 0, "", false, 0, 0, 0, "the run has ended" },
+		{ HR_TAP_END, 4, "a fault", false, -EPIPE, -EPIPE, 4, "a fault" },
+		{ HR_TAP_REVOKED, 0, "it was slow", false, -EPIPE, -EPIPE, -1,
+		  "dropped by the tap: it was slow" },
+		{ HR_TAP_WAIT, 0, "", false, -EPIPE, -EPIPE, -1, "the other side is not a tap" },
+		{ 0, 0, "", true, -EPIPE, -EPIPE, -1, "the appliance is gone" },
+		{ 0, 0, "", false, -ECONNRESET, -ETIMEDOUT, -1,
+		  "the engine of the appliance has died" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_tap_message m = server_message(row[i].kind, row[i].code, row[i].text);
+
+		attached();
+		lend(0);
+		if (row[i].gone)
+			unlink(server.path);
+		if (row[i].kind)
+			server_send(server.fd[0], &m);
+		close(server.fd[0]);
+		server.fd[0] = -1;
+		cr_expect_eq(next(0), 1, "a tile from before the end");
+		cr_expect_eq(next(60000), row[i].result, "row %zu", i);
+		cr_expect_str_eq(hr_tap_reason(tap), row[i].reason);
+		cr_expect_eq(hr_tap_code(tap), row[i].run_code, "row %zu", i);
+		cr_expect_eq(next(0), row[i].ends, "row %zu", i);
+		end();
+		begin();
+	}
+}
+
+/* Tiles of the first run stay readable, and their memory is unmapped with the last of them. */
+Test(tap_client, a_run_that_is_broken_off_is_followed_by_another)
+{
+	struct hr_tap_message m = server_message(HR_TAP_END, 4, "it broke");
+	const uint32_t *old;
+	unsigned mapped;
+
+	server_says(1, server_welcome(78));
+	attached();
+	lend(0);
+	lend(1);
+	cr_expect_eq(next(0), 2);
+	old = mmap(NULL, 4096, PROT_READ, MAP_SHARED, server.memory[2], 0);
+	server_memory((size_t)SLOTS * STRIDE, hr_tap_ring_bytes(RING), hr_tap_page_bytes(SLOTS));
 	m.again = 1;
-	fake_side_says(after_ns, &m, false, 0);
-	fake_side_connects(connects);
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 0), -ECONNRESET);
+	server_send(server.fd[0], &m);
+	cr_expect_eq(next(60000), -ECONNRESET);
 	cr_expect_str_eq(hr_tap_reason(tap), "it broke");
 	cr_expect_eq(hr_tap_code(tap), 4);
-}
-
-Test(tap_client, the_timer_of_the_descriptor_is_the_next_attempt)
-{
-	fake_side.step_ns = 0;
-	attached();
-	fake_side.now_ns += 1999999999 - MS;
-	lose_run(0, -EAGAIN);
-	EXPECT_LOG("w0! <6 d/t.tap");
-	/* 5 s + 1.998999999 s + 50 ms */
-	cr_expect_geq(hr_tap_fd(tap), 0);
-	EXPECT_LOG("poll timer +timer @7048999999");
-	fake_side_connects(-EAGAIN);
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 50), -ETIMEDOUT);
-	EXPECT_LOG("-w50000000 d/t.tap @7148999999");
-	fake_side_connects(0);
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 100), -ETIMEDOUT);
-	EXPECT_LOG("-w100000000 d/t.tap @0 +socket >1");
-	welcomes(0, 78);
 	lend(0);
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 0), 1);
-	EXPECT_LOG("w0! <2 >4");
-	says(0, HR_TAP_END, 0, "");
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 0), 0);
-	EXPECT_LOG("w0! <6 @1");
+	cr_assert_eq(hr_tap_next(tap, tile + 2, 1, 60000), 1);
+	server_hears(1, HR_TAP_READY);
+	cr_expect(hr_tap_info(tap)->epoch == 78 && tile[2].epoch == 78);
+	cr_expect_eq(hr_tap_code(tap), -1);
+	cr_expect_str_eq(hr_tap_reason(tap), "");
+	mapped = server_mappings();
+	cr_expect_eq(hr_tap_done(tap, &tile[1]), 0);
+	cr_expect_eq(hr_tap_done(tap, &tile[1]), -EINVAL);
+	cr_expect(old[17] == 6 && server_mappings() == mapped);
+	cr_expect_eq(hr_tap_fail(tap, &tile[0]), 0);
+	cr_expect_eq(server_mappings(), mapped - 3);
+	cr_expect(old[16] == (5 | HR_TAP_FAILED) && gen(0) == 0);
+	cr_expect_eq(hr_tap_done(tap, &tile[0]), -EINVAL);
+	cr_expect_eq(hr_tap_done(tap, &tile[2]), 0);
+	cr_expect_eq(gen(0), 5);
+	munmap((void *)(uintptr_t)old, 4096);
 }
 
-Test(tap_client, the_timer_of_the_descriptor_fires_when_there_is_something_to_say)
+Test(tap_client, a_next_run_that_does_not_come_is_the_end)
 {
-	attached();
-	says(0, HR_TAP_END, 0, "");
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 0), 0);
-	fake_side_log();
-	cr_expect_geq(hr_tap_fd(tap), 0);
-	EXPECT_LOG("poll timer +timer @1");
-}
+	static const struct {
+		uint16_t kind, code;
+		const char *text;
+		unsigned memories;
+		int result;
+		const char *reason;
+	} row[] = {
+		{ HR_TAP_REFUSED, EBUSY, "full", 3, -EPIPE, "full" },
+		{ HR_TAP_WELCOME, 0, "", 0, -ENOMEM, "the tiles cannot be mapped" },
+	};
 
-/* ---- close */
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_tap_message m = server_welcome(78),
+				      broke = server_message(HR_TAP_END, 4, "it broke");
 
-Test(tap_client, a_close_says_so_while_it_is_attached)
-{
-	struct hr_tap_message detach = message(HR_TAP_DETACH, 0, "");
-
-	hr_tap_close(NULL);
-	attached();
-	hr_tap_close(tap);
-	EXPECT_LOG(">5");
-	cr_expect_eq(memcmp(&fake_side.sent[2], &detach, sizeof detach), 0);
-	attached();
-	says(0, HR_TAP_END, 0, "");
-	cr_expect_eq(hr_tap_next(tap, tile, 1, 0), 0);
-	fake_side_log();
-	hr_tap_close(tap);
-	EXPECT_LOG("");
-	attached();
-	cr_expect_geq(hr_tap_fd(tap), 0);
-	fake_side_log();
-	*tap->alive = 0; /* a child of fork() */
-	hr_tap_close(tap);
-	EXPECT_LOG("");
-	tap = NULL;
-}
-
-Test(tap_client, a_child_forgets_the_gpu_of_its_parent)
-{
-	struct hr_tap_message m = welcome();
-
-	memory();
-	m.memory = HR_TAP_MEMORY_CUDA;
-	m.gpu.bytes = (uint64_t)SLOTS * STRIDE;
-	for (unsigned i = 0; i < 2; i++) {
-		fake_side_connects(0);
-		fake_side_says(0, &m, true, 0);
-		cr_assert_eq(open_tap(), 0);
-		fake_side_log();
-		*tap->alive = (uint32_t)i;
-		hr_tap_close(tap);
-		EXPECT_LOG(i ? ">5 cuda(close)" : "cuda(forget)");
+		if (row[i].kind == HR_TAP_REFUSED)
+			m = server_message(row[i].kind, row[i].code, row[i].text);
+		server_says(1, m);
+		attached();
+		server.memories = row[i].memories;
+		broke.again = 1;
+		server_send(server.fd[0], &broke);
+		cr_expect_eq(next(60000), -ECONNRESET, "row %zu", i);
+		cr_expect_eq(next(60000), row[i].result, "row %zu", i);
+		cr_expect_str_eq(hr_tap_reason(tap), row[i].reason);
+		cr_expect_eq(next(0), row[i].result, "row %zu", i);
+		end();
+		begin();
 	}
-	tap = NULL;
 }
