@@ -105,3 +105,14 @@ Test(ctrl_close, close_ends_in_each_documented_way)
 			cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u, "row %zu", i);
 	}
 }
+
+/* Another disk in the place of the first one is not driven. */
+Test(ctrl_close, a_reset_that_finds_another_serial_number_disables_the_controller)
+{
+	cr_assert_eq(fake_ctrl_open(&fake), 0);
+	cr_expect_eq(hr_ctrl_reset(&fake.ctrl, NULL), 0);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 1u);
+	fake.id_ctrl.sn[1] = '2';
+	cr_expect_eq(hr_ctrl_reset(&fake.ctrl, NULL), -ESTALE);
+	cr_expect_eq(fake_ctrl_get32(&fake, NVME_REG_CC) & 1, 0u);
+}

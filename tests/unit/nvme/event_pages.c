@@ -464,3 +464,23 @@ Test(event_pages, events_that_the_controller_has_are_configured)
 	cr_expect_not(ctrl.events_on || ctrl.events_refused);
 	cr_expect_null(ctrl.event_ns[0].ns);
 }
+
+Test(event_pages, requests_are_sent_again_after_a_reset)
+{
+	struct hr_sqe last = { 0 };
+
+	start(0);
+	ctrl.aerl = 1;
+	feature_status = 0;
+	cr_expect_eq(hr_ctrl_events_renew(&ctrl, test_error()), 0);
+	cr_expect_str_eq(sent(&last), "", "there were none before");
+	cr_assert_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), 0);
+	cr_expect_str_eq(sent(&last), " event event");
+	feature.opcode = 0;
+	ctrl.events = 3;
+	ctrl.event_busy = true;
+	cr_expect_eq(hr_ctrl_events_renew(&ctrl, test_error()), 0);
+	cr_expect_eq(feature.opcode, nvme_admin_set_features);
+	cr_expect_str_eq(sent(&last), " event event");
+	cr_expect(ctrl.requests == 2 && ctrl.events == 0 && !ctrl.event_busy);
+}
