@@ -228,6 +228,43 @@ Test(timetable, at_with_a_day_is_once_a_week)
 	cr_expect_eq(wait_s(0), 7 * 86400u - 1);
 }
 
+Test(timetable, missed_weeks_are_counted)
+{
+	daily(13 * 60, 2, true);
+	begin();
+	pass(25 * HOUR);
+	run(S, 0);
+	pass(42 * DAY);
+	cr_expect_eq(due(), 1u, "a second late");
+	cr_expect_eq(t.starts.start[0].skipped, 5u);
+}
+
+/* The next time replaces a start that may be dropped; one that is made up for stays. */
+Test(timetable, a_start_that_has_not_begun_at_the_next_time)
+{
+	every(600 * S, true);
+	every(600 * S, false);
+	begin();
+	run(0, 0);
+	for (uint64_t n = 0; n < 3; n++) {
+		pass(600 * S);
+		cr_expect_eq(due(), 3u);
+		cr_expect_eq(t.starts.start[0].skipped, n);
+		cr_expect_eq(t.starts.start[1].skipped, 0u);
+	}
+}
+
+Test(timetable, a_pipeline_that_is_due_and_runs_waits_for_its_end)
+{
+	every(600 * S, false);
+	begin();
+	cr_expect_eq(state(0), HR_WAIT_NOTHING);
+	hr_timetable_started(&t, due(), &at);
+	hr_timetable_request(&t, 0, &at);
+	cr_expect_eq(state(0), HR_WAIT_END);
+	cr_expect_eq(wait_s(0), UINT64_MAX);
+}
+
 /* ---- events */
 
 Test(timetable, after_follows_each_end_without_a_failure)
