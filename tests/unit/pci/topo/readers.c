@@ -32,12 +32,6 @@ static void tear_down(void)
 
 TestSuite(topo_readers, .init = set_up, .fini = tear_down, .timeout = 60);
 
-static int parse(const char *text)
-{
-	hr_model_reset(&model);
-	return hr_source_parse(&model, "x", text, strlen(text));
-}
-
 static const struct hr_fn *at(const char *address)
 {
 	uint32_t domain, bus, dev, fn;
@@ -297,203 +291,36 @@ Test(topo_readers, any_part_of_a_tree_gives_the_whole_tree)
 	folder_remove(root);
 }
 
-/* ---- pastes */
-
-static const char listing[] =
-	"00:00.0 Host bridge [0600]: Host [8086:1234]\n\n"
-	"00:01.0 PCI bridge [0604]: Port [8086:1901]\n\tControl: I/O+ Mem+ BusMaster+\n"
-	"\tBus: primary=00, secondary=01, subordinate=01, sec-latency=0\n"
-	"\tCapabilities: [88] Express (v2) Root Port (Slot+), MSI 00\n"
-	"\t\tDevCap:\tMaxPayload 512 bytes\n\n"
-	"01:00.0 3D controller [0302]: Card [10de:20b0]\n\tNUMA node: 1\n"
-	"\tCapabilities: <access denied>\n\tKernel driver in use: nvidia\n";
-
-/* Put `before` in front of each line; in front of an empty line without its trailing blanks. */
-static char *quoted(const char *text, const char *before, const char *head, const char *tail)
+/* The files may be below a folder; a file that is missing states nothing. */
+Test(topo_readers, an_archive_of_an_sos_report_is_read)
 {
-	size_t size, bare = strlen(before);
-	char *to = NULL;
-	FILE *out = open_memstream(&to, &size);
+	static const char *const below[] = { "", "sosreport-box/" };
 
-	while (bare && before[bare - 1] == ' ')
-		bare--;
-	fputs(head, out);
-	for (const char *line = text; *line;) {
-		int n = (int)strcspn(line, "\n");
+	for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+		char path[3][100];
+		const struct fake_member list[] = {
+			{ .path = path[0],
+			  .text = "00:00.0 Host bridge [0600]: AMD Root [1022:1480]\n"
+				  "01:00.0 3D controller [0302]: NVIDIA Card [10de:20f1]\n" },
+			{ .path = path[1],
+			  .text = "[    1.9] x\n[    1.915531] iommu: Default domain "
+				  "type: Passthrough\n" },
+			{ .path = path[2], .text = "Linux box 5.14.0-503.el9.x86_64 #1 SMP\n" },
+		};
+		size_t size;
+		char *tar;
 
-		fprintf(out, "%.*s%.*s\n", n ? (int)strlen(before) : (int)bare, before, n, line);
-		line += n + (line[n] == '\n');
+		snprintf(path[0], 100, "%ssos_commands/pci/lspci_-nnvv", below[i]);
+		snprintf(path[1], 100, "%ssos_commands/kernel/dmesg", below[i]);
+		snprintf(path[2], 100, "%ssos_commands/kernel/uname_-a", below[i]);
+		tar = fake_archive(list, 3, &size);
+		hr_model_reset(&model);
+		cr_assert_eq(hr_source_parse(&model, "x", tar, size), 0, "%s", model.error.text);
+		cr_expect_eq(model.count, 2u);
+		cr_expect_str_eq(model.sys.kernel, "5.14.0-503.el9.x86_64");
+		cr_expect_eq(model.sys.iommu.value, (uint32_t)HR_IOMMU_PT);
+		cr_expect_str_eq(model.sys.iommu_reason,
+				 "kernel log, line 2: Default domain type: Passthrough");
+		free(tar);
 	}
-	fputs(tail, out);
-	fclose(out);
-	return to;
-}
-
-static void expect_same_paste(const char *text, const char *what)
-{
-	char bdf[HR_BDF_MAX];
-
-	cr_assert_eq(parse(text), 0, "%s: %s", what, model.error.text);
-	cr_assert_eq(model.count, other.count, "%s: %u functions", what, model.count);
-	for (uint32_t i = 0; i < model.count; i++) {
-		const struct hr_fn *a = &model.fn[i], *b = &other.fn[i];
-
-		hr_bdf(a, bdf);
-		cr_expect_eq(memcmp(a->fact, b->fact, sizeof a->fact), 0, "%s: %s", what, bdf);
-		cr_expect_eq(a->parent, b->parent, "%s: %s", what, bdf);
-		cr_expect_eq(a->denied, b->denied, "%s: %s", what, bdf);
-		cr_expect_eq(a->config_bytes, b->config_bytes, "%s: %s", what, bdf);
-		cr_expect_str_eq(a->name, b->name, "%s: %s", what, bdf);
-	}
-}
-
-static void try_pastes(const char *text)
-{
-	static const struct {
-		const char *before, *head, *tail;
-	} row[] = {
-		{ "", "", "" },
-		{ "> ", "Hello,\n\n", "\nthanks\n" },
-		{ ">> ", "", "" },
-		{ ">", "> he wrote:\n>\n", "" },
-		{ "    ", "Output of lspci:\n\n", "\nbye\n" },
-		{ "> > ", "", "" },
-		{ "\t", "", "" },
-		{ "", "<details>\n<summary>lspci</summary>\n\n```\n", "```\n\n</details>\n" },
-		{ "", "<details><summary>lspci</summary><pre>", "</pre></details>\n" },
-		{ "  ", "\n\n  ```text\n", "  ```\n" },
-	};
-
-	hr_model_reset(&other);
-	cr_assert_eq(hr_source_parse(&other, "x", text, strlen(text)), 0, "%s", other.error.text);
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		char *paste = quoted(text, row[i].before, row[i].head, row[i].tail), what[16];
-
-		snprintf(what, sizeof what, "row %zu", i);
-		expect_same_paste(paste, what);
-		free(paste);
-	}
-}
-
-Test(topo_readers, quoted_and_indented_text_is_read_like_the_text)
-{
-	try_pastes(listing);
-}
-
-Test(topo_readers, quoted_and_indented_dumps_are_read_like_the_dump)
-{
-	struct fake_machine *m = calloc(1, sizeof *m);
-	size_t size;
-	char *text;
-
-	fake_two_ports(m);
-	text = fake_render(m, &size);
-	try_pastes(text);
-	free(text);
-	free(m);
-}
-
-Test(topo_readers, escaped_text_of_a_page_is_read)
-{
-	char text[] = "00:00.0 x\n\tCapabilities: &lt;access denied&gt;\n\n01:00.0 a&amp;b &x;\n";
-
-	cr_assert_eq(parse(text), 0, "%s", model.error.text);
-	cr_expect(model.fn[0].denied);
-	cr_expect_str_eq(model.fn[1].name, "a&b &x;");
-}
-
-/* Text that only looks like a quotation does not become a function. */
-Test(topo_readers, text_indented_below_a_function_stays_its_text)
-{
-	cr_assert_eq(parse("00:00.0 x\n\n  01:00.0 y\n> 02:00.0 z\n"), 0);
-	cr_expect_eq(model.count, 1u);
-}
-
-/* ---- lspci -t */
-
-static const char tree[] =
-	"-+-[0000:80]-+-01.0-[81-85]----00.0-[82-85]--+-00.0-[83]----00.0  NVIDIA Corporation "
-	"GA100 [A100 PCIe 40GB]\n"
-	" |           |                               +-01.0-[84]----00.0  Samsung Electronics Co "
-	"Ltd NVMe SSD Controller PM173X\n"
-	" |           |                               \\-02.0-[85]--\n"
-	" |           \\-02.0-[86]--+-00.0  NVIDIA Corporation GA106 High Definition Audio "
-	"Controller\n"
-	" |                        \\-00.1  NVIDIA Corporation GA102 [10de:2204]\n"
-	" \\-[0000:00]-+-00.0  Intel Corporation Device 09a2\n"
-	"             \\-03.0-[01]----00.0  Advanced Micro Devices, Inc. [AMD/ATI] Navi 31\n";
-
-Test(topo_readers, a_tree_gives_bridges_and_cards)
-{
-	struct hr_topology topology;
-	struct hr_pair p;
-
-	cr_assert_eq(parse(tree), 0, "%s", model.error.text);
-	cr_expect_eq(model.count, 13u, "%u", model.count);
-	cr_expect_eq(hr_get(at("80:01.0"), HR_F_SECONDARY, 0), 0x81u);
-	cr_expect_eq(hr_get(at("80:01.0"), HR_F_SUBORDINATE, 0), 0x85u);
-	cr_expect_eq(hr_get(at("82:02.0"), HR_F_SECONDARY, 0), 0x85u);
-	cr_expect_eq(hr_get(at("00:03.0"), HR_F_SECONDARY, 0), 0x01u);
-	cr_expect_eq(hr_get(at("86:00.1"), HR_F_DEVICE, 0), 0x2204u);
-	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
-	cr_expect_eq(topology.gpus, 3u, "%u", topology.gpus);
-	cr_assert_eq(topology.ssds, 1u);
-	hr_pair_evaluate(&topology, (int32_t)(at("83:00.0") - model.fn), topology.ssd[0], &p);
-	cr_expect_eq(p.verdict, HR_UNKNOWN);
-	cr_expect_str_eq(hr_distance_word(&topology, &p), "PIX");
-}
-
-Test(topo_readers, a_tree_completes_a_list_and_is_checked_against_it)
-{
-	static const char list[] =
-		"00:00.0 Host bridge [0600]: Intel Corporation Host [8086:09a2]\n"
-		"00:01.0 PCI bridge [0604]: Intel Corporation Port [8086:347a]\n"
-		"01:00.0 3D controller [0302]: NVIDIA Corporation A [10de:20b5] (rev a1)\n\n"
-		"$ lspci -t\n";
-	char both[1024];
-
-	snprintf(both, sizeof both, "%s%s", list,
-		 "-[0000:00]-+-00.0\n           \\-01.0-[01]----00.0\n");
-	cr_assert_eq(parse(both), 0, "%s", model.error.text);
-	cr_assert_eq(model.count, 3u);
-	cr_expect_eq(model.fn[2].parent, 1);
-	cr_expect_eq(hr_get(&model.fn[2], HR_F_CLASS, 0), 0x030200u);
-	snprintf(both, sizeof both,
-		 "%s\n00:01.0 PCI bridge: x\n\tBus: primary=00, secondary=02\n\n%s", list,
-		 "-[0000:00]---01.0-[01]----00.0\n");
-	cr_expect_eq(parse(both), -EINVAL);
-	cr_expect(strstr(model.error.text, "line 10: a second capture begins here"), "%s",
-		  model.error.text);
-}
-
-/*
- * A branch further to the right than in any tree: nothing below it is found, and the reader
- * continues.
- */
-Test(topo_readers, a_tree_that_is_too_wide_is_read_partly)
-{
-	static const unsigned width[] = { 300, 500, 511, 512, 513, 2000, 60000 };
-	static char text[64 << 10];
-
-	for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
-		memset(text, '-', sizeof text);
-		memcpy(text, "-[0000:00]", 10);
-		snprintf(text + width[i], 64, "+-00.0  Intel Device\n");
-		parse(text);
-		cr_expect_leq(model.count, 1u, "%u columns", width[i]);
-	}
-}
-
-Test(topo_readers, three_trees_of_one_root_and_of_long_domains)
-{
-	cr_assert_eq(parse("-[0000:00]-+-00.0\n           +-01.0-[01]--\n           `-02.0\n"), 0);
-	cr_expect_eq(model.count, 3u);
-	cr_assert_eq(parse("-+-[10000:e0]-+-06.0-[e1]----00.0  Intel NVMe Datacenter SSD\n"
-			   " \\-[0000:00]---0e.0  Intel Volume Management Device\n"),
-		     0);
-	cr_expect_eq(model.count, 3u);
-	cr_expect(hr_is_nvme(at("10000:e1:00.0")));
-	cr_assert_eq(parse("-[0000:00]---01.0-[01-02]----00.0-[02]----00.0  x\n"), 0);
-	cr_expect_eq(model.count, 3u);
-	cr_expect_eq(model.fn[2].depth, 2u);
 }

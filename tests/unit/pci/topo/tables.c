@@ -5,6 +5,9 @@
 #include "pci/topo/tables.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
+
+#include "pci/topo/products.h"
 
 TestSuite(topo_tables, .timeout = 60);
 
@@ -128,4 +131,26 @@ Test(topo_tables, each_kernel_trusts_its_host_bridges)
 		cr_expect_eq(any_host, row[i].any_host, "row %zu: %u", i, any_host);
 		cr_expect_null(hr_listed_find(row[i].vendor, 0x10000, row[i].kernel));
 	}
+}
+
+Test(topo_tables, each_product_line_and_age_has_its_device_numbers)
+{
+	static const uint64_t lines[][2] = { { 63426, 2129067190 },
+					     { 951, 7404887 },
+					     { 1160, 11044339 } };
+	static const uint64_t ages[][2] = { { 0, 0 }, { 8447, 35712896 }, { 57089, 2111803520 } };
+	uint64_t line[3][2] = { 0 }, age[3][2] = { 0 };
+
+	for (uint32_t device = 1; device <= 0x10000; device++) {
+		line[hr_product_by_id(device)][0]++;
+		line[hr_product_by_id(device)][1] += device;
+		age[hr_product_age(device, "")][0]++;
+		age[hr_product_age(device, "")][1] += device;
+	}
+	line[HR_PRODUCT_UNKNOWN][0]++; /* number 0 */
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			cr_expect_eq(line[i][k], lines[i][k], "line %u: %" PRIu64, i, line[i][k]);
+			cr_expect_eq(age[i][k], ages[i][k], "age %u: %" PRIu64, i, age[i][k]);
+		}
 }

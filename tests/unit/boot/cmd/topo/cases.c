@@ -12,7 +12,7 @@
 
 #define FOLDER "tests/unit/boot/cmd/topo/cases/"
 
-TestSuite(topo_cases, .timeout = 300);
+TestSuite(topo_cases, .timeout = 900);
 
 /* ---- the machine of a case */
 
@@ -133,8 +133,8 @@ struct topo_case {
 	char name[128];
 	struct text input;  /* lines "| ..." */
 	struct text wanted; /* lines "> ..." */
-	char run[8][128];   /* arguments of each command */
-	bool sentences[8];
+	char run[48][128];  /* arguments of each command */
+	bool sentences[48];
 	unsigned runs;
 };
 
@@ -206,7 +206,8 @@ static bool changed; /* the machine of the case */
 
 /*
  * What a command prints about the case's text; about a machine, what differs from the unchanged one,
- * and for that with further options what differs from the output without them.
+ * and for that with further options what differs from the output without them. The prediction of a
+ * change is short, and is printed whole.
  */
 static void run_one(const char *input, size_t size, const char *args, bool sentences, FILE *out)
 {
@@ -214,9 +215,11 @@ static void run_one(const char *input, size_t size, const char *args, bool sente
 	struct topo_items got = { 0 }, none = { 0 };
 	const struct topo_items *base = &none;
 
-	if (!now.input.size && changed)
+	if (now.input.size || strstr(args, "--what-if"))
+		base = &none;
+	else if (changed)
 		base = unchanged(args, sentences);
-	else if (!now.input.size && strncmp(args, "--json ", 7) == 0)
+	else if (strncmp(args, "--json ", 7) == 0)
 		base = unchanged(verdicts, sentences);
 	if (!topo_case_run(input, size, args, sentences, &got))
 		base = &none;
@@ -304,6 +307,7 @@ static void take(char *file, unsigned number, char *line)
 	if (line[0] == '|')
 		fprintf(now.input.stream, "%s\n", line[1] ? line + 2 : "");
 	else if (strncmp(line, "run ", 4) == 0 || strncmp(line, "tell ", 5) == 0) {
+		cr_assert_lt(now.runs, 48u, "%s:%u", file, number);
 		now.sentences[now.runs] = line[0] == 't';
 		snprintf(now.run[now.runs++], 128, "%s", strchr(line, ' ') + 1);
 	} else if (strcmp(line, "keep") == 0)
