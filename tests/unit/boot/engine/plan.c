@@ -313,16 +313,20 @@ Test(plan, a_check_changes_nothing_else)
 	up(HEAD("") PIPELINES);
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
 	app->run[A].selected = app->run[C].selected = true;
-	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
 		app->run[B].gpu[p].entry_threads = 70 + p;
+		app->run[B].gpu[p].entry = (enum hr_entry)(20 + p);
+	}
 	app->run[B].durable_tiles = 9;
 	cr_expect_eq(hr_plan_check(plan, B), 0);
 	cr_expect(app->keep_going);
 	cr_expect(app->run[A].selected && app->run[C].selected);
 	cr_expect_not(app->run[B].selected);
 	cr_expect_eq(app->run[B].durable_tiles, 0u, "of the last run");
-	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
+	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
 		cr_expect_eq(app->run[B].gpu[p].entry_threads, 70 + p);
+		cr_expect_eq(app->run[B].gpu[p].entry, 20 + p);
+	}
 	start(B);
 	cr_expect(app->keep_going);
 	cr_expect_not(app->refused);

@@ -287,6 +287,40 @@ Test(prove, a_write_protected_disk_is_tested_by_reads)
 	cr_expect(all_zero());
 }
 
+Test(prove, wrong_memory_is_found_by_reads_of_a_write_protected_disk)
+{
+	ssd->disk.blk.read_only = true;
+	cr_expect_eq(prove_elsewhere(HR_PLACE_HOST), -EIO);
+	cr_expect(refuted);
+	cr_expect(strstr(test_error_text(), "the data that the ssd wrote did not arrive"), "%s",
+		  test_error_text());
+}
+
+static int upload_to_the_last_page(struct hr_backend *b, void *worker, const void *cpu,
+				   size_t bytes, struct hr_error *e)
+{
+	const uint8_t *end = (uint8_t *)region->worker + region->bytes;
+
+	memmove(worker, cpu, bytes);
+	if ((uint8_t *)worker + bytes == end)
+		*(uint8_t *)worker ^= 1;
+	return 0;
+}
+
+/* The sample of pages has both ends of the region. */
+Test(prove, the_last_page_is_tested)
+{
+	const struct hr_backend_ops *before = app.backend[0].ops;
+
+	two_faced = *before;
+	two_faced.upload = upload_to_the_last_page;
+	app.backend[0].ops = &two_faced;
+	use(HR_PLACE_GPU);
+	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+	cr_expect(refuted);
+	app.backend[0].ops = before;
+}
+
 Test(prove, no_test_runs_without_a_store_or_hardware)
 {
 	app.mapped[HR_PLACE_HOST][0] = 1;
