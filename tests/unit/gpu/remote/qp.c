@@ -340,31 +340,45 @@ Test(qp, a_libibverbs_without_dma_bufs_is_refused)
 	close(gpu.fd);
 }
 
+static struct hr_rdma_device found;
+
 static int find(const char *name, const char *address)
 {
-	struct hr_rdma_device device;
 	int err;
 
 	cr_assert_eq(inet_pton(AF_INET, address, &local), 1);
-	err = hr_rdma_device_open(&verbs, name, local, &device, test_error());
+	err = hr_rdma_device_open(&verbs, name, local, &found, test_error());
+	cr_expect_eq(found.context == NULL, err != 0);
 	if (!err)
-		hr_rdma_device_close(&verbs, &device);
+		hr_rdma_device_close(&verbs, &found);
+	cr_expect(!err || test_error_kind() == HR_ERROR_MISSING);
 	return err;
 }
 
 Test(qp, a_device_is_found_by_the_address_or_the_error_names_those_that_are_there)
 {
+	setenv("FAKE_IBVERBS_DEVICES", "fake0=10.0.0.7,fake1=127.0.0.1/3,fake2=127.0.0.1/5", 1);
 	cr_expect_eq(find(NULL, "127.0.0.1"), 0);
-	cr_expect_eq(find("fake0", "127.0.0.1"), 0);
+	cr_expect_str_eq(found.name, "fake1");
+	cr_expect(found.port == 1 && found.gid_index == 3 && found.mtu == IBV_MTU_1024);
+	cr_expect_eq(find("fake2", "127.0.0.1"), 0);
+	cr_expect(found.mtu == IBV_MTU_4096 && strcmp(found.name, "fake2") == 0);
+	cr_expect_eq(find(NULL, "10.0.0.7"), 0);
+	cr_expect_str_eq(found.name, "fake0");
 	cr_expect_eq(find(NULL, "10.0.0.1"), -ENODEV);
-	cr_expect_str_eq(test_error_text(),
-			 "no RDMA device has the address 10.0.0.1 (RoCE v2); there are: fake0");
-	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
-	cr_expect_eq(find("mlx5_0", "127.0.0.1"), -ENODEV);
-	cr_expect_str_eq(test_error_text(), "no RDMA device mlx5_0 has the address 127.0.0.1 "
-					    "(RoCE v2); there are: fake0");
+	cr_expect_str_eq(test_error_text(), "no RDMA device has the address 10.0.0.1 (RoCE v2); "
+					    "there are: fake0, fake1, fake2");
+	cr_expect_eq(find("fake0", "127.0.0.1"), -ENODEV);
+	cr_expect_eq(find("fake", "127.0.0.1"), -ENODEV);
+	cr_expect_str_eq(test_error_text(), "no RDMA device fake has the address 127.0.0.1 "
+					    "(RoCE v2); there are: fake0, fake1, fake2");
 	link_rig_fake()->port_down = 1;
-	cr_expect_eq(find(NULL, "127.0.0.1"), -ENODEV);
+	cr_expect_eq(find("fake1", "127.0.0.1"), -ENODEV);
 	cr_expect_str_eq(test_error_text(),
-			 "fake0: the port with the address 127.0.0.1 is not active");
+			 "fake1: the port with the address 127.0.0.1 is not active");
+	link_rig_fake()->port_down = 0;
+	/* the first one does not open */
+	link_rig_fake()->fail_call = 2;
+	cr_expect_eq(find(NULL, "127.0.0.1"), 0);
+	cr_expect_str_eq(found.name, "fake2");
 }

@@ -375,6 +375,28 @@ Test(tap, a_stop_holds_the_memory_of_lent_tiles_for_good)
 	cr_expect_eq(status.tiles, 0);
 }
 
+/* The launch ends while a consumer holds the tile, and the next one takes it back. */
+Test(tap, a_worker_with_nothing_to_do_parks_until_the_next_launch)
+{
+	set_up(1, false, false, 1);
+	role.park = 1;
+	control.launch = 3;
+	pipe_.slots = 1;
+	slots[0].out_bytes = TILE;
+	slots[0].state = HR_SLOT_COMPUTED;
+	attach(0, 2);
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
+	pthread_join(worker, NULL);
+	cr_expect(is_there(0, 0));
+	cr_expect(words.parked == 3 && pipe_.parked == 3 && status.done == 0);
+	control.launch = 4;
+	give_back(0, entry_of(0, 0));
+	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
+	await_u32(&slots[0].held, HR_HELD_NOT);
+	join_one();
+	cr_expect(words.parked == 3 && status.tiles == 1);
+}
+
 /* A consumer may hold its tile until it has all others. */
 Test(tap, a_tile_that_waits_for_a_consumer_gets_another_output)
 {
