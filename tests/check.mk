@@ -1,17 +1,8 @@
 # tests/check.mk - what make check and make check-all run, by variant.
 
-# The tests that take more than about 10 s begin first, so that no variant ends with one of them.
-long := $(addprefix tests/cli/,ranks_shards ranks_access boot_engine boot remote_refused \
-	remote_boot control ranks gpus remote_bench schedule vanish feed_killed parallel faults \
-	checksums interrupt remote run remote_broken tap_killed killed store feed access) \
-	$(addprefix tests/unit/,gpu/worker/io_peers_faults gpu/worker/pipeline_faults \
-	gpu/worker/bench_steered boot/ranks/merge gpu/worker/io_writes gpu/worker/pipeline \
-	gpu/worker/pipeline_writes boot/engine/checksums gpu/worker/io boot/appliance/supervise \
-	boot/engine/stages nvme/driver_soft \
-	gpu/worker/io_peers_stress gpu/tap/many)
-longest_first = $(foreach name,$(long),$(filter $(name),$(1))) $(filter-out $(long),$(1))
-all_names := $(call longest_first,\
-	$(basename $(call usable,$(unit_files) $(wildcard tests/cli/*.sh))))
+# The longest first: a folder of unit tests, a script, a file of unit tests.
+all_names := $(folder_tests:$(B)/%=%) $(basename $(call usable,$(wildcard tests/cli/*.sh))) \
+	$(alone:$(B)/%=%)
 # With the address sanitizer run the scripts that are about the ends of commands, bad input, signals and
 # clients, and not those whose time is that of many processes or engines that move data.
 plain_scripts := $(addprefix tests/cli/,access checksums examples feed_killed gpus image install \

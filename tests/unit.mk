@@ -7,13 +7,18 @@ runner := $(objects)/tests/harness/runner.o
 # The runner notes which tests have threads.
 runner_flags := -Wl,--wrap=pthread_create
 # Fuzz targets use two of them.
-fakes := $(filter-out $(runner) $(objects)/tests/harness/leaks.o \
+fakes := $(filter-out $(runner) \
 	$(objects)/tests/harness/replay.o,\
 	$(patsubst %.c,$(objects)/%.o,$(if $(FUZZ),\
 	tests/fakes/clock.c tests/fakes/log.c,\
 	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c)))))
 unit_files := $(sort $(shell find tests/unit -name '*.c'))
+# Each test can be a program of its own, NAME. The tests of a folder share the program FOLDER/tests, but
+# those that cannot (tests/alone.sh).
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
+alone := $(filter $(units),$(patsubst %.c,$(B)/%,$(shell tests/alone.sh)))
+shared := $(filter-out $(alone),$(units))
+folder_tests := $(addsuffix tests,$(sort $(dir $(shared))))
 
 # Frames of functions that have returned are kept in 64 KiB for each size and thread: with the default
 # of 1 MiB, clearing their pages takes a tenth of the time.
@@ -32,32 +37,35 @@ $(units:$(B)/%=$(objects)/%.o) $(fakes) $(runner): tests/unit.mk
 $(units:$(B)/%=$(objects)/%.o): cflags += -O0 -g1 \
 	$(if $(findstring address,$(SAN)),--param asan-instrumentation-with-call-threshold=0)
 
-# Criterion's assertions, with less code.
+# Criterion's assertions, with less code: the compiler takes two thirds of the time.
 $(addprefix $(objects)/tests/,unit/%.o gpu/%.o harness/%.o fakes/%.o): cflags += \
 	-include tests/harness/asserts.h
 
-# Half of the CPU time of the default linker, for hundreds of tests.
-gold := $(if $(STATIC),,$(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold))
-
-# At fixed addresses: half of the CPU time of the linker, and no relocations at each start, for which
-# the program with sanitizers writes to 6 MB of its data.
-fixed := $(if $(STATIC),,-no-pie)
-
 # A test is linked with the fakes whose headers it includes, according to its dependency file.
-used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(<:.o=.d))),$(fakes))
+of_test = $(filter $(objects)/tests/unit/% $(objects)/tests/fuzz/%,$^)
+used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(of_test:.o=.d))),$(fakes))
+
+# The functions of the seam are weak: a fake or a test that has one takes its place.
+seam := $(patsubst %,$(objects)/tests/seam/%.o,config/seam_linux config/clock nvme/vfio_calls)
+$(seam): $(objects)/tests/seam/%.o: $(objects)/%.o
+	$(Q)mkdir -p $(@D) && objcopy $$(nm -g --defined-only $< | \
+		sed 's/.* /--weaken-symbol=/') $< $@
 
 # Those of the cuda backend take it from the second archive when the first has none.
-$(filter $(B)/tests/unit/gpu/cuda/%,$(units)): $(cuda_archive)
-$(units): $(B)/%: $(objects)/%.o $(fakes) $(runner) $(leaks) $(B)/libheadrace.a
+$(filter $(B)/tests/unit/gpu/cuda/%,$(units) $(folder_tests)): $(cuda_archive)
+$(units): $(B)/%: $(objects)/%.o
+in_folder = $(foreach u,$(shared),$(if $(filter $(dir $(1)),$(dir $(u))),$(u)))
+$(foreach f,$(folder_tests),$(eval $(f): $(patsubst $(B)/%,$(objects)/%.o,$(call in_folder,$(f)))))
+$(units) $(folder_tests): $(fakes) $(runner) $(seam) $(B)/libheadrace.a
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(gold) $(fixed) $(runner_flags) -o $@ $< \
-		$(used_fakes) $(runner) $(leaks) \
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(runner_flags) -o $@ \
+		$(of_test) $(used_fakes) $(runner) $(seam) \
 		$(if $(filter %/fakes/cuda.o,$(used_fakes)),-Wl$(comma)-u$(comma)hr_cuda_open) \
 		$(filter $(objects)/gpu/tap/client/%.o %-cuda.a,$^) $(B)/libheadrace.a $(libs_a) \
 		-lm -ldl
 
 # The client library is not a part of the program.
-$(filter $(B)/tests/unit/gpu/tap/client/%,$(units)): $(tap_sources:%.c=$(objects)/%.o)
+$(filter $(B)/tests/unit/gpu/tap/client/%,$(units) $(folder_tests)): $(tap_sources:%.c=$(objects)/%.o)
 
 # User operators for tests, at the path in the macro.
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
@@ -99,7 +107,7 @@ $(fake_cuda): tests/fakes/libcuda/libcuda.c tests/fakes/libcuda/control.h tests/
 		-fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
 $(objects)/tests/unit/gpu/tap/client/cuda.o $(B)/tests/unit/gpu/tap/client/cuda.tidy: \
 	cflags += -DTEST_LIBCUDA='"$(abspath $(fake_cuda))"'
-$(B)/tests/unit/gpu/tap/client/cuda.ok: $(fake_cuda)
+$(addprefix $(B)/tests/unit/gpu/tap/client/,cuda.ok tests.ok): $(fake_cuda)
 
 # A libibverbs without a network device, in place of the machine's: tests of links load it.
 fake_verbs := $(B)/tests/fakes/ibverbs/libibverbs.so.1
@@ -115,13 +123,17 @@ $(objects)/tests/harness/link_rig.o $(B)/tests/harness/link_rig.tidy: \
 $(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engine/no_malloc.ok),\
 	$(units:%=%.ok)): $(fake_verbs)
 
+# What tests of a folder need.
+$(folder_tests:%=%.ok): $(test_ops) $(test_plugins) $(fake_verbs)
+$(addprefix $(B)/tests/unit/boot/cmd/topo/,cases.ok tests.ok): \
+	$(wildcard tests/unit/boot/cmd/topo/cases/*)
+
 # THREADS_OF=DIR: only the test cases that had threads in that build, according to their logs.
-$(B)/tests/unit/boot/cmd/topo/cases.ok: $(wildcard tests/unit/boot/cmd/topo/cases/*)
-$(units:%=%.ok): %.ok: %
+$(units:%=%.ok) $(folder_tests:%=%.ok): %.ok: %
 	$(call say,TEST,$<)
-	$(Q)$(call test,900,$< --verbose \
+	$(Q)$(call test,900,$< --verbose $(if $(filter %/tests,$<),--jobs 2) \
 		$(if $(THREADS_OF),--threads-of $(<:$(B)/%=$(THREADS_OF)/%).log))
 
 .PHONY: check-unit
-check-unit: $(units:%=%.ok)
+check-unit: $(alone:%=%.ok) $(folder_tests:%=%.ok)
 	@:

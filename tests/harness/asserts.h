@@ -19,6 +19,10 @@
 void test_assert_failed(const char *file, unsigned line, char *message, const char *format, ...)
 	__attribute__((format(printf, 4, 5), cold));
 
+/* A test knows the file that is compiled, which can include the one that has the test. */
+#undef Test
+#define Test(...) CR_EXPAND(CR_TEST_BASE(__VA_ARGS__, .description = __BASE_FILE__, .sentinel_ = 0))
+
 #undef cr_assert_impl
 #define cr_assert_impl(Fail, Condition, ...)                                    \
 	do {                                                                    \

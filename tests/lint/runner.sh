@@ -1,7 +1,8 @@
 #!/bin/bash
 # tests/harness/runner.c reports each kind of failure: tests that fail on purpose are built with it
 # and the thread sanitizer, and its output about each is compared with the expected one. It also notes which tests have
-# threads, runs only these on request, and prints the texts of assertions.
+# threads, runs only these on request, prints the texts of assertions, and does the same
+# when several tests run at a time.
 set -euo pipefail
 
 dir=$(mktemp -d)
@@ -86,9 +87,11 @@ EOF
 
 gcc -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=thread -pthread -iquote . -include tests/harness/asserts.h \
     -Wl,--wrap=pthread_create -o "$dir/tests" "$dir/tests.c" tests/harness/runner.c
-! "$dir/tests" >"$dir/log" 2>&1 || { echo "runner.sh: failing tests, but exit status 0"; exit 1; }
-grep -E '^\[(FAIL|SKIP|====|----\]  )' "$dir/log" | LC_ALL=C sort >"$dir/got"
-diff -u "$dir/want" "$dir/got"
+for jobs in 4 1; do
+    ! "$dir/tests" --jobs $jobs >"$dir/log" 2>&1 || { echo "runner.sh: failing tests, but exit status 0"; exit 1; }
+    grep -E '^\[(FAIL|SKIP|====|----\]  )' "$dir/log" | LC_ALL=C sort >"$dir/got"
+    diff -u "$dir/want" "$dir/got"
+done
 
 # Only passing tests: exit status 0. The log says that they have no threads, so tests/threads.sh does not name them.
 mkdir "$dir/unit"

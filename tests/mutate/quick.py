@@ -28,13 +28,13 @@ class Quick:
 
     def make(self, targets, go_on=False, jobs=1, limit=1800, dry=False):
         libraries = "%s/%s %s/%s" % (self.folder, STUB, self.folder, PRODUCT)
-        # At no fixed address, because data of the product would be copied out of its library.
-        switches = ["O=build-quick", "fixed=", "ldflags=-pthread %s -Wl,--no-as-needed %s" %
+        # The seam is in the library, where a test's own function comes before it, too.
+        switches = ["O=build-quick", "seam=", "ldflags=-pthread %s -Wl,--no-as-needed %s" %
                     (" ".join(self.sanitizer), libraries)]
         switches += [s + " -fPIC" if s.startswith("CFLAGS=") else s for s in self.variant.switches
                      if not s.startswith("O=")]
-        command = [self.tree.make, "--no-print-directory", "-j%d" % jobs, "NVCC=", "MPICC=",
-                   "driver=%s/tests/harness/runner.o" % self.folder] + ["-k"] * go_on
+        command = [self.tree.make, "--no-print-directory", "-j%d" % jobs, "NVCC=", "MPICC="] + \
+            ["-k"] * go_on
         return run(command + switches + ["-nB", "V=1"] * dry +
                    ["%s/%s" % (self.folder, t) for t in targets], self.tree.place, limit)
 
