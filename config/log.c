@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "config/clock.h"
 #include "config/json.h"
@@ -170,15 +169,12 @@ static void write_json(enum hr_log_level level, const char *message)
 		put_name(&j, objects[i], message);
 	put_device(&j, message);
 	hr_json_string(&j, "message", message);
-	if (hr_json_done(&j) == 0 && write(STDERR_FILENO, line, j.length) < 0)
-		return;
+	if (hr_json_done(&j) == 0)
+		hr_write_message(line, j.length);
 }
 
 /* ---- lines of text */
 
-/*
- * One write per line, so that lines of several threads never mix. A failed write is ignored.
- */
 static void write_text(enum hr_log_level level, const char *message, size_t length)
 {
 	static const char *const prefix[] = { "headrace: error: ", "headrace: warning: ",
@@ -195,8 +191,7 @@ static void write_text(enum hr_log_level level, const char *message, size_t leng
 		memcpy(line + head, message, length);
 	}
 	line[head + length] = '\n';
-	if (write(STDERR_FILENO, line, head + length + 1) < 0)
-		return;
+	hr_write_message(line, head + length + 1);
 }
 
 void hr_log(enum hr_log_level level, const char *format, ...)

@@ -83,6 +83,10 @@ ssize_t hr_file_read(int fd, const struct iovec *vec, int count, uint64_t offset
 ssize_t hr_file_write(int fd, const struct iovec *vec, int count, uint64_t offset, int flags);
 int hr_file_sync(int fd); /* data only: fdatasync() */
 
+/* Write a line of the log to stderr, with one write(2), so that lines of several threads never mix. A
+ * failed write is ignored. */
+void hr_write_message(const char *line, size_t bytes);
+
 /* ---- waits for descriptors */
 
 /* Sleep until fd can be read or has hung up, at most ns; a signal can end the sleep early. True: it

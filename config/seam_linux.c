@@ -149,6 +149,12 @@ int hr_file_sync(int fd)
 	return fdatasync(fd) == 0 ? 0 : -errno;
 }
 
+void hr_write_message(const char *line, size_t bytes)
+{
+	if (write(STDERR_FILENO, line, bytes) < 0)
+		return;
+}
+
 /* ---- waits for descriptors */
 
 bool hr_wait_readable(int fd, uint64_t ns)

@@ -6,10 +6,10 @@ FUZZ_SECONDS ?= 60
 fuzzers := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/*.c))
 replay := $(if $(FUZZ),,$(objects)/tests/harness/replay.o)
 
-$(fuzzers): $(B)/%: $(objects)/%.o $(fakes) $(replay) $(B)/libheadrace.a
+$(fuzzers): $(B)/%: $(objects)/%.o $(fakes) $(replay) $(seam) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $< \
-		$(filter $(objects)/gpu/tap/client/%.o,$^) $(used_fakes) $(replay) \
+		$(filter $(objects)/gpu/tap/client/%.o,$^) $(used_fakes) $(replay) $(seam) \
 		$(B)/libheadrace.a $(libs_a) -lm -ldl
 
 # The client library is not a part of the program.

@@ -1,8 +1,12 @@
 #include "tests/fakes/log.h"
 
 #include <pthread.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/seam.h"
 
 #define LEVELS (HR_LOG_DEBUG + 1)
 
@@ -11,19 +15,51 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char last[LEVELS][HR_LOG_LINE_MAX];
 static unsigned count[LEVELS];
 static enum hr_log_level newest;
+static bool keeping; /* false: lines are printed */
 
-void hr_log_set_level(enum hr_log_level level)
+void fake_log_keep(void)
 {
+	hr_log_set_level(HR_LOG_DEBUG);
+	keeping = true;
 }
 
-void hr_log(enum hr_log_level level, const char *format, ...)
+/* The level of a line, from its prefix; *message: the text after that. */
+static enum hr_log_level level_of(const char *line, size_t bytes, const char **message)
 {
-	va_list args;
+	static const struct {
+		enum hr_log_level level;
+		const char *prefix;
+	} row[] = { { HR_LOG_ERROR, "headrace: error: " },
+		    { HR_LOG_WARN, "headrace: warning: " },
+		    { HR_LOG_DEBUG, "headrace: debug: " },
+		    { HR_LOG_INFO, "headrace: " } };
+	const char *at = memmem(line, bytes, "headrace: ", strlen("headrace: "));
 
+	*message = line;
+	for (size_t i = 0; at && i < sizeof row / sizeof *row; i++) {
+		const size_t length = strlen(row[i].prefix);
+
+		if ((size_t)(line + bytes - at) < length || memcmp(at, row[i].prefix, length) != 0)
+			continue;
+		*message = at + length;
+		return row[i].level;
+	}
+	return HR_LOG_INFO;
+}
+
+void hr_write_message(const char *line, size_t bytes)
+{
+	const char *message;
+	enum hr_log_level level;
+
+	if (!keeping && write(STDERR_FILENO, line, bytes) < 0)
+		return;
+	if (!keeping)
+		return;
+	level = level_of(line, bytes, &message);
 	pthread_mutex_lock(&lock);
-	va_start(args, format);
-	vsnprintf(last[level], sizeof(last[level]), format, args);
-	va_end(args);
+	snprintf(last[level], sizeof last[level], "%.*s", (int)(line + bytes - 1 - message),
+		 message);
 	count[level]++;
 	newest = level;
 	pthread_mutex_unlock(&lock);

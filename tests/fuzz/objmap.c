@@ -205,6 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct hr_store store;
 	uint32_t capacity;
 
+	fake_log_keep();
 	if (!bytes)
 		return 0;
 	blk.block_bytes = *data & SMALL_BLOCKS ? 512 : 4096;

@@ -73,7 +73,6 @@ static void begin(void)
 	cr_assert_eq(hr_config_parse(&attempt->app->config, &hr_names, "f", text, strlen(text),
 				     test_error()),
 		     0, "%s", test_error_text());
-	hr_log_set_level(HR_LOG_ERROR);
 	cr_assert_eq(hr_appliance_init(attempt->app, NULL), 0);
 	attempt->app->keep_going = true;
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, dispatch), 0);
