@@ -109,7 +109,95 @@ Test(tap_returns, a_tile_that_has_failed_for_one_of_all_is_done)
 	cr_expect_eq(words.redelivered, 0);
 }
 
+/* The tries of a tile end with it: the next tile in its memory has as many. */
+Test(tap_returns, each_tile_has_all_its_tries)
+{
+	const uint64_t count = 3 * SLOTS;
+
+	set_up(count, false, false, 1);
+	start();
+	attach(0, 1);
+	for (uint64_t n = 0; n < 3 * count; n++) {
+		const struct hr_tap_entry *e = await_entry(0, n);
+
+		cr_assert_eq(e->flags, seen[0][e->tile] ? HR_TAP_REDELIVERED : 0u, "entry %llu",
+			     (unsigned long long)n);
+		if (++seen[0][e->tile] < 3)
+			give_up(0, e);
+		else
+			give_back(0, e);
+	}
+	finish();
+	cr_expect_eq(words.failed, 0);
+	cr_expect_eq(words.redelivered, 2 * count);
+	cr_expect_eq(status.tiles, count);
+}
+
+/* The tile waits for seat 1, which has no credit, until seat 0 has another consumer. */
+Test(tap_returns, a_failed_tile_goes_to_a_new_consumer_of_its_seat)
+{
+	uint64_t failed;
+
+	set_up(20, false, false, 2);
+	start();
+	attach(0, 1);
+	attach(1, 1);
+	await_entry(1, 0); /* which it keeps */
+	failed = await_entry(0, 0)->tile;
+	give_up(0, entry_of(0, 0));
+	await_entry(0, 1);
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	memset(entries[0], 0, sizeof entries[0]);
+	memset(pages[0], 0, sizeof pages[0]);
+	attach(0, 1);
+	cr_expect_eq(await_entry(0, 0)->tile, failed);
+	hr_release_u32(&pipe_.stop, 1);
+	finish();
+}
+
 /* ---- what the host reads and changes */
+
+#define OTHER_SET 7u
+
+/* A consumer goes with tiles that it holds. The next one at its seat has other memory, all credits, and
+ * counters of its own. */
+Test(tap_returns, a_seat_serves_one_consumer_after_the_other)
+{
+	const struct hr_tap_seat *w = &words.seat[0];
+
+	set_up(60, false, false, 1);
+	start();
+	attach(0, 3);
+	for (uint64_t n = 0; n < 3; n++)
+		await_entry(0, n);
+	give_up(0, entry_of(0, 0));
+	give_back(0, entry_of(0, 1));
+	await_entry(0, 4);
+	order(0, HR_TAP_CLOSE);
+	wait_done(0);
+	memset(entries[0], 0xff, sizeof entries[0]);
+	memset(pages[0], 0xff, sizeof pages[0]);
+	words.seat[0].set = OTHER_SET;
+	attach(0, 3);
+	for (uint64_t n = 0; n < 3; n++)
+		await_entry(OTHER_SET, n);
+	for (int i = 0; i < 2; i++) {
+		order(5, HR_TAP_HOLD);
+		wait_done(5);
+	}
+	cr_expect_not(is_there(OTHER_SET, 3));
+	cr_expect(w->lent == 3 && w->returned == 0 && w->failed == 0 && w->hold_ns == 0);
+	consume_all(OTHER_SET, 1);
+	finish();
+	cr_expect_eq(w->returned, 59);
+	cr_expect_eq(w->lent, 59);
+	for (uint32_t t = 0; t < 60; t++)
+		cr_expect_eq(seen[OTHER_SET][t], t == 1 ? 0 : 1, "tile %u", t);
+	cr_expect_eq(status.tiles, 60);
+	for (uint32_t i = 0; i < sizeof entries[0]; i++)
+		cr_assert_eq(entries[0][i], 0xff);
+}
 
 Test(tap_returns, credits_can_change_while_tiles_are_lent)
 {
