@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,18 +133,25 @@ static void step(uint64_t ns)
 
 /* ---- producers */
 
-static int connect_to(void)
+static int connect_silently(void)
 {
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const struct hr_tap_message hello = { .magic = HR_TAP_MAGIC,
-					      .kind = HR_FEED_HELLO,
-					      .version_least = HR_FEED_VERSION,
-					      .version = HR_FEED_VERSION };
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(connect(fd, (const struct sockaddr *)&service.port[0].at,
 			     sizeof service.port[0].at),
 		     0);
+	return fd;
+}
+
+static int connect_to(void)
+{
+	const int fd = connect_silently();
+	const struct hr_tap_message hello = { .magic = HR_TAP_MAGIC,
+					      .kind = HR_FEED_HELLO,
+					      .version_least = HR_FEED_VERSION,
+					      .version = HR_FEED_VERSION };
+
 	cr_assert_eq(hr_pass_send(fd, &hello, sizeof hello, NULL, 0), 0);
 	return fd;
 }
@@ -184,17 +192,24 @@ static int expect_welcome(struct hr_tap_message *m)
 	return fd;
 }
 
-static void expect_refused(const char *why)
+static void hear_refusal(int fd, int code, const char *why)
 {
 	struct hr_tap_message m;
-	int fds[HR_TAP_FDS], fd = connect_to();
+	int fds[HR_TAP_FDS];
 
-	step(HR_TAP_STEP_NS);
 	cr_assert(hear(fd, &m, fds));
 	cr_expect_eq(m.kind, HR_TAP_REFUSED);
-	cr_expect_eq(m.code, EBUSY);
+	cr_expect_eq(m.code, code);
 	cr_expect_str_eq(m.text, why);
 	close(fd);
+}
+
+static void expect_refused(const char *why)
+{
+	const int fd = connect_to();
+
+	step(HR_TAP_STEP_NS);
+	hear_refusal(fd, EBUSY, why);
 }
 
 /* A child attaches, commits nothing, and says DETACH when it is told to. */
@@ -358,4 +373,100 @@ Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
 	expect_refused(why);
 	kill_child(child);
 	close(expect_welcome(&m));
+}
+
+/* ---- the service */
+
+static unsigned open_fds(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+static void end_run(void)
+{
+	app.run[0].ended_ns = 2;
+	step(HR_TAP_STEP_NS);
+}
+
+static void close_service(void)
+{
+	end_run();
+	hr_feed_service_close(&service);
+	app.run[0].ended_ns = 0;
+}
+
+Test(feed_gpu, a_second_process_is_refused)
+{
+	struct hr_tap_message m;
+	const int fd = expect_welcome(&m);
+	char why[96];
+
+	snprintf(why, sizeof why, "process %d of user %u is attached", (int)getpid(),
+		 (unsigned)getuid());
+	expect_refused(why);
+	cr_expect_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	close(fd);
+}
+
+/* A producer, a client that was refused, and one that says nothing. */
+Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
+{
+	struct hr_tap_message m;
+	int fds[HR_TAP_FDS], fd, silent;
+	struct stat st;
+	unsigned before;
+	pid_t child;
+	char why[96];
+
+	close_service();
+	before = open_fds();
+	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0);
+	cr_assert_eq(stat(service.port[0].at.sun_path, &st), 0);
+	cr_expect_eq(st.st_mode & 0777, 0600u, "no group may connect");
+	child = begin_child(true);
+	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
+		 (int)child);
+	expect_refused(why);
+	kill_child(child);
+	fd = expect_welcome(&m);
+	silent = connect_silently();
+	step(HR_TAP_STEP_NS);
+	end_run();
+	cr_assert(hear(fd, &m, fds), "the producer is told");
+	cr_expect_eq(m.kind, HR_TAP_END);
+	close(fd);
+	hear_refusal(silent, EPIPE, "the run has ended");
+	cr_expect_neq(stat(service.port[0].at.sun_path, &st), 0);
+	close_service();
+	/* without the entries and the page of each producer */
+	cr_expect_eq(open_fds(), before - 2 * 2, "%u, before %u", open_fds(), before);
+}
+
+Test(feed_gpu, a_run_that_does_not_start_has_no_socket)
+{
+	close_service();
+	app.run[0].outcome = HR_RUN_COMPLETE;
+	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0);
+	cr_expect_not(service.port[0].open);
+	app.run[0].outcome = HR_RUN_WAITING;
+}
+
+Test(feed_gpu, when_a_socket_cannot_be_opened_none_stays)
+{
+	unsigned before;
+
+	close_service();
+	before = open_fds();
+	app.config.pipelines = 2;
+	app.config.pipeline[1] = app.config.pipeline[0];
+	app.run[1] = app.run[0];
+	app.run[1].config = &app.config.pipeline[1];
+	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), -EADDRINUSE);
+	cr_expect_eq(open_fds(), before);
+	cr_expect_eq(rmdir(directory), 0, "it is empty");
+	app.config.pipelines = 1;
 }
