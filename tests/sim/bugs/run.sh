@@ -29,7 +29,7 @@ first_failure() {
 	local first text
 	for ((first = 1; first <= seeds; first += step)); do
 		text=$("$work/tree/build/tests/sim/sim" --first "$first" --seeds "$step" \
-			--jobs "$jobs" --stop --seconds 20 --folder "$worlds/world" 2>&1) && continue
+			--jobs "$jobs" --stop --seconds 120 --folder "$worlds/world" 2>&1) && continue
 		text=$(grep -A1 '^seed [0-9]*: FAILED' <<<"$text" | grep -v '^--' | paste - - |
 			sort -t ' ' -k 2n | head -n 1)
 		[ -n "$text" ] && printf '%s\n' "$text" && return 0
