@@ -71,8 +71,8 @@ void feed_rig_set_up(uint64_t bytes)
 					       .row_bytes = ROW,
 					       .out_num = 1,
 					       .out_den = 2,
-					       .entries = feed_rig.entries,
-					       .pages = (uint8_t *)feed_rig.page,
+					       .entries = feed_rig.entries[0],
+					       .pages = (uint8_t *)feed_rig.page[0],
 					       .words = &feed_rig.words,
 					       .offer = feed_rig.offer };
 	feed_rig.pipe.tiles = (bytes + TILE - 1) / TILE;
@@ -128,13 +128,19 @@ void feed_rig_wait_done(void)
 	}
 }
 
+static struct hr_feed_head *head(void)
+{
+	return (struct hr_feed_head *)(void *)feed_rig.entries[feed_rig.words.set];
+}
+
 /* A producer with memory of its own, all zero. */
 void feed_rig_attach(uint32_t credits)
 {
-	memset(feed_rig.entries, 0, sizeof feed_rig.entries);
-	memset(feed_rig.page, 0, sizeof feed_rig.page);
+	feed_rig.words.set = (feed_rig.words.set + 1) % SETS;
+	memset(head(), 0, sizeof feed_rig.entries[0]);
+	memset(feed_rig_the_page(), 0, sizeof feed_rig.page[0]);
 	memset(feed_rig.tiles, 0xee, sizeof feed_rig.tiles);
-	((struct hr_feed_head *)(void *)feed_rig.entries)->epoch = EPOCH;
+	head()->epoch = EPOCH + ++feed_rig.producers;
 	feed_rig.words.credits = credits;
 	feed_rig.taken = 0;
 	feed_rig_order(HR_FEED_OFFER);
@@ -145,8 +151,8 @@ void feed_rig_detach(void)
 {
 	feed_rig_order(HR_FEED_CLOSE);
 	feed_rig_wait_done();
-	memset(feed_rig.entries, 0xff, sizeof feed_rig.entries);
-	memset(feed_rig.page, 0xff, sizeof feed_rig.page);
+	memset(head(), 0xff, sizeof feed_rig.entries[0]);
+	memset(feed_rig_the_page(), 0xff, sizeof feed_rig.page[0]);
 }
 
 /* All tiles before it are committed. */
@@ -171,13 +177,12 @@ void feed_rig_let_it_run(void)
 
 struct hr_feed_page *feed_rig_the_page(void)
 {
-	return (struct hr_feed_page *)(void *)feed_rig.page;
+	return (struct hr_feed_page *)(void *)feed_rig.page[feed_rig.words.set];
 }
 
 static const struct hr_tap_entry *feed_rig_entry_of(uint64_t n)
 {
-	const struct hr_tap_entry *first =
-		(const void *)(feed_rig.entries + sizeof(struct hr_feed_head));
+	const struct hr_tap_entry *first = (const void *)(head() + 1);
 
 	return &first[n % RING];
 }
@@ -201,7 +206,7 @@ struct hr_tap_entry feed_rig_next_entry(void)
 
 uint32_t feed_rig_last(void)
 {
-	return hr_acquire_sys_u32(&((struct hr_feed_head *)(void *)feed_rig.entries)->last);
+	return hr_acquire_sys_u32(&head()->last);
 }
 
 void feed_rig_commit(const struct hr_tap_entry *e, uint32_t bytes)
@@ -213,7 +218,7 @@ void feed_rig_commit(const struct hr_tap_entry *e, uint32_t bytes)
 
 void feed_rig_end(void)
 {
-	hr_release_sys_u64(&feed_rig_the_page()->end, EPOCH);
+	hr_release_sys_u64(&feed_rig_the_page()->end, head()->epoch);
 }
 
 void feed_rig_commit_next(uint64_t tile)

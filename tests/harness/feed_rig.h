@@ -15,6 +15,7 @@
 
 #define SLOTS 8u
 #define RING 8u
+#define SETS 2u
 #define TILE 256u
 #define ROW 4u
 #define TILES_MAX 4000u
@@ -31,8 +32,10 @@ struct feed_rig {
 	struct hr_feed_offer offer[SLOTS];
 	uint64_t written[SLOTS];
 	uint8_t tiles[SLOTS][TILE] __attribute__((aligned(64)));
-	uint8_t entries[4096] __attribute__((aligned(64)));
-	uint64_t page[512] __attribute__((aligned(64)));
+	/* of the producers, one after the other */
+	uint8_t entries[SETS][4096] __attribute__((aligned(64)));
+	uint64_t page[SETS][512] __attribute__((aligned(64)));
+	uint64_t producers; /* that have come */
 	/* by compute: how often a tile came, and with how many bytes */
 	uint32_t seen[TILES_MAX], seen_bytes[TILES_MAX];
 	uint32_t holds; /* 1: compute takes no tile */
