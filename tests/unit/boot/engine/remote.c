@@ -24,6 +24,7 @@
 #include "cache/crc32c.h"
 #include "config/clock.h"
 #include "config/seam.h"
+#include "tests/fakes/memfd.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"
 
@@ -344,6 +345,8 @@ Test(remote, an_object_is_sent_to_a_receiver)
 		{ .has = 7, .outcome = HR_RUN_DONE },
 		{ .has = 10, .outcome = HR_RUN_DONE },
 		{ .leaves_at = 4, .keeps = 4, .outcome = HR_RUN_DONE },
+		/* it comes again with tiles that this one still holds */
+		{ .leaves_at = 4, .keeps = 7, .outcome = HR_RUN_DONE },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -352,8 +355,9 @@ Test(remote, an_object_is_sent_to_a_receiver)
 			cr_expect_eq(peer.count, 10 - row[i].has, "row %zu", i);
 		/* words of an object of a soft ssd count up */
 		for (uint64_t b = row[i].has * TILE; b < 9 * TILE + 8; b += 8)
-			cr_assert_eq(memcmp(peer.data + b, &(uint64_t){ b / 8 }, 8), 0,
-				     "row %zu, byte %llu", i, (unsigned long long)b);
+			cr_assert((b / TILE >= row[i].leaves_at && b / TILE < row[i].keeps) ||
+					  !memcmp(peer.data + b, &(uint64_t){ b / 8 }, 8),
+				  "row %zu, byte %llu", i, (unsigned long long)b);
 	}
 }
 
@@ -496,6 +500,27 @@ Test(remote, a_sender_with_another_key_does_not_come_up)
 		  "%s", app.error.text);
 	down();
 	end_peer();
+}
+
+/* Whichever piece of memory is missing: an error, and none of the others is left. */
+Test(remote, a_sender_without_memory_does_not_come_up)
+{
+	static const struct row row = { .has = 0 };
+	unsigned nth = 1;
+	int err;
+
+	for (bool reached = true; reached; nth++) {
+		begin_peer(HR_LINK_RECEIVER, &row);
+		fake_memfd.fails = fake_memfd.created + nth;
+		err = up(1u << SEND, HR_STAGE_QUEUES);
+		reached = fake_memfd.created >= fake_memfd.fails;
+		cr_expect(reached ? err < 0 : err == 0, "%u: %d, %s", nth, err, app.error.text);
+		cr_expect_eq(app.error.kind != HR_ERROR_NONE, reached, "%u: %s", nth,
+			     app.error.text);
+		down();
+		end_peer();
+	}
+	cr_expect_geq(nth, 4, "at least entries and a page: %u", nth);
 }
 
 /* Without a network device: other pipelines run when they may. */
