@@ -89,12 +89,41 @@ static void identify(struct json_object *o, size_t number, char *id, size_t capa
 static void put_value(struct topo_items *to, const char *path, const char *key,
 		      struct json_object *value, bool sentences);
 
+static bool has_verdict_of(struct json_object *flow, struct json_object *pair)
+{
+	static const char *const member[] = { "verdict", "rule" };
+	struct json_object *a, *b;
+
+	for (size_t i = 0; i < sizeof member / sizeof *member; i++)
+		if (!json_object_object_get_ex(flow, member[i], &a) ||
+		    !json_object_object_get_ex(pair, member[i], &b) ||
+		    strcmp(scalar(a), scalar(b)) != 0)
+			return false;
+	return true;
+}
+
+/* Flows whose verdict and rule are not those of the pair. */
+static void put_flows(struct topo_items *to, const char *path, struct json_object *pair,
+		      struct json_object *flows, bool sentences)
+{
+	for (char name[] = "f1"; name[1] <= '4'; name[1]++) {
+		struct json_object *flow;
+
+		if (!json_object_object_get_ex(flows, name, &flow))
+			add(to, path, "%s=missing", name);
+		else if (!has_verdict_of(flow, pair))
+			put_value(to, path, name, flow, sentences);
+	}
+}
+
 static void put_members(struct topo_items *to, const char *path, struct json_object *o,
 			bool sentences)
 {
 	json_object_object_foreach(o, key, value)
 	{
-		if (!is_left_out(key, sentences) && !(path[0] && is_identity(key)))
+		if (strcmp(key, "flows") == 0)
+			put_flows(to, path, o, value, sentences);
+		else if (!is_left_out(key, sentences) && !(path[0] && is_identity(key)))
 			put_value(to, path, key, value, sentences);
 	}
 }
@@ -163,7 +192,7 @@ static void put_object(struct topo_items *to, const char *path, const char *key,
 		 json_object_object_get_ex(value, "verdict", &fact) &&
 		 json_object_object_get_ex(value, "rule", &source))
 		add(to, path, "%s=%s/%s", key, scalar(fact), scalar(source));
-	else if (strcmp(key, "facts") == 0 || strcmp(key, "flows") == 0)
+	else if (strcmp(key, "facts") == 0)
 		put_members(to, path, value, sentences);
 	else {
 		snprintf(inner, sizeof inner, "%s%s%s", path, path[0] ? " " : "", key);
@@ -339,32 +368,188 @@ static bool names(const struct topo_items *list, const struct topo_item *item)
 	return false;
 }
 
-static void print(FILE *out, const char *sign, const struct topo_item *item, const char **path,
+static bool has_path(const struct topo_items *list, const char *path)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->item[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* The address as a whole in a text: 05:00.0 is no part of 10000:05:00.0. */
+static const char *find_address(const char *text, const char *address)
+{
+	const size_t length = strlen(address);
+
+	for (const char *at = text; (at = strstr(at, address)) != NULL; at++)
+		if ((at == text || !strchr("0123456789abcdef:", at[-1])) &&
+		    !isxdigit((unsigned char)at[length]))
+			return at;
+	return NULL;
+}
+
+/* The text with one address in place of another; the caller frees it. */
+static char *renamed(const char *text, const struct topo_likeness *like)
+{
+	const char *at = find_address(text, like->of);
+	char *to;
+
+	if (asprintf(&to, "%.*s%s%s", at ? (int)(at - text) : (int)strlen(text), text,
+		     at ? like->address : "", at ? at + strlen(like->of) : "") < 0)
+		abort();
+	return to;
+}
+
+/* A pair may be the other way round. */
+static void turn(const struct topo_items *list, char *path)
+{
+	char turned[64], *blank = strchr(path, ' ');
+
+	if (!blank || strchr(blank + 1, ' ') || has_path(list, path))
+		return;
+	snprintf(turned, sizeof turned, "%s %.*s", blank + 1, (int)(blank - path), path);
+	if (has_path(list, turned))
+		strcpy(path, turned);
+}
+
+/* What a function that is a copy of another one is expected to have: what that one has. */
+static void add_copies(struct topo_items *base, const struct topo_items *list,
+		       const struct topo_likeness *like)
+{
+	const struct topo_items *from = has_path(list, like->of) ? list : base;
+	const struct topo_items before = *base;
+	const size_t count = from->count;
+
+	for (size_t i = 0; i < count; i++) {
+		char *path, *text;
+
+		if (!find_address(from->item[i].path, like->of))
+			continue;
+		path = renamed(from->item[i].path, like);
+		text = renamed(from->item[i].text, like);
+		turn(list, path);
+		if (!has_path(&(struct topo_items){ base->item, before.count }, path))
+			add(base, path, "%s", text);
+		free(path);
+		free(text);
+	}
+}
+
+static struct topo_items copy(const struct topo_items *list)
+{
+	struct topo_items to = { 0 };
+
+	for (size_t i = 0; i < list->count; i++)
+		add(&to, list->item[i].path, "%s", list->item[i].text);
+	return to;
+}
+
+static void print(FILE *out, const char *sign, const char *at, const char *text, char **path,
 		  size_t *column)
 {
-	size_t length = strlen(sign) + strlen(item->text) + 1;
+	size_t length = strlen(sign) + strlen(text) + 1;
 
-	if (!*path || strcmp(*path, item->path) != 0 || *column + length > 98) {
-		*column = (size_t)fprintf(out, "%s> %s%s", *path ? "\n" : "", item->path,
-					  item->path[0] ? "" : ".");
-		*path = item->path;
+	if (!*path || strcmp(*path, at) != 0 || *column + length > 98) {
+		*column = (size_t)fprintf(out, "%s> %s%s", *path ? "\n" : "", at, at[0] ? "" : ".");
+		free(*path);
+		*path = strdup(at);
 	}
-	fprintf(out, " %s%s", sign, item->text);
+	fprintf(out, " %s%s", sign, text);
 	*column += length;
 }
 
-void topo_items_print(const struct topo_items *list, const struct topo_items *base, FILE *out)
+static bool is_of_function(const char *path)
 {
-	const char *path = NULL;
-	size_t column = 0, at = 0;
+	return isxdigit((unsigned char)path[0]) && strchr(path, ':') && strchr(path, '.');
+}
 
-	for (size_t i = 0; i < list->count; i++)
-		if (!contains(base, &list->item[i], &at))
-			print(out, "", &list->item[i], &path, &column);
-	at = 0;
+/* Whether an object is missing because one of its functions is. */
+static bool follows(const struct topo_items *base, const struct topo_items *list, const char *path)
+{
+	for (size_t i = 0; i < base->count; i++) {
+		const char *other = base->item[i].path;
+
+		if (i && strcmp(other, base->item[i - 1].path) == 0)
+			continue;
+		if (!strchr(other, ' ') && strcmp(other, path) != 0 && is_of_function(other) &&
+		    find_address(path, other) && !has_path(list, other))
+			return true;
+	}
+	return false;
+}
+
+/* How many items of a path are missing, and how many are as before. */
+static size_t count_missing(const struct topo_items *list, const struct topo_items *base,
+			    const char *path, size_t *same)
+{
+	size_t at = 0, missing = 0;
+
+	*same = 0;
+	for (size_t i = 0; i < base->count; i++) {
+		if (strcmp(base->item[i].path, path) != 0)
+			continue;
+		if (contains(list, &base->item[i], &at))
+			++*same;
+		else
+			missing += !names(list, &base->item[i]);
+	}
+	return missing;
+}
+
+/* An object of which most is missing: what is as before, and "-*" for all that is not printed. */
+static void print_rest(const struct topo_items *list, const struct topo_items *base, FILE *out,
+		       const char *at, char **path, size_t *column)
+{
+	size_t hint = 0;
+
 	for (size_t i = 0; i < base->count; i++)
-		if (!contains(list, &base->item[i], &at) && !names(list, &base->item[i]))
-			print(out, "-", &base->item[i], &path, &column);
+		if (strcmp(base->item[i].path, at) == 0 && contains(list, &base->item[i], &hint))
+			print(out, "", at, base->item[i].text, path, column);
+	print(out, "-", at, "*", path, column);
+}
+
+static void print_missing(const struct topo_items *list, const struct topo_items *base, FILE *out,
+			  char **path, size_t *column)
+{
+	const char *whole = NULL; /* the path of which all is printed */
+	size_t at = 0, same;
+
+	for (size_t i = 0; i < base->count; i++) {
+		const struct topo_item *item = &base->item[i];
+
+		if (contains(list, item, &at) || names(list, item) ||
+		    (whole && strcmp(whole, item->path) == 0))
+			continue;
+		if (!is_of_function(item->path)) {
+			print(out, "-", item->path, item->text, path, column);
+		} else if (!has_path(list, item->path)) {
+			whole = item->path;
+			if (!follows(base, list, whole))
+				print(out, "", whole, "gone", path, column);
+		} else if (count_missing(list, base, item->path, &same) > 2 + 2 * same) {
+			whole = item->path;
+			print_rest(list, base, out, whole, path, column);
+		} else {
+			print(out, "-", item->path, item->text, path, column);
+		}
+	}
+}
+
+void topo_items_print(const struct topo_items *list, const struct topo_items *base,
+		      const struct topo_likeness *like, size_t likes, FILE *out)
+{
+	struct topo_items expected = copy(base);
+	size_t column = 0, at = 0;
+	char *path = NULL;
+
+	for (size_t i = 0; i < likes; i++)
+		add_copies(&expected, list, &like[i]);
+	for (size_t i = 0; i < list->count; i++)
+		if (!contains(&expected, &list->item[i], &at))
+			print(out, "", list->item[i].path, list->item[i].text, &path, &column);
+	print_missing(list, &expected, out, &path, &column);
 	if (path)
 		fputc('\n', out);
+	free(path);
+	topo_items_free(&expected);
 }

@@ -28,10 +28,17 @@ bool topo_case_run(const char *input, size_t size, const char *args, bool senten
 		   struct topo_items *to);
 void topo_items_free(struct topo_items *list);
 
+/* A function of the machine that is a copy of another one. */
+struct topo_likeness {
+	char address[16], of[16];
+};
+
 /*
- * Print the items that are not in `base`, and with "-" those of `base` whose member is missing; items
- * of one path share a line, "> PATH ITEM ITEM".
+ * Print the items that are not in `base`; items of one path share a line, "> PATH ITEM ITEM". What
+ * `base` has of a function, its copies are expected to have as well. "-ITEM" is missing, "-*" all
+ * that is not printed, "gone" the object; what follows from a function that is gone is not printed.
  */
-void topo_items_print(const struct topo_items *list, const struct topo_items *base, FILE *out);
+void topo_items_print(const struct topo_items *list, const struct topo_items *base,
+		      const struct topo_likeness *like, size_t likes, FILE *out);
 
 #endif
