@@ -92,7 +92,10 @@ Test(feed, the_producer_ends_the_feed_at_a_whole_tile)
 	feed_rig_set_up(100 * TILE);
 	feed_rig_start();
 	feed_rig_attach(SLOTS);
-	for (uint64_t t = 0; t < 20; t++)
+	feed_rig_commit_next(0);
+	feed_rig_detach();
+	feed_rig_attach(SLOTS);
+	for (uint64_t t = 1; t < 20; t++)
 		feed_rig_commit_next(t);
 	feed_rig_end();
 	feed_rig_finish();
@@ -188,12 +191,14 @@ Test(feed, the_last_offers_are_announced)
 {
 	feed_rig_set_up(4 * TILE);
 	feed_rig_start();
-	feed_rig_attach(SLOTS);
-	for (uint64_t n = 0; n < 4; n++)
-		feed_rig_next_entry();
-	feed_rig_let_it_run();
-	cr_expect_eq(feed_rig_last(), 1);
-	feed_rig_detach();
+	for (int producers = 0; producers < 2; producers++) {
+		feed_rig_attach(SLOTS);
+		for (uint64_t n = 0; n < 4; n++)
+			feed_rig_next_entry();
+		feed_rig_let_it_run();
+		cr_expect_eq(feed_rig_last(), 1);
+		feed_rig_detach();
+	}
 	feed_rig_attach(2);
 	feed_rig_next_entry();
 	feed_rig_next_entry();
