@@ -163,6 +163,14 @@ static void disk_comes(struct hr_record *record)
 	add_ssd(1);
 }
 
+static void lacks(uint32_t d);
+
+static void disk_leaves(struct hr_record *record)
+{
+	lacks(1);
+	comes_ns = 0;
+}
+
 #define ALL(err)              \
 	{                     \
 		err, err, err \
@@ -199,6 +207,7 @@ static const struct fake_engine engines[128] = {
 	['X'] = { .in = HR_PHASE_RUNNING, .hangs = true, .unkillable = true },
 	['H'] = { .in = HR_PHASE_RUNNING, .hangs = true },
 	['x'] = { .last = disk_comes },
+	['g'] = { .run = ALL(-ETIMEDOUT), .last = disk_leaves },
 	['s'] = { .run = ALL(-ETIMEDOUT), .last = stop_at_its_end },
 	['T'] = { .up = -ENXIO, .last = stop_at_its_end },
 	['Z'] = { .stuck = true, .last = stop_at_its_end },
@@ -390,6 +399,8 @@ Test(supervise, absent_ssds)
 		{ "it comes later", ssd_1_comes, "DD", HR_EXIT_DONE, "[01-1] [2] ", 50, 0, NULL },
 		{ "it does not come", ssd_1_lacks, "Dn", HR_EXIT_DEVICE, "[01-1] [2] ", 60, 0,
 		  NULL },
+		{ "it leaves again, and has its time again", ssd_1_comes, "Dgn", HR_EXIT_DEVICE,
+		  "[01-1] [2] [2?] ", 111, 1, NULL },
 		{ "none comes", both_lack, "K", HR_EXIT_MISSING, "[012] ", 60, 0, NULL },
 		{ "without a wait", ssd_1_is_not_awaited, "K", HR_EXIT_MISSING, "[012] ", 0, 0,
 		  NULL },
