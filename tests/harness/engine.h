@@ -16,35 +16,38 @@
 #include "tests/harness/error.h"
 
 /* Begin anew with the configuration of the file "f". */
-static inline void engine_read(struct hr_appliance *app, const char *text) {
-  memset(app, 0, sizeof *app);
-  cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", text, strlen(text),
-                               test_error()),
-               0, "%s", test_error_text());
-  cr_assert_eq(hr_appliance_init(app, NULL), 0);
+static inline void engine_read(struct hr_appliance *app, const char *text)
+{
+	memset(app, 0, sizeof *app);
+	cr_assert_eq(
+		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
+		"%s", test_error_text());
+	cr_assert_eq(hr_appliance_init(app, NULL), 0);
 }
 
 /* The same; the text has the given values. */
-__attribute__((format(printf, 2, 3))) static inline void
-engine_print(struct hr_appliance *app, const char *format, ...) {
-  char text[4096];
-  va_list args;
-  int n;
+__attribute__((format(printf, 2, 3))) static inline void engine_print(struct hr_appliance *app,
+								      const char *format, ...)
+{
+	char text[4096];
+	va_list args;
+	int n;
 
-  va_start(args, format);
-  n = vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  cr_assert(n > 0 && (size_t)n < sizeof text);
-  engine_read(app, text);
+	va_start(args, format);
+	n = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	cr_assert(n > 0 && (size_t)n < sizeof text);
+	engine_read(app, text);
 }
 
 /* The same in new memory, which the caller frees. */
-static inline struct hr_appliance *engine_new(const char *text) {
-  struct hr_appliance *app = calloc(1, sizeof *app);
+static inline struct hr_appliance *engine_new(const char *text)
+{
+	struct hr_appliance *app = calloc(1, sizeof *app);
 
-  cr_assert_not_null(app);
-  engine_read(app, text);
-  return app;
+	cr_assert_not_null(app);
+	engine_read(app, text);
+	return app;
 }
 
 #endif
