@@ -65,6 +65,12 @@ echo 0x010802 >machine-1/sys/bus/pci/devices/0000:01:00.0/class
 tar czf tree.tar.gz machine-1
 "$HEADRACE" topo --from tree.tar.gz --json >said 2>&1
 check "an archive with a folder in front, compressed" grep -q '"NVME0"' said
+# A name has at most 255 bytes.
+name=$(printf 'x%.0s' {1..255})
+mkdir -p "sos/$name/sos_commands/pci"
+echo '01:00.0 Non-Volatile memory controller [0108]: X [144d:a80a]' >"sos/$name/sos_commands/pci/lspci_-nnvv"
+"$HEADRACE" topo --from sos --json >said 2>&1
+check "a report in a folder with the longest name" grep -q '"NVME0"' said
 # Programs in other folders must not be run.
 mkdir -p bin
 printf '#!/bin/sh\ntouch ran\n' >bin/gzip

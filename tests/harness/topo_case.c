@@ -412,6 +412,12 @@ static void turn(const struct topo_items *list, char *path)
 		strcpy(path, turned);
 }
 
+/* Whether the path has an address. */
+static bool is_of_function(const char *path)
+{
+	return strchr(path, ':') && strchr(path, '.');
+}
+
 /* What a function that is a copy of another one is expected to have: what that one has. */
 static void add_copies(struct topo_items *base, const struct topo_items *list,
 		       const struct topo_likeness *like)
@@ -423,7 +429,10 @@ static void add_copies(struct topo_items *base, const struct topo_items *list,
 	for (size_t i = 0; i < count; i++) {
 		char *path, *text;
 
-		if (!find_address(from->item[i].path, like->of))
+		/* a plan is a choice, and its rates are */
+		if (strncmp(from->item[i].path, "assignment ", 11) == 0 ||
+		    strstr(from->item[i].path, "one_at_a_time") ||
+		    !find_address(from->item[i].path, like->of))
 			continue;
 		path = renamed(from->item[i].path, like);
 		text = renamed(from->item[i].text, like);
@@ -456,11 +465,6 @@ static void print(FILE *out, const char *sign, const char *at, const char *text,
 	}
 	fprintf(out, " %s%s", sign, text);
 	*column += length;
-}
-
-static bool is_of_function(const char *path)
-{
-	return isxdigit((unsigned char)path[0]) && strchr(path, ':') && strchr(path, '.');
 }
 
 /* Whether an object is missing because one of its functions is. */
