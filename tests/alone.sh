@@ -28,6 +28,7 @@ mapfile -t -O ${#headers[@]} headers < <(including tests/fakes "${headers[@]}"; 
 mapfile -t files < <(find tests/unit -name '*.c')
 {
     echo tests/unit/boot/engine/tick.c # waits by the product's clock; fakes/clock waits without ticks
+    echo tests/unit/gpu/cuda/cufile.c # looks for the real libcufile; fakes/cufile is found in its place
     echo tests/unit/boot/cmd/topo/cases.c # runs in one build only (check.mk)
     including tests/unit "${headers[@]}"
     replacing "${files[@]}"

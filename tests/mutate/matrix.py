@@ -10,10 +10,10 @@ of the simulation. Output: a JSON object in a line for each mistake: {"name", "f
 """
 import argparse
 import collections
-import glob
 import json
 import os
 import queue
+import shlex
 import shutil
 import sys
 import threading
@@ -22,21 +22,31 @@ import mutate
 from trees import PLAIN, Tree, clock, first_failure, run
 
 MOST_UNIT, MOST_CLI = 25, 6
-LIBRARIES = ["-l:lib%s.a" % name for name in
-             "config nvme json-c pciaccess expat blkid z sodium".split()]
-WRAPPED = ["recv", "send", "read", "poll", "ppoll", "clock_gettime"]
 # Nothing of these runs in the simulation.
 NOT_SIMULATED = ["pci/topo/*", "boot/cmd/topo*", "boot/ranks/*", "gpu/remote/*", "boot/cmd/bench*"]
 
 
-def link(tree, output, objects):
-    """Links a program in which `objects` take the places of the archive's. Returns whether it could."""
-    path = os.path.join(tree.place, output)
-    status, _ = run(["gcc", "-pthread", "-o", output + ".new"] + objects +
-                    ["build/libheadrace.a"] + LIBRARIES + ["-lm", "-ldl"], tree.place, 300)
-    if status == 0:
-        os.replace(path + ".new", path)
-    return status == 0
+def link_command(tree, target):
+    """Returns make's command that links a program of the plain build."""
+    _, text = tree.build(PLAIN, ["-nB", "V=1", target])
+    line = next(l for l in text.replace("\\\n", " ").split("\n")
+                if " -o build/%s " % target in l and ".a " in l)
+    return shlex.split(line[line.index("gcc"):])
+
+
+def link(tree, target, objects, replaced=()):
+    """Links a program in which `objects` take the places of the archive's, and of `replaced`."""
+    if target not in tree.links:
+        tree.links[target] = link_command(tree, target)
+    command = [c for c in tree.links[target] if c not in replaced]
+    output = command.index("-o") + 1
+    path = command[output]
+    command[output] = path + ".new"
+    archive = command.index("build/libheadrace.a")
+    status, text = run(command[:archive] + objects + command[archive:], tree.place, 300)
+    if status != 0:
+        raise RuntimeError("%s: %s" % (target, text))
+    os.replace(os.path.join(tree.place, path + ".new"), os.path.join(tree.place, path))
 
 
 def mutant_objects(tree, quick, file):
@@ -71,9 +81,7 @@ def cli_kill(tree, objects, candidate, bench, is_main):
     scripts.sort(key=lambda t: bench.seconds.get(t, 0))
     if not scripts:
         return ""
-    main = [] if is_main else ["build/boot/main.o"]
-    if not link(tree, "build/headrace", main + objects):
-        return ""
+    link(tree, "headrace", objects, ["build/boot/main.o"] if is_main else [])
     for script in scripts[:MOST_CLI]:
         limit = 30 + 5 * bench.seconds.get(script, 10)
         status, output = run(["env", "HEADRACE=" + os.path.join(tree.place, "build/headrace"),
@@ -88,9 +96,7 @@ def sim_kill(tree, objects, candidate, bench, is_main):
     """Returns the message of the first seed that fails, or ""."""
     if is_main or mutate.matches(candidate.file, NOT_SIMULATED):
         return ""
-    wraps = ["-Wl,--wrap=" + name for name in WRAPPED]
-    if not link(tree, "build/tests/sim/sim", wraps + tree.sim + objects):
-        return ""
+    link(tree, "tests/sim/sim", objects)
     status, output = run(["build/tests/sim/sim", "--seeds", str(bench.seeds), "--jobs", "1", "--stop",
                           "--folder", "/dev/shm/matrix-" + os.path.basename(tree.place)],
                          tree.place, 60 + 5 * bench.seeds)
@@ -218,8 +224,7 @@ def prepare(top, place, tests, jobs, bench):
         run(["cp", "-al", first.place, tree.place], top, 600)
     for tree in trees:
         mutate.quick_of(tree, PLAIN).ready = set(quick.ready)
-        tree.sim = [os.path.relpath(path, tree.place) for folder in ("tests/sim", "gpu/tap/client")
-                    for path in sorted(glob.glob(os.path.join(tree.place, "build", folder, "*.o")))]
+        tree.links = {}
     return trees
 
 

@@ -125,9 +125,9 @@ class Tree:
 
     def build(self, variant, targets, limit=1800, jobs=1, go_on=False, env=None, watched=None):
         """(status, output) of make for targets, named without the build folder; env is added. A target
-        that begins with lint- is no file, and VARIABLE=VALUE is for make."""
+        that begins with lint- is no file, and VARIABLE=VALUE and -OPTION are for make."""
         folder = variant.folder()
-        names = [target if target.startswith("lint-") or "=" in target else folder + "/" + target
+        names = [target if target.startswith(("lint-", "-")) or "=" in target else folder + "/" + target
                  for target in targets]
         runner = folder + "/tests/harness/runner.o"
         return run([self.make, "--no-print-directory", "-j%d" % jobs, "O=build", "NVCC=",
