@@ -88,7 +88,7 @@ static void put_machine(const struct hr_topo *t, const struct hr_topo_machine *m
 		hr_json_string(o, "kernel", m->kernel);
 	hr_json_bool(o, "zen", m->zen);
 	hr_json_bool(o, "zen_inferred", m->zen_inferred);
-	if (t->topology.emulated != HR_NO_FN)
+	if (t->topology.m && t->topology.emulated != HR_NO_FN) /* a matrix alone has none */
 		hr_topo_json_address(t, o, "emulated", t->topology.emulated);
 	put_offsets(t, o);
 	hr_json_array(o, "warnings");
