@@ -183,15 +183,13 @@ static void write_text(enum hr_log_level level, const char *message, size_t leng
 	size_t head = stamp_ns ? (size_t)put_stamp(line, sizeof line) : 0;
 
 	head += (size_t)snprintf(line + head, sizeof line - head, "%s%s", prefix[level], rank_text);
-	if (length > sizeof line - head - 2) {
-		length = sizeof line - head - 2;
-		memcpy(line + head, message, length);
-		memcpy(line + head + length - 3, "...", 3);
-	} else {
-		memcpy(line + head, message, length);
-	}
-	line[head + length] = '\n';
-	hr_write_message(line, head + length + 1);
+	if (length > sizeof line - head - 2)
+		head += (size_t)snprintf(line + head, sizeof line - head - 1, "%.*s...",
+					 (int)(sizeof line - head - 5), message);
+	else
+		head += (size_t)snprintf(line + head, sizeof line - head - 1, "%s", message);
+	line[head] = '\n';
+	hr_write_message(line, head + 1);
 }
 
 void hr_log(enum hr_log_level level, const char *format, ...)

@@ -71,7 +71,8 @@ $(filter $(B)/tests/unit/gpu/tap/client/%,$(units) $(folder_tests)): $(tap_sourc
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
 op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/operators \
 	gpu/cuda/operators)
-$(op_tests:%=$(objects)/%.o) $(objects)/tests/harness/access_rig.o: cflags += \
+$(op_tests:%=$(objects)/%.o) $(objects)/tests/harness/access_rig.o \
+	$(B)/tests/harness/access_rig.tidy: cflags += \
 	-DTEST_OPS='"$(objects)/tests/op"'
 $(op_tests:%=$(B)/%.ok) $(filter $(B)/tests/unit/gpu/worker/io%,$(units:%=%.ok)): $(test_ops)
 op_headers := $(wildcard nvme/worker*.h nvme/wait.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) \

@@ -409,7 +409,7 @@ static void turn(const struct topo_items *list, char *path)
 		return;
 	snprintf(turned, sizeof turned, "%s %.*s", blank + 1, (int)(blank - path), path);
 	if (has_path(list, turned))
-		strcpy(path, turned);
+		memcpy(path, turned, strlen(turned) + 1);
 }
 
 /* Whether the path has an address. */
@@ -524,13 +524,12 @@ static void print_missing(const struct topo_items *list, const struct topo_items
 		if (contains(list, item, &at) || names(list, item) ||
 		    (whole && strcmp(whole, item->path) == 0))
 			continue;
-		if (!is_of_function(item->path)) {
-			print(out, "-", item->path, item->text, path, column);
-		} else if (!has_path(list, item->path)) {
+		if (is_of_function(item->path) && !has_path(list, item->path)) {
 			whole = item->path;
 			if (!follows(base, list, whole))
 				print(out, "", whole, "gone", path, column);
-		} else if (count_missing(list, base, item->path, &same) > 2 + 2 * same) {
+		} else if (is_of_function(item->path) &&
+			   count_missing(list, base, item->path, &same) > 2 + 2 * same) {
 			whole = item->path;
 			print_rest(list, base, out, whole, path, column);
 		} else {

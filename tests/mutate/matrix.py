@@ -29,7 +29,7 @@ NOT_SIMULATED = ["pci/topo/*", "boot/cmd/topo*", "boot/ranks/*", "gpu/remote/*",
 def link_command(tree, target):
     """Returns make's command that links a program of the plain build."""
     _, text = tree.build(PLAIN, ["-nB", "V=1", target])
-    line = next(l for l in text.replace("\\\n", " ").split("\n")
+    line = next(l for l in text.replace("\\\n", " ").replace("\t", " ").split("\n")
                 if " -o build/%s " % target in l and ".a " in l)
     return shlex.split(line[line.index("gcc"):])
 

@@ -112,7 +112,8 @@ static void check_messages(const struct sim_life *l)
 /* A bit of an object changes on the disk: readers notice, and all is well again when it is restored. */
 static void rot(struct sim_life *l)
 {
-	const unsigned object = (unsigned)(l->plan->seed / 4) % l->plan->objects;
+	const unsigned objects = l->plan->objects;
+	const unsigned object = objects ? (unsigned)(l->plan->seed / 4) % objects : 0;
 	const struct sim_object *o = &l->plan->object[object];
 	uint64_t offset, bytes;
 	char device[160];

@@ -46,7 +46,7 @@ static void find_fakes(void)
 	end = strstr(path, "/sim/sim");
 	if (!end)
 		return;
-	strcpy(end, "/fakes/ibverbs");
+	snprintf(end, 32, "/fakes/ibverbs");
 	setenv("LD_LIBRARY_PATH", path, 1);
 }
 

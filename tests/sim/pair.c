@@ -17,7 +17,7 @@
 enum side { SENDER, RECEIVER, SIDES };
 
 #define FAULTS "FAKE_IBVERBS_FAULTS"
-#define PORT 4791
+#define PORT 4791u
 /* In peace both sides begin at the same time, so often at most until both are done. A side that has
  * all may end before the other one knows it, which then needs another run of that side. */
 #define ROUNDS 3u

@@ -221,11 +221,14 @@ static size_t fill_lie(uint8_t *data, enum lie lie, uint64_t number)
 	if (lie == LIE_SILENT) {
 		data[6] = number & 1 ? 1 : 15;
 		memcpy(data + 8, &(const uint32_t[]){ data[6] == 1 ? 0 : 2, 0 }, 8);
-		memcpy(data + 16, "p0", 2);
+		memcpy(data + 16, (const uint8_t[]){ 'p', '0' }, 2);
 		return data[6] == 1 ? 16 : 18;
 	}
 	if (lie == LIE_TAP) {
-		memcpy(data, number & 1 ? "HTAP" : "HFED", 4);
+		memcpy(data,
+		       number & 1 ? (const uint8_t[]){ 'H', 'T', 'A', 'P' }
+				  : (const uint8_t[]){ 'H', 'F', 'E', 'D' },
+		       4);
 		data[4] = number >> 4 & 1 ? 3 : (uint8_t)(number >> 41);
 		memset(data + 5, 0, 3);
 		return 16 + (number >> 20) % 128;
