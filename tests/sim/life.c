@@ -158,6 +158,32 @@ static void make_room(struct sim_life *l)
 	}
 }
 
+/* Whether a warning asks for the removal of an incomplete object. */
+static bool is_left(const char *name)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "object '%s' stays on ssd '", name);
+	return sim_is_told(text);
+}
+
+/* A sink whose source is made again is refused while a part of it, which a failing ssd kept, is there: the
+ * user removes it, as the warning asks. */
+static void remove_left(const struct sim_life *l)
+{
+	char device[160];
+
+	for (unsigned i = 0; i < l->plan->pipelines; i++) {
+		const struct sim_pipeline *p = &l->plan->pipeline[i];
+		const struct sim_object *o = &l->plan->object[p->to % SIM_OBJECTS];
+
+		if (p->to == SIM_OBJECTS || l->plan->object[p->from].is_source || !is_left(o->name))
+			continue;
+		sim_plan_device(l->plan, o->ssd, device, sizeof device);
+		sim_command(NULL, "store rm --pending %s %s", device, o->name);
+	}
+}
+
 static void happen(struct sim_life *l, const struct sim_event *event)
 {
 	switch (event->kind) {
@@ -276,6 +302,7 @@ static void live_in_peace(struct sim_life *l)
 	sim_world->rot = sim_world->bad_writes = 0;
 	sim_check_disks(l);
 	make_room(l);
+	remove_left(l);
 	restore(l, false);
 	sim_live_in_peace(l);
 	sim_visits_end_partners(&l->visits);

@@ -59,6 +59,9 @@ unsigned sim_fetch(struct sim_life *l, unsigned object);
 void sim_check_sinks(struct sim_life *l);
 /* All disks that no process uses. */
 void sim_check_disks(struct sim_life *l);
+
+/* Whether a message of this world has that part. */
+bool sim_is_told(const char *part);
 /* At the end: messages, stores, objects, and what a disk does with bits that have changed. */
 void sim_check_all(struct sim_life *l);
 
