@@ -167,8 +167,8 @@ static bool is_left(const char *name)
 	return sim_is_told(text);
 }
 
-/* A sink whose source is made again is refused while a part of it, which a failing ssd kept, is there: the
- * user removes it, as the warning asks. */
+/* A sink whose source is made again is refused while a part of it, which a failing ssd kept, is
+ * there: the user removes it, as the warning asks. */
 static void remove_left(const struct sim_life *l)
 {
 	char device[160];
