@@ -38,6 +38,13 @@
 #include <sanitizer/tsan_interface.h>
 #define FAKE_SWITCH_BEGINS(from, to) \
 	__tsan_switch_to_fiber((to)->watch, __tsan_switch_to_fiber_no_sync)
+
+/* To the sanitizer fibers are threads, but they share the thread-local hr_work_now. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:hr_work_begin\nrace:hr_work_end\n";
+}
 #endif
 #ifdef __SANITIZE_THREAD__
 #define FAKE_NOT_WATCHED static __attribute__((noinline, no_sanitize_thread))

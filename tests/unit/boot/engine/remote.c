@@ -8,6 +8,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +60,7 @@ static char folder[] = "/tmp/headrace-remote-XXXXXX", key[64], text[2048];
 static struct link_rig rig;
 static unsigned port;
 static bool keep_going;
+static pthread_t runner;	   /* the thread of the run */
 static const char *takes = "copy"; /* operator */
 
 static struct {
@@ -245,7 +248,7 @@ static void follow_script(void)
 		open_peer(row->keeps);
 	}
 	if (row->signal_at && peer.count >= row->signal_at)
-		hr_signals_stop();
+		pthread_kill(runner, SIGTERM);
 	/* the end of a receiver's run comes some time after its last tile */
 	if (peer.heard >= 0 || (row->ends_at && peer.count >= row->ends_at &&
 				(peer.side == HR_LINK_SENDER || ++peer.rounds > 300)))
@@ -321,6 +324,8 @@ static void expect_run(unsigned pipeline, const struct row *row, size_t i)
 	const struct hr_run *run = &app.run[pipeline];
 	struct hr_error e = { 0 };
 
+	runner = pthread_self();
+	hr_signals_hold();
 	begin_peer(pipeline == SEND ? HR_LINK_RECEIVER : HR_LINK_SENDER, row);
 	cr_assert_eq(up(1u << pipeline, HR_STAGE_QUEUES), 0, "row %zu: %s", i, app.error.text);
 	cr_expect_eq(hr_run_all(&app, false, &e), row->err, "row %zu: %s", i, e.text);
