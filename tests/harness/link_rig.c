@@ -2,10 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,6 +85,19 @@ static void expect_nothing_left(struct link_rig *rig)
 	first_free = dup(0);
 	cr_expect_eq(first_free, rig->first_free, "a descriptor is left");
 	close(first_free);
+}
+
+unsigned link_rig_free_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof at;
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+	close(fd);
+	return ntohs(at.sin_port);
 }
 
 void link_rig_again(struct link_rig *rig)

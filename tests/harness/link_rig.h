@@ -32,6 +32,9 @@ struct link_rig {
 /* Load the fake, with a folder of its own, and prepare two setups that fit; opens nothing. */
 void link_rig_init(struct link_rig *rig);
 
+/* A port of the loopback interface that no socket has now. */
+unsigned link_rig_free_port(void);
+
 /* Close both, assert that nothing of the device is left, and prepare two setups as at first. */
 void link_rig_again(struct link_rig *rig);
 

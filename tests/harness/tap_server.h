@@ -218,6 +218,54 @@ static inline void server_start(void)
 	cr_assert_eq(pthread_create(&server.thread, NULL, server_serve, NULL), 0);
 }
 
+/* A WELCOME with another value at one place, and memory with less bytes than it states. */
+struct server_row {
+	size_t at;
+	uint32_t value;
+	size_t less[HR_TAP_FDS];
+	unsigned memories; /* descriptors that come along */
+	int result;	   /* of the client's attempt */
+};
+
+#define AT(field) offsetof(struct hr_tap_message, field)
+
+/* Those of taps and of feeds. */
+static const struct server_row server_rows[] = {
+	{ AT(slots), 0, { 0 }, 3, -EPROTO },
+	{ AT(slots), SLOTS + 1, { 0 }, 3, -ENOMEM },
+	{ AT(slots), (1u << 20) + 1, { 0 }, 3, -EPROTO },
+	{ AT(ring), 2, { 0 }, 3, -EPROTO }, /* < credits */
+	{ AT(ring), 4, { 0 }, 3, 0 },
+	{ AT(ring), 6, { 0 }, 3, -EPROTO },
+	{ AT(ring), 1u << 21, { 0 }, 3, -EPROTO },
+	{ AT(credits), 0, { 0 }, 3, -EPROTO },
+	{ AT(credits), RING, { 0 }, 3, 0 },
+	{ AT(credits), RING + 1, { 0 }, 3, -EPROTO },
+	{ AT(stride), 0, { 0 }, 3, -EPROTO },
+	{ AT(stride), STRIDE + 4096, { 0 }, 3, -ENOMEM },
+	{ AT(tile_bytes), STRIDE, { 0 }, 3, 0 },
+	{ AT(tile_bytes), STRIDE + 1, { 0 }, 3, -EPROTO },
+	{ AT(memory), HR_TAP_MEMORY_CUDA + 1, { 0 }, 3, -EPROTO },
+	{ AT(columns), 12, { 1 }, 3, -ENOMEM },
+	{ AT(columns), 12, { 0, 1 }, 3, -ENOMEM },
+	{ AT(columns), 12, { 0, 0, 1 }, 3, -ENOMEM },
+	{ AT(columns), 12, { 0 }, 2, -ENOMEM },
+	{ AT(columns), 12, { 0 }, 0, -ENOMEM },
+};
+
+/* The answer to the next HELLO; page: bytes of a page of the client. */
+static inline void server_answers(const struct server_row *row, size_t page)
+{
+	struct hr_tap_message m = server_welcome(77);
+
+	memcpy((uint8_t *)&m + row->at, &row->value, row->at == AT(memory) ? 1 : 4);
+	server_memory((size_t)SLOTS * STRIDE - row->less[0], hr_tap_ring_bytes(RING) - row->less[1],
+		      page - row->less[2]);
+	server.memories = row->memories;
+	server_says(0, m);
+	server_start();
+}
+
 /* The client is closed: nothing of it is left. */
 static inline void server_end(void)
 {

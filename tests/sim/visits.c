@@ -180,7 +180,7 @@ enum lie {
 	LIE_HEAD,   /* a request whose length and flags are wrong */
 	LIE_LONG,   /* a name that is too long */
 	LIE_SILENT, /* a request whose reply is not taken */
-	LIE_TAP,    /* to a tap or a feed: messages of a version that nobody has, in any order */
+	LIE_TAP,    /* to a tap or a feed: messages of an unknown version, in any order */
 	LIE_CROWD,  /* connections that say nothing */
 	LIES
 };

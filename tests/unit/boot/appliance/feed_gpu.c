@@ -24,6 +24,7 @@
 #include "config/seam.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
+#include "tests/harness/service_rig.h"
 
 #define SLOTS 4u
 #define TILE 8192u
@@ -43,21 +44,6 @@ static char directory[64];
 
 /* ---- the appliance: a run with a feed, without other parts */
 
-static int add_part(enum hr_place place, void *at)
-{
-	partition.part[partition.count].place = place;
-	partition.region[place].cpu = at;
-	return (int)partition.count++;
-}
-
-static uint8_t *reserve(uint64_t bytes)
-{
-	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert_neq(at, MAP_FAILED);
-	return at;
-}
-
 static void make_memory(void)
 {
 	struct hr_feed_memory *memory = &app.feed_memory[0];
@@ -67,8 +53,8 @@ static void make_memory(void)
 				       .page_bytes = hr_feed_page_bytes(SLOTS),
 				       .count = SETS };
 
-	role.entries = range.entries = reserve(SETS * range.entries_bytes);
-	role.pages = range.pages = reserve(SETS * range.page_bytes);
+	role.entries = range.entries = service_reserve(SETS * range.entries_bytes);
+	role.pages = range.pages = service_reserve(SETS * range.page_bytes);
 	memory->tiles = memfd_create("tiles", MFD_CLOEXEC);
 	cr_assert_geq(memory->tiles, 0);
 	cr_assert_eq(hr_sets_fill(&memory->sets, &range, test_error()), 0);
@@ -104,9 +90,9 @@ static void set_up(void)
 	run->cpu.feed = &role;
 	run->cpu.slot = slots;
 	run->layout.parts.partition = &partition;
-	run->layout.feed_entries = add_part(HR_PLACE_TAP_WORDS, role.entries);
-	run->layout.feed_pages = add_part(HR_PLACE_HOST, role.pages);
-	run->layout.feed_words = add_part(HR_PLACE_CONTROL, &words);
+	run->layout.feed_entries = service_add_part(&partition, HR_PLACE_TAP_WORDS, role.entries);
+	run->layout.feed_pages = service_add_part(&partition, HR_PLACE_HOST, role.pages);
+	run->layout.feed_words = service_add_part(&partition, HR_PLACE_CONTROL, &words);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0, "%s",
 		     test_error_text());
@@ -377,15 +363,6 @@ Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
 
 /* ---- the service */
 
-static unsigned open_fds(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) != -1;
-	return count;
-}
-
 static void end_run(void)
 {
 	app.run[0].ended_ns = 2;
@@ -423,7 +400,7 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 	char why[96];
 
 	close_service();
-	before = open_fds();
+	before = service_open_fds();
 	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0);
 	cr_assert_eq(stat(service.port[0].at.sun_path, &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0600u, "no group may connect");
@@ -443,7 +420,8 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 	cr_expect_neq(stat(service.port[0].at.sun_path, &st), 0);
 	close_service();
 	/* without the entries and the page of each producer */
-	cr_expect_eq(open_fds(), before - 2 * 2, "%u, before %u", open_fds(), before);
+	cr_expect_eq(service_open_fds(), before - 2 * 2, "%u, before %u", service_open_fds(),
+		     before);
 }
 
 Test(feed_gpu, a_run_that_does_not_start_has_no_socket)
@@ -460,13 +438,13 @@ Test(feed_gpu, when_a_socket_cannot_be_opened_none_stays)
 	unsigned before;
 
 	close_service();
-	before = open_fds();
+	before = service_open_fds();
 	app.config.pipelines = 2;
 	app.config.pipeline[1] = app.config.pipeline[0];
 	app.run[1] = app.run[0];
 	app.run[1].config = &app.config.pipeline[1];
 	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), -EADDRINUSE);
-	cr_expect_eq(open_fds(), before);
+	cr_expect_eq(service_open_fds(), before);
 	cr_expect_eq(rmdir(directory), 0, "it is empty");
 	app.config.pipelines = 1;
 }

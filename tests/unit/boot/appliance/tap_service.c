@@ -18,6 +18,7 @@
 #include "config/log.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
+#include "tests/harness/service_rig.h"
 
 #define SLOTS 4u
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -29,21 +30,6 @@ static struct hr_tap_role role;
 static struct hr_tap_words words;
 static struct hr_partition partition; /* a place for each part, which is enough here */
 static char directory[64];
-
-static int add_part(enum hr_place place, void *at)
-{
-	partition.part[partition.count].place = place;
-	partition.region[place].cpu = at;
-	return (int)partition.count++;
-}
-
-static void *reserve(uint64_t bytes)
-{
-	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert_neq(at, MAP_FAILED);
-	return at;
-}
 
 static void set_up(void)
 {
@@ -67,14 +53,14 @@ static void set_up(void)
 	app.up = HR_STAGE_QUEUES;
 	app.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
 	cr_assert_geq(app.tap_tiles[0].fd, 0);
-	role.entries = reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
-	role.pages = reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
+	role.entries = service_reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
+	role.pages = service_reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	role.words = &words;
 	run->cpu.tap = &role;
 	run->layout.parts.partition = &partition;
-	run->layout.tap_entries = add_part(HR_PLACE_TAP, role.entries);
-	run->layout.tap_pages = add_part(HR_PLACE_HOST, role.pages);
-	run->layout.tap_words = add_part(HR_PLACE_CONTROL, &words);
+	run->layout.tap_entries = service_add_part(&partition, HR_PLACE_TAP, role.entries);
+	run->layout.tap_pages = service_add_part(&partition, HR_PLACE_HOST, role.pages);
+	run->layout.tap_words = service_add_part(&partition, HR_PLACE_CONTROL, &words);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 }
 
@@ -85,15 +71,6 @@ static void tear_down(void)
 }
 
 TestSuite(tap_service, .timeout = 60, .init = set_up, .fini = tear_down);
-
-static unsigned open_fds(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) != -1;
-	return count;
-}
 
 static void step(void)
 {
@@ -160,7 +137,7 @@ struct end {
 
 static void expect_end(const struct end *e)
 {
-	const unsigned before = open_fds();
+	const unsigned before = service_open_fds();
 	struct hr_run *run = &app.run[0];
 	int consumer, silent, later;
 
@@ -194,7 +171,8 @@ static void expect_end(const struct end *e)
 	close(silent);
 	if (later >= 0)
 		close(later);
-	cr_expect_eq(open_fds(), before, "%s: %u, before %u", e->name, open_fds(), before);
+	cr_expect_eq(service_open_fds(), before, "%s: %u, before %u", e->name, service_open_fds(),
+		     before);
 }
 
 Test(tap_service, ends)

@@ -2,12 +2,10 @@
  * Nothing is allocated after the last stage of bring-up: whole pipelines run, checkpoint and finish
  * with malloc trapped, in all threads (workers, software controller, host).
  */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,22 +307,9 @@ static void make_key(void)
 	close(fd);
 }
 
-static unsigned free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof at;
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	cr_assert_eq(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
-	cr_assert_eq(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
 static void bring_up_stream(void)
 {
-	const unsigned port = free_port();
+	const unsigned port = link_rig_free_port();
 
 	make_key();
 	link_rig_init(&rig);

@@ -4,17 +4,14 @@
  */
 #include "boot/engine/remote.h"
 
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "boot/engine/counters.h"
@@ -87,25 +84,12 @@ static void write_key(void)
 	close(fd);
 }
 
-static unsigned free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof at;
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	cr_assert_eq(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
-	cr_assert_eq(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
 static void init(void)
 {
 	cr_assert_not_null(mkdtemp(folder));
 	link_rig_init(&rig);
 	write_key();
-	port = free_port();
+	port = link_rig_free_port();
 }
 
 static void fini(void)
@@ -303,7 +287,7 @@ static void begin_peer(enum hr_link_side side, const struct row *row)
 	rig.setup[side].tiles = side == HR_LINK_SENDER ? TILES_MAX : 1000;
 	rig.setup[side].dead_ns = 0;
 	if (side == HR_LINK_SENDER)
-		port = free_port();
+		port = link_rig_free_port();
 	open_peer(row->has);
 	if (side == HR_LINK_RECEIVER)
 		port = hr_link_port(rig.link[side]);

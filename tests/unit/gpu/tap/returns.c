@@ -39,9 +39,9 @@ Test(tap_returns, a_failed_tile_goes_to_another_consumer)
 	cr_expect_eq(status.tiles, 20);
 }
 
-/* While the consumer that may have the failed tile has no credit, the other one gets the next
- * tiles. */
-Test(tap_returns, a_failed_tile_does_not_hold_up_the_next_ones)
+/* Two consumers have a tile each; that of seat 0 gives its tile up, the other one keeps its tile.
+ * Returns the number of the failed tile. */
+static uint64_t fail_first(void)
 {
 	uint64_t failed;
 
@@ -49,9 +49,18 @@ Test(tap_returns, a_failed_tile_does_not_hold_up_the_next_ones)
 	start();
 	attach(0, 1);
 	attach(1, 1);
-	await_entry(1, 0); /* which it keeps */
+	await_entry(1, 0);
 	failed = await_entry(0, 0)->tile;
 	give_up(0, entry_of(0, 0));
+	return failed;
+}
+
+/* While the consumer that may have the failed tile has no credit, the other one gets the next
+ * tiles. */
+Test(tap_returns, a_failed_tile_does_not_hold_up_the_next_ones)
+{
+	const uint64_t failed = fail_first();
+
 	for (uint64_t n = 1; n < 4; n++) {
 		cr_assert_neq(await_entry(0, n)->tile, failed);
 		give_back(0, entry_of(0, n));
@@ -136,15 +145,8 @@ Test(tap_returns, each_tile_has_all_its_tries)
 /* The tile waits for seat 1, which has no credit, until seat 0 has another consumer. */
 Test(tap_returns, a_failed_tile_goes_to_a_new_consumer_of_its_seat)
 {
-	uint64_t failed;
+	const uint64_t failed = fail_first();
 
-	set_up(20, false, false, 2);
-	start();
-	attach(0, 1);
-	attach(1, 1);
-	await_entry(1, 0); /* which it keeps */
-	failed = await_entry(0, 0)->tile;
-	give_up(0, entry_of(0, 0));
 	await_entry(0, 1);
 	order(0, HR_TAP_CLOSE);
 	wait_done(0);
