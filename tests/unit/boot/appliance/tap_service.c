@@ -191,3 +191,26 @@ Test(tap_service, ends)
 	for (size_t i = 0; i < COUNT(end); i++)
 		expect_end(&end[i]);
 }
+
+Test(tap_service, a_consumer_without_a_seat_is_refused)
+{
+	const unsigned before = service_open_fds();
+	int consumer[HR_TAP_SEATS], other;
+
+	app.run[0].started_ns = 1;
+	app.run[0].outcome = HR_RUN_WAITING;
+	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0);
+	cr_assert_eq(hr_tap_service_open(&service, &app, &sockets, false, test_error()), 0);
+	for (size_t i = 0; i < COUNT(consumer); i++) {
+		consumer[i] = connect_to(true);
+		cr_expect_str_eq(heard(consumer[i]), "W", "consumer %zu", i);
+	}
+	other = connect_to(true);
+	cr_expect_str_eq(heard(other), "R.");
+	hr_tap_service_close(&service);
+	hr_tap_sockets_close(&sockets);
+	for (size_t i = 0; i < COUNT(consumer); i++)
+		close(consumer[i]);
+	close(other);
+	cr_expect_eq(service_open_fds(), before);
+}
