@@ -58,6 +58,7 @@ static struct fake_access {
 	uint64_t refused; /* index of the refused element; HR_NO_INDEX: none */
 	uint32_t refused_object;
 	uint64_t prefetches;
+	uint64_t pages; /* asked for by hr_page() */
 	uint64_t finds; /* of hr_page_now(): each page whose number this divides; 0: none */
 } fake_access;
 
@@ -196,6 +197,7 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	fake_same((uintptr_t)object);
 	if (fake_error(objects, beyond ? -ERANGE : 0) || page == HR_NO_INDEX)
 		return NULL;
+	hr_fetch_add_u64(&fake_access.pages, 1);
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 
@@ -350,7 +352,7 @@ static int32_t fake_access_run_ranks(const struct hr_operator *op, const void *a
 	fake_access.workers = workers;
 	fake_access.ranks = ranks;
 	fake_access.error = 0;
-	fake_access.prefetches = 0;
+	fake_access.prefetches = fake_access.pages = 0;
 	fake_access.refused = HR_NO_INDEX;
 	fake_access.words.stop = 0;
 	fake_access.cache.words = &fake_access.words;

@@ -99,6 +99,19 @@ Test(bfs, the_tree_is_the_same_for_any_number_of_workers)
 	}
 }
 
+Test(bfs, the_graph_is_read_before_the_run_when_asked_for)
+{
+	const struct hr_bfs_args cold = { .root = 1 }, warm = { .root = 1, .warm = 1 };
+	uint64_t needed;
+
+	make_graph();
+	cr_assert_eq(fake_access_run(&hr_op_test_bfs, &cold, 1), 0);
+	needed = fake_access.pages;
+	cr_assert_eq(fake_access_run(&hr_op_test_bfs, &warm, 1), 0);
+	cr_expect_eq(fake_access.pages, needed + fake_access.object[BFS_OFFSETS].pages +
+						fake_access.object[BFS_EDGES].pages);
+}
+
 Test(bfs, results_are_optional)
 {
 	const struct hr_bfs *result = (const void *)fake_access.result;
@@ -110,6 +123,46 @@ Test(bfs, results_are_optional)
 	fake_access_object(BFS_LEVELS, NULL, 0);
 	cr_assert_eq(fake_access_run(&hr_op_test_bfs, &args, 3), 0);
 	cr_expect_eq(result->visited, search(0, &followed));
+}
+
+/* Each array of a run has its room, and little more. */
+Test(bfs, arrays_of_a_run_lie_side_by_side)
+{
+	static const uint64_t count[] = { 1,  2,   3,	16,   17,   32,	  33,
+					  34, 512, 513, 4095, 4096, 4097, 1u << 17 };
+
+	for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+		for (size_t j = 0; j < sizeof count / sizeof *count; j++)
+			for (int with = 0; with < 2; with++) {
+				const uint64_t v = count[i], e = count[j];
+				struct bfs_memory m;
+
+				bfs_plan(&m, v, e, with);
+				const struct {
+					uint64_t at, end, bytes;
+				} array[] = {
+					{ 0, m.visited, sizeof(struct bfs_words) },
+					{ m.visited, m.frontier[0], (v + 31) / 32 * 4 },
+					{ m.frontier[0], m.frontier[1], (v + 31) / 32 * 4 },
+					{ m.frontier[1], m.parent, (v + 31) / 32 * 4 },
+					{ m.parent, m.queue, v * 4 },
+					{ m.queue, m.unit, v * 4 },
+					{ m.unit, m.group, e / 1024 * sizeof(struct bfs_unit) },
+					{ m.group, m.place, (e + 4096) / 4096 * 4 },
+					{ m.place, m.level, v * 2 },
+					{ m.level, m.bytes, with ? v * 4 : 0 },
+				};
+
+				cr_expect_eq(m.unit_capacity, e / 1024);
+				for (size_t a = 0; a < sizeof array / sizeof *array; a++) {
+					const uint64_t room = array[a].end - array[a].at;
+
+					cr_expect_eq(array[a].at % 64, 0, "array %zu", a);
+					cr_expect_eq(room, (array[a].bytes + 63) / 64 * 64,
+						     "array %zu of %llu vertices", a,
+						     (unsigned long long)v);
+				}
+			}
 }
 
 /* A path has a level for each vertex. */

@@ -98,6 +98,8 @@ Test(chase, any_number_of_workers_and_chains_gives_the_same_checksum)
 			cr_expect_eq(steps, result->steps);
 			cr_expect_eq(steps, 50ull * rounds_of(chains[i], workers));
 			cr_expect_gt(result->run_ns, 0);
+			cr_expect_eq(fake_access.pages,
+				     args.warm ? fake_access.object[0].pages : 0);
 			/* a time that is negative is longer than an hour */
 			cr_expect(result->step_ns > 0 && result->step_ns < HOUR_NS);
 			cr_expect_lt(result->step_ticks, HOUR_NS);

@@ -209,3 +209,34 @@ Test(ops_data, cast_of_odd_counts_writes_each_number_once)
 		free(data);
 	}
 }
+
+/* The room for the output is a limit, as the input is. */
+Test(ops_data, no_more_is_written_than_fits)
+{
+	static const struct {
+		enum hr_op_id op;
+		uint32_t in, room, want;
+	} row[] = {
+		{ HR_OP_copy, 40, 39, 39 },	     { HR_OP_copy, 40, 40, 40 },
+		{ HR_OP_copy, 39, 40, 39 },	     { HR_OP_copy, 40, 0, 0 },
+		{ HR_OP_cast_f32_bf16, 40, 18, 18 }, { HR_OP_cast_f32_bf16, 40, 19, 18 },
+		{ HR_OP_cast_f32_bf16, 40, 20, 20 }, { HR_OP_cast_f32_bf16, 40, 22, 20 },
+		{ HR_OP_cast_f32_bf16, 43, 22, 20 }, { HR_OP_cast_f32_bf16, 40, 1, 0 },
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		static uint8_t in[64] __attribute__((aligned(16)));
+		uint8_t out[64] __attribute__((aligned(16)));
+		const struct hr_op_tile tile = { .in = { in },
+						 .in_bytes = { row[i].in },
+						 .out = out,
+						 .out_capacity = row[i].room };
+
+		memset(in, 0x5a, sizeof in);
+		memset(out, 0xa5, sizeof out);
+		cr_expect_eq(hr_op_get(row[i].op)->tile(NULL, NULL, &tile), row[i].want, "row %zu",
+			     i);
+		for (size_t at = 0; at < sizeof out; at++)
+			cr_expect_eq(out[at] != 0xa5, at < row[i].want, "row %zu: byte %zu", i, at);
+	}
+}

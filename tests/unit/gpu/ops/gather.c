@@ -107,6 +107,8 @@ Test(gather, every_way_to_request_gives_the_same_sum)
 		cr_expect_eq(result->lookups, LOOKUPS);
 		cr_expect_eq(result->skipped, 0);
 		cr_expect_eq(fake_access.prefetches, LOOKUPS);
+		cr_expect_eq(fake_access.pages,
+			     args.warm ? fake_access.object[GATHER_TABLE].pages : 0);
 	}
 }
 

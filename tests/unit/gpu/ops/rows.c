@@ -113,6 +113,33 @@ Test(ops_rows, filter_sum_is_exact_for_every_number_of_rows_and_workers)
 	}
 }
 
+/* A tile has as many rows as its shortest column. */
+Test(ops_rows, filter_sum_reads_the_rows_that_all_columns_have)
+{
+	static const struct hr_filter_args args = { INT32_MIN, INT32_MAX, 0, 100, INT32_MAX };
+	struct lineitem t;
+
+	lineitem_alloc(&t, 64);
+	for (uint32_t r = 0; r < t.rows; r++) {
+		t.discount[r] = 1;
+		t.price[r] = 1;
+	}
+	for (uint32_t s = 0; s < 4; s++) {
+		struct opcase c = filter_case(&t, &args, 64, 1);
+		const struct hr_filter_sum *sum;
+
+		/* part of a row is none */
+		c.bytes[s] = s == 3 ? 60 * 8 + 7 : 60 * 4 + 3;
+		opcase_run(&c);
+		sum = c.all.result;
+		cr_expect_eq(sum->rows, 60, "column %u", s);
+		cr_expect_eq(sum->matched, 60, "column %u", s);
+		cr_expect_eq(sum->low, 60, "column %u", s);
+		opcase_free(&c);
+	}
+	lineitem_free(&t);
+}
+
 /* Each limit, its neighbours, and the ends of the type. */
 Test(ops_rows, filter_sum_keeps_its_bounds)
 {
