@@ -370,3 +370,37 @@ Test(soft_dma, deallocation_is_followed_or_refused_as_a_whole)
 	cr_expect(conform_is_zero(&c, A + 10, c.block_bytes));
 	cr_expect_not(conform_is_zero(&c, A + 10, 2 * c.block_bytes), "one block of the range");
 }
+
+/* 256 ranges, of which the first is alone in its page: every second block is deallocated, or none when
+ * the last range is wrong. */
+Test(soft_dma, ranges_may_lie_in_two_pages)
+{
+	struct nvme_dsm_range *first = (struct nvme_dsm_range *)conform_page(&c, A + 301) - 1;
+	struct nvme_dsm_range *rest = (struct nvme_dsm_range *)conform_page(&c, A + 303);
+	const struct hr_sqe sqe = { .opcode = nvme_cmd_dsm,
+				    .nsid = 1,
+				    .prp1 = conform_bus(&c, A + 301) - sizeof *first,
+				    .prp2 = conform_bus(&c, A + 303),
+				    .cdw10 = 255,
+				    .cdw11 = NVME_DSMGMT_AD };
+
+	conform_fill(&c, A, 32 * HR_PAGE, 7);
+	for (unsigned at = 0; at < 512; at += 32)
+		cr_assert_eq(conform_io(&c, nvme_cmd_write, at, 32, A, 0), 0);
+	memset(first, 0, sizeof *first);
+	memset(rest, 0, 255 * sizeof *rest);
+	first->nlb = 1;
+	for (unsigned i = 0; i < 255; i++) {
+		rest[i].slba = 2 * (i + 1);
+		rest[i].nlb = 1;
+	}
+	for (unsigned wrong = 2; wrong-- > 0;) {
+		rest[254].slba = wrong ? c.ns.nsze : 510;
+		cr_expect_eq(conform_do(&c, &c.io, &sqe, NULL), wrong ? NVME_SC_LBA_RANGE : 0);
+		for (unsigned at = 0; at < 512; at++) {
+			cr_assert_eq(conform_io(&c, nvme_cmd_read, at, 1, A + 40, 0), 0);
+			cr_expect_eq(conform_is_zero(&c, A + 40, HR_PAGE), !wrong && at % 2 == 0,
+				     "block %u", at);
+		}
+	}
+}
