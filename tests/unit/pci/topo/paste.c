@@ -45,6 +45,11 @@ Test(topo_paste, the_first_function_tells_the_quotation)
 	expect_line("\t>|", "");
 	expect_line("\t>", "\t>");
 	expect_line("", "");
+	begin();
+	expect_line(">\t00:00.0 Host bridge", "00:00.0 Host bridge");
+	expect_line("> \t ", "");
+	expect_line(">", "");
+	expect_line("", "");
 }
 
 Test(topo_paste, plain_text_stays_as_it_is)
