@@ -37,8 +37,8 @@ void hr_kernel_log_fini(struct hr_kernel_log *l)
 /* ---- the form of a line */
 
 /*
- * Length of "[    1.263328]", "[Mon Oct  7 11:24:13 2024]", "[Oct 7 11:24]", "[  +0.000003]" or
- * "[    T1]"; 0: another text. Xorg's log has stamps with three digits after the point: no stamp.
+ * Length of "[    1.263328]", "[Mon Oct  7 11:24:13 2024]", "[Oct 7 11:24]", "[Oct27 11:24]",
+ * "[  +0.000003]" or "[    T1]"; 0: another text. Xorg's log has stamps with three digits after the point: no stamp.
  */
 static size_t stamp(const char *text)
 {
@@ -57,8 +57,9 @@ static size_t stamp(const char *text)
 		return digits >= 5 && strspn(at, "0123456789") == (size_t)(point - at) ? n + 1 : 0;
 	}
 	return isalpha((unsigned char)at[0]) && isalpha((unsigned char)at[1]) &&
-			       isalpha((unsigned char)at[2]) && at[3] == ' ' &&
-			       memchr(at, ':', n - 4)
+			       isalpha((unsigned char)at[2]) &&
+			       (at[3] == ' ' || isdigit((unsigned char)at[3])) &&
+			       memchr(at, ':', (size_t)(text + n - at))
 		       ? n + 1
 		       : 0;
 }
