@@ -350,6 +350,12 @@ static bool decides_mode(const struct word *w)
 	return false;
 }
 
+/* A word with a space that has lost the quotes around it. */
+static bool is_bare(const struct word *w)
+{
+	return memchr(w->text, ' ', w->n) && !memchr(w->text, '"', w->n);
+}
+
 const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line[HR_BOOT_LINE_MAX])
 {
 	static const char *const words[3][4] = {
@@ -365,8 +371,8 @@ const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line
 	while (next_word(&at, &w))
 		if (!decides_mode(&w) && used + w.n + 4 < HR_BOOT_LINE_MAX)
 			used += (size_t)snprintf(line + used, HR_BOOT_LINE_MAX - used,
-						 memchr(w.text, ' ', w.n) ? "\"%.*s\" " : "%.*s ",
-						 (int)w.n, w.text);
+						 is_bare(&w) ? "\"%.*s\" " : "%.*s ", (int)w.n,
+						 w.text);
 	snprintf(line + used, HR_BOOT_LINE_MAX - used, "%s", put);
 	return put;
 }

@@ -103,12 +103,8 @@ static bool is_new_tunnel(const struct hr_fn *up, const struct hr_fn *f)
  * controller on the board or in a device has real lanes to other parts; only its link with another
  * controller is a tunnel.
  */
-static bool is_tunnel(const struct hr_model *m, const struct hr_fn *f)
+static bool is_tunnel(const struct hr_fn *up, const struct hr_fn *f)
 {
-	const struct hr_fn *up = parent(m, f);
-
-	if (!up)
-		return false;
 	if (!hr_uplink_is_tunnel_end(up))
 		return is_new_tunnel(up, f);
 	if (up->parent == HR_NO_FN && !up->orphan)
@@ -138,7 +134,7 @@ enum hr_uplink hr_uplink_of(const struct hr_model *m, const struct hr_fn *f)
 
 	if (!up)
 		return HR_UPLINK_LANES;
-	if (is_tunnel(m, f))
+	if (is_tunnel(up, f))
 		return is_slow_end(f) || is_slow_end(up) || (is_fast_end(f) && is_fast_end(up))
 			       ? HR_UPLINK_TUNNEL_OTHER
 			       : HR_UPLINK_TUNNEL;

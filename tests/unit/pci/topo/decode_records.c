@@ -301,11 +301,14 @@ Test(topo_decode_records, enhanced_allocation_of_a_bridge_and_at_the_end)
 		  .want = "header=0/5 command=0/5 status=10/5 caps=1/5 ecaps=0/5 exp_offset=0/5 "
 			  "acs_offset=0/5 ats_offset=0/5" },
 		/* A list that leaves the bytes that were read; a whole entry is within them. */
-		{ { LIST(0x40), { 0x40, 2, 0x0001 } }, .bytes = 64,
+		{ { LIST(0x40), { 0x40, 2, 0x0001 } },
+		  .bytes = 64,
 		  .want = "header=0/5 command=0/5 status=10/5 denied" },
-		{ { LIST(0x40), { 0x40, 2, 0x0001 } }, .bytes = 65,
+		{ { LIST(0x40), { 0x40, 2, 0x0001 } },
+		  .bytes = 65,
 		  .want = "header=0/5 command=0/5 status=10/5 caps=2/5" },
-		{ { LIST(0x40), { 0x40, 2, 0x0001 } }, .bytes = 66,
+		{ { LIST(0x40), { 0x40, 2, 0x0001 } },
+		  .bytes = 66,
 		  .want = "header=0/5 command=0/5 status=10/5 caps=1/5 ecaps=0/5 exp_offset=0/5 "
 			  "acs_offset=0/5 ats_offset=0/5" },
 	};

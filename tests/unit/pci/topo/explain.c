@@ -1,4 +1,4 @@
-/* Texts of rules end within their buffers, and evaluations with too little memory are refused. */
+/* Texts of rules and lines of a boot end within their buffers, and evaluations with too little memory are refused. */
 #include "pci/topo/explain.h"
 
 #include <criterion/criterion.h>
@@ -106,5 +106,48 @@ Test(topo_explain, too_little_memory_is_reported)
 			refused++;
 		}
 		cr_expect_gt(refused, 3u, "part %u", i);
+	}
+}
+
+/* The line of a boot: words that decide the mode are replaced, the others stay as they are. */
+Test(topo_explain, the_line_of_a_boot_has_the_other_words)
+{
+	static const struct {
+		const char *now, *want;
+	} row[] = {
+		{ "", "" },
+		{ "quiet iommu=off x intel_iommu=off amd_iommu=off iommu.passthrough=0",
+		  "quiet x " },
+		{ "\"pci=a b\"  y=\"c d\" z=\"e\"", "\"pci=a b\" y=\"c d\" z=\"e\" " },
+	};
+	static char line[HR_BOOT_LINE_MAX], want[HR_BOOT_LINE_MAX];
+	struct hr_pair p;
+
+	pair(&p);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		strcpy(model.sys.cmdline, row[i].now);
+		snprintf(want, sizeof want, "%s%s", row[i].want,
+			 hr_boot_line(&model, HR_IOMMU_PT, line));
+		cr_expect_str_eq(line, want);
+	}
+}
+
+/* A last word in quotes has its place with its marks, or is left out. */
+Test(topo_explain, the_line_of_a_boot_ends_within_its_buffer)
+{
+	static char line[HR_BOOT_LINE_MAX + 64];
+	char *now = model.sys.cmdline;
+	struct hr_pair p;
+
+	pair(&p);
+	for (unsigned n = HR_BOOT_LINE_MAX - 12; n <= HR_BOOT_LINE_MAX - 6; n++) {
+		memset(now, 'a', n);
+		strcpy(now + n, " \"b c");
+		memset(line, '#', sizeof line);
+		hr_boot_line(&model, HR_IOMMU_PT, line);
+		cr_expect_lt(strlen(line), HR_BOOT_LINE_MAX, "%u", n);
+		cr_expect_eq(line[HR_BOOT_LINE_MAX], '#', "%u", n);
+		cr_expect_eq(strncmp(line + n, " \"b c\" ", 7) == 0, n < HR_BOOT_LINE_MAX - 8,
+			     "%u: %s", n, line + n);
 	}
 }
