@@ -96,10 +96,10 @@ static int erase_superblocks(struct hr_blk *blk, const struct hr_superblock_stat
 	return err;
 }
 
+/* The head is all zero before. */
 static int fill_head(struct hr_superblock_head *head, const struct hr_store_layout *layout,
 		     uint64_t disk_bytes, uint32_t capacity, struct hr_error *e)
 {
-	memset(head, 0, sizeof(*head));
 	memcpy(head->magic, HR_STORE_MAGIC, sizeof(head->magic));
 	head->version = HR_STORE_VERSION;
 	head->capacity = capacity;
