@@ -31,8 +31,10 @@ static void compute(uint32_t s)
 	feed_rig.seen[slot->tile]++;
 	feed_rig.seen_bytes[slot->tile] = bytes;
 	hr_release_u32(&slot->state, HR_SLOT_COMPUTED);
-	hr_yield();
-	if (feed_rig.pipe.written)
+	do
+		hr_yield();
+	while (hr_acquire_u32(&feed_rig.holds) == 2);
+	if (feed_rig.pipe.written && !slot->spoiled)
 		hr_release_sys_u64(&feed_rig.written[s], slot->tile + 1);
 	hr_release_u32(&slot->state, HR_SLOT_FREE);
 }
@@ -48,7 +50,8 @@ static void *take(void *unused)
 			if (state == HR_SLOT_CLOSING) {
 				hr_release_u32(&feed_rig.slot[s].state, HR_SLOT_CLOSED);
 				closed++;
-			} else if (state == HR_SLOT_FILLED && !hr_acquire_u32(&feed_rig.holds)) {
+			} else if (state == HR_SLOT_FILLED &&
+				   hr_acquire_u32(&feed_rig.holds) != 1) {
 				compute(s);
 			} else {
 				hr_yield();

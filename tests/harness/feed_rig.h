@@ -38,7 +38,7 @@ struct feed_rig {
 	uint64_t producers; /* that have come */
 	/* by compute: how often a tile came, and with how many bytes */
 	uint32_t seen[TILES_MAX], seen_bytes[TILES_MAX];
-	uint32_t holds; /* 1: compute takes no tile */
+	uint32_t holds; /* 1: compute takes no tile; 2: write-back keeps the tiles that it has */
 	uint64_t taken; /* entries of this producer */
 	pthread_t worker, computer;
 };

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "config/clock.h"
+#include "gpu/tap/role.h"
 #include "tests/harness/feed_rig.h"
 #include "tests/harness/random.h"
 
@@ -148,6 +149,38 @@ Test(feed, lengths_stay_while_tiles_are_computed)
 	cr_expect_eq(feed_rig.pipe.source[0].extent.bytes, 2 * TILE);
 }
 
+/* Write-back reads them of tiles that are computed, a tap does not. */
+Test(feed, lengths_stay_while_tiles_are_written)
+{
+	static struct hr_tap_role tap;
+
+	for (uint32_t taps = 0; taps < 2; taps++) {
+		const uint64_t end = hr_now_ns() + LIMIT_NS;
+		struct hr_tap_entry e;
+
+		feed_rig_set_up(100 * TILE);
+		feed_rig.pipe.tap = taps ? &tap : NULL;
+		feed_rig.holds = 2;
+		feed_rig_start();
+		feed_rig_attach(SLOTS);
+		e = feed_rig_next_entry();
+		feed_rig_commit(&e, TILE);
+		while (hr_acquire_u32(&feed_rig.slot[e.slot].state) != HR_SLOT_COMPUTED) {
+			cr_assert_lt(hr_now_ns(), end);
+			hr_yield();
+		}
+		feed_rig_end();
+		feed_rig_let_it_run();
+		cr_expect_eq(feed_rig_last(), 1);
+		cr_expect_eq(hr_acquire_sys_u64(&feed_rig.words.total), taps ? 1 : HR_NO_TILE);
+		hr_release_u32(&feed_rig.holds, 0);
+		feed_rig_finish();
+		feed_rig_expect_seen(1);
+		cr_expect_eq(feed_rig.words.total, 1);
+		cr_expect_eq(feed_rig.pipe.sink.bytes, TILE / 2);
+	}
+}
+
 Test(feed, a_feed_may_have_no_tile)
 {
 	feed_rig_set_up(100 * TILE);
@@ -244,6 +277,23 @@ Test(feed, the_watermark_does_not_wait_for_slots_that_are_offered)
 	feed_rig_end();
 	feed_rig_finish();
 	cr_expect_eq(hr_pipe_written(&feed_rig.pipe, feed_rig.written), 20);
+}
+
+/* Write-back has lost a tile of the slot: the watermark does not pass it. */
+Test(feed, the_watermark_waits_for_a_slot_that_lost_a_tile)
+{
+	feed_rig_set_up(100 * TILE);
+	feed_rig.slot[2].spoiled = 1;
+	feed_rig_start();
+	feed_rig_attach(SLOTS);
+	for (uint64_t t = 0; t < 20; t++)
+		feed_rig_commit_next(t);
+	feed_rig_let_it_run();
+	cr_expect_eq(hr_acquire_sys_u64(&feed_rig.written[2]), 0);
+	feed_rig_end();
+	feed_rig_finish();
+	cr_expect_eq(feed_rig.written[2], 0);
+	cr_expect_eq(hr_pipe_written(&feed_rig.pipe, feed_rig.written), 0);
 }
 
 Test(feed, generations_skip_zero)
