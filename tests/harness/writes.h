@@ -35,14 +35,20 @@
 static struct rig rig;
 static uint8_t data[BYTES];
 
-/* Start one controller with the script, and make new data; rig_down() stops it. */
-static inline void up(const char *script, uint64_t timeout_ns)
+/* Start one controller with the script and queues of so many entries, and make new data; rig_down()
+ * stops it. */
+static inline void up_with(const char *script, uint32_t entries, uint64_t timeout_ns)
 {
 	struct fake_random random = { fake_random_seed("writes") };
 
-	rig_up_faulty(&rig, 1, "lba=4096,mdts=1", script, 32, timeout_ns);
+	rig_up_faulty(&rig, 1, "lba=4096,mdts=1", script, entries, timeout_ns);
 	for (uint32_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(fake_random_u64(&random) >> 56);
+}
+
+static inline void up(const char *script, uint64_t timeout_ns)
+{
+	up_with(script, 32, timeout_ns);
 }
 
 static inline struct rig_work copy_work(uint32_t slots, uint32_t writers)

@@ -235,7 +235,7 @@ Test(pipeline_repeats, the_host_ends_a_flush)
 	const struct rig_work work = copy_work(2, 1);
 
 	for (size_t i = 0; i < ROWS(script); i++) {
-		uint64_t flushed;
+		uint64_t flushed, stopped;
 
 		up(script[i], LONG_TIMEOUT_NS);
 		flushed = flushes();
@@ -243,8 +243,10 @@ Test(pipeline_repeats, the_host_ends_a_flush)
 		wait_for(i, TILES);
 		while (i == 0 && flushes() == flushed)
 			hr_wait_ns(50000);
+		stopped = hr_now_ns();
 		stop(HR_STOP_WAITING);
 		wait_end();
+		cr_expect_lt(hr_now_ns() - stopped, 30 * HR_NS_PER_S, "the pause is 60 s");
 		cr_expect_eq(rig.pipe->write_qp[0].stats.submitted - TILES * COMMANDS, 1);
 		rig_down(&rig);
 	}

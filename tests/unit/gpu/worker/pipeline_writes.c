@@ -122,6 +122,40 @@ Test(pipeline_writes, a_write_that_is_not_waited_for_does_not_count)
 	rig_down(&rig);
 }
 
+/* The queue has room for the writes of one tile, and all slots wait: each writes once before one
+ * writes again. */
+static void write_in_turn(uint32_t slots)
+{
+	const struct rig_work work = copy_work(slots, 1);
+	char script[100];
+
+	up_with(rule(script, sizeof script, 0, TILES * TILE_BLOCKS, 1000, "delay 100s"),
+		COMMANDS + 1, LONG_TIMEOUT_NS);
+	rig_start(&rig, &work);
+	for (uint32_t n = 1; n <= TILES; n++) {
+		const uint32_t all = n - 1 + slots;
+
+		while (rig_tiles(&rig, HR_ROLE_COMPUTE) < (all < TILES ? all : TILES))
+			hr_wait_ns(50000);
+		settle_down();
+		fake_clock_skip(101 * HR_NS_PER_S);
+		wait_for(0, n);
+		for (uint32_t s = 0; n % slots == 0 && s < slots; s++)
+			cr_expect_eq(hr_acquire_sys_u64(&rig.pipe->written[s]), n - slots + s + 1,
+				     "slot %u of %u, %u tiles", s, slots, n);
+	}
+	cr_expect_eq(wait_end(), (1u << TILES) - 1);
+	rig_down(&rig);
+}
+
+Test(pipeline_writes, slots_write_in_turn_when_the_queue_is_full)
+{
+	static const uint32_t slots[] = { 4, 6, 7, 6, 8 };
+
+	for (size_t i = 0; i < ROWS(slots); i++)
+		write_in_turn(slots[i]);
+}
+
 /* ---- writes that fail */
 
 struct write_row {
