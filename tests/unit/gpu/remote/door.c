@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -224,6 +225,27 @@ Test(door, an_answer_leaves_in_the_step_that_reads_the_message)
 	hr_talk_close(&talk);
 }
 
+/* Step until the receiver has accepted so many connections. */
+static void until_accepted(unsigned count)
+{
+	unsigned now = 0;
+
+	while (now < count) {
+		link_rig_idle(&rig, 1);
+		now = (unsigned)hr_link_count(rig.link[R]).refused;
+		for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
+			now += rig.link[R]->stranger[i].fd >= 0;
+	}
+}
+
+static bool is_closed(int fd, int wait_ms)
+{
+	struct pollfd closed = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	return poll(&closed, 1, wait_ms) == 1 && recv(fd, &byte, 1, 0) == 0;
+}
+
 /* The sender has connected first, and its greeting is under way: it is the oldest stranger. */
 Test(door, an_address_that_floods_the_door_loses_its_own_places_only)
 {
@@ -232,10 +254,18 @@ Test(door, an_address_that_floods_the_door_loses_its_own_places_only)
 
 	link_rig_open(&rig, R);
 	call();
-	link_rig_idle(&rig, 2);
+	while (talk.connecting)
+		cr_assert_eq(hr_talk_step(&talk, rig.now_ns), 0);
+	until_accepted(1);
 	for (unsigned i = 0; i < 3 * HR_LINK_STRANGERS; i++) {
 		fds[i] = connect_from(2);
-		link_rig_idle(&rig, 2);
+		until_accepted(i + 2);
+	}
+	/* the sender and the newest ones have the places */
+	for (unsigned i = 0; i < 3 * HR_LINK_STRANGERS; i++) {
+		const bool lost = i <= 2 * HR_LINK_STRANGERS;
+
+		cr_assert_eq(is_closed(fds[i], lost ? 60000 : 0), lost, "connection %u", i);
 	}
 	cr_assert_eq(hr_greet_begin(&talk, &self, rig.now_ns), 0);
 	while (talk.greeting == HR_LINK_GREETING) {
@@ -252,11 +282,13 @@ Test(door, an_address_that_floods_the_door_loses_its_own_places_only)
 Test(door, a_replayed_greeting_is_refused)
 {
 	const struct hr_link_self self = self_of(1);
+	const struct hr_link_message again = { .head.kind = HR_LINK_REFUSE };
 	struct hr_link_transcript said;
 
 	link_rig_open(&rig, R);
 	greet(&self);
 	cr_assert_eq(talk.greeting, HR_LINK_PROVEN);
+	cr_expect_eq(hr_greet_take(&talk, &self, &again, rig.now_ns), -EPROTO, "it is over");
 	said = talk.said;
 	hr_talk_close(&talk);
 	call();

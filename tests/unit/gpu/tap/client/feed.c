@@ -193,6 +193,7 @@ Test(feed_client, tiles_are_taken_as_they_were_offered_and_committed)
 	cr_expect(page()->commit[0] == 0 && page()->commit[1] == HR_FEED_COMMIT(2, 1) &&
 		  page()->commit[2] == HR_FEED_COMMIT(3, 8000) && page()->commit[3] == 0);
 	cr_expect_eq(hr_feed_commit(feed, &tile[0], 8000), 0);
+	cr_expect_eq(hr_feed_commit(feed, &tile[0], 8000), -EINVAL);
 	for (unsigned n = 3; n < 30; n++) {
 		offer(n);
 		cr_assert_eq(next(0), 1);
