@@ -471,6 +471,7 @@ Test(ask, a_paused_pipeline_starts_after_its_resumption)
 	cr_expect(dispatch.starts.start[A].flags & HR_START_PAUSED, "durable");
 	cr_expect_eq(hr_ask_resume(s, A), 0);
 	cr_expect_eq(hr_ask_resume(s, A), 0, "again");
+	cr_expect_null(strstr(fake_log_last_of(HR_LOG_INFO), "suspended"), "it was only paused");
 	cr_expect_eq(look(), BIT(A));
 	end();
 }

@@ -143,6 +143,27 @@ Test(timetable_state, an_interrupted_start_is_made_again)
 	cr_expect_eq(due(), 3u, "a clean stop is no failure: without a pause");
 }
 
+/* New keys drop a start that the former keys have made due, but no other attempt. */
+Test(timetable_state, another_attempt_outlives_new_keys)
+{
+	every(HOUR, true);
+	every(HOUR, true);
+	begin();
+	for (uint32_t i = 0; i < 2; i++)
+		hr_timetable_request(&t, i, &at);
+	run(S, 0);
+	pass(HOUR);
+	cr_expect_eq(due(), 3u);
+	hr_timetable_started(&t, 1, &at);
+	hr_timetable_ended(&t, 0, -EIO, &at);
+	pass(S);
+	cr_expect_eq(due(), 3u);
+	for (uint32_t i = 0; i < 2; i++)
+		config.pipeline[i].when.every_ns = 2 * HOUR;
+	hr_timetable_reload(&t, &config, &at);
+	cr_expect_eq(due(), 1u);
+}
+
 Test(timetable_state, a_paused_pipeline_starts_nothing_also_after_a_restart)
 {
 	every(HOUR, false);

@@ -248,6 +248,34 @@ static void expect(enum hr_source_check check, uint32_t expected)
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_VERIFY_OFF);
 }
 
+/* The sink of an earlier run whose other parts are not whole yet. */
+Test(checksums_rules, an_incomplete_source_has_the_checksum_of_its_maker, .fini = end)
+{
+	static const struct {
+		int from;
+		bool sums;
+		enum hr_source_check check;
+	} row[] = { { -1, true, HR_SOURCE_NO_CHECKSUM },
+		    { MAKER, false, HR_SOURCE_NO_CHECKSUM },
+		    { MAKER, true, HR_SOURCE_VERIFIED } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hr_run *maker;
+
+		begin();
+		maker = &app->run[MAKER];
+		app->config.pipeline[MAKER].sink.checksum = row[i].sums;
+		maker->tiles = TILES;
+		maker->cpu.sink_crc = word[1];
+		maker->sink_bytes = BYTES;
+		maker->sink_tile_bytes = TILE;
+		run->source[1].from = row[i].from;
+		object[1].flags = HR_OBJECT_PENDING;
+		object[1].crc = 7; /* of no meaning */
+		expect(row[i].check, row[i].check == HR_SOURCE_VERIFIED ? sum(1, 0, TILES) : 0);
+	}
+}
+
 Test(checksums_rules, the_tiles_of_shards_and_of_records_are_compared, .fini = end)
 {
 	begin();
