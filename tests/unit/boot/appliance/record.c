@@ -3,6 +3,7 @@
  */
 #include "boot/appliance/record.h"
 #include "boot/appliance/message.h"
+#include "boot/appliance/remember.h"
 #include "config/default.h"
 
 #include <criterion/criterion.h>
@@ -406,5 +407,35 @@ Test(record, how_a_tap_shares_the_gpu)
 		cr_expect_eq(record.stage, (uint64_t)row[i].up);
 		cr_expect_eq(record.run[0].share, row[i].want, "row %zu: %llu", i,
 			     (unsigned long long)record.run[0].share);
+	}
+}
+
+/* The first line of the cause, without characters that change a terminal; one that is too long ends in
+ * "...". */
+Test(record, the_history_keeps_the_first_line_of_a_cause)
+{
+	static struct hr_history history;
+	static struct hr_past_run past;
+	static char text[HR_HISTORY_MESSAGE + 8], want[HR_HISTORY_MESSAGE + 8];
+	const size_t room = HR_HISTORY_MESSAGE - 1;
+	char *const cause = app.run[0].cause.text;
+
+	app.run[0].error = -EIO;
+	app.run[0].cause.kind = HR_ERROR_DEVICE;
+	app.run[0].outcome = HR_RUN_FAILED;
+	for (size_t n = 0; n < room + 3; n++) {
+		memset(text, 'a', sizeof text);
+		strcpy(text + n, n % 2 ? "" : "\nb");
+		memcpy(text, "\x7f\t", n < 2 ? n : 2);
+		memcpy(cause, text, sizeof text);
+		memset(want, 0, sizeof want);
+		memset(want, 'a', n < room ? n : room);
+		memset(want, '?', n < 2 ? n : 2);
+		if (n > room)
+			memcpy(want + room - 3, "...", 3);
+		hr_remember_run(&history, &app, 0, n + 1);
+		cr_assert(hr_history_newest(&history, app.config.pipeline[0].name, UINT64_MAX,
+					    &past));
+		cr_expect_str_eq(past.message, want, "%zu characters", n);
 	}
 }
