@@ -356,3 +356,82 @@ Test(io, no_epoch_passes_a_compute_worker)
 	}
 	access_down(&rig);
 }
+
+/* ---- pages that wait together, with one command at a time */
+
+#define WAITERS 6u
+#define OFFERED 2u /* of them: to be written as a whole */
+#define AGAIN 40u  /* more than pages can wait */
+
+/* Add the waiting pages that have a frame now to the bits of those that had one. Returns the first of
+ * the others. */
+static uint32_t look_for_pages(const struct hr_page_cache *cache, uint32_t *seen)
+{
+	for (uint32_t i = 0; i < WAITERS; i++) {
+		const uint32_t word = hr_cache_word(cache, HR_WAYS + i);
+
+		if (word == HR_PAGE_FREE)
+			continue;
+		*seen |= 1u << i;
+		cr_assert_eq(HR_PAGE_KIND(word) == HR_PAGE_OFFERED, i == OFFERED, "page %u", i);
+	}
+	return (uint32_t)__builtin_ctz(~*seen);
+}
+
+/* All frames are held, so each further page waits, and one is wanted again and again. Each gets a
+ * frame by its only request, and until then the ring tells that the request was not taken. */
+static void wait_together(struct hr_objects *objects)
+{
+	const struct hr_object *o = hr_get_object_map(objects, 0);
+	struct hr_request_ring *ring = objects->cache->ring;
+	const uint64_t end = hr_now_ns() + TIMEOUT_NS;
+	uint32_t seen = 0, absent = 0;
+	uint64_t first, ticket;
+
+	for (uint32_t p = 0; p < HR_WAYS; p++)
+		cr_assert_not_null(hr_page(objects, o, p));
+	first = hr_acquire_u64(&ring->tail);
+	for (uint32_t i = 0; i < AGAIN; i++)
+		hr_page_prefetch(objects, o, HR_WAYS);
+	for (uint32_t p = HR_WAYS + 1; p < HR_WAYS + WAITERS; p++)
+		if (p == HR_WAYS + OFFERED)
+			(void)hr_cache_request(objects, ring, p, false, HR_REQUEST_WHOLE,
+					       objects->held);
+		else
+			hr_page_prefetch(objects, o, p);
+	await_rounds(rig.access);
+	while (absent < WAITERS) {
+		const uint64_t taken = hr_acquire_u64(&ring->taken);
+
+		absent = look_for_pages(objects->cache, &seen);
+		ticket = first + absent + (absent ? AGAIN - 1 : 0);
+		if (absent < WAITERS && taken > ticket)
+			cr_assert_fail("request %u still waits", absent);
+		if (taken == ticket)
+			hr_quiescent(objects);
+		if (hr_now_ns() > end)
+			cr_assert_fail("request %u waits, and %lld are taken", absent,
+				       (long long)(taken - first));
+		hr_yield();
+	}
+	read_and_check(objects, 0, (HR_WAYS + OFFERED) * 4096, 4096);
+}
+
+Test(io, each_page_that_waits_gets_a_frame_by_its_only_request)
+{
+	const struct access_work work = { .objects = 1,
+					  .bytes = { (HR_WAYS + WAITERS) * 4096 },
+					  .writable = 1,
+					  .frames = HR_WAYS,
+					  .policy = HR_POLICY_LRU,
+					  .commands = 1 };
+	struct hr_io_counters c;
+
+	up(1, "lba=4096");
+	run(&work, wait_together);
+	expect_no_failure();
+	c = access_counters(&rig);
+	cr_expect_eq(c.reads, HR_WAYS + WAITERS, "%llu", (unsigned long long)c.reads);
+	cr_expect_eq(c.whole, 1);
+	access_down(&rig);
+}
