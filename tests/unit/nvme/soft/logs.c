@@ -506,3 +506,42 @@ Test(soft_identity, the_firmware_log_is_exact)
 	expect_bytes(conform_page(&c, CONFORM_IDENTIFY), want, sizeof(want), "firmware log");
 	close_device();
 }
+
+/* Identifiers that all controllers with the option have: of 8 bytes (type 1), or of 16 (type 2). */
+Test(soft_identity, options_show_in_their_fields)
+{
+	static const struct {
+		const char *quirk;
+		uint8_t type, bytes;
+	} row[] = { { "same-eui64", 1, 8 }, { "same-nguid", 2, 16 } };
+	char file[] = "/tmp/headrace-identity-XXXXXX", device[128];
+	const int fd = mkstemp(file);
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		uint8_t want[HR_PAGE] = { row[i].type, row[i].bytes, 0, 0, 1 };
+		struct nvme_id_ns ns = { 0 };
+
+		want[4 + row[i].bytes - 1] = 2; /* the namespace */
+		snprintf(device, sizeof(device),
+			 "soft:null,size=64M,namespaces=2,id=144d:a821,quirks=no-shutdown+%s",
+			 row[i].quirk);
+		open_device(device);
+		cr_expect_eq(c.id.vid, 0x144d);
+		cr_expect_eq(c.id.ssvid, 0x144d);
+		cr_expect_eq(c.id.rtd3e, 0);
+		cr_expect_eq(conform_identify(&c, NVME_IDENTIFY_CNS_NS_DESC_LIST, 2), 0);
+		expect_bytes(conform_page(&c, CONFORM_IDENTIFY), want, HR_PAGE, row[i].quirk);
+		cr_expect_eq(conform_identify(&c, NVME_IDENTIFY_CNS_NS, 2), 0);
+		memcpy(&ns, conform_page(&c, CONFORM_IDENTIFY), sizeof(ns));
+		expect_bytes(ns.eui64, i == 0 ? want + 4 : want + 64, 8, row[i].quirk);
+		expect_bytes(ns.nguid, i == 1 ? want + 4 : want + 64, 16, row[i].quirk);
+		close_device();
+	}
+	snprintf(device, sizeof(device), "soft:%s,size=4M,shared=1", file);
+	open_device(device);
+	cr_expect_eq(c.id.cmic, 2, "several controllers");
+	cr_expect_eq(c.ns.nmic, 1, "a shared namespace");
+	close_device();
+	unlink(file);
+	close(fd);
+}
