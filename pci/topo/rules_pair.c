@@ -87,8 +87,6 @@ uint8_t hr_pair_pch_peers(const struct hr_topology *e, const struct hr_pair *p)
 /* A port above one function is linked with a port above the other one, by their common switch. */
 uint8_t hr_pair_switch_link(const struct hr_topology *e, const struct hr_pair *p)
 {
-	if (!e->switch_links)
-		return 0;
 	for (int32_t a = e->derived[p->gpu].parent; a != p->common && a != HR_NO_FN;
 	     a = e->derived[a].parent)
 		for (int32_t b = e->derived[p->ssd].parent; b != p->common && b != HR_NO_FN;
