@@ -225,6 +225,75 @@ Test(init, own_children_are_kept)
 	}
 }
 
+/* The kernel's file: what init has written, and the text that the kernel answers; NULL: none is open. */
+static char written[32];
+static const char *answer;
+
+static ssize_t take_write(void *cookie, const char *text, size_t bytes)
+{
+	(void)cookie;
+	snprintf(written, sizeof written, "%.*s", (int)bytes, text);
+	return (ssize_t)bytes;
+}
+
+static ssize_t give_answer(void *cookie, char *text, size_t bytes)
+{
+	const size_t n = strlen(answer) < bytes ? strlen(answer) : bytes;
+
+	(void)cookie;
+	memcpy(text, answer, n);
+	answer += n;
+	return (ssize_t)n;
+}
+
+static int seek_begin(void *cookie, off64_t *at, int whence)
+{
+	(void)cookie, (void)whence;
+	*at = 0;
+	return 0;
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*real)(const char *, const char *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fopen");
+	if (strcmp(path, "/proc/sys/vm/nr_hugepages") != 0)
+		return real(path, mode);
+	errno = answer ? EBUSY : EACCES; /* of no meaning after a success */
+	return answer ? fopencookie(NULL, "r+",
+				    (cookie_io_functions_t){
+					    .read = give_answer,
+					    .write = take_write,
+					    .seek = seek_begin,
+				    })
+		      : NULL;
+}
+
+Test(init, huge_pages_are_those_that_the_kernel_reserves)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *written, *answer;
+		int err;
+	} row[] = {
+		{ 6 << 20, "3\n", "3\n", 0 },	  { (6 << 20) + 1, "4\n", "4\n", 0 },
+		{ 6 << 20, "3\n", "5\n", 0 },	  { 6 << 20, "3\n", "2\n", -ENOMEM },
+		{ 6 << 20, "3\n", "none", -EIO }, { 6 << 20, "", NULL, -EACCES },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const unsigned before = fake_log_count_of(HR_LOG_ERROR);
+
+		written[0] = '\0';
+		answer = row[i].answer;
+		cr_expect_eq(hr_init_hugepages(row[i].bytes), row[i].err, "row %zu", i);
+		cr_expect_str_eq(written, row[i].written, "row %zu", i);
+		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR) - before, row[i].err != 0, "row %zu",
+			     i);
+	}
+}
+
 /* The command line of this machine's kernel: the last value of a key counts, as in a given text. */
 Test(init, the_command_line_is_that_of_the_kernel)
 {
