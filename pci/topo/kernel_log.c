@@ -38,7 +38,8 @@ void hr_kernel_log_fini(struct hr_kernel_log *l)
 
 /*
  * Length of "[    1.263328]", "[Mon Oct  7 11:24:13 2024]", "[Oct 7 11:24]", "[Oct27 11:24]",
- * "[  +0.000003]" or "[    T1]"; 0: another text. Xorg's log has stamps with three digits after the point: no stamp.
+ * "[  +0.000003]" or "[    T1]"; 0: another text. Xorg's log has stamps with three digits after the
+ * point: no stamp.
  */
 static size_t stamp(const char *text)
 {

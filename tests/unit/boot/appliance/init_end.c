@@ -225,7 +225,8 @@ Test(init, own_children_are_kept)
 	}
 }
 
-/* The kernel's file: what init has written, and the text that the kernel answers; NULL: none is open. */
+/* The kernel's file: what init has written, and the text that the kernel answers; NULL: none is
+ * open. */
 static char written[32];
 static const char *answer;
 

@@ -1,4 +1,5 @@
-/* Texts of rules and lines of a boot end within their buffers, and evaluations with too little memory are refused. */
+/* Texts of rules and lines of a boot end within their buffers, and evaluations with too little memory
+ * are refused. */
 #include "pci/topo/explain.h"
 
 #include <criterion/criterion.h>
