@@ -4,6 +4,7 @@
 
 #include "config/nearest.h"
 #include "config/object.h"
+#include "config/uses.h"
 
 #define FRAMES_MAX UINT32_MAX /* pages have 32-bit numbers, so more frames are never filled */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/file.h"
 #include "config/log.h"
 #include "config/operator.h"
 

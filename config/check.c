@@ -8,101 +8,14 @@
 #include "config/feed.h"
 #include "config/group.h"
 #include "config/tap.h"
+#include "config/tile.h"
 #include "config/uses.h"
 
 #define TILE_DEFAULT (1u << 20)
-#define BLOCK_MIN 512u	/* smallest supported logical block, in bytes */
-#define BLOCK_MAX 4096u /* largest supported logical block, in bytes */
-
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-static uint32_t row_bytes(const struct hr_config_pipeline *pipeline, uint32_t s)
-{
-	const uint32_t bytes = hr_op_row_bytes(pipeline->op, pipeline->op_args, s);
-
-	return bytes ? bytes : 1;
-}
-
-static uint32_t longest_row(const struct hr_config_pipeline *pipeline)
-{
-	uint32_t longest = 1;
-
-	for (uint32_t s = 0; s < pipeline->sources; s++)
-		if (row_bytes(pipeline, s) > longest)
-			longest = row_bytes(pipeline, s);
-	return longest;
-}
-
-uint32_t hr_config_tile_rows(const struct hr_config_pipeline *pipeline)
-{
-	return pipeline->tile_bytes / longest_row(pipeline);
-}
-
-uint32_t hr_config_tile_bytes(const struct hr_config_pipeline *pipeline, uint32_t s)
-{
-	return hr_config_tile_rows(pipeline) * row_bytes(pipeline, s);
-}
-
-static uint64_t output_bytes(const struct hr_config_pipeline *pipeline, uint64_t rows)
-{
-	const struct hr_operator *op = pipeline->op;
-
-	if (op->output != HR_OUT_DATA)
-		return 0;
-	return rows * row_bytes(pipeline, 0) * op->out_num / op->out_den;
-}
-
-static uint64_t sink_tile_bytes(const struct hr_config_pipeline *pipeline)
-{
-	return output_bytes(pipeline, hr_config_tile_rows(pipeline));
-}
-
-uint32_t hr_config_sink_tile_bytes(const struct hr_config_pipeline *pipeline)
-{
-	return (uint32_t)sink_tile_bytes(pipeline);
-}
-
-/*
- * Smallest number of rows whose bytes, in every source and in the sink, are whole blocks of `block`
- * bytes.
- */
-static uint64_t row_step(const struct hr_config_pipeline *pipeline, uint32_t block)
-{
-	const struct hr_operator *op = pipeline->op;
-	uint64_t step = 1;
-
-	for (uint32_t s = 0; s < pipeline->sources; s++) {
-		uint64_t need = block / gcd(block, row_bytes(pipeline, s));
-
-		step = step / gcd(step, need) * need;
-	}
-	if (op->output == HR_OUT_DATA) {
-		uint64_t out = (uint64_t)row_bytes(pipeline, 0) * op->out_num;
-		uint64_t whole = (uint64_t)block * op->out_den;
-		uint64_t need = whole / gcd(whole, out);
-
-		step = step / gcd(step, need) * need;
-	}
-	return step;
-}
-
-uint64_t hr_config_tile_step(const struct hr_config_pipeline *pipeline)
-{
-	return row_step(pipeline, BLOCK_MAX) * longest_row(pipeline);
-}
 
 static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
-	uint32_t longest = longest_row(pipeline);
+	uint32_t longest = hr_config_longest_row(pipeline);
 	uint64_t step = hr_config_tile_step(pipeline), bytes, sink;
 
 	assert(step > 0);
@@ -115,7 +28,7 @@ static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_gro
 			longest, (unsigned long long)bytes, HR_TILE_MAX);
 		return;
 	}
-	sink = output_bytes(pipeline, step / longest);
+	sink = hr_config_output_bytes(pipeline, step / longest);
 	if (sink > HR_TILE_MAX) {
 		hr_group_mistake(group, NULL,
 				 "whole rows of %u bytes in whole blocks make %llu bytes of "
@@ -131,9 +44,9 @@ static void choose_tile(struct hr_config_pipeline *pipeline, const struct hr_gro
 
 static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_group *group)
 {
-	uint32_t tile = pipeline->tile_bytes, longest = longest_row(pipeline);
-	uint64_t step = row_step(pipeline, BLOCK_MIN) * longest;
-	uint64_t sink = sink_tile_bytes(pipeline);
+	uint32_t tile = pipeline->tile_bytes, longest = hr_config_longest_row(pipeline);
+	uint64_t step = hr_config_row_step(pipeline, HR_BLOCK_MIN) * longest;
+	uint64_t sink = hr_config_output_bytes(pipeline, hr_config_tile_rows(pipeline));
 
 	assert(step > 0);
 	if (tile % longest != 0)
@@ -146,7 +59,7 @@ static void check_tile(struct hr_config_pipeline *pipeline, const struct hr_grou
 			group, "tile",
 			"is %u bytes, expected whole blocks of %u bytes in every source and "
 			"the sink: a multiple of %llu",
-			tile, BLOCK_MIN, (unsigned long long)step);
+			tile, HR_BLOCK_MIN, (unsigned long long)step);
 	if (sink > HR_TILE_MAX)
 		hr_group_mistake(group, "tile",
 				 "is %u bytes and makes %llu bytes of output, expected at most %u",
@@ -218,8 +131,9 @@ static void check_blocks(const struct hr_config_pipeline *pipeline, const struct
 /* When the file gives no tile size, bring-up can shrink the tile to one step. */
 static uint64_t least_rows(const struct hr_config_pipeline *pipeline)
 {
-	return pipeline->tile_chosen ? hr_config_tile_step(pipeline) / longest_row(pipeline)
-				     : hr_config_tile_rows(pipeline);
+	return pipeline->tile_chosen
+		       ? hr_config_tile_step(pipeline) / hr_config_longest_row(pipeline)
+		       : hr_config_tile_rows(pipeline);
 }
 
 static uint32_t least_commands(uint64_t bytes)
@@ -238,9 +152,9 @@ static void check_queues(const struct hr_config *config, const struct hr_config_
 
 		for (uint32_t s = 0; s < hr_config_source_objects(pipeline); s++)
 			if (pipeline->source[s].ssd == d)
-				need += least_commands(rows * row_bytes(pipeline, s));
+				need += least_commands(rows * hr_config_row_bytes(pipeline, s));
 		if (pipeline->has_sink && pipeline->sink.ssd == d)
-			written = least_commands(output_bytes(pipeline, rows));
+			written = least_commands(hr_config_output_bytes(pipeline, rows));
 		if (need > room || written > room)
 			hr_group_mistake(
 				group, "tile",
@@ -256,7 +170,7 @@ static void check_memory(const struct hr_config *config, const struct hr_config_
 			 const struct hr_group *group)
 {
 	uint64_t host = config->memory_host, gpu = config->memory_gpu, limit = 0;
-	uint64_t tiles = sink_tile_bytes(pipeline);
+	uint64_t tiles = hr_config_output_bytes(pipeline, hr_config_tile_rows(pipeline));
 	uint32_t slots = pipeline->slots ? pipeline->slots : HR_SLOTS_DEFAULT;
 
 	for (uint32_t s = 0; s < pipeline->sources; s++)
@@ -353,19 +267,6 @@ static void check_versions(const struct hr_config *config, struct hr_mistakes *m
 					   "version of the sink of pipelines[%u] on line %u",
 					   j, key_of(&config->pipeline[j]), made->object, i,
 					   sink->line);
-}
-
-uint32_t hr_config_version_of(const char *name, const char *object, uint32_t keep)
-{
-	const size_t length = strlen(object);
-	uint32_t version = 0;
-	int end = 0;
-
-	if (strncmp(name, object, length) != 0 || name[length] != '.' || name[length + 1] < '1' ||
-	    name[length + 1] > '9' || strlen(name + length) > 4 ||
-	    sscanf(name + length, ".%u%n", &version, &end) != 1 || name[length + (size_t)end])
-		return 0;
-	return version < keep ? version : 0;
 }
 
 void hr_config_sinks_check(const struct hr_config *config, struct hr_mistakes *mistakes)

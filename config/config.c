@@ -13,6 +13,7 @@
 #include "config/check.h"
 #include "config/control.h"
 #include "config/feed.h"
+#include "config/file.h"
 #include "config/group.h"
 #include "config/health.h"
 #include "config/open.h"
@@ -22,11 +23,10 @@
 #include "config/scan.h"
 #include "config/tap.h"
 #include "config/variables.h"
+#include "config/when.h"
 #include "config/clock.h"
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
-
-const char *const hr_config_policies[] = { "clock", "lru", "stream", "count", NULL };
 
 static const char *const log_levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const paths[] = { "auto", "direct", "bounce", NULL };

@@ -21,7 +21,6 @@
 #include "config/limits.h"
 #include "config/names.h"
 #include "config/operator.h"
-#include "config/when.h"
 
 /* How a GPU reads tiles in host memory: in place, or from a copy in GPU memory. */
 enum hr_bounce_policy { HR_BOUNCE_AUTO, HR_BOUNCE_IN_PLACE, HR_BOUNCE_COPY };
@@ -177,6 +176,32 @@ struct hr_config_operator {
 	unsigned line;
 };
 
+/* When a pipeline starts. boot/appliance/timetable.h computes its starts. */
+enum hr_when_kind {
+	HR_WHEN_ONCE, /* at boot */
+	HR_WHEN_EVERY,
+	HR_WHEN_AT,
+	HR_WHEN_AFTER,
+	HR_WHEN_OBJECT, /* on = "object NAME": a new version of an object that it reads */
+	HR_WHEN_REQUEST,
+	HR_WHEN_FOREVER,
+};
+
+#define HR_EVERY_MIN_NS 10000000ull		  /* 10 ms: shorter than a start takes */
+#define HR_EVERY_MAX_NS (366ull * 86400000000000) /* a year */
+
+struct hr_config_when {
+	enum hr_when_kind kind;
+	uint64_t every_ns;
+	uint32_t at_minute;	/* of the day, local time */
+	int32_t at_day;		/* 0: Sunday ... 6: Saturday; -1: each day */
+	uint32_t after;		/* index in pipeline[] */
+	uint32_t object_ssd;	/* index in ssd[]; the object's name is `text` */
+	char text[HR_NAME_MAX]; /* name of the other pipeline, or of the object */
+	bool skip;		/* missed = "skip" */
+	unsigned line;		/* of the key; 0: none */
+};
+
 struct hr_config_pipeline {
 	char name[HR_NAME_MAX];
 	uint32_t gpu; /* index in gpu[]; the first of several */
@@ -306,38 +331,7 @@ struct hr_config {
 	struct hr_config_pipeline pipeline[HR_PIPELINES_MAX];
 };
 
-/*
- * Read and check a file, or with "-" standard input. `names` checks device strings and finds
- * operators. Relative paths in the file (images, operators, fault scripts) start at the file's
- * folder; those of a pipe or of standard input start at the working folder. The error has one line
- * for each mistake, in file order.
- * Returns 0; -EINVAL: mistakes; -ENOENT, -EACCES, -EISDIR, -EFBIG; -ENOMEM.
- * After an error only boot.last_resort of *config is valid: the value in the file when it could be
- * read, whatever other mistakes the file has, else the default.
- */
-int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		   struct hr_error *e);
-
-/* The same for text in memory: `bytes` long, without a NUL. `file` begins the lines of mistakes. */
-int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		    const char *text, size_t bytes, struct hr_error *e);
-
 /* The level of messages under `headrace boot`: that of the file, or HR_LOG_INFO. */
 enum hr_log_level hr_config_boot_log(const struct hr_config *config);
-
-/*
- * Set all user operators to NULL: for a configuration that another process has read. Their
- * descriptions are in the memory of that process, until this process loads the files.
- */
-void hr_config_operators_forget(struct hr_config *config);
-
-/*
- * Load the files of all user operators. 0; -EINVAL: a file has changed since the configuration was
- * read; or the error of operator_load() (config/names.h).
- */
-int hr_config_operators_load(struct hr_config *config, struct hr_error *e);
-
-/* Name of each policy, "clock", "lru", "stream", "count"; then NULL. */
-extern const char *const hr_config_policies[];
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "config/check.h"
+#include "config/tile.h"
 #include "config/control.h"
 #include "config/tap.h"
 #include "config/uses.h"

@@ -15,8 +15,6 @@
 
 #include "config/mistakes.h"
 
-#define HR_COUNT(array) (sizeof(array) / sizeof *(array))
-
 enum hr_field_type {
 	HR_FIELD_STRING,   /* char[max], 1 .. max - 1 printable characters */
 	HR_FIELD_NAME,	   /* the same, without '/' */

@@ -54,4 +54,6 @@
 /* Default deadline of an admin command: some controllers need 10 to 30 s for one after power-up. */
 #define HR_ADMIN_TIMEOUT_NS (60ull * 1000 * 1000 * 1000)
 
+#define HR_COUNT(array) (sizeof(array) / sizeof *(array))
+
 #endif

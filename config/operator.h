@@ -245,8 +245,4 @@ static inline uint32_t hr_op_state_bytes(const struct hr_operator *op, const voi
 	return op->state_bytes ? op->state_bytes(args) : 0;
 }
 
-/* Call op->parse(). For an operator without parse(), every argument is a mistake. */
-int hr_op_parse(const struct hr_operator *op, const struct hr_op_arg *arg, uint32_t count,
-		void *args, void (*complain)(void *to, unsigned line, const char *text), void *to);
-
 #endif

@@ -1,4 +1,5 @@
 #include "config/operators.h"
+#include "config/file.h"
 
 #include <errno.h>
 #include <stdio.h>

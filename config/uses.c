@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/check.h"
-
 enum kind { READS, WRITES, CREATES };
 
 bool hr_config_uses_gpu(const struct hr_config_pipeline *p, uint32_t g)
@@ -111,3 +109,72 @@ bool hr_config_makes_version(const struct hr_config_pipeline *p, uint32_t ssd, c
 	       (p->has_sink && p->sink.ssd == ssd &&
 		hr_config_version_of(name, p->sink.object, p->sink.keep));
 }
+
+uint32_t hr_config_version_of(const char *name, const char *object, uint32_t keep)
+{
+	const size_t length = strlen(object);
+	uint32_t version = 0;
+	int end = 0;
+
+	if (strncmp(name, object, length) != 0 || name[length] != '.' || name[length + 1] < '1' ||
+	    name[length + 1] > '9' || strlen(name + length) > 4 ||
+	    sscanf(name + length, ".%u%n", &version, &end) != 1 || name[length + (size_t)end])
+		return 0;
+	return version < keep ? version : 0;
+}
+
+bool hr_config_repeats(const struct hr_config *config)
+{
+	for (uint32_t i = 0; i < config->pipelines; i++)
+		if (config->pipeline[i].when.kind != HR_WHEN_ONCE)
+			return true;
+	return false;
+}
+
+const char *const hr_when_days[7] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+
+static const char *every_text(uint64_t ns, char *text, size_t bytes)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} unit[] = { { "d", 86400000000000 },
+		     { "h", 3600000000000 },
+		     { "m", 60000000000 },
+		     { "s", 1000000000 },
+		     { "ms", 1000000 } };
+	size_t u = 0;
+
+	while (u + 1 < HR_COUNT(unit) && ns % unit[u].ns)
+		u++;
+	snprintf(text, bytes, "every %llu%s", (unsigned long long)(ns / unit[u].ns), unit[u].name);
+	return text;
+}
+
+const char *hr_when_text(const struct hr_config_when *when, char *text, size_t bytes)
+{
+	switch (when->kind) {
+	case HR_WHEN_EVERY:
+		return every_text(when->every_ns, text, bytes);
+	case HR_WHEN_AT:
+		snprintf(text, bytes, "at %s%s%02u:%02u",
+			 when->at_day < 0 ? "" : hr_when_days[when->at_day],
+			 when->at_day < 0 ? "" : " ", when->at_minute / 60, when->at_minute % 60);
+		return text;
+	case HR_WHEN_AFTER:
+		snprintf(text, bytes, "after '%s'", when->text);
+		return text;
+	case HR_WHEN_OBJECT:
+		snprintf(text, bytes, "on object '%s'", when->text);
+		return text;
+	case HR_WHEN_REQUEST:
+		return "on request";
+	case HR_WHEN_FOREVER:
+		return "forever";
+	case HR_WHEN_ONCE:
+		break;
+	}
+	return "once";
+}
+
+const char *const hr_config_policies[] = { "clock", "lru", "stream", "count", NULL };

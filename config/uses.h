@@ -97,4 +97,22 @@ bool hr_config_creates_name(const struct hr_config_pipeline *p, uint32_t ssd, co
  * name is that of an older version of its sink (keep). */
 bool hr_config_makes_version(const struct hr_config_pipeline *p, uint32_t ssd, const char *name);
 
+/*
+ * Number of the version when `name` names an older one of `keep` versions of an object: "NAME.1" is
+ * the newest of those, "NAME.<keep - 1>" the oldest. 0: it does not.
+ */
+uint32_t hr_config_version_of(const char *name, const char *object, uint32_t keep);
+
+/* True when a pipeline can start more than once. */
+bool hr_config_repeats(const struct hr_config *config);
+
+/* "every 10m", "at Sun 03:00", "after 'other'": for reports. Returns text. */
+const char *hr_when_text(const struct hr_config_when *when, char *text, size_t bytes);
+
+/* "Sun" ... "Sat". */
+extern const char *const hr_when_days[7];
+
+/* Name of each policy, "clock", "lru", "stream", "count"; then NULL. */
+extern const char *const hr_config_policies[];
+
 #endif

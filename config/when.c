@@ -18,8 +18,6 @@
 
 const char *const hr_when_missed[] = { "run", "skip", NULL };
 
-static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-
 /* The keys of which a pipeline has at most one, in the order of enum hr_when_kind. */
 static const struct {
 	const char *key;
@@ -39,7 +37,7 @@ static bool parse_at(const char *text, struct hr_config_when *when)
 
 	when->at_day = -1;
 	for (int day = 0; day < 7 && isalpha((unsigned char)text[0]); day++)
-		if (strncasecmp(text, days[day], 3) == 0 && text[3] == ' ')
+		if (strncasecmp(text, hr_when_days[day], 3) == 0 && text[3] == ' ')
 			when->at_day = day;
 	if (when->at_day >= 0)
 		text += 4;
@@ -218,58 +216,4 @@ void hr_config_when_check(struct hr_config *config, struct hr_mistakes *mistakes
 	hr_config_cycles_check(config, mistakes);
 	for (uint32_t i = 0; i < config->pipelines; i++)
 		check_sinks(config, mistakes, i);
-}
-
-bool hr_config_repeats(const struct hr_config *config)
-{
-	for (uint32_t i = 0; i < config->pipelines; i++)
-		if (config->pipeline[i].when.kind != HR_WHEN_ONCE)
-			return true;
-	return false;
-}
-
-/* ---- text */
-
-static const char *every_text(uint64_t ns, char *text, size_t bytes)
-{
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} unit[] = { { "d", 86400000000000 },
-		     { "h", 3600000000000 },
-		     { "m", 60000000000 },
-		     { "s", 1000000000 },
-		     { "ms", 1000000 } };
-	size_t u = 0;
-
-	while (u + 1 < HR_COUNT(unit) && ns % unit[u].ns)
-		u++;
-	snprintf(text, bytes, "every %llu%s", (unsigned long long)(ns / unit[u].ns), unit[u].name);
-	return text;
-}
-
-const char *hr_when_text(const struct hr_config_when *when, char *text, size_t bytes)
-{
-	switch (when->kind) {
-	case HR_WHEN_EVERY:
-		return every_text(when->every_ns, text, bytes);
-	case HR_WHEN_AT:
-		snprintf(text, bytes, "at %s%s%02u:%02u",
-			 when->at_day < 0 ? "" : days[when->at_day], when->at_day < 0 ? "" : " ",
-			 when->at_minute / 60, when->at_minute % 60);
-		return text;
-	case HR_WHEN_AFTER:
-		snprintf(text, bytes, "after '%s'", when->text);
-		return text;
-	case HR_WHEN_OBJECT:
-		snprintf(text, bytes, "on object '%s'", when->text);
-		return text;
-	case HR_WHEN_REQUEST:
-		return "on request";
-	case HR_WHEN_FOREVER:
-		return "forever";
-	case HR_WHEN_ONCE:
-		break;
-	}
-	return "once";
 }

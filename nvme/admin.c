@@ -6,7 +6,6 @@
 #include "config/log.h"
 #include "config/tick.h"
 #include "nvme/ctrl.h"
-#include "nvme/events.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/retry.h"
 #include "nvme/status.h"
@@ -51,6 +50,45 @@ static int broken(struct hr_ctrl *ctrl, struct hr_error *e)
 			       hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
 }
 
+/* The controller is not ready to give the data: ask again after a pause. False: no time is left. */
+static bool ask_later(struct hr_ctrl *ctrl, const struct hr_done *done)
+{
+	const uint64_t now_ns = hr_now_ns();
+	const uint64_t again_ns =
+		now_ns + hr_qp_retry_pause(&ctrl->admin, done->crd, ctrl->event_tries);
+
+	if (done->dnr || !hr_status_is_not_ready(done->status))
+		return false;
+	ctrl->event_first_ns = ctrl->event_tries++ ? ctrl->event_first_ns : now_ns;
+	if (again_ns - ctrl->event_first_ns > ctrl->admin.timeout_ns)
+		return false;
+	ctrl->event_again_ns = again_ns;
+	return true;
+}
+
+static void note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
+{
+	switch (done->token) {
+	case HR_ADMIN_EVENT:
+		ctrl->requests--;
+		if (done->status) /* the controller accepts no further requests */
+			ctrl->requests_wanted = ctrl->requests;
+		else if (ctrl->events < HR_CTRL_EVENTS + 1)
+			ctrl->event[ctrl->events++] = done->dw0;
+		break;
+	case HR_ADMIN_EVENT_LOG:
+	case HR_ADMIN_EVENT_NS:
+		ctrl->event_busy = false;
+		if (ask_later(ctrl, done))
+			break;
+		ctrl->event_read = done->token;
+		ctrl->event_status = done->status;
+		break;
+	default:
+		break;
+	}
+}
+
 bool hr_admin_reap(struct hr_ctrl *ctrl)
 {
 	struct hr_nvme_qp *qp = &ctrl->admin;
@@ -59,7 +97,7 @@ bool hr_admin_reap(struct hr_ctrl *ctrl)
 	if (qp->broken) /* its end was reported */
 		return false;
 	while (hr_qp_reap(qp, &done))
-		hr_ctrl_note_event(ctrl, &done);
+		note_event(ctrl, &done);
 	if (qp->broken)
 		broken(ctrl, NULL);
 	else if (hr_qp_expire(qp, hr_now_ns(), &done))
@@ -100,7 +138,7 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done,
 		if (hr_qp_reap(qp, done)) {
 			if (done->token == HR_ADMIN_WAITED_FOR)
 				return done->status;
-			hr_ctrl_note_event(ctrl, done);
+			note_event(ctrl, done);
 			continue;
 		}
 		if (qp->broken)

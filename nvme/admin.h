@@ -6,6 +6,9 @@
 
 #include "nvme/ctrl.h"
 
+/* Tokens of admin commands. */
+enum hr_admin_token { HR_ADMIN_WAITED_FOR, HR_ADMIN_EVENT, HR_ADMIN_EVENT_LOG, HR_ADMIN_EVENT_NS };
+
 /*
  * Send one admin command and wait for its completion. The CID of *sqe is ignored. The PRPs are the
  * caller's; ctrl->admin_data is a page for data. dw0 may be NULL; it is set only on success.
@@ -18,10 +21,10 @@
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e);
 
 /*
- * For nvme/events.c: commands that nothing waits for. reap hands their completions to
- * hr_ctrl_note_event(), and finds that the queue has ended: a bad completion, or a command whose
- * deadline has passed, which is named. That is a fault, and is logged at once. False: the queue has
- * ended, now or before.
+ * For nvme/events.c: commands that nothing waits for. reap notes their completions in *ctrl, for
+ * hr_ctrl_events(), and finds that the queue has ended: a bad completion, or a command whose deadline
+ * has passed, which is named. That is a fault, and is logged at once. False: the queue has ended, now
+ * or before.
  *
  * push sends a command with a token other than HR_ADMIN_WAITED_FOR; an HR_ADMIN_EVENT has no deadline,
  * because it completes when an event occurs. 0, or the error of the queue, which was logged.

@@ -30,9 +30,6 @@
 #define HR_CTRL_EVENT_NS 16u /* maximum namespaces in use */
 #define HR_CTRL_SMART_NS (60ull * 1000 * 1000 * 1000) /* interval of readings of the health log */
 
-/* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
-#define HR_DOORBELLS 0x1000u
-
 #define HR_SHUTDOWN_TIMEOUT_MIN_NS (1ull * 1000 * 1000 * 1000) /* 3.6.1: when RTD3E is 0 */
 #define HR_SHUTDOWN_TIMEOUT_MAX_NS (60ull * 1000 * 1000 * 1000)
 

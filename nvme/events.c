@@ -310,45 +310,6 @@ static int read_log(struct hr_ctrl *ctrl, struct hr_error *e)
 	return bytes ? ask(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e) : 0;
 }
 
-/* The controller is not ready to give the data: ask again after a pause. False: no time is left. */
-static bool ask_later(struct hr_ctrl *ctrl, const struct hr_done *done)
-{
-	const uint64_t now_ns = hr_now_ns();
-	const uint64_t again_ns =
-		now_ns + hr_qp_retry_pause(&ctrl->admin, done->crd, ctrl->event_tries);
-
-	if (done->dnr || !hr_status_is_not_ready(done->status))
-		return false;
-	ctrl->event_first_ns = ctrl->event_tries++ ? ctrl->event_first_ns : now_ns;
-	if (again_ns - ctrl->event_first_ns > ctrl->admin.timeout_ns)
-		return false;
-	ctrl->event_again_ns = again_ns;
-	return true;
-}
-
-void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
-{
-	switch (done->token) {
-	case HR_ADMIN_EVENT:
-		ctrl->requests--;
-		if (done->status) /* the controller accepts no further requests */
-			ctrl->requests_wanted = ctrl->requests;
-		else if (ctrl->events < HR_CTRL_EVENTS + 1)
-			ctrl->event[ctrl->events++] = done->dw0;
-		break;
-	case HR_ADMIN_EVENT_LOG:
-	case HR_ADMIN_EVENT_NS:
-		ctrl->event_busy = false;
-		if (ask_later(ctrl, done))
-			break;
-		ctrl->event_read = done->token;
-		ctrl->event_status = done->status;
-		break;
-	default:
-		break;
-	}
-}
-
 /* The log page, or the namespace, of the oldest event has been read. */
 static int settle(struct hr_ctrl *ctrl, struct hr_error *e)
 {

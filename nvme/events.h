@@ -48,11 +48,4 @@ int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error
  */
 int hr_ctrl_read_smart(struct hr_ctrl *ctrl, struct hr_error *e);
 
-/* For nvme/admin.c: a completion on the admin queue of another command than the one it waits
- * for. */
-void hr_ctrl_note_event(struct hr_ctrl *ctrl, const struct hr_done *done);
-
-/* Tokens of admin commands. */
-enum hr_admin_token { HR_ADMIN_WAITED_FOR, HR_ADMIN_EVENT, HR_ADMIN_EVENT_LOG, HR_ADMIN_EVENT_NS };
-
 #endif

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "config/log.h"
-#include "nvme/ctrl.h"
 #include "nvme/inuse.h"
 #include "nvme/transports.h"
+#include "nvme/wire.h"
 
 static bool bind_allowed;
 static enum hr_transport_access access_wanted;

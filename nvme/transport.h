@@ -15,6 +15,9 @@
 #include "config/error.h"
 #include "nvme/region.h"
 
+/* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
+#define HR_DOORBELLS 0x1000u
+
 struct hr_transport;
 
 struct hr_transport_ops {

@@ -13,7 +13,7 @@
 
 #include "config/clock.h"
 #include "config/log.h"
-#include "nvme/ctrl.h"
+#include "nvme/wire.h"
 
 struct pci {
 	struct hr_binding binding;

@@ -22,6 +22,7 @@
 #include "config/log.h"
 #include "config/seam.h"
 #include "config/tick.h"
+#include "config/uses.h"
 
 /* Without the privilege (CAP_SYS_NICE, RLIMIT_RTPRIO or RLIMIT_NICE) the priority stays as it is. */
 static void raise_nice(int nice)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/file.h"
 #include "config/log.h"
 #include "config/seam.h"
 

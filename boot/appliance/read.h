@@ -14,6 +14,7 @@
 #include "config/clock.h"
 #include "config/config.h"
 #include "config/error.h"
+#include "config/file.h"
 
 /* Time limit of the process. A configuration may come through a pipe from a slow writer. */
 #define HR_READ_NS (60 * HR_NS_PER_S)

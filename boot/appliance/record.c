@@ -4,7 +4,7 @@
 
 #include "boot/appliance/message.h"
 #include "boot/engine/share.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/run.h"
 #include "config/quote.h"
 #include "config/uses.h"
 

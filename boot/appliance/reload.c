@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config/log.h"
+#include "config/uses.h"
 
 /* ---- a configuration that has been read */
 

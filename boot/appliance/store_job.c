@@ -16,6 +16,8 @@
 #include "config/json.h"
 #include "config/log.h"
 
+#define PIECE_LIMITED (256u << 10) /* while a pipeline runs, which waits for the ssd meanwhile */
+
 #define REPLY_MAX (8u << 10)
 #define RECORD sizeof(struct hr_store_object)
 
@@ -563,4 +565,12 @@ void hr_store_job_used_disk(struct hr_store_service *c, struct hr_store_job *d, 
 		wrote_piece(c, d);
 	else
 		got_piece(c, d);
+}
+
+uint32_t hr_store_service_piece(const struct hr_store_service *c, const struct hr_store_job *d)
+{
+	const uint64_t left = d->object.bytes - d->at;
+	const uint32_t most = c->limited ? PIECE_LIMITED : HR_MESSAGE_DATA_MAX;
+
+	return left < most ? (uint32_t)left : most;
 }

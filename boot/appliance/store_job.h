@@ -57,4 +57,8 @@ int hr_store_job_check_changing(const struct hr_store_service *service, struct h
 /* 0, or -EBUSY with job->e: the appliance itself makes the objects of that name. */
 int hr_store_job_check_own(struct hr_store_job *job, const char *name);
 
+/* Bytes of a piece of an object, which ends with the object. */
+uint32_t hr_store_service_piece(const struct hr_store_service *service,
+				const struct hr_store_job *job);
+
 #endif

@@ -18,7 +18,6 @@
 #define MOVES 8 /* of one job in a step */
 #define POLL_NS 20000ull
 #define REFUSAL_MAX 512u
-#define PIECE_LIMITED (256u << 10) /* while a pipeline runs, which waits for the ssd meanwhile */
 #define CREDIT_MAX_NS ((int64_t)(2 * HR_NS_PER_MS))
 
 /* ---- clients */
@@ -188,14 +187,6 @@ static void account(struct hr_store_service *c, uint64_t now_ns)
 static bool may_work(const struct hr_store_service *c)
 {
 	return !c->limited || (c->credit_ns >= 0 && !any_on_disk(c));
-}
-
-uint32_t hr_store_service_piece(const struct hr_store_service *c, const struct hr_store_job *d)
-{
-	const uint64_t left = d->object.bytes - d->at;
-	const uint32_t most = c->limited ? PIECE_LIMITED : HR_MESSAGE_DATA_MAX;
-
-	return left < most ? (uint32_t)left : most;
 }
 
 /* ---- one job */

@@ -136,8 +136,4 @@ void hr_store_service_close(struct hr_store_service *service);
 
 /* ---- for boot/appliance/store_job.c */
 
-/* Bytes of a piece of an object, which ends with the object. */
-uint32_t hr_store_service_piece(const struct hr_store_service *service,
-				const struct hr_store_job *job);
-
 #endif

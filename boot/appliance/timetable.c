@@ -8,6 +8,7 @@
 #include "config/bytes.h"
 #include "config/clock.h"
 #include "config/seam.h"
+#include "config/uses.h"
 
 #define DAY_NS (86400 * HR_NS_PER_S)
 

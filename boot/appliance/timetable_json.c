@@ -2,6 +2,7 @@
 
 #include "boot/appliance/local_time.h"
 #include "config/clock.h"
+#include "config/uses.h"
 
 const char *hr_start_outcome_name(const struct hr_start *start)
 {

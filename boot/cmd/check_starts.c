@@ -7,6 +7,7 @@
 #include "config/units.h"
 #include "boot/engine/starts.h"
 #include "config/clock.h"
+#include "config/uses.h"
 
 /* The timetable at a boot now. */
 static void begin(struct hr_appliance *app, struct hr_timetable *t, const struct hr_moment *at)

@@ -6,6 +6,7 @@
 
 #include "boot/appliance/read.h"
 #include "boot/cmd/cmd.h"
+#include "config/file.h"
 #include "config/log.h"
 #include "config/default.h"
 #include "nvme/transport.h"

@@ -5,6 +5,7 @@
 #define BOOT_CMD_LOAD_H
 
 #include "boot/engine/stages.h"
+#include "config/file.h"
 
 /* Configurations that are loaded from now on may have ${rank} and ${local_rank} in device strings. */
 void hr_load_set_rank(const struct hr_config_rank *rank);

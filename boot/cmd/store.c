@@ -377,11 +377,6 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 
 /* ---- the ssd */
 
-int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e)
-{
-	return hr_error_report(e, hr_ssd_store_explain(ssd, object, err, e));
-}
-
 /* The ssd is up. */
 static int run_here(const struct verb *verb, const struct hr_store_request *request,
 		    struct hr_ssd *ssd)

@@ -19,6 +19,7 @@
 #include "boot/cmd/topo/groups.h"
 #include "boot/cmd/topo/html.h"
 #include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/json_document.h"
 #include "boot/cmd/topo/matrix.h"
 #include "boot/cmd/topo/peers.h"
 #include "boot/cmd/topo/rates.h"

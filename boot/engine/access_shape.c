@@ -11,8 +11,8 @@
 
 #include "boot/engine/access_shards.h"
 #include "boot/engine/schedule.h"
-#include "boot/engine/stage_queues.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/inuse.h"
+#include "boot/engine/run.h"
 #include "cache/page_policy.h"
 #include "config/uses.h"
 #include "gpu/ops/operators.h"

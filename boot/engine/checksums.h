@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/stages.h"
+#include "boot/engine/appliance.h"
 
 /*
  * Decide whether to compare source s with its checksum: object is the object found, or NULL for the

@@ -120,7 +120,7 @@ int hr_disk_check_device(struct hr_appliance *app, uint32_t d)
 static int find_elsewhere(struct hr_appliance *app, uint32_t d, int busy)
 {
 	struct hr_error e = { 0 };
-	const int err = hr_stand_in_up(app, d, NULL, &e);
+	const int err = hr_stand_in_up(&app->ssd[d], &app->config.ssd[d], app->elsewhere, NULL, &e);
 
 	if (!err)
 		hr_error_clear(&app->error);
@@ -142,7 +142,8 @@ int hr_disk_up(struct hr_appliance *app, uint32_t d)
 		      same_soft(config[i].device, config[d].device)))
 			continue;
 		return peer->stand_in
-			       ? hr_stand_in_up(app, d, peer, &app->error)
+			       ? hr_stand_in_up(&app->ssd[d], &config[d], app->elsewhere, peer,
+						&app->error)
 			       : hr_ssd_up_beside(&app->ssd[d], &config[d], peer, &app->error);
 	}
 	err = hr_ssd_up(&app->ssd[d], &config[d], &app->error);

@@ -89,3 +89,19 @@ const struct hr_run *hr_run_making(const struct hr_appliance *app, uint32_t d, c
 			return &app->run[i];
 	return NULL;
 }
+
+void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
+		   struct hr_extent *extent)
+{
+	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_store_object *object = hr_store_find_id(&ssd->store, id);
+
+	extent->id = id;
+	extent->lba = object->offset >> ssd->ns.lba_shift;
+	extent->bytes = object->bytes;
+	extent->capacity = object->capacity;
+	extent->nsid = ssd->ns.nsid;
+	extent->lba_shift = ssd->ns.lba_shift;
+	extent->ssd = d;
+	extent->chunk_bytes = ssd->chunk_bytes;
+}

@@ -20,4 +20,8 @@ const struct hr_run *hr_run_changing(const struct hr_appliance *app, uint32_t d,
 				     bool running);
 const struct hr_run *hr_run_making(const struct hr_appliance *app, uint32_t d, const char *name);
 
+/* The extent of an object of ssd d, for workers. */
+void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
+		   struct hr_extent *extent);
+
 #endif

@@ -26,10 +26,4 @@ int hr_pending_remove(struct hr_store *store, uint64_t age_ns,
 /* True when the object was created more than age_ns before now. */
 bool hr_pending_is_old(const struct hr_store_object *object, uint64_t age_ns);
 
-/*
- * With app->collect_ns: remove older incomplete objects on all ssds, except sinks that a pipeline
- * of the configuration may resume. Logs the removed objects. After `objects`.
- */
-int hr_pending_collect(struct hr_appliance *app);
-
 #endif

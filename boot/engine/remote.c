@@ -12,7 +12,7 @@
 #include "boot/engine/refuse.h"
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/written.h"
 #include "config/clock.h"
 #include "config/tick.h"
 #include "config/uses.h"
@@ -36,44 +36,6 @@ static uint32_t streams; /* open ones */
 static struct hr_remote *remote_of(const struct hr_appliance *app, const struct hr_run *run)
 {
 	return &remotes[run - app->run];
-}
-
-static const struct hr_config_remote *config_of(const struct hr_run *run)
-{
-	return hr_config_sends(run->config) ? &run->config->to : &run->config->from;
-}
-
-static const char *name_of(const struct hr_run *run)
-{
-	return hr_config_sends(run->config) ? run->config->tap.name : run->config->feed.name;
-}
-
-static void lock(struct hr_remote *r)
-{
-	hr_mutex_lock(&r->lock);
-}
-
-static void unlock(struct hr_remote *r)
-{
-	pthread_mutex_unlock(&r->lock);
-}
-
-void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const char *format, ...)
-{
-	char text[HR_ERROR_BYTES / 2];
-	va_list args;
-
-	if (r->failed)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	r->failed = true;
-	lock(r);
-	r->err = err;
-	hr_fail(&r->error, kind, err, "remote '%s' (%s): %s", name_of(r->run),
-		config_of(r->run)->address, text);
-	unlock(r);
 }
 
 /* ---- the thread */
@@ -103,11 +65,11 @@ static void failed(struct hr_remote *r, struct hr_error *e)
 static void met(struct hr_remote *r, const struct hr_link_event *event)
 {
 	r->up = true;
-	lock(r);
+	hr_remote_lock(r);
 	if (!r->met)
 		r->have = event->tile;
 	r->met = true;
-	unlock(r);
+	hr_remote_unlock(r);
 }
 
 static void take_event(struct hr_remote *r, const struct hr_link_event *event, struct hr_error *e)
@@ -123,11 +85,12 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 	r->dead |= event->kind == HR_LINK_FAILED;
 	if (event->kind == HR_LINK_DOWN && !r->told && !r->peer_done)
 		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
-			r->run->config->name, name_of(r->run), config_of(r->run)->address,
+			r->run->config->name, hr_remote_name(r->run),
+			hr_remote_config(r->run)->address,
 			event->text ? event->text : "no reason given");
 	else if (event->kind == HR_LINK_REFUSED_ONE)
 		hr_warn("pipeline '%s': remote '%s' (%s): %s", r->run->config->name,
-			name_of(r->run), config_of(r->run)->address, event->text);
+			hr_remote_name(r->run), hr_remote_config(r->run)->address, event->text);
 	if (r->sends)
 		hr_remote_sender_event(r, event);
 	else
@@ -142,13 +105,13 @@ static bool take_orders(struct hr_remote *r)
 	bool begun, ended;
 	int code;
 
-	lock(r);
+	hr_remote_lock(r);
 	begun = r->begun;
 	ended = r->ended;
 	durable = r->durable;
 	code = r->code;
 	memcpy(why, r->why, sizeof why);
-	unlock(r);
+	hr_remote_unlock(r);
 	r->runs = begun && !ended;
 	if (!r->sends && durable != r->durable_told)
 		hr_link_durable(r->link, durable);
@@ -166,11 +129,11 @@ static void publish(struct hr_remote *r)
 	const struct hr_link_counters count = hr_link_count(r->link);
 	const char *described = hr_link_describe(r->link);
 
-	lock(r);
+	hr_remote_lock(r);
 	r->report.up = r->up;
 	r->report.link = count;
 	snprintf(r->report.described, sizeof r->report.described, "%s", described ? described : "");
-	unlock(r);
+	hr_remote_unlock(r);
 }
 
 static bool round_of(struct hr_remote *r)
@@ -205,9 +168,9 @@ static void *serve(void *argument)
 		if (!any)
 			hr_wait_readable(hr_link_fd(r->link), pause_ns);
 	} while (!r->told || (!hr_link_ended(r->link) && !r->dead && hr_now_ns() < r->quiet_ns));
-	lock(r);
+	hr_remote_lock(r);
 	r->over = true;
-	unlock(r);
+	hr_remote_unlock(r);
 	return NULL;
 }
 
@@ -221,12 +184,12 @@ static int describe(const struct hr_appliance *app, const struct hr_run *run,
 
 	*setup = (struct hr_link_setup){
 		.side = sends ? HR_LINK_SENDER : HR_LINK_RECEIVER,
-		.name = name_of(run),
-		.address = config_of(run)->address,
+		.name = hr_remote_name(run),
+		.address = hr_remote_config(run)->address,
 		.device = remotes_of->device[0] ? remotes_of->device : NULL,
 		.tile_bytes = sends ? run->sink_tile_bytes : run->source[0].tile_bytes,
 		.tiles = run->tiles,
-		.depth = config_of(run)->depth,
+		.depth = hr_remote_config(run)->depth,
 		.call_ns = remotes_of->call_ns,
 		.peer = remotes_of->peer,
 		.peers = remotes_of->peers,
@@ -237,8 +200,8 @@ static int describe(const struct hr_appliance *app, const struct hr_run *run,
 static void name_error(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
 {
 	hr_error_context(e, "%s:%u: pipeline '%s': remote '%s' (%s)", app->config.file,
-			 config_of(run)->line, run->config->name, name_of(run),
-			 config_of(run)->address);
+			 hr_remote_config(run)->line, run->config->name, hr_remote_name(run),
+			 hr_remote_config(run)->address);
 }
 
 static void forget(struct hr_remote *r)
@@ -392,12 +355,12 @@ int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeli
 
 static void say_end(struct hr_remote *r, int code, const char *why)
 {
-	lock(r);
+	hr_remote_lock(r);
 	if (!r->ended)
 		snprintf(r->why, sizeof r->why, "%s", why);
 	r->code = r->ended ? r->code : code;
 	r->ended = true;
-	unlock(r);
+	hr_remote_unlock(r);
 }
 
 static int start(struct hr_remote *r, struct hr_error *e)
@@ -418,10 +381,10 @@ static bool has_met(struct hr_remote *r, int *err)
 {
 	bool met;
 
-	lock(r);
+	hr_remote_lock(r);
 	met = r->met;
 	*err = r->err;
-	unlock(r);
+	hr_remote_unlock(r);
 	return met;
 }
 
@@ -439,7 +402,8 @@ static int wait_for_receiver(struct hr_appliance *app, struct hr_run *run, struc
 			return -EINTR;
 		if (began_ns && hr_now_ns() - began_ns >= SAY_SO_NS) {
 			hr_warn("pipeline '%s': no receiver of remote '%s' at %s yet: waiting",
-				run->config->name, name_of(run), config_of(run)->address);
+				run->config->name, hr_remote_name(run),
+				hr_remote_config(run)->address);
 			began_ns = 0;
 		}
 		hr_tick();
@@ -470,7 +434,7 @@ static int start_all(struct hr_appliance *app, bool waits)
 		if (err == -EINTR)
 			return err;
 		hr_error_context(&e, "%s:%u: pipeline '%s'", app->config.file,
-				 config_of(&app->run[i])->line, app->run[i].config->name);
+				 hr_remote_config(&app->run[i])->line, app->run[i].config->name);
 		if (err)
 			err = refuse(app, i, err, &e);
 	}
@@ -504,9 +468,9 @@ void hr_remote_begin(struct hr_appliance *app, struct hr_run *run)
 		hr_remote_sender_begin(r);
 	else
 		hr_remote_receiver_begin(r);
-	lock(r);
+	hr_remote_lock(r);
 	r->begun = true;
-	unlock(r);
+	hr_remote_unlock(r);
 }
 
 int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
@@ -516,13 +480,13 @@ int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error
 
 	if (!r)
 		return 0;
-	lock(r);
+	hr_remote_lock(r);
 	r->durable = run->durable_tiles;
 	err = r->err;
 	if (err)
 		hr_fail(e, r->error.kind, err, "pipeline '%s': %s", run->config->name,
 			r->error.text);
-	unlock(r);
+	hr_remote_unlock(r);
 	return err;
 }
 
@@ -538,9 +502,9 @@ void hr_remote_end(struct hr_appliance *app, const struct hr_run *run)
 	snprintf(why, sizeof why, "%.*s", (int)strcspn(run->cause.text, "\n"), run->cause.text);
 	if (!*why)
 		snprintf(why, sizeof why, "pipeline '%s' was interrupted", run->config->name);
-	lock(r);
+	hr_remote_lock(r);
 	r->durable = run->durable_tiles;
-	unlock(r);
+	hr_remote_unlock(r);
 	if (!whole)
 		code = run->cause.kind ? (int)run->cause.kind : HR_ERROR_FAILED;
 	say_end(r, code, whole ? "" : why);
@@ -550,9 +514,9 @@ static bool is_over(struct hr_remote *r)
 {
 	bool over;
 
-	lock(r);
+	hr_remote_lock(r);
 	over = r->over;
-	unlock(r);
+	hr_remote_unlock(r);
 	return over;
 }
 
@@ -591,10 +555,10 @@ void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
 	if (!hr_config_is_remote(run->config) || !r->report.open)
 		return;
 	if (r->run)
-		lock(r);
+		hr_remote_lock(r);
 	*report = r->report;
 	if (r->run)
-		unlock(r);
+		hr_remote_unlock(r);
 	report->copies =
 		run->copies && app->backend[run->config->gpu].lanes == 1 ? report->link.tiles : 0;
 }

@@ -59,6 +59,13 @@ struct hr_remote {
 	struct hr_remote_slot slot[HR_SLOTS_MAX];
 };
 
+/* Settings of the other side, and the name of the tap or the feed of a run with a stream. */
+const struct hr_config_remote *hr_remote_config(const struct hr_run *run);
+const char *hr_remote_name(const struct hr_run *run);
+
+void hr_remote_lock(struct hr_remote *r);
+void hr_remote_unlock(struct hr_remote *r);
+
 /* The stream has failed: the run ends. The first error counts. */
 void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -19,6 +19,16 @@
 
 #define HR_RUN_ROLES (HR_ROLE_ACCESS + 1) /* of both shapes */
 
+/* Maximum time without progress of a worker that drives queues, in addition to the deadlines of its
+ * commands. Of a compute block, which does not update its status while it processes a tile, the
+ * pipeline's operator_s is the maximum. */
+#define HR_WATCH_TIMEOUT_NS (10 * HR_NS_PER_S)
+
+/* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
+ * gpus. */
+#define HR_GPU_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
+#define HR_STATUSES_MAX (HR_GPUS_MAX * HR_GPU_STATUSES_MAX)
+
 /* Result of comparing a source, or an object of an access operator, with its checksum; or the reason
  * why it is not compared. */
 enum hr_source_check {

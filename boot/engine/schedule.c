@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "boot/engine/refuse.h"
-#include "config/check.h"
 #include "config/uses.h"
-#include "config/when.h"
 
 static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "boot/engine/written.h"
-#include "config/check.h"
+#include "config/tile.h"
 #include "config/uses.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -117,4 +117,28 @@ void hr_run_take_tiles(struct hr_run *run)
 	run->of_shards = run->config->shard == HR_SHARD_OBJECTS && hr_run_is_divided(run);
 	run->shard_begin = least(source->at / tile + (source->at % tile != 0), run->tiles);
 	run->shard_end = least(end / tile + (end % tile != 0), run->tiles);
+}
+
+uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
+{
+	if (run->config->objects)
+		return hr_run_made_object(run, object)->bytes;
+	return hr_run_is_divided(run) ? hr_run_sink_held(run) : run->sink_bytes;
+}
+
+uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
+{
+	return run->config->objects ? hr_run_made_object(run, object)->id : run->sink_id;
+}
+
+bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
+		       struct hr_store_shard *shard)
+{
+	if (!hr_run_is_divided(run))
+		return false;
+	if (run->config->objects)
+		*shard = hr_run_made_object(run, object)->shard;
+	else
+		hr_run_sink_shard(run, shard);
+	return true;
 }

@@ -46,4 +46,14 @@ int hr_shard_refuse(struct hr_appliance *app, const struct hr_config_object *obj
 /* Set the tiles of this process, after their number in the data set is known. */
 void hr_run_take_tiles(struct hr_run *run);
 
+/* Length and id of an object that this run creates, a sink or a new object. With ranks the length is
+ * that of the shard. */
+uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object);
+
+uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object);
+
+/* When that object is a shard: true, and *shard; its set is not known before the stage `sinks`. */
+bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
+		       struct hr_store_shard *shard);
+
 #endif

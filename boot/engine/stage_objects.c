@@ -12,7 +12,7 @@
 #include "boot/engine/refuse.h"
 #include "boot/engine/shards.h"
 #include "boot/engine/written.h"
-#include "config/check.h"
+#include "config/tile.h"
 #include "config/nearest.h"
 #include "config/uses.h"
 

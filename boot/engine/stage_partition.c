@@ -13,7 +13,7 @@
 #include "boot/engine/paths.h"
 #include "boot/engine/schedule.h"
 #include "boot/engine/shape.h"
-#include "config/check.h"
+#include "config/tile.h"
 #include "boot/engine/share.h"
 #include "config/log.h"
 #include "config/uses.h"

@@ -5,6 +5,7 @@
 
 #include "boot/engine/access_shape.h"
 #include "boot/engine/checksums.h"
+#include "boot/engine/inuse.h"
 #include "boot/engine/seal.h"
 #include "boot/engine/shape.h"
 #include "boot/engine/shards.h"
@@ -13,22 +14,6 @@
 #include "boot/engine/rings.h"
 #include "boot/engine/signals.h"
 #include "gpu/ops/operators.h"
-
-void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
-		   struct hr_extent *extent)
-{
-	const struct hr_ssd *ssd = &app->ssd[d];
-	const struct hr_store_object *object = hr_store_find_id(&ssd->store, id);
-
-	extent->id = id;
-	extent->lba = object->offset >> ssd->ns.lba_shift;
-	extent->bytes = object->bytes;
-	extent->capacity = object->capacity;
-	extent->nsid = ssd->ns.nsid;
-	extent->lba_shift = ssd->ns.lba_shift;
-	extent->ssd = d;
-	extent->chunk_bytes = ssd->chunk_bytes;
-}
 
 /* Workers count tiles in the whole data set, so byte 0 of the extent is that of the data set. It lies
  * before the object, perhaps before the ssd: addresses are modulo 2^64. */

@@ -21,8 +21,4 @@ void hr_queues_down(struct hr_appliance *app);
  */
 bool hr_queues_fewer(struct hr_appliance *app, uint32_t d, uint32_t before);
 
-/* The extent of an object of ssd d, for workers. */
-void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
-		   struct hr_extent *extent);
-
 #endif

@@ -110,27 +110,10 @@ static uint64_t set_of_run(const struct hr_appliance *app, const struct hr_run *
 	return hash;
 }
 
-#define CHECKSUM_TAG 0x6b63656863637263u
-
-uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum)
-{
-	/* 0 is the tag of objects that no run writes. */
-	if (fingerprint == 0 || fingerprint == CHECKSUM_TAG)
-		fingerprint = 1;
-	return checksum ? fingerprint ^ CHECKSUM_TAG : fingerprint;
-}
-
 static bool is_mine(const struct hr_store_object *object, uint64_t fingerprint)
 {
 	return object && (object->tag == hr_sink_tag(fingerprint, false) ||
 			  object->tag == hr_sink_tag(fingerprint, true));
-}
-
-/* False for a pipeline with a result: a result covers all tiles, and states are not saved, so
- * the run starts again. Also false when sources must be verified, because that needs all tiles. */
-bool hr_run_resumes(const struct hr_run *run)
-{
-	return run->config->verify != HR_VERIFY_ON && !run->config->op->report;
 }
 
 /* The number of the first tile that is not durable in an incomplete sink. */

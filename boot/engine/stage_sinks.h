@@ -25,15 +25,4 @@ const char *hr_sink_plan_text(enum hr_sink_plan plan);
 /* Hash of all that determines the contents of a run's sink: operator, arguments, sources, tiles. */
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run);
 
-/*
- * Tag of the sink of a run with this fingerprint; never 0, and different with and without
- * `checksum`. With it, crc of the incomplete object is the CRC of its durable prefix. Versions
- * without such checksums write the tag without `checksum`, so they do not resume objects whose crc
- * they would not update.
- */
-uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum);
-
-/* True when an interrupted run resumes after the durable prefix of its sink. */
-bool hr_run_resumes(const struct hr_run *run);
-
 #endif

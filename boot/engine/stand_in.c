@@ -212,12 +212,10 @@ static bool has_serial(const struct hr_config_ssd *config, const struct hr_ssd_f
 	return !config->serial[0] || strcmp(config->serial, f->serial) == 0;
 }
 
-int hr_stand_in_up(struct hr_appliance *app, uint32_t d, struct hr_ssd *peer, struct hr_error *e)
+int hr_stand_in_up(struct hr_ssd *ssd, const struct hr_config_ssd *config,
+		   const struct hr_elsewhere *elsewhere, struct hr_ssd *peer, struct hr_error *e)
 {
-	const struct hr_config_ssd *config = &app->config.ssd[d];
-	const struct hr_elsewhere *elsewhere = app->elsewhere;
 	const struct hr_store_object *object = NULL;
-	struct hr_ssd *ssd = &app->ssd[d];
 	struct hr_ssd_facts facts;
 	const char *by = "";
 	uint32_t count = 0;

@@ -6,7 +6,7 @@
 #ifndef BOOT_ENGINE_STAND_IN_H
 #define BOOT_ENGINE_STAND_IN_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/ssd.h"
 
 /* An ssd that is up. Passed between two processes of one version. */
 struct hr_ssd_facts {
@@ -47,10 +47,12 @@ void hr_ssd_describe(const struct hr_ssd *ssd, struct hr_ssd_facts *facts);
 bool hr_ssd_facts_ok(const struct hr_ssd_facts *facts, uint32_t objects);
 
 /*
- * Bring ssd d up as a stand-in, by app->elsewhere; its store is open when it has one. peer: NULL, or
- * a stand-in of the same controller. Until hr_ssd_down(). As describe(); -EPROTO; -ENOMEM.
+ * Bring an ssd up as a stand-in; its store is open when it has one. config and elsewhere remain the
+ * caller's, until hr_ssd_down(). peer: NULL, or a stand-in of the same controller. As describe();
+ * -EPROTO; -ENOMEM.
  */
-int hr_stand_in_up(struct hr_appliance *app, uint32_t d, struct hr_ssd *peer, struct hr_error *e);
+int hr_stand_in_up(struct hr_ssd *ssd, const struct hr_config_ssd *config,
+		   const struct hr_elsewhere *elsewhere, struct hr_ssd *peer, struct hr_error *e);
 
 /* Name of the process that drives the ssd; NULL: it is up in this process. */
 const char *hr_stand_in_by(const struct hr_ssd *ssd);

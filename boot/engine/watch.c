@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "boot/engine/run.h"
 #include "config/clock.h"
 
 const char *hr_role_name(uint32_t role)

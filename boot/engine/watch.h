@@ -13,16 +13,6 @@
 
 #include "boot/engine/stages.h"
 
-/* Maximum time without progress of a worker that drives queues, in addition to the deadlines of its
- * commands. Of a compute block, which does not update its status while it processes a tile, the
- * pipeline's operator_s is the maximum. */
-#define HR_WATCH_TIMEOUT_NS (10 * HR_NS_PER_S)
-
-/* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
- * gpus. */
-#define HR_GPU_STATUSES_MAX (HR_ROLES * HR_BLOCKS_MAX)
-#define HR_STATUSES_MAX (HR_GPUS_MAX * HR_GPU_STATUSES_MAX)
-
 struct hr_watch {
 	const struct hr_run *run;
 	bool stopping;	      /* the host has asked the workers to end */

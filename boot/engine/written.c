@@ -7,7 +7,6 @@
 #include "boot/engine/pending.h"
 #include "boot/engine/shards.h"
 #include "boot/engine/signals.h"
-#include "boot/engine/stage_sinks.h"
 #include "config/log.h"
 #include "config/quote.h"
 #include "config/tick.h"
@@ -24,28 +23,21 @@ int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_con
 	return -1;
 }
 
-uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
+#define CHECKSUM_TAG 0x6b63656863637263u
+
+uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum)
 {
-	if (run->config->objects)
-		return hr_run_made_object(run, object)->bytes;
-	return hr_run_is_divided(run) ? hr_run_sink_held(run) : run->sink_bytes;
+	/* 0 is the tag of objects that no run writes. */
+	if (fingerprint == 0 || fingerprint == CHECKSUM_TAG)
+		fingerprint = 1;
+	return checksum ? fingerprint ^ CHECKSUM_TAG : fingerprint;
 }
 
-uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
+/* False for a pipeline with a result: a result covers all tiles, and states are not saved, so
+ * the run starts again. Also false when sources must be verified, because that needs all tiles. */
+bool hr_run_resumes(const struct hr_run *run)
 {
-	return run->config->objects ? hr_run_made_object(run, object)->id : run->sink_id;
-}
-
-bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
-		       struct hr_store_shard *shard)
-{
-	if (!hr_run_is_divided(run))
-		return false;
-	if (run->config->objects)
-		*shard = hr_run_made_object(run, object)->shard;
-	else
-		hr_run_sink_shard(run, shard);
-	return true;
+	return run->config->verify != HR_VERIFY_ON && !run->config->op->report;
 }
 
 /* ---- creation */
@@ -314,4 +306,47 @@ void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
 		else
 			run->object[i].id = 0;
 	}
+}
+
+/* ---- incomplete objects */
+
+/* State while objects of one ssd are checked. */
+struct collection {
+	const struct hr_appliance *app;
+	uint32_t ssd;
+};
+
+/* True for an object that a pipeline makes. The name decides, because the sources are compared only
+ * later, in stage `sinks`. */
+static bool is_sink(void *arg, const struct hr_store_object *object)
+{
+	const struct collection *c = arg;
+
+	for (uint32_t i = 0; i < c->app->config.pipelines; i++)
+		if (hr_config_creates_name(&c->app->config.pipeline[i], c->ssd, object->name))
+			return true;
+	return false;
+}
+
+int hr_pending_collect(struct hr_appliance *app)
+{
+	int err = 0;
+
+	for (uint32_t d = 0; app->collect_ns && !err && d < app->config.ssds; d++) {
+		struct collection c = { app, d };
+		struct hr_ssd *ssd = &app->ssd[d];
+		uint32_t count = 0;
+		uint64_t bytes = 0;
+
+		if (!ssd->has_store || ssd->blk->read_only)
+			continue;
+		err = hr_pending_remove(&ssd->store, app->collect_ns, is_sink, &c, &count, &bytes,
+					&app->error);
+		if (!err && count)
+			hr_warn("ssd '%s': %u incomplete object%s of %llu bytes older than "
+				"boot.collect removed",
+				app->config.ssd[d].name, count, count == 1 ? "" : "s",
+				(unsigned long long)bytes);
+	}
+	return err;
 }

@@ -11,15 +11,6 @@
 /* Index of the pipeline before pipeline i that creates the object; -1: none creates it. */
 int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object);
 
-/* Length and id of an object that this run creates, a sink or a new object. With ranks the length is
- * that of the shard. */
-uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object);
-uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object);
-
-/* When that object is a shard: true, and *shard; its set is not known before the stage `sinks`. */
-bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
-		       struct hr_store_shard *shard);
-
 /* Refuse an object with the name of a sink or new object that is not of this run. why: "", or ": " and
  * a reason. Returns -EEXIST, in app->error with file and line. */
 int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *object, bool pending,
@@ -57,5 +48,22 @@ int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_er
 /* Remove the new objects of a run that has failed or was not launched; a warning names each object
  * that cannot be removed. */
 void hr_written_remove(struct hr_appliance *app, struct hr_run *run);
+
+/*
+ * With app->collect_ns: remove older incomplete objects on all ssds, except sinks that a pipeline
+ * of the configuration may resume. Logs the removed objects. After `objects`.
+ */
+int hr_pending_collect(struct hr_appliance *app);
+
+/*
+ * Tag of the sink of a run with this fingerprint; never 0, and different with and without
+ * `checksum`. With it, crc of the incomplete object is the CRC of its durable prefix. Versions
+ * without such checksums write the tag without `checksum`, so they do not resume objects whose crc
+ * they would not update.
+ */
+uint64_t hr_sink_tag(uint64_t fingerprint, bool checksum);
+
+/* True when an interrupted run resumes after the durable prefix of its sink. */
+bool hr_run_resumes(const struct hr_run *run);
 
 #endif

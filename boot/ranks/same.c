@@ -11,7 +11,6 @@
 #include "boot/engine/stage_sinks.h"
 #include "boot/ranks/cover.h"
 #include "config/bytes.h"
-#include "config/check.h"
 #include "config/uses.h"
 #include "gpu/ops/user.h"
 

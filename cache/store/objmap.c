@@ -32,17 +32,6 @@ static int write_superblock(struct hr_blk *blk, unsigned super, struct hr_superb
 	return err ? err : blk->ops->flush(blk, e);
 }
 
-bool hr_store_shard_ok(const struct hr_store_shard *shard, uint64_t bytes)
-{
-	uint64_t all;
-
-	if (!shard->last || shard->index > shard->last || !shard->row_bytes ||
-	    bytes % shard->row_bytes || shard->first_row > shard->rows ||
-	    __builtin_mul_overflow(shard->rows, shard->row_bytes, &all))
-		return false;
-	return bytes / shard->row_bytes <= shard->rows - shard->first_row;
-}
-
 /* ---- format */
 
 static int expect_blank(struct hr_blk *blk, uint64_t from, uint64_t to, uint8_t *io,

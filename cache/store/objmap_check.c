@@ -384,3 +384,14 @@ uint32_t hr_store_check_objects(const struct hr_superblock_head *head,
 	return check_names(object, head->count, order, findings) +
 	       check_overlaps(object, head->count, order, findings);
 }
+
+bool hr_store_shard_ok(const struct hr_store_shard *shard, uint64_t bytes)
+{
+	uint64_t all;
+
+	if (!shard->last || shard->index > shard->last || !shard->row_bytes ||
+	    bytes % shard->row_bytes || shard->first_row > shard->rows ||
+	    __builtin_mul_overflow(shard->rows, shard->row_bytes, &all))
+		return false;
+	return bytes / shard->row_bytes <= shard->rows - shard->first_row;
+}

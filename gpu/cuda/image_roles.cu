@@ -16,6 +16,7 @@
 #include "gpu/worker/checksum.c"
 #include "gpu/cuda/operators.cu"
 #include "gpu/worker/pipeline.c"
+#include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"
 #include "gpu/worker/compute.c"
 #include "gpu/worker/writeback.c"

@@ -33,6 +33,7 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 #include "cache/object.c"
 #include "gpu/worker/checksum.c"
 #include "gpu/worker/pipeline.c"
+#include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"
 #include "gpu/worker/compute.c"
 #include "gpu/worker/writeback.c"

@@ -37,6 +37,7 @@
 
 #include "config/error.h"
 #include "config/limits.h"
+#include "gpu/remote/device.h"
 
 #define HR_LINK_KEY_BYTES 32u
 #define HR_LINK_SLOTS_MAX 1024u
@@ -45,26 +46,6 @@
 enum hr_link_side {
 	HR_LINK_SENDER,	  /* connects */
 	HR_LINK_RECEIVER, /* listens */
-};
-
-/*
- * The memory of the slots: slot s begins at base + s * stride. GPU memory has a dma-buf, and functions
- * that access it as workers do; they return 0 or -errno, and have `to` as their first argument.
- */
-struct hr_link_memory {
-	void *base; /* as workers address it; with a dma-buf work requests have this address, too */
-	uint64_t bytes; /* whole pages */
-	int dmabuf; /* a descriptor of GPU memory (the caller's), or -1: memory of this process */
-	uint64_t dmabuf_off; /* of slot 0 in it */
-	uint32_t slots, stride;
-	/* With a dma-buf, for the loopback: copy bytes of the memory, from byte `at` on, to `data`, or
-	 * from it. */
-	int (*load)(void *to, uint64_t at, void *data, size_t bytes);
-	int (*store)(void *to, uint64_t at, const void *data, size_t bytes);
-	/* NULL, or what makes writes of the network device to GPU memory visible to running workers:
-	 * called after tiles have arrived, before they are events. */
-	int (*flush)(void *to);
-	void *to;
 };
 
 struct hr_link_setup {

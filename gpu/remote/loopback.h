@@ -7,7 +7,6 @@
 #define GPU_REMOTE_LOOPBACK_H
 
 #include "gpu/remote/device.h"
-#include "gpu/remote/link.h"
 
 /* 0; -EIO: a pattern does not arrive, or an immediate is lost; errors of the functions of *memory.
  * Waits at most 2 s for each completion. The memory is changed. */

@@ -10,7 +10,6 @@
 #define GPU_REMOTE_QP_H
 
 #include "gpu/remote/device.h"
-#include "gpu/remote/link.h"
 
 #define HR_RDMA_INLINE 64u
 

@@ -5,7 +5,7 @@
 #ifndef PCI_TOPO_CAPTURE_H
 #define PCI_TOPO_CAPTURE_H
 
-#include "pci/topo/source.h"
+#include "pci/topo/model.h"
 
 /*
  * Write the model as a capture: an lspci -xxxx dump that lspci -F reads, with further facts on

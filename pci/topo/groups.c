@@ -265,3 +265,17 @@ int hr_groups_blockers(struct hr_model *m, const struct hr_groups *g, int32_t *b
 	}
 	return 0;
 }
+
+bool hr_driver_allows_vfio(const struct hr_fn *f)
+{
+	static const char *const fine[] = { "", "vfio-pci", "pci-stub", "pcieport", "shpchp" };
+
+	if (!f->driver || hr_is_bridge(f))
+		return true;
+	if (strstr(f->driver, "vfio"))
+		return true;
+	for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++)
+		if (strcmp(f->driver, fine[i]) == 0)
+			return true;
+	return false;
+}

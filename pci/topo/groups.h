@@ -52,4 +52,7 @@ static inline bool hr_group_is_real(const struct hr_model *m, const struct hr_fn
 	return hr_known(f, HR_F_GROUP) && !m->regrouped;
 }
 
+/* True when the kernel driver of a function allows VFIO to open its group. */
+bool hr_driver_allows_vfio(const struct hr_fn *f);
+
 #endif

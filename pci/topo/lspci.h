@@ -4,7 +4,8 @@
 #ifndef PCI_TOPO_LSPCI_H
 #define PCI_TOPO_LSPCI_H
 
-#include "pci/topo/source.h"
+#include "pci/topo/model.h"
+#include "pci/topo/stream.h"
 
 /* Read all functions of a text. Returns as hr_source_open(); does not link the model. */
 int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s);

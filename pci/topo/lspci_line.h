@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "pci/topo/lspci_text.h"
-#include "pci/topo/source.h"
+#include "pci/topo/model.h"
 
 enum section {
 	SEC_NONE,

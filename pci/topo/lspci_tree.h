@@ -5,7 +5,7 @@
 #ifndef PCI_TOPO_LSPCI_TREE_H
 #define PCI_TOPO_LSPCI_TREE_H
 
-#include "pci/topo/source.h"
+#include "pci/topo/model.h"
 
 /* at least seven columns per level: more than HR_DEPTH_MAX levels fit */
 #define HR_TREE_COLUMNS 512u

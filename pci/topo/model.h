@@ -20,6 +20,7 @@
 #include "config/error.h"
 
 #define HR_FUNCTIONS_MAX 65536u /* one domain of 256 buses; a larger capture is refused */
+#define HR_ROOT_BUSES_MAX 4096u
 #define HR_BARS_MAX 6u
 #define HR_BDF_MAX 16u	       /* "10000:ff:1f.7" and its NUL */
 #define HR_WORD_MAX 128u       /* stored length of a driver, slot or release name, with NUL */
@@ -331,12 +332,18 @@ struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, ui
 int32_t hr_model_find(const struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
 		      uint32_t fn);
 
+/* The same, for the address as hr_address() gives it. */
+int32_t hr_model_find_address(const struct hr_model *m, uint64_t key);
+
 /* Domain, bus, device and function as one number with the same order. */
 uint64_t hr_address(const struct hr_fn *f);
 /* The number of "[DDDD:]BB:DD.F"; HR_NO_ADDRESS: the text is something else. */
 uint64_t hr_address_parse(const char *text);
 /* Write such a number as "0000:41:00.0" to text[HR_BDF_MAX]; returns text. */
 char *hr_address_text(uint64_t address, char *text);
+
+/* Sort functions by their addresses. Indices from before are void. */
+void hr_model_sort(struct hr_model *m);
 
 /* Sort functions, find parents and root buses, derive further facts. 0 or -ENOMEM. */
 int hr_model_link(struct hr_model *m);

@@ -149,8 +149,3 @@ const char *hr_peer_distance(const struct hr_topo_peers *peers, const struct hr_
 		snprintf(text, 16, "%s", hr_distance_word(peers->topology, &p->to_a));
 	return text;
 }
-
-uint32_t hr_node(const struct hr_topology *e, int32_t fn)
-{
-	return e->derived[fn].node;
-}

@@ -70,7 +70,5 @@ void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j
 /* "NV18", "XGMI2", or PIX PXB PHB NODE SYS like hr_distance_word(); text[16]; returns text. */
 const char *hr_peer_distance(const struct hr_topo_peers *peers, const struct hr_peer_pair *p,
 			     char *text);
-/* NUMA node of a function, or of its root bus; ~0: unknown. */
-uint32_t hr_node(const struct hr_topology *e, int32_t fn);
 
 #endif

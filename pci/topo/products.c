@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "pci/topo/fields.h"
 #include "pci/topo/names.h"
 
 struct range {
@@ -118,4 +119,14 @@ enum hr_age hr_product_age(uint32_t device, const char *name)
 	if (hr_name_has_any(name, before))
 		return HR_AGE_BEFORE_AMPERE;
 	return hr_name_has_any(name, since) ? HR_AGE_AMPERE : HR_AGE_UNKNOWN;
+}
+
+enum hr_product hr_product_of(const struct hr_fn *gpu)
+{
+	enum hr_product product;
+
+	if (hr_get(gpu, HR_F_VENDOR, 0) != 0x10de)
+		return HR_PRODUCT_UNKNOWN;
+	product = hr_product_by_id(hr_get(gpu, HR_F_DEVICE, 0));
+	return product == HR_PRODUCT_UNKNOWN ? hr_product_by_name(gpu->name) : product;
 }

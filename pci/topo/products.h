@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "pci/topo/model.h"
+
 enum hr_product { HR_PRODUCT_UNKNOWN, HR_PRODUCT_CONSUMER, HR_PRODUCT_PROFESSIONAL };
 
 /* Product line of the GPU with this device number; HR_PRODUCT_UNKNOWN: not in the ranges. */
@@ -25,5 +27,11 @@ enum hr_age { HR_AGE_UNKNOWN, HR_AGE_BEFORE_AMPERE, HR_AGE_AMPERE };
 
 /* Architecture of the GPU, Ampere or later, by its device number (0: unknown), else by its name. */
 enum hr_age hr_product_age(uint32_t device, const char *name);
+
+/*
+ * NVIDIA's product line by the card's device number, else by its name; HR_PRODUCT_UNKNOWN for other
+ * vendors and for cards that neither tells.
+ */
+enum hr_product hr_product_of(const struct hr_fn *gpu);
 
 #endif

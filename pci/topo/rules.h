@@ -99,7 +99,4 @@ static inline bool hr_in_ht_range(const struct hr_derived *d)
 	       d->bar_last >= 0xfd00000000ull;
 }
 
-/* True when the kernel driver of a function allows VFIO to open its group. */
-bool hr_driver_allows_vfio(const struct hr_fn *f);
-
 #endif

@@ -355,20 +355,6 @@ uint8_t hr_pair_iommu_assumed(const struct hr_topology *e, const struct hr_pair 
 		       : 0;
 }
 
-bool hr_driver_allows_vfio(const struct hr_fn *f)
-{
-	static const char *const fine[] = { "", "vfio-pci", "pci-stub", "pcieport", "shpchp" };
-
-	if (!f->driver || hr_is_bridge(f))
-		return true;
-	if (strstr(f->driver, "vfio"))
-		return true;
-	for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++)
-		if (strcmp(f->driver, fine[i]) == 0)
-			return true;
-	return false;
-}
-
 /*
  * A function prevents VFIO from opening the SSD's group. `sure`: the group does not depend on
  * unread ACS.

@@ -17,16 +17,6 @@ static bool is_nvidia(const struct hr_fn *f)
 	return hr_get(f, HR_F_VENDOR, 0) == 0x10de;
 }
 
-enum hr_product hr_product_of(const struct hr_fn *gpu)
-{
-	enum hr_product product;
-
-	if (!is_nvidia(gpu))
-		return HR_PRODUCT_UNKNOWN;
-	product = hr_product_by_id(hr_get(gpu, HR_F_DEVICE, 0));
-	return product == HR_PRODUCT_UNKNOWN ? hr_product_by_name(gpu->name) : product;
-}
-
 /* ---- single requirements */
 
 static void need(struct hr_need *n, const char *what, enum hr_met met, const char *text,

@@ -14,12 +14,6 @@
 
 enum hr_met { HR_UNSURE, HR_NO, HR_YES };
 
-/*
- * NVIDIA's product line by the card's device number, else by its name; HR_PRODUCT_UNKNOWN for other
- * vendors and for cards that neither tells.
- */
-enum hr_product hr_product_of(const struct hr_fn *gpu);
-
 /* One requirement, and whether it is met. */
 struct hr_need {
 	const char *what; /* "product line", "nvidia-fs", ... */

@@ -16,68 +16,15 @@
 #include "pci/topo/paste.h"
 #include "pci/topo/bug_report.h"
 #include "pci/topo/smi.h"
+#include "pci/topo/stream.h"
 #include "pci/topo/sysfs.h"
 #include "pci/topo/unpack.h"
 #include "pci/topo/xml.h"
 
-#define READ_BYTES 65536u
 /* The longest line: a string of JSON with the text of a whole machine. Only used pages cost memory. */
 #define STREAM_BYTES (4u << 20)
 #define XML_MAX (16u << 20)
 #define TAR_MAX HR_UNPACKED_MAX
-
-/* Move the unread bytes to the front and read more. */
-static void refill(struct hr_capture_stream *s)
-{
-	size_t room;
-	ssize_t n;
-
-	if (s->from)
-		memmove(s->buffer, s->buffer + s->from, s->to - s->from);
-	s->to -= s->from;
-	s->from = 0;
-	room = s->capacity - 1 - s->to;
-	if (s->fd < 0) {
-		s->ended = true;
-		return;
-	}
-	do
-		n = read(s->fd, s->buffer + s->to, room < READ_BYTES ? room : READ_BYTES);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		s->error = -errno;
-	if (n <= 0)
-		s->ended = true;
-	else
-		s->to += (size_t)n;
-}
-
-char *hr_capture_stream_line(struct hr_capture_stream *s, size_t *length)
-{
-	size_t scanned = 0;
-
-	for (;;) {
-		char *at = s->buffer + s->from;
-		char *end = memchr(at + scanned, '\n', s->to - s->from - scanned);
-
-		if (!end && s->ended && s->from == s->to)
-			return NULL;
-		s->cut = !end && s->ended;
-		if (end || s->ended) {
-			*length = end ? (size_t)(end - at) : s->to - s->from;
-			at[*length] = '\0';
-			s->from += *length + (end ? 1 : 0);
-			s->line++;
-			return at;
-		}
-		scanned = s->to - s->from;
-		if (scanned == s->capacity - 1) {
-			s->error = -EMSGSIZE;
-			return NULL;
-		}
-		refill(s);
-	}
-}
 
 static bool is_tar(const char *head, size_t size)
 {
@@ -218,7 +165,7 @@ static int read_fd(struct hr_model *m, int fd)
 	if (!s.buffer)
 		return -ENOMEM;
 	while (!s.ended && s.to < 4096)
-		refill(&s);
+		hr_capture_stream_fill(&s);
 	return s.error ? s.error : read_formats(m, &s);
 }
 

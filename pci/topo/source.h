@@ -30,23 +30,4 @@ int hr_source_open(struct hr_model *m, const char *path);
 /* The same for bytes in memory (not for directories); `path` begins the texts of errors. */
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size);
 
-/* ---- readers, for hr_source_open() and tests ---- */
-
-/* A stream of bytes: a buffer of bytes read ahead, then a file descriptor (-1: none). */
-struct hr_capture_stream {
-	int fd;
-	char *buffer;
-	size_t capacity, from, to;
-	bool ended;
-	int error;     /* -errno of read */
-	unsigned line; /* number of the line that hr_capture_stream_line() returned last */
-	bool cut;      /* that line had no newline */
-};
-
-/*
- * Next line without its newline, valid until the next call. NULL at the end, after an error, or
- * when the line does not fit the buffer (error -EMSGSIZE).
- */
-char *hr_capture_stream_line(struct hr_capture_stream *s, size_t *length);
-
 #endif

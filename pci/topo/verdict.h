@@ -345,4 +345,10 @@ static inline void hr_hit_set(struct hr_hits *h, unsigned rule)
 	h->word[rule >> 6] |= 1ull << (rule & 63);
 }
 
+/* NUMA node of a function, or of its root bus; ~0: unknown. */
+static inline uint32_t hr_node(const struct hr_topology *e, int32_t fn)
+{
+	return e->derived[fn].node;
+}
+
 #endif

@@ -5,7 +5,8 @@
  */
 #include "boot/engine/names.h"
 #include "config/config.h"
-#include "config/check.h"
+#include "config/file.h"
+#include "config/tile.h"
 #include "tests/harness/operators.h"
 
 #include <ctype.h>

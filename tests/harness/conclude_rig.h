@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "boot/engine/conclude.h"
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/written.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/error.h"
 #include "tests/harness/runs.h"

@@ -11,6 +11,7 @@
 
 #include "boot/engine/names.h"
 #include "config/default.h"
+#include "config/file.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

@@ -13,6 +13,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/stages.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 /* Begin anew with the configuration of the file "f". */

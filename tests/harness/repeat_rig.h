@@ -19,6 +19,7 @@
 #include "boot/appliance/repeat.h"
 #include "boot/engine/names.h"
 #include "boot/engine/signals.h"
+#include "config/file.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

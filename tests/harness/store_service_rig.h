@@ -20,6 +20,7 @@
 #include "boot/engine/pass.h"
 #include "boot/engine/stages.h"
 #include "cache/crc32c.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 #define KIB 1024u

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "boot/engine/stage_memory.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/run.h"
 #include "config/clock.h"
 #include "config/log.h"
 #include "boot/engine/exit.h"

@@ -10,6 +10,7 @@
 #define BOOT_CMD_BENCH_MEASURE_H
 
 #include "boot/engine/layout.h"
+#include "boot/engine/run.h"
 #include "boot/engine/stages.h"
 #include "gpu/worker/bench.h"
 

@@ -10,6 +10,7 @@
 #include "boot/engine/names.h"
 #include "config/config.h"
 #include "config/error.h"
+#include "config/file.h"
 
 #define NEXT HR_MEASURE_OBJECT ".next"
 #define TEXT_BYTES 4096u

@@ -9,7 +9,8 @@
 #include "boot/cmd/bench/operators.h"
 #include "boot/cmd/bench/report.h"
 #include "boot/engine/shape.h"
-#include "config/check.h"
+#include "config/file.h"
+#include "config/tile.h"
 #include "config/error.h"
 #include "boot/engine/runner.h"
 

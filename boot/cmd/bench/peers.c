@@ -10,6 +10,7 @@
 #include "boot/engine/names.h"
 #include "config/config.h"
 #include "config/error.h"
+#include "config/file.h"
 
 #define TABLE HR_MEASURE_OBJECT ".table"
 #define TEXT_BYTES 4096u

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "boot/cmd/report/result.h"
+#include "config/file.h"
 #include "config/json.h"
 #include "gpu/ops/operators.h"
 #include "boot/cmd/post/step.h"

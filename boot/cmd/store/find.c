@@ -8,6 +8,7 @@
 #include "boot/engine/names.h"
 #include "config/clock.h"
 #include "config/config.h"
+#include "config/file.h"
 #include "config/log.h"
 #include "config/nearest.h"
 

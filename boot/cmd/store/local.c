@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "boot/engine/exit.h"
+#include "boot/engine/ssd_store.h"
 #include "cache/store/objmap_verify.h"
 #include "config/dump.h"
 #include "config/log.h"
@@ -193,4 +194,9 @@ void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *
 					    .undo = undo,
 					    .verify = verify };
 	hr_store_local_change_open(access);
+}
+
+int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e)
+{
+	return hr_error_report(e, hr_ssd_store_explain(ssd, object, err, e));
 }

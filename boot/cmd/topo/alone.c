@@ -5,22 +5,14 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/peers.h"
+#include "boot/cmd/topo/survey.h"
 #include "pci/topo/tables.h"
 
-#define LISTED_MAX 8u  /* functions that are named */
-#define SHOWN_MAX 128u /* GPUs and network cards whose pairs are shown without an option */
+#define LISTED_MAX 8u /* functions that are named */
 
 static unsigned base_class(const struct hr_fn *f)
 {
 	return hr_known(f, HR_F_CLASS) ? hr_get(f, HR_F_CLASS, 0) >> 16 : 0x100;
-}
-
-static bool in_list(const int32_t *list, uint32_t count, int32_t index)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (list[i] == index)
-			return true;
-	return false;
 }
 
 static const char *why_no_gpu(const struct hr_fn *f)
@@ -49,7 +41,8 @@ static void put_others(const struct hr_topo *t, unsigned class, const int32_t *l
 		const struct hr_fn *f = &t->model.fn[i];
 		char bdf[HR_BDF_MAX], what[256], text[512];
 
-		if (base_class(f) != class || in_list(list, count, (int32_t)i) || n++ >= LISTED_MAX)
+		if (base_class(f) != class || hr_topo_lists(list, count, (int32_t)i) ||
+		    n++ >= LISTED_MAX)
 			continue;
 		hr_topo_describe(t, f, what, sizeof what);
 		snprintf(text, sizeof text, "%s %s%s%s", hr_bdf(f, bdf), what, what[0] ? ": " : "",
@@ -59,25 +52,6 @@ static void put_others(const struct hr_topo *t, unsigned class, const int32_t *l
 	}
 	if (n > LISTED_MAX)
 		fprintf(t->out, "  ... and %u more\n", n - LISTED_MAX);
-}
-
-/* GPUs and network cards; counts no further than one more than are shown. */
-static uint32_t others(const struct hr_topo *t)
-{
-	const struct hr_topology *e = &t->topology;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < t->model.count && e->gpus + n <= SHOWN_MAX; i++)
-		n += hr_is_nic(&t->model.fn[i]) && !in_list(e->gpu, e->gpus, (int32_t)i);
-	return e->gpus + n;
-}
-
-bool hr_topo_has_other_pairs(const struct hr_topo *t)
-{
-	const struct hr_topology *e = &t->topology;
-	const uint32_t n = e->ssds == 0 && e->gpus ? others(t) : 0;
-
-	return n > 1 && n <= SHOWN_MAX;
 }
 
 /* A Jetson has a GPU that no list of PCI functions shows. */
@@ -118,9 +92,9 @@ void hr_topo_alone(struct hr_topo *t)
 		put_others(t, 0x01, e->ssd, e->ssds, why_no_nvme);
 	if (hr_topo_has_other_pairs(t)) {
 		fprintf(t->out, "GPUs%s instead, as with --peers gpu,nic:\n",
-			others(t) > e->gpus ? " and network cards" : "");
+			hr_topo_cards(t) > e->gpus ? " and network cards" : "");
 		hr_topo_peers_text(t, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
-	} else if (e->gpus && e->ssds == 0 && others(t) > 1) {
+	} else if (e->gpus && e->ssds == 0 && hr_topo_cards(t) > 1) {
 		fputs("headrace topo --peers gpu,nic shows GPUs and network cards instead\n",
 		      t->out);
 	} else if (e->gpus == 1 && e->ssds == 0) {

@@ -8,12 +8,6 @@
 
 #include "boot/cmd/topo/topo.h"
 
-/*
- * True when the machine has no NVMe controller, and two GPUs or a GPU and a network card; false when
- * they are too many to be shown without --peers.
- */
-bool hr_topo_has_other_pairs(const struct hr_topo *t);
-
 /* Print the reason, and these pairs as --peers gpu,nic does. */
 void hr_topo_alone(struct hr_topo *t);
 

@@ -432,3 +432,23 @@ int hr_topo_no_function(const struct hr_topo *t, const char *name)
 		       t->topology.ssds, t->topology.ssds == 1 ? "" : "s");
 	return HR_TOPO_USAGE;
 }
+
+bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigned rule)
+{
+	struct hr_finding found[HR_TOPO_FINDINGS_MAX];
+	const unsigned n = hr_findings(&t->topology, p, found, HR_TOPO_FINDINGS_MAX);
+	bool hit = hr_rules[rule].verdict == HR_VERDICTS;
+
+	for (unsigned j = 0; j < n && j < HR_TOPO_FINDINGS_MAX && !hit; j++)
+		hit = found[j].rule == rule && found[j].flows;
+	return !hit;
+}
+
+const char *hr_topo_rule_verdict(unsigned rule, char text[HR_MODIFIERS_TEXT])
+{
+	const struct hr_rule *r = &hr_rules[rule];
+
+	if (r->verdict != HR_VERDICTS)
+		return hr_verdict_text(r->verdict, rule, text);
+	return r->modifier ? hr_topo_modifiers(r->modifier, text) : "note";
+}

@@ -84,4 +84,12 @@ int hr_topo_no_function(const struct hr_topo *t, const char *name);
 bool hr_topo_require_check(const char *text);
 int hr_topo_require(const struct hr_topo *t, const char *text);
 
+#define HR_TOPO_FINDINGS_MAX 64u /* of a pair */
+
+/* A rule with a verdict that was tried for this pair and did not match. */
+bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigned rule);
+
+/* Verdict or modifiers of a rule, or "note". */
+const char *hr_topo_rule_verdict(unsigned rule, char text[HR_MODIFIERS_TEXT]);
+
 #endif

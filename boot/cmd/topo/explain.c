@@ -14,8 +14,6 @@
 #include "pci/topo/resize.h"
 #include "pci/topo/uplink.h"
 
-#define FINDINGS_MAX 64u
-
 static void put_fact(FILE *out, const struct hr_fn *f, enum hr_fact_id id, const char *label)
 {
 	if (hr_known(f, id) && id == HR_F_NUMA && f->fact[id].value == UINT32_MAX)
@@ -161,12 +159,12 @@ static void put_flows(const struct hr_topo *t, const struct hr_pair *p)
 
 static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 {
-	struct hr_finding found[FINDINGS_MAX];
-	unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
+	struct hr_finding found[HR_TOPO_FINDINGS_MAX];
+	unsigned n = hr_findings(&t->topology, p, found, HR_TOPO_FINDINGS_MAX);
 	char text[640];
 
 	fputs("\nfindings:\n", t->out);
-	for (unsigned i = 0; i < n && i < FINDINGS_MAX; i++) {
+	for (unsigned i = 0; i < n && i < HR_TOPO_FINDINGS_MAX; i++) {
 		const struct hr_rule *r = &hr_rules[found[i].rule];
 
 		if (!found[i].flows)
@@ -183,17 +181,6 @@ static void put_findings(const struct hr_topo *t, const struct hr_pair *p)
 			t->out, 16, 16,
 			hr_rule_text(&t->topology, p, &found[i], r->fix, text, sizeof text));
 	}
-}
-
-bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigned rule)
-{
-	struct hr_finding found[FINDINGS_MAX];
-	const unsigned n = hr_findings(&t->topology, p, found, FINDINGS_MAX);
-	bool hit = hr_rules[rule].verdict == HR_VERDICTS;
-
-	for (unsigned j = 0; j < n && j < FINDINGS_MAX && !hit; j++)
-		hit = found[j].rule == rule && found[j].flows;
-	return !hit;
 }
 
 static void put_ruled_out(const struct hr_topo *t, const struct hr_pair *p)
@@ -259,15 +246,6 @@ void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd)
 	put_findings(t, &p);
 	hr_topo_software_pair(t, &p);
 	put_ruled_out(t, &p);
-}
-
-const char *hr_topo_rule_verdict(unsigned rule, char text[HR_MODIFIERS_TEXT])
-{
-	const struct hr_rule *r = &hr_rules[rule];
-
-	if (r->verdict != HR_VERDICTS)
-		return hr_verdict_text(r->verdict, rule, text);
-	return r->modifier ? hr_topo_modifiers(r->modifier, text) : "note";
 }
 
 void hr_topo_rules(FILE *out)

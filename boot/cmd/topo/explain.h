@@ -11,13 +11,7 @@
 /* Explain one pair on t->out. */
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
-/* A rule with a verdict that was tried for this pair and did not match. */
-bool hr_topo_ruled_out(const struct hr_topo *t, const struct hr_pair *p, unsigned rule);
-
 /* Print the rule table; {words} are filled in when a rule matches. */
 void hr_topo_rules(FILE *out);
-
-/* Verdict or modifiers of a rule, or "note". */
-const char *hr_topo_rule_verdict(unsigned rule, char text[HR_MODIFIERS_TEXT]);
 
 #endif

@@ -1,22 +1,11 @@
 /*
- * boot/cmd/topo/json.h - topo --json. pci/topo/README.md documents the schema; the member "version"
- * counts incompatible changes.
+ * boot/cmd/topo/json.h - the parts of `topo --json` that views share. pci/topo/README.md documents the
+ * schema; the member "version" counts incompatible changes.
  */
 #ifndef BOOT_CMD_TOPO_JSON_H
 #define BOOT_CMD_TOPO_JSON_H
 
 #include "boot/cmd/topo/topo.h"
-
-/*
- * Print the document of the verdicts. code: the exit code of the command. Returns code, or
- * HR_TOPO_NO_ACCESS with the reason printed.
- */
-int hr_topo_json(struct hr_topo *t, int code);
-
-/* The same for --explain of one pair, and for the table of rules. The exit code is that of the pair, or
- * 0. */
-int hr_topo_json_explain(const struct hr_topo *t, const struct hr_pair *p);
-int hr_topo_json_rules(const struct hr_topo *t);
 
 /* The first part of a document, from the present model. */
 struct hr_topo_machine hr_topo_machine(const struct hr_topo *t);
@@ -43,5 +32,14 @@ int hr_topo_json_end(struct hr_json *out, int code);
 /* Put "gpu" and "nvme" of a pair as addresses; put one function's address as member `key`. */
 void hr_topo_json_ends(const struct hr_topo *t, struct hr_json *o, int32_t gpu, int32_t ssd);
 void hr_topo_json_address(const struct hr_topo *t, struct hr_json *o, const char *key, int32_t fn);
+
+/* Put a function as an object, and what is known of a pair: verdict, flows, findings. s: NULL, or the
+ * survey that has the class of the pair. */
+void hr_topo_json_function(const struct hr_topo *t, struct hr_json *o, int32_t index);
+void hr_topo_json_verdict(const struct hr_topo *t, struct hr_json *o, const struct hr_pair *p,
+			  const struct hr_survey *s);
+
+/* Begin the document of a view without the member `machine`. */
+void hr_topo_json_open(struct hr_json *out, FILE *file, const char *view);
 
 #endif

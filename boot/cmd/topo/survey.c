@@ -5,6 +5,8 @@
 
 #include "boot/cmd/topo/common.h"
 
+#define SHOWN_MAX 128u /* GPUs and network cards whose pairs are shown without an option */
+
 #define TABLE \
 	1024u /* entries of the hash table of classes: a power of two, four times the classes */
 
@@ -368,4 +370,30 @@ char *hr_set_text(const char *prefix, const struct hr_set *set, char *text, size
 	if (told < set->count)
 		snprintf(text + used, capacity - used, "%s+%u", told ? "," : "", set->count - told);
 	return text;
+}
+
+bool hr_topo_lists(const int32_t *list, uint32_t count, int32_t index)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i] == index)
+			return true;
+	return false;
+}
+
+uint32_t hr_topo_cards(const struct hr_topo *t)
+{
+	const struct hr_topology *e = &t->topology;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->model.count && e->gpus + n <= SHOWN_MAX; i++)
+		n += hr_is_nic(&t->model.fn[i]) && !hr_topo_lists(e->gpu, e->gpus, (int32_t)i);
+	return e->gpus + n;
+}
+
+bool hr_topo_has_other_pairs(const struct hr_topo *t)
+{
+	const struct hr_topology *e = &t->topology;
+	const uint32_t n = e->ssds == 0 && e->gpus ? hr_topo_cards(t) : 0;
+
+	return n > 1 && n <= SHOWN_MAX;
 }

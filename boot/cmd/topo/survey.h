@@ -71,4 +71,16 @@ char *hr_set_text(const char *prefix, const struct hr_set *set, char *text, size
 /* Add index `at`, which is larger than all indices of the set. */
 void hr_set_add(struct hr_set *set, uint32_t at);
 
+/* GPUs and network cards; counts no further than one more than are shown without --peers. */
+uint32_t hr_topo_cards(const struct hr_topo *t);
+
+/* True when the list of functions has that index. */
+bool hr_topo_lists(const int32_t *list, uint32_t count, int32_t index);
+
+/*
+ * True when the machine has no NVMe controller, and two GPUs or a GPU and a network card; false when
+ * they are too many to be shown without --peers.
+ */
+bool hr_topo_has_other_pairs(const struct hr_topo *t);
+
 #endif

@@ -11,6 +11,7 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/html.h"
 #include "boot/cmd/topo/json.h"
+#include "boot/cmd/topo/json_document.h"
 #include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/table.h"
 #include "boot/cmd/topo/whatif.h"

@@ -8,6 +8,7 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/file.h"
 #include "config/uses.h"
 #include "tests/harness/error.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/file.h"
 #include "config/group.h"
 #include "tests/harness/error.h"
 

@@ -8,7 +8,9 @@
 
 #include "boot/engine/names.h"
 #include "config/check.h"
+#include "config/file.h"
 #include "config/group.h"
+#include "config/tile.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

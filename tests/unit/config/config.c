@@ -1,7 +1,8 @@
 #include "boot/engine/names.h"
 #include "config/config.h"
 #include "config/default.h"
-#include "config/check.h"
+#include "config/file.h"
+#include "config/tile.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "boot/engine/names.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 #define HEAD                                                  \

@@ -7,6 +7,7 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 TestSuite(cycles, .timeout = 60);

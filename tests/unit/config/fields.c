@@ -13,6 +13,7 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/file.h"
 #include "config/mistakes.h"
 #include "config/tap.h"
 #include "tests/harness/error.h"

@@ -7,7 +7,8 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
-#include "config/check.h"
+#include "config/file.h"
+#include "config/tile.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/error.h"
 

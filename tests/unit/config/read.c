@@ -13,6 +13,7 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 #include "tests/harness/heap.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "boot/engine/names.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 TestSuite(variables, .timeout = 60);

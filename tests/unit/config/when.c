@@ -7,6 +7,8 @@
 
 #include "boot/engine/names.h"
 #include "config/config.h"
+#include "config/file.h"
+#include "config/uses.h"
 #include "tests/harness/error.h"
 
 TestSuite(when, .timeout = 60);

@@ -10,6 +10,7 @@
 
 #include "config/bytes.h"
 #include "config/limits.h"
+#include "nvme/admin.h"
 #include "nvme/events.h"
 #include "nvme/wire.h"
 #include "tests/fakes/clock.h"

@@ -16,6 +16,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/signals.h"
+#include "config/file.h"
 #include "config/tick.h"
 #include "nvme/soft/internal.h"
 #include "tests/fakes/clock.h"

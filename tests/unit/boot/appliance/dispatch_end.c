@@ -14,6 +14,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/signals.h"
+#include "config/file.h"
 #include "config/tick.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"

@@ -26,6 +26,7 @@
 #include "boot/engine/pass.h"
 #include "boot/engine/signals.h"
 #include "config/clock.h"
+#include "config/file.h"
 #include "config/log.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "boot/engine/names.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/run.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 
 #define NOW_NS 1000u

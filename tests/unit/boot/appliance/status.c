@@ -10,6 +10,7 @@
 #include "boot/engine/names.h"
 #include "config/clock.h"
 #include "config/default.h"
+#include "config/file.h"
 #include "nvme/hostmem.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

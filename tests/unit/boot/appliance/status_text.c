@@ -13,6 +13,7 @@
 #include "boot/engine/names.h"
 #include "boot/engine/start.h"
 #include "config/clock.h"
+#include "config/file.h"
 #include "tests/harness/error.h"
 #include "tests/harness/json.h"
 

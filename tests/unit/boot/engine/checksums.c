@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "boot/engine/ssd_store.h"
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/written.h"
 #include "config/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/engine/runner.h"

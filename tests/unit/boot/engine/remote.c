@@ -22,6 +22,7 @@
 #include "boot/engine/stages.h"
 #include "cache/crc32c.h"
 #include "config/clock.h"
+#include "config/file.h"
 #include "config/seam.h"
 #include "tests/fakes/memfd.h"
 #include "tests/harness/error.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/uses.h"
 #include "config/when.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

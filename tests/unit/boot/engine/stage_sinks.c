@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "boot/engine/written.h"
 #include "cache/crc32c.h"
 #include "tests/harness/sinks_rig.h"
 

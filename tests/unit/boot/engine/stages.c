@@ -6,7 +6,7 @@
 #include "boot/engine/seal.h"
 #include "boot/engine/signals.h"
 #include "boot/engine/ssd_store.h"
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/written.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

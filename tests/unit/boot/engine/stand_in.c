@@ -77,13 +77,19 @@ static void end(void)
 	free(app);
 }
 
+static int up(uint32_t d, struct hr_ssd *peer)
+{
+	return hr_stand_in_up(&app->ssd[d], &app->config.ssd[d], app->elsewhere, peer,
+			      test_error());
+}
+
 Test(stand_in, it_has_the_properties_and_the_objects_of_the_ssd, .init = begin, .fini = end)
 {
 	const struct hr_ssd *real = &driver->ssd[0], *ssd = &app->ssd[0];
 	struct hr_store_space is, was;
 	uint8_t data[8];
 
-	cr_assert_eq(hr_stand_in_up(app, 0, NULL, test_error()), 0, "%s", test_error_text());
+	cr_assert_eq(up(0, NULL), 0, "%s", test_error_text());
 	cr_expect_str_eq(hr_stand_in_by(ssd), "box");
 	cr_expect_null(hr_stand_in_by(real));
 	cr_expect_str_eq(ssd->transport.name, real->transport.name);
@@ -116,8 +122,8 @@ Test(stand_in, a_peer_has_the_same_controller, .init = begin, .fini = end)
 {
 	app->config.ssds = 2;
 	app->config.ssd[1] = app->config.ssd[0];
-	cr_assert_eq(hr_stand_in_up(app, 0, NULL, test_error()), 0);
-	cr_assert_eq(hr_stand_in_up(app, 1, &app->ssd[0], test_error()), 0);
+	cr_assert_eq(up(0, NULL), 0);
+	cr_assert_eq(up(1, &app->ssd[0]), 0);
 	cr_expect(hr_ssd_share(&app->ssd[0], &app->ssd[1]));
 	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), hr_ssd_queues(&app->ssd[0]) - 2);
 	hr_ssd_down(&app->ssd[0]);
@@ -130,17 +136,17 @@ Test(stand_in, what_is_refused, .init = begin, .fini = end)
 	const uint32_t room = driver->ssd[0].store.capacity;
 
 	error = -ENODEV;
-	cr_expect_eq(hr_stand_in_up(app, 0, NULL, test_error()), -ENODEV);
+	cr_expect_eq(up(0, NULL), -ENODEV);
 	cr_expect_str_empty(test_error_text());
 	error = -EBUSY;
-	cr_expect_eq(hr_stand_in_up(app, 0, NULL, test_error()), -EBUSY);
+	cr_expect_eq(up(0, NULL), -EBUSY);
 	cr_expect_str_eq(test_error_text(), "it is busy");
 	error = 0;
 	objects = room;
-	cr_expect_eq(hr_stand_in_up(app, 0, NULL, test_error()), -EPROTO);
+	cr_expect_eq(up(0, NULL), -EPROTO);
 	objects = 0;
 	strcpy(app->config.ssd[0].serial, "other");
-	cr_expect_eq(hr_stand_in_up(app, 0, NULL, test_error()), -ENODEV);
+	cr_expect_eq(up(0, NULL), -ENODEV);
 	cr_expect_not_null(strstr(test_error_text(), "the configuration requires 'other'"));
 	cr_expect_null(app->ssd[0].controller);
 }
@@ -158,7 +164,7 @@ Test(stand_in, facts_that_no_ssd_has, .init = begin, .fini = end)
 
 	for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
 		damaged = at[i];
-		cr_expect_eq(hr_stand_in_up(app, 0, NULL, test_error()), -EPROTO, "row %zu", i);
+		cr_expect_eq(up(0, NULL), -EPROTO, "row %zu", i);
 	}
 	damaged = 0;
 	hr_ssd_describe(&driver->ssd[0], &facts);

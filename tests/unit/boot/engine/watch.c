@@ -2,6 +2,7 @@
  * Workers without progress, and a gpu that fails during a pipeline: both end the run in limited
  * time, are named in the error, and keep all written data.
  */
+#include "boot/engine/run.h"
 #include "boot/engine/watch.h"
 
 #include <criterion/criterion.h>

@@ -2,6 +2,7 @@
  * Checks before a job runs: appliances of three ranks, of which one has other work, and the lines
  * that rank 0 has for it.
  */
+#include "boot/engine/written.h"
 #include "boot/ranks/same.h"
 
 #include <criterion/criterion.h>

@@ -6,6 +6,7 @@
 
 #include "boot/engine/names.h"
 #include "boot/engine/stages.h"
+#include "config/file.h"
 #include "gpu/ops/operator.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"

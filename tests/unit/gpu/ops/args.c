@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/file.h"
 #include "config/limits.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/operators.h"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/file.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
 #include "nvme/worker.h"

@@ -28,6 +28,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "gpu/worker/compute.c"
 #include "gpu/cuda/operators.cu"
 #include "gpu/worker/pipeline.c"
+#include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"
 #include "gpu/worker/writeback.c"
 #undef hr_crc32c

@@ -3,6 +3,7 @@
  * descriptor.
  */
 #include "pci/topo/source.h"
+#include "pci/topo/stream.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -8,6 +8,7 @@
 
 #include "boot/engine/names.h"
 #include "config/clock.h"
+#include "config/file.h"
 #include "tests/harness/child.h"
 #include "tests/harness/error.h"
 

@@ -1,0 +1,138 @@
+/* What an attempt and its dispatches need while pipelines run: the record, the history, and the
+ * services for clients. */
+#include "boot/appliance/attempt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "boot/appliance/remember.h"
+#include "boot/cmd/report/runs.h"
+#include "config/log.h"
+#include "config/tick.h"
+#include "config/uses.h"
+
+void hr_attempt_publish(struct hr_attempt *attempt)
+{
+	hr_record_take(&attempt->record, attempt->app);
+	hr_store_service_take(&attempt->service, &attempt->record.store);
+	hr_tap_service_take(&attempt->taps, attempt->record.consumer);
+	hr_feed_service_take(&attempt->feeds, attempt->record.producer);
+	hr_record_publish(attempt->page, &attempt->record);
+}
+
+/*
+ * The supervisor reads the pipe all the time. A full pipe, or a pipe without a reader, does not
+ * stop the engine.
+ */
+void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase)
+{
+	const unsigned char byte = (unsigned char)phase;
+
+	hr_attempt_publish(attempt);
+	if (write(attempt->phases, &byte, 1) != 1)
+		hr_debug("phase '%s' cannot be sent to the supervisor", hr_phase_name(phase));
+}
+
+static void note_history(struct hr_error *e, int err)
+{
+	static int last;
+
+	if (err && err != last) {
+		hr_error_context(e, "the history of runs is not durable");
+		hr_error_log(e, HR_LOG_WARN);
+	}
+	last = err;
+}
+
+void hr_attempt_load_history(struct hr_attempt *attempt)
+{
+	struct hr_error e = { 0 };
+
+	note_history(&e, hr_history_load(attempt->app, &attempt->page->history, &e));
+}
+
+void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
+{
+	struct hr_history *history = &attempt->page->history;
+	struct hr_error e = { 0 };
+
+	hr_remember_run(history, attempt->app, i, start);
+	note_history(&e, hr_history_save(attempt->app, history, &e));
+}
+
+/*
+ * Report the results of all pipelines, or only of those that need not run again, unless reported
+ * before. An appliance of months starts pipelines that repeat a million times: their results are
+ * printed only when the configuration says so.
+ */
+void hr_attempt_report(struct hr_attempt *attempt, bool all)
+{
+	const struct hr_appliance *app = attempt->app;
+	uint32_t which = 0;
+
+	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+		struct hr_record_run *run = &attempt->record.run[i];
+
+		if (run->reported || (!all && app->run[i].outcome == HR_RUN_WAITING))
+			continue;
+		which |= 1u << i;
+		run->reported = true;
+		if (attempt->dispatch < 0 && app->run[i].selected &&
+		    app->run[i].outcome != HR_RUN_WAITING)
+			hr_attempt_remember(attempt, i, 0);
+	}
+	if (which && (app->config.boot.results || !hr_config_repeats(&app->config)))
+		hr_report_runs(app, which, stdout);
+	fflush(stdout);
+	hr_tick_at_once();
+}
+
+static void serve(void *to)
+{
+	struct hr_attempt *attempt = to;
+
+	hr_store_service_step(&attempt->service);
+	hr_tap_service_step(&attempt->taps);
+	hr_feed_service_step(&attempt->feeds);
+}
+
+/* The dispatch socket and consumers end the wait of the service's owner, too. */
+static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
+{
+	struct hr_error e = { 0 };
+
+	if (hr_store_service_open(&attempt->service, attempt->app, attempt->clients, &e) != 0) {
+		hr_error_log(&e, HR_LOG_WARN);
+		return;
+	}
+	hr_store_service_wake_by(&attempt->service, attempt->dispatch);
+	hr_store_service_wake_by(&attempt->service, attempt->taps.wake);
+	attempt->service.changed = changed;
+	attempt->service.to = to;
+}
+
+int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
+{
+	struct hr_appliance *app = attempt->app;
+	int err = hr_tap_service_open(&attempt->taps, app, attempt->sockets, true, &app->error);
+
+	if (!err)
+		err = hr_feed_service_open(&attempt->feeds, app, &app->error);
+	if (err) {
+		hr_error_log(&app->error, HR_LOG_ERROR);
+		return err;
+	}
+	open_store(attempt, changed, to);
+	app->serve = serve;
+	app->serve_to = attempt;
+	return 0;
+}
+
+void hr_attempt_close_services(struct hr_attempt *attempt)
+{
+	hr_store_service_close(&attempt->service);
+	hr_tap_service_close(&attempt->taps);
+	hr_feed_service_close(&attempt->feeds);
+}
