@@ -6,13 +6,15 @@
 
 #include "config/log.h"
 
-static volatile sig_atomic_t pending, hung_up;
+/* The kernel runs a handler on any thread, so these are atomic. */
+static int pending;
+static bool hung_up;
 static bool
 	announces; /* a first SIGINT is to be announced, because a second one ends the process */
 
 static void remember(int signal_number)
 {
-	pending = signal_number;
+	__atomic_store_n(&pending, signal_number, __ATOMIC_RELAXED);
 }
 
 void hr_signals_catch(void)
@@ -28,21 +30,22 @@ void hr_signals_catch(void)
 
 void hr_signals_announce(void)
 {
-	announces = getpid() != 1; /* a signal does not end the first process */
+	/* a signal does not end the first process */
+	__atomic_store_n(&announces, getpid() != 1, __ATOMIC_RELAXED);
 }
 
 void hr_signals_hold(void)
 {
 	struct sigaction action = { .sa_handler = remember };
 
-	announces = false;
+	__atomic_store_n(&announces, false, __ATOMIC_RELAXED);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 }
 
 static void note_hangup(int signal_number)
 {
-	hung_up = 1;
+	__atomic_store_n(&hung_up, true, __ATOMIC_RELAXED);
 }
 
 void hr_signals_reload_on_hangup(void)
@@ -54,26 +57,27 @@ void hr_signals_reload_on_hangup(void)
 
 bool hr_signals_take_reload(void)
 {
-	const bool taken = hung_up;
-
-	hung_up = 0;
-	return taken;
+	return __atomic_exchange_n(&hung_up, false, __ATOMIC_RELAXED);
 }
 
 void hr_signals_stop(void)
 {
-	if (!pending)
-		pending = SIGTERM;
+	int none = 0;
+
+	__atomic_compare_exchange_n(&pending, &none, SIGTERM, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 }
 
 int hr_signals_which(void)
 {
-	return pending;
+	return __atomic_load_n(&pending, __ATOMIC_RELAXED);
 }
 
 bool hr_signals_pending(void)
 {
-	if (pending == SIGINT && __atomic_exchange_n(&announces, false, __ATOMIC_RELAXED))
+	const int recorded = hr_signals_which();
+
+	if (recorded == SIGINT && __atomic_exchange_n(&announces, false, __ATOMIC_RELAXED))
 		hr_warn("interrupted: ending cleanly; a second Ctrl-C ends at once");
-	return pending != 0;
+	return recorded != 0;
 }
