@@ -305,10 +305,11 @@ void hr_control_close(struct hr_control *c)
 {
 	if (c->fd < 0)
 		return;
+	/* a client that has its reply finds no socket any more */
+	unlink(c->at.sun_path);
 	for (uint32_t i = 0; i < HR_CONTROL_CLIENTS; i++)
 		dismiss(c, &c->client[i]);
 	close(c->fd);
 	close(c->wake);
-	unlink(c->at.sun_path);
 	c->fd = c->wake = -1;
 }
