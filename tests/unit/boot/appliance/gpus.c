@@ -36,9 +36,9 @@ Test(gpus, a_look_without_an_answer_is_ended_after_a_minute, .timeout = 60)
 
 	fake_clock_start(100 * S, NULL, NULL);
 	strcpy(config.gpu[0].device, "host");
-	cr_expect(hr_gpus_step(&gpus, &config, 1));
+	if (hr_gpus_step(&gpus, &config, 1)) /* else the look has ended already */
+		until_look_ended(&gpus);
 	cr_expect_not(gpus.killed);
-	until_look_ended(&gpus);
 	cr_expect_not(hr_gpus_step(&gpus, &config, 1));
 	cr_expect(!gpus.killed && !gpus.absent, "it is there");
 	pthread_atfork(NULL, NULL, hang);
