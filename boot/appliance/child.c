@@ -17,6 +17,7 @@
 /* The caller itself may have been stopped together with the engine. */
 #define STEP_MAX_NS HR_NS_PER_S
 #define PHASES_A_LOOK 64
+#define RECORD_TRIES 8
 
 int hr_child_open(struct hr_child *c, struct hr_record *record,
 		  void (*heard)(void *to, enum hr_phase phase), void *to)
@@ -38,21 +39,26 @@ void hr_child_close(struct hr_child *c)
 
 /* ---- observing the engine */
 
-static void hear(struct hr_child *c, uint64_t now_ns)
+/* The phases that the engine has sent since the last look, in order. */
+static unsigned receive(struct hr_child *c, enum hr_phase phase[PHASES_A_LOOK])
 {
-	enum hr_phase phase;
+	unsigned count = 0;
 	int err = 0;
 
 	for (int i = 0; i < PHASES_A_LOOK && (err == 0 || err == -EPROTO); i++) {
-		err = hr_process_receive(&c->process, &phase);
-		if (err)
-			continue;
-		if (!c->running_ns && (phase == HR_PHASE_RUNNING || phase == HR_PHASE_IDLE))
-			c->running_ns = now_ns;
-		c->phase = phase;
-		c->heard(c->to, phase);
+		err = hr_process_receive(&c->process, &phase[count]);
+		count += err == 0;
 	}
 	c->hung_up = err == -EPIPE;
+	return count;
+}
+
+static void announce(struct hr_child *c, enum hr_phase phase, uint64_t now_ns)
+{
+	if (!c->running_ns && (phase == HR_PHASE_RUNNING || phase == HR_PHASE_IDLE))
+		c->running_ns = now_ns;
+	c->phase = phase;
+	c->heard(c->to, phase);
 }
 
 static void take_record(struct hr_child *c, const struct hr_config *config)
@@ -67,23 +73,37 @@ static void take_record(struct hr_child *c, const struct hr_config *config)
 	c->wrong = wrong;
 }
 
+/* The engine may be writing its record: a copy that is torn is taken again. */
+static void read_record(struct hr_child *c, const struct hr_config *config)
+{
+	for (int i = 0; i < RECORD_TRIES; i++)
+		if (hr_record_read(c->process.page, &c->fresh)) {
+			take_record(c, config);
+			return;
+		}
+}
+
+/* The engine writes its record before it sends a phase, so who hears the phase finds the record. */
 void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t now_ns)
 {
 	const uint64_t step_ns = now_ns - c->looked_ns;
 	const uint64_t before = c->sequence;
+	enum hr_phase phase[PHASES_A_LOOK];
+	unsigned count;
 
 	c->looked_ns = now_ns;
 	if (!c->process.page || c->process.phases < 0)
 		return;
-	hear(c, now_ns);
+	count = receive(c, phase);
 	c->sequence = hr_record_sequence(c->process.page);
 	if (c->sequence == before) {
 		c->still_ns += step_ns < STEP_MAX_NS ? step_ns : STEP_MAX_NS;
-		return;
+	} else {
+		c->still_ns = 0;
+		read_record(c, config);
 	}
-	c->still_ns = 0;
-	if (hr_record_read(c->process.page, &c->fresh))
-		take_record(c, config);
+	for (unsigned i = 0; i < count; i++)
+		announce(c, phase[i], now_ns);
 }
 
 static uint64_t limit_ns(const struct hr_child *c)

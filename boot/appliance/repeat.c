@@ -291,6 +291,19 @@ static void start_due(struct hr_repeat *r, const struct hr_moment *at)
 		hr_child_stop(r->child, at->now_ns);
 }
 
+static bool takes_dispatches(const struct hr_repeat *r)
+{
+	return r->child->record->ready && r->child->process.pid != 0;
+}
+
+void hr_repeat_meet(struct hr_repeat *r)
+{
+	const struct hr_moment at = hr_moment_now();
+
+	if (r->on && !r->greeted && takes_dispatches(r))
+		greet(r, &at);
+}
+
 void hr_repeat_look(struct hr_repeat *r)
 {
 	const struct hr_moment at = hr_moment_now();
@@ -298,10 +311,9 @@ void hr_repeat_look(struct hr_repeat *r)
 	if (!r->on)
 		return;
 	hr_reload_look(r, &at);
-	if (!r->child->record->ready || r->child->process.pid == 0)
+	if (!takes_dispatches(r))
 		return;
-	if (!r->greeted)
-		greet(r, &at);
+	hr_repeat_meet(r);
 	take_ends(r, &at);
 	take_versions(r, &at);
 	start_due(r, &at);

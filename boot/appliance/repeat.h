@@ -65,6 +65,10 @@ int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_applia
 /* Wake also when fd can be read; a negative one is skipped. */
 void hr_repeat_watch(const struct hr_repeat *r, int fd);
 
+/* Begin with an engine that takes dispatches, and with the starts that it has read: before requests are
+ * served, which the timetable answers. hr_repeat_look() does it, too. */
+void hr_repeat_meet(struct hr_repeat *r);
+
 /*
  * Read the published state of the engine, note the times that have come, and dispatch the pipelines
  * that are due. For the supervisor's periodic function; does not wait.

@@ -68,6 +68,7 @@ static void tick(void *to, uint64_t now_ns)
 	hr_child_look(&s->child, &s->app->config, now_ns);
 	s->status.engine = (int)s->child.process.pid;
 	s->status.still_ns = s->child.still_ns;
+	hr_repeat_meet(&s->repeat); /* before requests */
 	hr_control_tick(&s->control, now_ns);
 	hr_act_signals(s);
 	if (s->gpus.absent) /* while other pipelines run */

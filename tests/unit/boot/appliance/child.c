@@ -37,6 +37,7 @@ static uint64_t start_ns; /* of the attempt */
 
 static void hear(void *to, enum hr_phase phase)
 {
+	cr_expect(phase != HR_PHASE_RUNNING || record.has_run, "the record is read before");
 	snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s;", hr_phase_name(phase));
 }
 
