@@ -36,18 +36,22 @@ ldflags := -pthread $(if $(SAN),$(sanitize)) $(if $(STATIC),-static)
 
 include gpu/cuda/cuda.mk
 
-folders := config pci pci/topo nvme nvme/soft cache cache/store gpu gpu/worker gpu/ops gpu/tap \
-	gpu/remote gpu/host gpu/$(if $(targets),,no)cuda \
-	$(addprefix boot/,engine ranks appliance cmd $(addprefix cmd/,bench post report store topo))
+# The rooms of the product. User operators, the client library of taps and its examples are not parts of
+# the program.
+folders := $(filter-out boot gpu/cuda% gpu/ops/template gpu/tap/client gpu/tap/examples,\
+	$(shell sed 's/ .*//' tests/lint/layers.txt))
 # The files of boot that fuzz targets are linked with; the others are not compiled for fuzzing.
-fuzz_boot := $(wildcard $(addprefix boot/appliance/,credentials.c feed_*.c message.c retry.c socket.c \
-	tap_*.c) $(addprefix boot/engine/,counters_clients.c devices.c names.c pass.c run.c run_*.c \
-	sets.c))
+fuzz_boot := $(wildcard boot/remote/*.c boot/remote/rdma/*.c boot/appliance/protocol/*.c \
+	boot/appliance/lend/*.c boot/appliance/schedule/retry.c boot/engine/*_memory.c \
+	$(addprefix boot/engine/,run.c sets.c devices/devices.c devices/lookup.c \
+	runner/counters_clients.c))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
-loaders := gpu/window_gdr gpu/remote/verbs gpu/ops/user_open nvme/tree pci/nvml boot/ranks/plugin
-srcs := $(filter-out boot/main.c \
-	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)) $(if $(FUZZ),boot/%),\
-	$(wildcard $(folders:%=%/*.c))) $(if $(FUZZ),$(fuzz_boot))
+loaders := gpu/window_gdr boot/remote/rdma/verbs gpu/ops/user_open nvme/tree pci/nvml boot/ranks/plugin
+srcs := $(filter-out boot/ranks/plugin_mpi.c \
+	$(if $(STATIC),$(loaders:%=%.c),$(loaders:%=%_static.c)),\
+	$(if $(targets),$(cuda_sources),gpu/cuda/absent.c) \
+	$(if $(FUZZ),$(fuzz_boot) $(filter-out boot/%,$(wildcard $(folders:%=%/*.c))),\
+	$(wildcard $(folders:%=%/*.c))))
 objs := $(srcs:%.c=$(objects)/%.o) $(if $(targets),$(images:%=$(objects)/gpu/images/%.o))
 
 tap_library := $(B)/libheadrace-tap.so.0
@@ -59,7 +63,7 @@ all: $(B)/headrace $(if $(STATIC)$(FUZZ),,$(tap_library)) $(mpi_plugin)
 		@echo "note: no mpicc: built without headrace-mpi.so, which 'headrace run --mpi' loads")
 
 # Like the client library of taps: libmpi only, and no sanitizer.
-$(B)/headrace-mpi.so: boot/ranks/mpi/mpi.c boot/ranks/ranks.h program.mk
+$(B)/headrace-mpi.so: boot/ranks/plugin_mpi.c boot/ranks/ranks.h program.mk
 	$(call say,MPICC,$@)
 	$(Q)mkdir -p $(@D) && $(MPICC) $(CFLAGS) $(filter-out -Werror -fsanitize%,$(cflags)) -fPIC \
 		-shared -fvisibility=hidden -Wl$(comma)-z$(comma)defs -Wl,-z,now,-z,relro -o $@ $<
@@ -108,10 +112,11 @@ $(objects)/%.o: %.c program.mk
 		status=$$?; cat $@.warn >&2; exit $$status; }
 
 $(objects)/config/default.o: config/default.conf
-$(objects)/boot/cmd/topo/page.o: boot/cmd/topo/page.css boot/cmd/topo/page.js
+$(objects)/boot/cmd/topo/html/page.o: boot/cmd/topo/html/page.css boot/cmd/topo/html/page.js
 
 # These folders take little of the time of tests, and the compiler less time without optimisation.
 $(objects)/boot/%.o $(objects)/config/%.o: cflags += $(if $(FUZZ),,$(if $(SAN),-O0))
+$(objects)/boot/remote/%.o: cflags += $(if $(FUZZ),,$(if $(SAN),-O1))
 
 # Operators on the host: loops over data, written to be vectorised.
 $(objects)/gpu/ops/%.o: cflags += $(if $(SAN)$(FUZZ),,-O3) -DHR_OP_NAME=$(*F)

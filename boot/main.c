@@ -11,9 +11,9 @@
 
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/json.h"
-#include "boot/appliance/init.h"
-#include "boot/engine/start.h"
-#include "config/nearest.h"
+#include "boot/appliance/machine/machine.h"
+#include "config/base/process.h"
+#include "config/base/nearest.h"
 
 #define HR_VERSION "0.1.0"
 
@@ -112,8 +112,8 @@ static bool hold_standard(void)
 	return held;
 }
 
-/* The first process of a machine opens it itself (boot/appliance/init.c); that of a container has
- * none. */
+/* The first process of a machine opens it itself (boot/appliance/machine/init.c); that of a
+ * container has none. */
 static bool waits_for_console(int argc, char **argv)
 {
 	return hr_init_is() && argc > 1 && strcmp(argv[1], "boot") == 0;

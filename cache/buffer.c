@@ -1,7 +1,7 @@
 #include "cache/object.h"
 
 /* Bytes of a list within a page: a power of two, because chunk_bytes is one. The first page of a
- * transfer is not in the list, so its last entry is free (nvme/prp.h). */
+ * transfer is not in the list, so its last entry is free (nvme/dma/prp.h). */
 static size_t list_bytes(uint32_t chunk_bytes)
 {
 	return chunk_bytes / HR_PAGE * sizeof(uint64_t);

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* Checksum of data[0..bytes), continuing from crc (0 to start). One thread; host and device. */
 HR_DEVICE uint32_t hr_crc32c(uint32_t crc, const void *data, size_t bytes);

@@ -13,12 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "cache/extent.h"
-#include "nvme/worker.h"
-#include "nvme/prp.h"
-#include "nvme/queue.h"
-#include "nvme/region.h"
+#include "nvme/queue/worker.h"
+#include "nvme/dma/prp.h"
+#include "nvme/queue/queue.h"
+#include "nvme/dma/region.h"
 
 /* A fixed buffer that controllers read and write. */
 struct hr_buffer {

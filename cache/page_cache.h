@@ -1,9 +1,9 @@
 /*
  * cache/page_cache.h - the page cache of one gpu: the data that compute and I/O workers share.
  *
- * Compute workers look pages up (cache/objects.h). A hit reads the set and the frame; it does no
- * atomic operation and writes at most the recency word. For a missing page the worker puts a
- * request into the ring of the page's owner, an I/O worker (gpu/worker/io.h), and polls the set
+ * Compute workers look pages up (cache/objects/objects.h). A hit reads the set and the frame;
+ * it does no atomic operation and writes at most the recency word. For a missing page the worker puts a
+ * request into the ring of the page's owner, an I/O worker (gpu/worker/io/io.h), and polls the set
  * until the page is READY or has an ERROR. The owner alone changes which pages are in its rows, so
  * each missing page is read once.
  *
@@ -34,8 +34,8 @@
 
 #include "cache/extent.h"
 #include "cache/page_table.h"
-#include "config/limits.h"
-#include "nvme/worker.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
 
 #define HR_EPOCH_FIRST 1u	  /* in each `seen` before the start, so no worker is missed */
 #define HR_EPOCH_ENDED UINT32_MAX /* in `seen`: the worker has ended */
@@ -135,8 +135,8 @@ struct hr_cache_words {
 	uint32_t stop;	       /* enum hr_cache_stop: not 0: the run ends now, every wait returns */
 	uint32_t ended;	       /* by I/O worker 0: enum hr_cache_ended */
 	uint64_t flush_wanted; /* number of the newest hr_flush(); hr_arrive_u64() */
-	/* hr_workers_sync() of cache/objects.h: arrivals of compute workers in the low HR_BARRIER_BITS
-	 * bits, and above them compute workers that have ended without an error */
+	/* hr_workers_sync() of cache/objects/objects.h: arrivals of compute workers in the low
+	 * HR_BARRIER_BITS bits, and above them compute workers that have ended without an error */
 	uint64_t barrier;
 } __attribute__((aligned(32)));
 

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #include "cache/page_table.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 enum hr_page_policy {
 	HR_POLICY_CLOCK,

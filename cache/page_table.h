@@ -44,8 +44,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/worker.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
 
 #define HR_WAYS 7u /* tags of a set; the eighth word is for the policy */
 #define HR_GROUP_SHIFT_MAX \

@@ -80,8 +80,8 @@
 #include <stdint.h>
 
 #include "cache/page_cache.h"
-#include "config/limits.h"
-#include "nvme/worker.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
 
 #define HR_PEERS_ALIGN 64u /* of the memory of hr_peers_bytes() */
 /* Rings of a mailbox, and their messages, powers of two. A ring to the home has room for the

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/log.h"
-#include "config/limits.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
 #include "config/names.h"
 #include "config/operator.h"
 
@@ -132,7 +132,7 @@ struct hr_config_feed {
 	unsigned line;
 };
 
-/* The other end of a stream of tiles to or from another appliance (gpu/remote/link.h). The stream has
+/* The other end of a stream of tiles to or from another appliance (boot/remote/link.h). The stream has
  * the name of the tap, or of the feed. */
 struct hr_config_remote {
 	/* "A.B.C.D:PORT": a sink connects there, a source listens there; "": the tap or feed is for
@@ -176,7 +176,7 @@ struct hr_config_operator {
 	unsigned line;
 };
 
-/* When a pipeline starts. boot/appliance/timetable.h computes its starts. */
+/* When a pipeline starts. boot/appliance/schedule/timetable.h computes its starts. */
 enum hr_when_kind {
 	HR_WHEN_ONCE, /* at boot */
 	HR_WHEN_EVERY,
@@ -227,7 +227,7 @@ struct hr_config_pipeline {
 	uint8_t op_args[HR_OP_ARGS_MAX]; /* in the form that the worker code reads */
 	uint32_t tile_bytes; /* of the source with the longest rows; default: about 1 MiB */
 	bool tile_chosen; /* the file gives no tile; bring-up shrinks this one to fit small queues */
-	/* 0: bring-up chooses a value for the gpu (boot/engine/shape.c). */
+	/* 0: bring-up chooses a value for the gpu (boot/engine/shape/shape.c). */
 	uint32_t slots;
 	uint32_t prefetch_blocks, compute_blocks, writeback_blocks, io_blocks;
 	uint32_t threads; /* of a block on a GPU: whole warps */
@@ -283,7 +283,7 @@ struct hr_config_boot {
 
 #define HR_CONTROL_NO_GROUP UINT32_MAX
 
-/* Users that may send requests to the appliance while it runs (boot/appliance/control.h). */
+/* Users that may send requests to the appliance while it runs (boot/appliance/control/control.h). */
 struct hr_config_control {
 	/* As of a file: `r` may ask for the status, `w` may also change; default 0600. */
 	uint32_t mode;
@@ -330,8 +330,5 @@ struct hr_config {
 	struct hr_config_operator op[HR_OPERATORS_MAX];
 	struct hr_config_pipeline pipeline[HR_PIPELINES_MAX];
 };
-
-/* The level of messages under `headrace boot`: that of the file, or HR_LOG_INFO. */
-enum hr_log_level hr_config_boot_log(const struct hr_config *config);
 
 #endif

@@ -1,4 +1,4 @@
-#include "config/uses.h"
+#include "config/derived.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -178,3 +178,8 @@ const char *hr_when_text(const struct hr_config_when *when, char *text, size_t b
 }
 
 const char *const hr_config_policies[] = { "clock", "lru", "stream", "count", NULL };
+
+enum hr_log_level hr_config_boot_log(const struct hr_config *config)
+{
+	return config->log_chosen ? config->log : HR_LOG_INFO;
+}

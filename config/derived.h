@@ -1,12 +1,12 @@
 /*
- * config/uses.h - the gpus that a pipeline runs on, and the objects that it uses, whichever the shape
- * of its operator: sources and sink, or the objects of an access operator.
+ * config/derived.h - the gpus that a pipeline runs on, and the objects that it uses, whichever
+ * the shape of its operator: sources and sink, or the objects of an access operator.
  */
-#ifndef CONFIG_USES_H
-#define CONFIG_USES_H
+#ifndef CONFIG_DERIVED_H
+#define CONFIG_DERIVED_H
 
 #include "config/config.h"
-#include "config/json.h"
+#include "config/base/json.h"
 
 /* Number of gpus that the pipeline runs on, and the index of the k-th in hr_config.gpu. */
 static inline uint32_t hr_config_gpus(const struct hr_config_pipeline *p)
@@ -105,6 +105,9 @@ uint32_t hr_config_version_of(const char *name, const char *object, uint32_t kee
 
 /* True when a pipeline can start more than once. */
 bool hr_config_repeats(const struct hr_config *config);
+
+/* The level of messages under `headrace boot`: that of the file, or HR_LOG_INFO. */
+enum hr_log_level hr_config_boot_log(const struct hr_config *config);
 
 /* "every 10m", "at Sun 03:00", "after 'other'": for reports. Returns text. */
 const char *hr_when_text(const struct hr_config_when *when, char *text, size_t bytes);

@@ -1,14 +1,14 @@
 /*
  * config/names.h - questions of the configuration to layers above it: is a device string correct,
  * which operator has this name or lies in this file, and what is the number of this process.
- * boot/engine/names.h answers them.
+ * boot/engine/devices/lookup.h answers them.
  */
 #ifndef CONFIG_NAMES_H
 #define CONFIG_NAMES_H
 
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "config/operator.h"
 
 /* The number of this process among those of an MPI job: among all, and among those of its machine. */

@@ -4,7 +4,7 @@
  * same description. The source of an operator includes gpu/ops/operator.h.
  *
  * A stream operator has init() and tile(), and gets the tiles of its sources. An access operator has
- * run(), which reads and writes objects itself through a page cache (cache/objects.h).
+ * run(), which reads and writes objects itself through a page cache (cache/objects/objects.h).
  *
  * State: each worker has its own state_bytes, zeroed, so tiles need no locks. The block that
  * computes a tile writes the tile_record_bytes of that tile. finish() reduces states and records,
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 #define HR_OP_STATE_MAX (16u << 20) /* bytes of the state of one worker */
 #define HR_OP_RECORD_MAX 65536u	    /* record of one tile */
@@ -116,7 +116,7 @@ enum hr_op_output {
 	HR_OUT_DATA, /* out_num / out_den bytes per input byte of source 0; needs a sink object */
 };
 
-struct hr_objects; /* cache/objects.h */
+struct hr_objects; /* cache/objects/objects.h */
 
 /* Description of an operator. HR_OPERATOR() or HR_ACCESS_OPERATOR() makes it and fills the first
  * group of members. */
@@ -136,7 +136,8 @@ struct hr_operator {
 	const uint8_t *gpu, *gpu_end;
 	/*
 	 * In an operator file: hr_op_user_load() stores there the function that returns the calling
-	 * block's memory on the host (hr_block_memory() of nvme/worker.h). NULL: a built-in operator.
+	 * block's memory on the host (hr_block_memory() of nvme/queue/worker.h). NULL: a
+	 * built-in operator.
 	 */
 	void *(**block_memory)(void);
 
@@ -199,7 +200,7 @@ struct hr_operator {
 	bool several_gpus;
 	/*
 	 * The access operator can run on several ranks: each of them does the items that
-	 * cache/objects_ranks.h gives it, and finish() has the result of all from the states of all,
+	 * cache/objects/ranks.h gives it, and finish() has the result of all from the states of all,
 	 * without scratch. False: a run on ranks is refused.
 	 */
 	bool several_ranks;

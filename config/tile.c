@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {

@@ -1,7 +1,7 @@
 #include "gpu/launch.h"
 
-#include "config/clock.h"
-#include "nvme/worker.h"
+#include "config/base/clock.h"
+#include "nvme/queue/worker.h"
 
 int hr_launch_poll(struct hr_launch *launch, struct hr_error *e)
 {

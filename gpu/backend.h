@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "gpu/arena.h"
+#include "config/base/error.h"
+#include "gpu/partition.h"
 #include "gpu/facts.h"
 #include "gpu/window.h"
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 
 struct hr_backend;
 struct hr_gpu_measuring;
@@ -24,7 +24,7 @@ enum hr_entry {
 	HR_ENTRY_PIPE,	 /* hr_pipe_block(argument, block) */
 	HR_ENTRY_BENCH,	 /* hr_bench_block(argument, block), gpu/worker/bench.h */
 	HR_ENTRY_PROBE,	 /* hr_probe_block(argument, block), gpu/worker/probe.h */
-	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/access.h */
+	HR_ENTRY_ACCESS, /* hr_access_block(argument, block), gpu/worker/io/access.h */
 	HR_ENTRY_TAP,	 /* hr_tap_pipe_block(argument, block), gpu/tap/role.h */
 	HR_ENTRY_FEED,	 /* hr_feed_pipe_block(argument, block), gpu/tap/feed.h */
 	/* as HR_ENTRY_ACCESS, with more registers; chosen by backends, not by callers */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 /* An entry point of the worker image, as the driver has loaded it. */
 struct hr_entry_facts {

@@ -1,10 +1,10 @@
-#include "gpu/arena.h"
+#include "gpu/partition.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 static const char *const place_name[HR_PLACES] = { "control", "host", "worker",
 						   "gpu",     "tap",  "words" };

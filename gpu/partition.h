@@ -1,21 +1,21 @@
 /*
- * gpu/arena.h - the static partition: the layout of all SSD-visible and GPU memory. It is computed
+ * gpu/partition.h - the static partition: the layout of all SSD-visible and GPU memory. It is computed
  * before any allocation, and printed like a linker map.
  *
  * Use: hr_partition_add() for each part, hr_partition_check() against the configured sizes, then
  * one allocation per place (gpu/places.h), then hr_partition_bind(). No part is added after that.
  */
-#ifndef GPU_ARENA_H
-#define GPU_ARENA_H
+#ifndef GPU_PARTITION_H
+#define GPU_PARTITION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "config/error.h"
-#include "config/limits.h"
-#include "nvme/region.h"
+#include "config/base/error.h"
+#include "config/base/limits.h"
+#include "nvme/dma/region.h"
 
 /*
  * Memory that holds a part. On the host backend all places are host memory, and the CPU writes to
@@ -91,7 +91,7 @@ uint64_t hr_partition_ssd(const struct hr_partition *p, enum hr_place place, uin
 /* Print the map, one line per part: place, offset, size, owner, purpose; sorted, with gaps and
  * totals. After bind each line also has the address of the first byte for workers, for the CPU
  * and for ssds; "-" for no access. (The bytes behind it may have unrelated addresses for ssds:
- * nvme/region.h.) */
+ * nvme/dma/region.h.) */
 void hr_partition_print(const struct hr_partition *p, FILE *out);
 
 #endif

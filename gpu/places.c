@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/dump.h"
-#include "config/log.h"
-#include "nvme/hostmem.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
+#include "nvme/dma/hostmem.h"
 
 static int take_host(struct hr_places *places, enum hr_place place, size_t bytes,
 		     struct hr_error *e)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/arena.h"
+#include "gpu/partition.h"
 #include "gpu/backend.h"
 
 /* All zero: nothing is allocated. region[] of a place without bytes stays zero. */
@@ -25,7 +25,7 @@ struct hr_places {
 
 /*
  * Allocate memory for every place whose bytes[] (page aligned, as hr_partition.used) is not 0:
- * CONTROL and HOST with nvme/hostmem.h, attached for workers; WORKER and GPU from the backend,
+ * CONTROL and HOST with nvme/dma/hostmem.h, attached for workers; WORKER and GPU from the backend,
  * which outlives this. All of it is zeroed, for the CPU and for workers. TAP and
  * TAP_WORDS are ranges of addresses without memory. 0; -ENOMEM, -ENOSPC and
  * errors of the backend: nothing stays allocated, and *e names the place.

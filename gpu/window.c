@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define WHY_MAX 320u
 

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "nvme/region.h"
+#include "config/base/error.h"
+#include "nvme/dma/region.h"
 
 #define HR_WINDOW_GRAIN ((size_t)64 << 10) /* alignment of address and length: GPU pages */
 

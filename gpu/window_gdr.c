@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define LIBRARY "libgdrapi.so.2"
 #define MAJOR 2

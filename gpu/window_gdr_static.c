@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 int hr_gdr_load(struct hr_gdr *gdr, struct hr_error *e)
 {

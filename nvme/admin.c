@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
 #include "nvme/ctrl.h"
 #include "nvme/ctrl_check.h"
-#include "nvme/retry.h"
-#include "nvme/status.h"
-#include "nvme/wait.h"
+#include "nvme/queue/retry.h"
+#include "nvme/queue/status.h"
+#include "nvme/queue/wait.h"
 
 /* End the admin queue: no command can be sent on it after this. */
 static int give_up(struct hr_ctrl *ctrl, int err)

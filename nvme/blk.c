@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/ioqueues.h"
-#include "nvme/retry.h"
-#include "nvme/status.h"
-#include "nvme/wait.h"
+#include "nvme/queue/retry.h"
+#include "nvme/queue/status.h"
+#include "nvme/queue/wait.h"
 
 #define CHECK_SPINS 64u		/* idle steps between two reads of CSTS */
 #define TRIM_BYTES (1ull << 30) /* of one command, so that it ends within its deadline */

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "nvme/ctrl.h"
-#include "nvme/prp.h"
+#include "nvme/dma/prp.h"
 
 struct hr_blk;
 

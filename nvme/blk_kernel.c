@@ -14,10 +14,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/dump.h"
-#include "config/seam.h"
-#include "nvme/inuse.h"
-#include "nvme/transport.h"
+#include "config/base/dump.h"
+#include "config/base/seam.h"
+#include "nvme/transport/disk_use.h"
+#include "nvme/transport/transport.h"
 
 #define PIECE ((size_t)1 << 20)
 

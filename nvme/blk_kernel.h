@@ -3,12 +3,12 @@
  *
  * Opened with O_DIRECT, so that reads come from the disk and not from the page cache. fua is
  * RWF_DSYNC, flush is fdatasync(). The disk is opened exclusively, and refused while it is in use
- * (nvme/inuse.h). I/O errors are -EIO, or -ENOMEM.
+ * (nvme/transport/disk_use.h). I/O errors are -EIO, or -ENOMEM.
  */
 #ifndef NVME_BLK_KERNEL_H
 #define NVME_BLK_KERNEL_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "nvme/blk.h"
 
 struct hr_kernel_blk {

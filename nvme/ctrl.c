@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/identify.h"
 #include "nvme/quirks.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define CC_EN_BIT (1u << NVME_CC_EN_SHIFT)
 #define CC_SHN_BITS ((uint32_t)NVME_CC_SHN_MASK << NVME_CC_SHN_SHIFT)

@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 #include "nvme/health.h"
-#include "nvme/queue.h"
-#include "nvme/region.h"
+#include "nvme/queue/queue.h"
+#include "nvme/dma/region.h"
 #include "nvme/smart.h"
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 /* Bytes of a mapped region for the admin queues, a page for data and a page for events. */
 #define HR_CTRL_ADMIN_BYTES (4u * HR_PAGE)

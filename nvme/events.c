@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/identify.h"
-#include "nvme/retry.h"
-#include "nvme/status.h"
+#include "nvme/queue/retry.h"
+#include "nvme/queue/status.h"
 
 #define HEALTH_WARNINGS 0x1fu /* event configuration: all that Base 2.0 defines for disks */
 #define TYPE(dw0) ((dw0)&7)

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "config/error.h"
-#include "config/log.h"
+#include "config/base/error.h"
+#include "config/base/log.h"
 
 static const struct hr_health_rule rule[HR_HEALTHS] = {
 	/*		        name       commands admin disable memory failed */

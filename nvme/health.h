@@ -22,8 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "nvme/queue.h"
+#include "config/base/error.h"
+#include "nvme/queue/queue.h"
 
 enum hr_health_state {
 	HR_HEALTH_DOWN,	    /* not brought up; a controller knows no memory of this process */

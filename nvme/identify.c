@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "config/bytes.h"
-#include "config/log.h"
+#include "config/base/bytes.h"
+#include "config/base/log.h"
 
 #define CNTRLTYPE_IO 1
 #define FORMATS_MAX 64u	       /* maximum LBA formats in Identify Namespace */

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/quirks.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define QUEUES_MAX 65535u	 /* maximum of Number of Queues */
 #define QUEUE_CONTIGUOUS 1u	 /* CDW11.PC of Create I/O SQ and CQ; no interrupts, no priority */

@@ -8,7 +8,7 @@
 #include "nvme/ctrl.h"
 #include "nvme/identify.h"
 #include "nvme/quirks.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define VS_1_3 (1u << NVME_VS_MJR_SHIFT | 3u << NVME_VS_MNR_SHIFT)
 #define LIST_ENTRIES (HR_PAGE / 4) /* of an active namespace list */

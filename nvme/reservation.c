@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/bytes.h"
-#include "config/lock.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "config/base/bytes.h"
+#include "config/base/lock.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 #include "nvme/admin.h"
 #include "nvme/namespaces.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define IEKEY (1u << 3)
 #define CPTPL_SHIFT 30

@@ -10,8 +10,8 @@
  * Host Identifier and key are derived from the machine (/etc/machine-id; else the kernel's
  * boot_id). So a machine takes its own reservation back after a crash, through any controller. The
  * controller therefore sees the processes of one machine as one host; a lock named after the
- * namespace keeps them apart (config/lock.h). It covers the processes of one user that have the same
- * folder /run.
+ * namespace keeps them apart (config/base/lock.h). It covers the processes of one user that
+ * have the same folder /run.
  *
  * The reservation does not persist through a loss of power (CPTPL 10b): no host writes to a disk
  * that has just been switched on, and a disk that moves to another machine is not locked.

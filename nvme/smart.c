@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "nvme/wire.h"
+#include "config/base/log.h"
+#include "nvme/queue/wire.h"
 
 _Static_assert(sizeof(struct nvme_smart_log) == HR_SMART_BYTES, "log page 02h");
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pciaccess.h>
 
-#include "pci/access.h"
+#include "pci/library.h"
 #include "pci/topo/fields.h"
 
 static int read_register(struct pci_device *dev, const struct hr_fix_write *w, uint32_t *value)

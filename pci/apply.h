@@ -4,7 +4,7 @@
 #ifndef PCI_APPLY_H
 #define PCI_APPLY_H
 
-#include "pci/topo/change.h"
+#include "pci/topo/forecast/change.h"
 
 /*
  * Write through libpciaccess and read back; `after` of each write becomes the value read. Bits

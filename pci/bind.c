@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "pci/undo.h"
 
 #define BUS "/sys/bus/pci"

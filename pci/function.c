@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/lock.h"
-#include "config/log.h"
-#include "pci/access.h"
+#include "config/base/clock.h"
+#include "config/base/lock.h"
+#include "config/base/log.h"
+#include "pci/library.h"
 #include "pci/undo.h"
-#include "pci/topo/files.h"
-#include "pci/topo/number.h"
-#include "pci/topo/source.h"
+#include "pci/topo/sysfs/files.h"
+#include "config/base/number.h"
+#include "pci/topo/source/source.h"
 
 #define DEVICES "sys/bus/pci/devices"
 #define COMMAND_INTX_OFF 0x0400u

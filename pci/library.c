@@ -1,4 +1,4 @@
-#include "pci/access.h"
+#include "pci/library.h"
 
 #include <errno.h>
 #include <pciaccess.h>

@@ -1,12 +1,12 @@
 /*
- * pci/access.h - takes and releases libpciaccess, for the files of this folder that use it.
+ * pci/library.h - takes and releases libpciaccess, for the files of this folder that use it.
  *
  * The library has one list of devices per process. It must not be freed while a function is open,
  * so the last release frees it. The list shows the machine at the time of the first
  * hr_access_get().
  */
-#ifndef PCI_ACCESS_H
-#define PCI_ACCESS_H
+#ifndef PCI_LIBRARY_H
+#define PCI_LIBRARY_H
 
 /* 0; -ENODEV: there is no PCI bus, or access to it is denied. Not thread safe. */
 int hr_access_get(void);

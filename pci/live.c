@@ -1,18 +1,18 @@
 /* Reads this machine with libpciaccess. */
-#include "pci/live.h"
+#include "pci/machine.h"
 
 #include <errno.h>
 #include <pciaccess.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/files.h"
-#include "pci/topo/source.h"
-#include "pci/access.h"
+#include "pci/topo/sysfs/files.h"
+#include "pci/topo/source/source.h"
+#include "pci/library.h"
 #include "pci/topo/decode.h"
-#include "pci/topo/iommu.h"
+#include "pci/topo/boot/iommu.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/sysfs.h"
+#include "pci/topo/sysfs/sysfs.h"
 
 static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, uint32_t bytes)
 {

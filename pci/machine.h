@@ -1,8 +1,8 @@
 /*
- * pci/live.h - reads this machine into a topology model.
+ * pci/machine.h - reads this machine into a topology model.
  */
-#ifndef PCI_LIVE_H
-#define PCI_LIVE_H
+#ifndef PCI_MACHINE_H
+#define PCI_MACHINE_H
 
 #include "pci/topo/model.h"
 

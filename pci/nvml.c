@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/p2p.h"
+#include "pci/topo/gpu_peers.h"
 
 #define LINKS_MAX 36u
 #define TYPE_GPU 0

@@ -9,7 +9,7 @@
 
 /*
  * Read the NVLinks of this machine's GPUs, and the driver's answers about peer access
- * (pci/topo/p2p.h), from NVIDIA's management library. Slow, so callers do
+ * (pci/topo/gpu_peers.h), from NVIDIA's management library. Slow, so callers do
  * this only on request. The model must be linked. 0; -ENOENT: no driver, no library, or a static
  * build.
  */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 int hr_read_nvml(struct hr_model *m)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/live.h"
-#include "pci/topo/source.h"
-#include "pci/topo/explain.h"
+#include "pci/machine.h"
+#include "pci/topo/source/source.h"
+#include "pci/topo/rules/explain.h"
 
 #define FINDINGS_MAX 64u
 

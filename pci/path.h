@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 struct hr_path_choice {
 	bool direct;

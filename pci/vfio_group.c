@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "pci/topo/groups.h"
-#include "pci/live.h"
+#include "pci/topo/rules/groups.h"
+#include "pci/machine.h"
 
 static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 {

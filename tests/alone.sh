@@ -27,8 +27,8 @@ mapfile -t headers < <(printf '%s\n' "${fakes[@]}"; replacing tests/fakes/*.h te
 mapfile -t -O ${#headers[@]} headers < <(including tests/fakes "${headers[@]}"; including tests/harness "${headers[@]}")
 mapfile -t files < <(find tests/unit -name '*.c')
 {
-    echo tests/unit/boot/engine/tick.c # waits by the product's clock; fakes/clock waits without ticks
-    echo tests/unit/gpu/cuda/cufile.c # looks for the real libcufile; fakes/cufile is found in its place
+    echo tests/unit/boot/engine/bringup/tick.c # waits by the product's clock; fakes/clock waits without ticks
+    echo tests/unit/gpu/cuda/measure/cufile.c # looks for the real libcufile; fakes/cufile is found in its place
     echo tests/unit/boot/cmd/topo/cases.c # runs in one build only (check.mk)
     including tests/unit "${headers[@]}"
     replacing "${files[@]}"

@@ -4,7 +4,7 @@
 # the unit tests of pipelines and queues, which it runs on the GPU.
 gpu_tests := $(B)/tests/gpu/gpu-tests
 gpu_test_objs := $(patsubst %.c,$(objects)/%.o,$(wildcard tests/gpu/*.c)) $(objects)/tests/gpu/embed.o \
-	$(patsubst %,$(objects)/tests/unit/%.o,nvme/queue nvme/queue_order \
+	$(patsubst %,$(objects)/tests/unit/%.o,nvme/queue/queue nvme/queue/queue_order \
 	$(addprefix gpu/worker/,bench pipeline pipeline_faults)) \
 	$(patsubst %,$(objects)/tests/%.o,fakes/clock fakes/peer \
 	$(addprefix harness/,opcase qprun rig runner))
@@ -29,7 +29,7 @@ $(B)/tests/gpu/libibverbs.so.1: $(fake_verbs)
 
 # Cost of a cache hit; a program of its own, with CUDA's runtime library.
 cache_hits := $(B)/tests/gpu/cache-hits
-$(cache_hits): tests/gpu/cache_hits.cu $(wildcard cache/*.h) nvme/worker_cuda.h \
+$(cache_hits): tests/gpu/cache_hits.cu $(wildcard cache/*.h cache/*/*.h) nvme/queue/worker_cuda.h \
 	gpu/cuda/cuda.mk tests/gpu.mk
 	$(call say,NVCC,$@)
 	$(Q)mkdir -p $(@D) && $(NVCC) -std=c++17 -O3 -I. $(gencode) -cudart static -o $@ $<

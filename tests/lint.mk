@@ -3,7 +3,7 @@
 
 c_files := $(shell find * -name '*.c' ! -path 'build*')
 # Not the plugin of MPI, whose header may be missing.
-tidy_files := $(call usable,$(filter-out tests/unit/% tests/gpu/% tests/fuzz/% boot/ranks/mpi/%,\
+tidy_files := $(call usable,$(filter-out tests/unit/% tests/gpu/% tests/fuzz/% boot/ranks/plugin_mpi.c,\
 	$(c_files)))
 headers := $(shell find * -name '*.h' ! -path 'build*')
 
@@ -20,7 +20,7 @@ lint_scripts := $(patsubst tests/lint/%.sh,lint-%,$(wildcard tests/lint/*.sh))
 lint-format:
 	$(call say,LINT,clang-format)
 	$(Q)clang-format --dry-run -Werror $(c_files) $(headers) \
-		$(wildcard gpu/cuda/*.cu tests/gpu/*.cu)
+		$(wildcard gpu/cuda/image/*.cu tests/gpu/*.cu)
 
 lint-cppcheck:
 	$(call say,LINT,cppcheck)

@@ -13,12 +13,18 @@ fakes := $(filter-out $(runner) \
 	tests/fakes/clock.c tests/fakes/log.c,\
 	$(call usable,$(wildcard tests/fakes/*.c tests/harness/*.c)))))
 unit_files := $(sort $(shell find tests/unit -name '*.c'))
-# Each test can be a program of its own, NAME. The tests of a folder share the program FOLDER/tests, but
-# those that cannot (tests/alone.sh).
+# Each test can be a program of its own, NAME. The tests of a part of the product share the program
+# PART/tests, but those that cannot (tests/alone.sh). A part is a folder with the folders in it; of
+# gpu/tap and boot/cmd each folder is one.
 units := $(patsubst %.c,$(B)/%,$(call usable,$(unit_files)))
 alone := $(filter $(units),$(patsubst %.c,$(B)/%,$(shell tests/alone.sh)))
 shared := $(filter-out $(alone),$(units))
-folder_tests := $(addsuffix tests,$(sort $(dir $(shared))))
+empty :=
+depth_of = $(if $(filter boot/cmd/% gpu/tap/%,$(1)),3,2)
+part_of = $(B)/tests/unit/$(subst $(empty) ,/,$(wordlist 1,$(depth_of),$(subst /, ,$(dir $(1)))))/
+part_of_test = $(call part_of,$(patsubst $(B)/tests/unit/%,%,$(1)))
+folder_tests := $(addsuffix tests,$(sort $(foreach u,$(shared),$(call part_of_test,$(u)))))
+$(foreach u,$(shared),$(eval of_$(call part_of_test,$(u)) += $(u:$(B)/%=$(objects)/%.o)))
 
 # Frames of functions that have returned are kept in 64 KiB for each size and thread: with the default
 # of 1 MiB, clearing their pages takes a tenth of the time.
@@ -46,7 +52,8 @@ of_test = $(filter $(objects)/tests/unit/% $(objects)/tests/fuzz/%,$^)
 used_fakes = $(filter $(patsubst %.h:,$(objects)/%.o,$(shell cat $(of_test:.o=.d))),$(fakes))
 
 # The functions of the seam are weak: a fake or a test that has one takes its place.
-seam := $(patsubst %,$(objects)/tests/seam/%.o,config/seam_linux config/clock nvme/vfio_calls)
+seam := $(patsubst %,$(objects)/tests/seam/%.o,$(addprefix config/base/,seam_linux clock) \
+	nvme/transport/vfio_calls)
 $(seam): $(objects)/tests/seam/%.o: $(objects)/%.o
 	$(Q)mkdir -p $(@D) && objcopy $$(nm -g --defined-only $< | \
 		sed 's/.* /--weaken-symbol=/') $< $@
@@ -54,8 +61,7 @@ $(seam): $(objects)/tests/seam/%.o: $(objects)/%.o
 # Those of the cuda backend take it from the second archive when the first has none.
 $(filter $(B)/tests/unit/gpu/cuda/%,$(units) $(folder_tests)): $(cuda_archive)
 $(units): $(B)/%: $(objects)/%.o
-in_folder = $(foreach u,$(shared),$(if $(filter $(dir $(1)),$(dir $(u))),$(u)))
-$(foreach f,$(folder_tests),$(eval $(f): $(patsubst $(B)/%,$(objects)/%.o,$(call in_folder,$(f)))))
+$(foreach f,$(folder_tests),$(eval $(f): $(of_$(dir $(f)))))
 $(units) $(folder_tests): $(fakes) $(runner) $(seam) $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) $(runner_flags) -o $@ \
@@ -69,13 +75,14 @@ $(filter $(B)/tests/unit/gpu/tap/client/%,$(units) $(folder_tests)): $(tap_sourc
 
 # User operators for tests, at the path in the macro.
 test_ops := $(patsubst %.c,$(objects)/%.op,$(wildcard tests/op/*.c))
-op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/operators \
+op_tests := $(addprefix tests/unit/,gpu/ops/user gpu/worker/compute_lies config/file/operators \
 	gpu/cuda/operators)
 $(op_tests:%=$(objects)/%.o) $(objects)/tests/harness/access_rig.o \
 	$(B)/tests/harness/access_rig.tidy: cflags += \
 	-DTEST_OPS='"$(objects)/tests/op"'
-$(op_tests:%=$(B)/%.ok) $(filter $(B)/tests/unit/gpu/worker/io%,$(units:%=%.ok)): $(test_ops)
-op_headers := $(wildcard nvme/worker*.h nvme/wait.h cache/*.h gpu/worker/*.h gpu/ops/*.h config/*.h) \
+$(op_tests:%=$(B)/%.ok) $(filter $(B)/tests/unit/gpu/worker/io/%,$(units:%=%.ok)): $(test_ops)
+op_headers := $(wildcard nvme/queue/*.h cache/*.h cache/objects/*.h gpu/worker/*.h gpu/worker/io/*.h \
+	gpu/ops/*.h config/*.h config/base/*.h) \
 	program.mk gpu/ops/op.mk
 $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers) $(wildcard tests/op/*.h)
 	$(call say,CC,$<)
@@ -84,9 +91,9 @@ $(objects)/tests/op/%.op: tests/op/%.c gpu/ops/args.c $(op_headers) $(wildcard t
 # Plugins of `headrace run --mpi` that tests load.
 test_plugins := $(patsubst %.c,$(objects)/%.so,$(wildcard tests/plugins/*.c))
 $(objects)/tests/unit/boot/ranks/plugin.o: cflags += -DTEST_PLUGINS='"$(objects)/tests/plugins"'
-$(objects)/boot/ranks/mpi/mpi.o: cflags += -Itests/fakes/mpi
-$(B)/tests/unit/boot/ranks/mpi: $(objects)/boot/ranks/mpi/mpi.o
-$(B)/tests/unit/boot/ranks/mpi: ldflags += $(objects)/boot/ranks/mpi/mpi.o
+$(objects)/boot/ranks/plugin_mpi.o: cflags += -Itests/fakes/mpi
+$(B)/tests/unit/boot/ranks/plugin_mpi: $(objects)/boot/ranks/plugin_mpi.o
+$(B)/tests/unit/boot/ranks/plugin_mpi: ldflags += $(objects)/boot/ranks/plugin_mpi.o
 $(B)/tests/unit/boot/ranks/plugin.ok: $(test_plugins)
 
 $(test_plugins): $(objects)/%.so: %.c boot/ranks/ranks.h program.mk tests/unit.mk
@@ -121,7 +128,7 @@ $(fake_verbs): $(fake_verbs_sources) $(wildcard tests/fakes/ibverbs/*.h) \
 
 $(objects)/tests/harness/link_rig.o $(B)/tests/harness/link_rig.tidy: \
 	cflags += -DTEST_IBVERBS='"$(abspath $(fake_verbs))"'
-$(filter $(addprefix $(B)/tests/unit/,gpu/remote/% boot/engine/remote% boot/engine/no_malloc.ok),\
+$(filter $(addprefix $(B)/tests/unit/boot/,remote/% engine/remote/% engine/runner/no_malloc.ok),\
 	$(units:%=%.ok)): $(fake_verbs)
 
 # What tests of a folder need.

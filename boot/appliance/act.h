@@ -1,6 +1,6 @@
 /*
  * boot/appliance/act.h - carries out requests of the control socket, and SIGHUP, by calls of a
- * supervisor (boot/appliance/ask.h), with a text for each refusal.
+ * supervisor (boot/appliance/requests.h), with a text for each refusal.
  */
 #ifndef BOOT_APPLIANCE_ACT_H
 #define BOOT_APPLIANCE_ACT_H

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/ask.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
-#include "nvme/status.h"
+#include "boot/appliance/requests.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
+#include "nvme/queue/status.h"
 
 static const char *name_of(const struct hr_supervisor *s, uint32_t i)
 {

@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "config/tick.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "config/base/tick.h"
 
 #define PAUSE_NS (2 * HR_NS_PER_S)   /* between two looks */
 #define ANSWER_NS (60 * HR_NS_PER_S) /* the driver of many GPUs takes seconds */

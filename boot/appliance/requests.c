@@ -1,11 +1,11 @@
-#include "boot/appliance/ask.h"
+#include "boot/appliance/requests.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/appliance/reload.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
+#include "boot/appliance/supervisor/reload.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
 
 static int check(const struct hr_supervisor *s)
 {

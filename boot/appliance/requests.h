@@ -1,12 +1,12 @@
 /*
- * boot/appliance/ask.h - requests of the control socket and of signals to a supervisor whose
- * pipelines repeat (boot/appliance/repeat.h): a start, a pause, a reload of the schedule.
+ * boot/appliance/requests.h - requests of the control socket and of signals to a supervisor whose
+ * pipelines repeat (boot/appliance/supervisor/repeat.h): a start, a pause, a reload of the schedule.
  *
  * The functions are called from the supervisor's periodic function and do not wait. The supervisor
  * acts in the next round of its loop, which begins at once when nothing runs.
  */
-#ifndef BOOT_APPLIANCE_ASK_H
-#define BOOT_APPLIANCE_ASK_H
+#ifndef BOOT_APPLIANCE_REQUESTS_H
+#define BOOT_APPLIANCE_REQUESTS_H
 
 #include "boot/appliance/supervise.h"
 
@@ -45,10 +45,11 @@ int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
 
 /*
  * Begin to read the file of the configuration again. Its schedule takes effect at once, other
- * differences with the next engine, when no pipeline runs (boot/appliance/reload.h); a message names
- * the settings that keep their values until headrace is started again. 0; -EALREADY: a process
- * reads the file; -ENOTSUP: as above, or the configuration does not come from a file that can be
- * read again; -EBUSY as above; -ENOMEM, -EAGAIN.
+ * differences with the next engine, when no pipeline runs
+ * (boot/appliance/supervisor/reload.h); a message names the settings that keep their values
+ * until headrace is started again. 0; -EALREADY: a process reads the file; -ENOTSUP: as above,
+ * or the configuration does not come from a file that can be read again; -EBUSY as above;
+ * -ENOMEM, -EAGAIN.
  */
 int hr_ask_reload(struct hr_supervisor *s);
 

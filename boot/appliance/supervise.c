@@ -5,19 +5,19 @@
 #include <string.h>
 
 #include "boot/appliance/act.h"
-#include "boot/engine/devices.h"
-#include "boot/appliance/init.h"
-#include "boot/appliance/remember.h"
-#include "config/units.h"
-#include "boot/appliance/reload.h"
-#include "boot/engine/refuse.h"
-#include "config/clock.h"
-#include "boot/engine/exit.h"
-#include "config/log.h"
-#include "boot/engine/signals.h"
-#include "config/tick.h"
-#include "nvme/status.h"
-#include "nvme/transport.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/appliance/machine/machine.h"
+#include "boot/appliance/attempt/remember.h"
+#include "config/base/text.h"
+#include "boot/appliance/supervisor/reload.h"
+#include "boot/engine/exclude.h"
+#include "config/base/clock.h"
+#include "config/base/exit.h"
+#include "config/base/log.h"
+#include "config/base/signals.h"
+#include "config/base/tick.h"
+#include "nvme/queue/status.h"
+#include "nvme/transport/transport.h"
 
 #define LOOK_NS (100 * HR_NS_PER_MS) /* interval of looks at absent ssds */
 

@@ -4,13 +4,13 @@
  * status all the time.
  *
  * The supervisor touches no device and no GPU. An engine, a process of its own
- * (boot/appliance/process.h), makes each attempt, and every kind of end of that process is the
- * outcome of an attempt. Both watchdogs, the machine's and the service manager's, are fed while the
- * engine makes progress; an engine without progress is killed.
+ * (boot/appliance/supervisor/process.h), makes each attempt, and every kind of end of that
+ * process is the outcome of an attempt. Both watchdogs, the machine's and the service
+ * manager's, are fed while the engine makes progress; an engine without progress is killed.
  *
  * A pipeline that fails does not stop the others. A pipeline that failed permanently
- * (boot/appliance/retry.h) is reported and not run again. The other pipelines that are not done run
- * again after a pause, while restarts are left. Absent ssds are awaited.
+ * (boot/appliance/schedule/retry.h) is reported and not run again. The other pipelines that
+ * are not done run again after a pause, while restarts are left. Absent ssds are awaited.
  *
  * When an engine dies, or loses a gpu, while pipelines run, these are to blame: the one whose code
  * has crashed or hangs, when that is known, else all. A pipeline to blame is suspended: it runs
@@ -19,21 +19,21 @@
  * engines in a row have died in the runs of each pipeline that is left.
  *
  * When a pipeline of the configuration repeats, an engine stays and takes dispatches
- * (boot/appliance/repeat.h); a new engine replaces it after a failure of an ssd, a gpu or the
- * engine itself, as above.
+ * (boot/appliance/supervisor/repeat.h); a new engine replaces it after a failure of an ssd, a
+ * gpu or the engine itself, as above.
  */
 #ifndef BOOT_APPLIANCE_SUPERVISE_H
 #define BOOT_APPLIANCE_SUPERVISE_H
 
-#include "boot/appliance/child.h"
-#include "boot/appliance/control.h"
+#include "boot/appliance/supervisor/child.h"
+#include "boot/appliance/control/control.h"
 #include "boot/appliance/gpus.h"
-#include "boot/appliance/notify.h"
-#include "boot/appliance/retry.h"
-#include "boot/appliance/repeat.h"
-#include "boot/appliance/status.h"
-#include "boot/appliance/watchdog.h"
-#include "boot/engine/stages.h"
+#include "boot/appliance/machine/notify.h"
+#include "boot/appliance/schedule/retry.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "boot/appliance/control/status.h"
+#include "boot/appliance/machine/watchdog.h"
+#include "boot/engine/bringup/stages.h"
 
 /* State of a pipeline over all attempts. */
 struct hr_supervised {

@@ -18,14 +18,14 @@
 #include "boot/cmd/options.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
-#include "boot/engine/paths.h"
-#include "config/error.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/stage_queues.h"
+#include "boot/engine/shape/paths.h"
+#include "config/base/error.h"
+#include "config/base/signals.h"
+#include "boot/engine/bringup/stage_queues.h"
 #include "config/config.h"
-#include "config/units.h"
-#include "gpu/remote/link.h"
-#include "nvme/transport.h"
+#include "config/base/text.h"
+#include "boot/remote/link.h"
+#include "nvme/transport/transport.h"
 
 #define SECONDS_DEFAULT 0.5
 #define SECONDS_MAX 600

@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/derived.h"
+#include "config/base/clock.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/options.h"
-#include "boot/appliance/init.h"
+#include "boot/appliance/machine/machine.h"
 #include "boot/cmd/load.h"
-#include "config/log.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/start.h"
+#include "config/base/log.h"
+#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/appliance/supervise.h"
 
 #define CONFIG_DEFAULT "/etc/headrace.conf"

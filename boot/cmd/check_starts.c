@@ -2,12 +2,12 @@
 
 #include <errno.h>
 
-#include "boot/appliance/local_time.h"
-#include "boot/appliance/timetable_json.h"
-#include "config/units.h"
-#include "boot/engine/starts.h"
-#include "config/clock.h"
-#include "config/uses.h"
+#include "boot/appliance/schedule/local_time.h"
+#include "boot/appliance/schedule/timetable_json.h"
+#include "config/base/text.h"
+#include "boot/appliance/schedule/starts.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
 
 /* The timetable at a boot now. */
 static void begin(struct hr_appliance *app, struct hr_timetable *t, const struct hr_moment *at)

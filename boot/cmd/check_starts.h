@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 
 /*
  * As they would be if `headrace boot` started now, from the starts that the ssds hold. The stores

@@ -11,12 +11,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "boot/appliance/socket.h"
+#include "boot/appliance/protocol/socket.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/options.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
 
 #define TIMEOUT_S 5	    /* an appliance answers late during bring-up */
 #define RELOAD_TIMEOUT_S 90 /* user operators are loaded, which may take a minute */

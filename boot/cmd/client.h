@@ -1,6 +1,6 @@
 /*
- * boot/cmd/client.h - the client's side of the control socket (boot/appliance/control.h), for the
- * commands that ask a running appliance.
+ * boot/cmd/client.h - the client's side of the control socket
+ * (boot/appliance/control/control.h), for the commands that ask a running appliance.
  */
 #ifndef BOOT_CMD_CLIENT_H
 #define BOOT_CMD_CLIENT_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/un.h>
 
-#include "boot/appliance/message.h"
+#include "boot/appliance/protocol/message.h"
 
 /* The options of all these commands, for help texts. */
 #define HR_CLIENT_HELP                                                                        \

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "boot/cmd/report/usage.h"
-#include "config/log.h"
-#include "config/nearest.h"
+#include "config/base/log.h"
+#include "config/base/nearest.h"
 
 bool hr_option_count(const char *text, unsigned long max, uint32_t *number)
 {

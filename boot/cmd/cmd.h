@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "boot/cmd/report/usage.h"
-#include "boot/engine/exit.h"
+#include "config/base/exit.h"
 
 struct hr_command {
 	const char *name;

@@ -1,15 +1,15 @@
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "boot/cmd/load.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "boot/appliance/read.h"
+#include "boot/appliance/supervisor/reader.h"
 #include "boot/cmd/cmd.h"
-#include "config/file.h"
-#include "config/log.h"
+#include "config/file/file.h"
+#include "config/base/log.h"
 #include "config/default.h"
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 /* Of this process; configurations refer to the first one. */
 static struct hr_config_names names;

@@ -4,8 +4,8 @@
 #ifndef BOOT_CMD_LOAD_H
 #define BOOT_CMD_LOAD_H
 
-#include "boot/engine/stages.h"
-#include "config/file.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/file/file.h"
 
 /* Configurations that are loaded from now on may have ${rank} and ${local_rank} in device strings. */
 void hr_load_set_rank(const struct hr_config_rank *rank);
@@ -19,9 +19,9 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
 
 /*
  * The same with all pipelines selected, for the supervisor: another process reads the configuration
- * (boot/appliance/read.h), and user operators are not loaded. *last_resort is the value of the
- * configuration, also after mistakes elsewhere in it. It is the default when the configuration gives
- * none or is not readable.
+ * (boot/appliance/supervisor/reader.h), and user operators are not loaded. *last_resort is the
+ * value of the configuration, also after mistakes elsewhere in it. It is the default when the
+ * configuration gives none or is not readable.
  */
 struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
 

@@ -6,11 +6,11 @@
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/load.h"
 #include "boot/cmd/post/post.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/disks.h"
-#include "boot/engine/signals.h"
-#include "config/clock.h"
-#include "nvme/transport.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/bringup/disks.h"
+#include "config/base/signals.h"
+#include "config/base/clock.h"
+#include "nvme/transport/transport.h"
 
 #define PAIRS_NS (2 * HR_NS_PER_S)
 

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/status.h"
+#include "boot/appliance/control/status.h"
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/json.h"
 #include "boot/cmd/options.h"
-#include "boot/engine/counters.h"
-#include "boot/engine/progress.h"
-#include "config/units.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/runner/progress.h"
+#include "config/base/text.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 static const char help[] =
 	"usage: headrace status [NAME] [--json] [--history PIPELINE]\n"

@@ -15,15 +15,15 @@
 #include "boot/cmd/store/report.h"
 #include "boot/cmd/store/store.h"
 #include "boot/cmd/store_client.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/ssd_store.h"
-#include "config/clock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/signals.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "config/base/clock.h"
 #include "config/config.h"
-#include "config/log.h"
-#include "config/nearest.h"
-#include "config/units.h"
-#include "nvme/hostmem.h"
+#include "config/base/log.h"
+#include "config/base/nearest.h"
+#include "config/base/text.h"
+#include "nvme/dma/hostmem.h"
 
 #define TILE_ROWS 65536u /* of --tile-rows */
 #define WAIT_STEP_NS (HR_NS_PER_S / 4)

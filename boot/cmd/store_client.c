@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/exit.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
 
 #define APPLIANCES_MAX 64u
 #define ITEM HR_STORE_CLIENT_ITEM

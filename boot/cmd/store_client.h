@@ -1,12 +1,12 @@
 /*
  * boot/cmd/store_client.h - access to the store of an ssd that a running appliance drives: requests
- * on its control socket (boot/appliance/message.h), which its engine serves
- * (boot/appliance/store_service.h).
+ * on its control socket (boot/appliance/protocol/message.h), which its engine serves
+ * (boot/appliance/store/service.h).
  */
 #ifndef BOOT_CMD_STORE_CLIENT_H
 #define BOOT_CMD_STORE_CLIENT_H
 
-#include "boot/appliance/message.h"
+#include "boot/appliance/protocol/message.h"
 #include "boot/cmd/client.h"
 #include "boot/cmd/store/store.h"
 

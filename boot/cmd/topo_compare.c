@@ -7,10 +7,10 @@
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/options.h"
 #include "boot/cmd/topo/prove.h"
-#include "config/limits.h"
-#include "config/log.h"
-#include "config/units.h"
-#include "nvme/transport.h"
+#include "config/base/limits.h"
+#include "config/base/log.h"
+#include "config/base/text.h"
+#include "nvme/transport/transport.h"
 
 enum option_code { PROVE = 256, JSON, FORMAT, BIND, SERIAL, NSID, SCRATCH, FORCE, FROM };
 

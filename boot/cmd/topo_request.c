@@ -9,8 +9,8 @@
 #include "boot/cmd/report/usage.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/options.h"
-#include "boot/cmd/topo/watch.h"
-#include "pci/topo/peers.h"
+#include "boot/cmd/topo_watch.h"
+#include "pci/topo/rules/peers.h"
 
 enum option_code {
 	OPT_FIRST = 256,

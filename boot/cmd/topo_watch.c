@@ -1,4 +1,4 @@
-#include "boot/cmd/topo/watch.h"
+#include "boot/cmd/topo_watch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,19 +9,19 @@
 #include <unistd.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/json_document.h"
+#include "boot/cmd/topo/views/json_document.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/table.h"
-#include "boot/cmd/topo/whatif.h"
-#include "config/clock.h"
-#include "boot/engine/signals.h"
+#include "boot/cmd/topo/views/views.h"
+#include "boot/cmd/topo/views/whatif.h"
+#include "config/base/clock.h"
+#include "config/base/signals.h"
 #include "boot/cmd/topo/headline.h"
-#include "pci/live.h"
-#include "pci/topo/source.h"
+#include "pci/machine.h"
+#include "pci/topo/source/source.h"
 #include "pci/uevent.h"
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define QUIET_NS (200 * HR_NS_PER_MS)
 #define LONGEST_NS HR_NS_PER_S

@@ -1,5 +1,5 @@
 /*
- * boot/cmd/topo/watch.h - --watch: evaluates again when the bus changes, and prints the changes.
+ * boot/cmd/topo_watch.h - --watch: evaluates again when the bus changes, and prints the changes.
  */
 #ifndef BOOT_CMD_TOPO_WATCH_H
 #define BOOT_CMD_TOPO_WATCH_H

@@ -1,11 +1,11 @@
-#include "boot/engine/schedule.h"
+#include "boot/engine/concurrency.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/refuse.h"
-#include "config/uses.h"
+#include "boot/engine/exclude.h"
+#include "config/derived.h"
 
 static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
 {

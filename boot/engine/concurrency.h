@@ -1,18 +1,18 @@
 /*
- * boot/engine/schedule.h - which pipelines may run at the same time (appliance.parallel), and the
+ * boot/engine/concurrency.h - which pipelines may run at the same time (appliance.parallel), and the
  * blocks that they need.
  *
  * A pipeline waits for each one before it in the configuration that writes an object which it reads
  * or writes, or that reads an object which it writes: a sink may replace it. All others may run
  * beside it. Nothing here allocates.
  */
-#ifndef BOOT_ENGINE_SCHEDULE_H
-#define BOOT_ENGINE_SCHEDULE_H
+#ifndef BOOT_ENGINE_CONCURRENCY_H
+#define BOOT_ENGINE_CONCURRENCY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Pipelines as a bit each, by index. */
 typedef uint32_t hr_pipelines;

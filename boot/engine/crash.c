@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -1,7 +1,7 @@
 /*
  * boot/engine/crash.h - which pipeline ends this process: noted in memory that outlives the process.
  *
- * Handlers of signals note the thread that crashes, with its work (config/work.h): on the host
+ * Handlers of signals note the thread that crashes, with its work (config/base/work.h): on the host
  * backend the code of operators runs in threads of this process. A worker that hangs is noted by the
  * function that has found it. Also noted is a call of exit(3) in the code of an operator. A process
  * that something else kills notes nothing.
@@ -9,8 +9,8 @@
 #ifndef BOOT_ENGINE_CRASH_H
 #define BOOT_ENGINE_CRASH_H
 
-#include "boot/engine/appliance.h"
-#include "config/work.h"
+#include "boot/engine/engine.h"
+#include "config/base/work.h"
 
 /* Words of 8 bytes only. */
 struct hr_crash {

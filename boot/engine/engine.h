@@ -1,18 +1,18 @@
 /*
- * boot/engine/appliance.h - the appliance as one struct: ssds, gpus, paths, the partition, runs.
+ * boot/engine/engine.h - the appliance as one struct: ssds, gpus, paths, the partition, runs.
  */
-#ifndef BOOT_ENGINE_APPLIANCE_H
-#define BOOT_ENGINE_APPLIANCE_H
+#ifndef BOOT_ENGINE_ENGINE_H
+#define BOOT_ENGINE_ENGINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "boot/engine/run.h"
 #include "boot/engine/sets.h"
-#include "boot/engine/ssd.h"
+#include "boot/engine/devices/ssd.h"
 #include "config/config.h"
-#include "config/log.h"
-#include "gpu/arena.h"
+#include "config/base/log.h"
+#include "gpu/partition.h"
 #include "gpu/backend.h"
 #include "gpu/places.h"
 
@@ -88,13 +88,13 @@ struct hr_appliance {
 	 */
 	bool keep_going;
 	bool only_checks; /* nothing is written, so no disk is reserved; set after init */
-	/* With only_checks, for ssds that other processes drive (boot/engine/stand_in.h); NULL: such
-	 * an ssd is an error. */
+	/* With only_checks, for ssds that other processes drive
+	 * (boot/engine/devices/stand_in.h); NULL: such an ssd is an error. */
 	const struct hr_elsewhere *elsewhere;
 	/* not brought up, because no selected pipeline uses it */
 	bool left_out[HR_SSDS_MAX];
 	bool gpu_failed[HR_GPUS_MAX]; /* failed while a pipeline ran on it */
-	/* limit for workers without progress; 0: as in boot/engine/watch.h */
+	/* limit for workers without progress; 0: as in boot/engine/runner/stall.h */
 	uint64_t timeout_ns;
 	/* A run looks its objects up when it starts; false: when it is brought up with the
 	 * others. */

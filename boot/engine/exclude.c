@@ -2,12 +2,12 @@
  * Pipelines and ssds that the appliance leaves out, when it may continue without them.
  */
 
-#include "boot/engine/refuse.h"
+#include "boot/engine/exclude.h"
 
-#include "boot/engine/schedule.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "boot/engine/concurrency.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 bool hr_run_uses_ssd(const struct hr_run *run, uint32_t d)
 {

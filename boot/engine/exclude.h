@@ -1,10 +1,10 @@
 /*
- * boot/engine/refuse.h - leave out a pipeline or an ssd, and everything that depends on it.
+ * boot/engine/exclude.h - leave out a pipeline or an ssd, and everything that depends on it.
  */
-#ifndef BOOT_ENGINE_REFUSE_H
-#define BOOT_ENGINE_REFUSE_H
+#ifndef BOOT_ENGINE_EXCLUDE_H
+#define BOOT_ENGINE_EXCLUDE_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* True when the pipeline reads or writes that ssd; true when it reads the sink of the other.
  * From the configuration alone. */

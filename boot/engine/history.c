@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "cache/crc32c.h"
-#include "config/json_text.h"
-#include "config/quote.h"
+#include "config/base/json_text.h"
+#include "config/base/quote.h"
 
 #define MAGIC "hrpast\0"
 #define VERSION 1u

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 #include "config/config.h"
 
 struct hr_appliance;

@@ -1,8 +1,8 @@
-#include "boot/engine/inuse.h"
+#include "boot/engine/object_users.h"
 
 #include <string.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 static bool runs(const struct hr_run *run)
 {

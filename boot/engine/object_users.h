@@ -1,14 +1,14 @@
 /*
- * boot/engine/inuse.h - objects that runs use now, or will use before they end. A run uses an
+ * boot/engine/object_users.h - objects that runs use now, or will use before they end. A run uses an
  * object by its id from `objects` on, and a name from `sinks` on.
  */
-#ifndef BOOT_ENGINE_INUSE_H
-#define BOOT_ENGINE_INUSE_H
+#ifndef BOOT_ENGINE_OBJECT_USERS_H
+#define BOOT_ENGINE_OBJECT_USERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* True when a pipeline runs now. */
 bool hr_any_running(const struct hr_appliance *app);

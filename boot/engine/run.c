@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 bool hr_run_wired(const struct hr_run *run)
 {

@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/access_layout.h"
-#include "boot/engine/pipe_layout.h"
-#include "cache/store/objmap.h"
+#include "boot/engine/layout/access.h"
+#include "boot/engine/layout/stream.h"
+#include "cache/store/store.h"
 #include "config/config.h"
-#include "config/error.h"
+#include "config/base/error.h"
 #include "gpu/backend.h"
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/pipeline.h"
 
 #define HR_RUN_ROLES (HR_ROLE_ACCESS + 1) /* of both shapes */

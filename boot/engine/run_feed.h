@@ -2,12 +2,12 @@
  * boot/engine/run_feed.h - the memory of the feed of a run that a producer maps. On a GPU, which maps
  * host memory only before a launch, the objects are made at bring-up: the tiles, and sets of entries
  * and page (boot/engine/sets.h). On the host backend each producer gets new ones
- * (boot/appliance/feed_producer.c).
+ * (boot/appliance/lend/producer.c).
  */
 #ifndef BOOT_ENGINE_RUN_FEED_H
 #define BOOT_ENGINE_RUN_FEED_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Make the memory objects of the feed of pipeline i in the places TAP and TAP_WORDS, which are
  * reserved: app->feed_memory[i]. Does nothing on the host backend. -ENOMEM, -EMFILE, -ENOSYS, errors

@@ -1,7 +1,7 @@
 #include "boot/engine/done.h"
 
-#include "config/uses.h"
-#include "nvme/worker.h"
+#include "config/derived.h"
+#include "nvme/queue/worker.h"
 
 uint64_t hr_run_bytes(const struct hr_run *run, uint64_t tiles)
 {

@@ -5,7 +5,7 @@
 #ifndef BOOT_ENGINE_RUN_WORDS_H
 #define BOOT_ENGINE_RUN_WORDS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Pipeline i, which has no client now, is about to run: make new memory for the sets that clients of

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "config/limits.h"
+#include "config/base/error.h"
+#include "config/base/limits.h"
 
 /* All zero: none, as on the host backend. */
 struct hr_sets {

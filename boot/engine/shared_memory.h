@@ -1,11 +1,11 @@
 /*
- * boot/engine/run_tap.h - the memory of the tap of a run that other processes map: objects of their
- * own for the tiles, and, on a GPU, for the entries and the page of each consumer.
+ * boot/engine/shared_memory.h - the memory of the tap of a run that other processes map:
+ * objects of their own for the tiles, and, on a GPU, for the entries and the page of each consumer.
  */
-#ifndef BOOT_ENGINE_RUN_TAP_H
-#define BOOT_ENGINE_RUN_TAP_H
+#ifndef BOOT_ENGINE_SHARED_MEMORY_H
+#define BOOT_ENGINE_SHARED_MEMORY_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Make the memory objects of the tap of pipeline i in the places TAP and TAP_WORDS, which are
  * reserved: app->tap_tiles[i]. -ENOMEM, -EMFILE, -ENOSYS, errors of make_shared, in app->error. */

@@ -1,4 +1,4 @@
-#include "boot/engine/run_tap.h"
+#include "boot/engine/shared_memory.h"
 
 #include <unistd.h>
 

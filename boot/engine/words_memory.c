@@ -1,7 +1,7 @@
 #include "boot/engine/run_words.h"
 
 #include "boot/engine/run_feed.h"
-#include "boot/engine/run_tap.h"
+#include "boot/engine/shared_memory.h"
 
 /* Another pipeline has a launch, or its descriptor holds addresses for the next one. */
 static bool others_run(const struct hr_appliance *app, uint32_t i)

@@ -1,4 +1,4 @@
-#include "boot/ranks/same.h"
+#include "boot/ranks/agree.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/access_shards.h"
-#include "boot/engine/shards.h"
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
+#include "boot/engine/bringup/sinks.h"
 #include "boot/ranks/cover.h"
-#include "config/bytes.h"
-#include "config/uses.h"
+#include "config/base/bytes.h"
+#include "config/derived.h"
 #include "gpu/ops/user.h"
 
 /* The work of a rank, as it travels to rank 0. */

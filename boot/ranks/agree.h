@@ -1,11 +1,11 @@
 /*
- * boot/ranks/same.h - checks before a job runs: what ranks cannot run yet, and whether all ranks
+ * boot/ranks/agree.h - checks before a job runs: what ranks cannot run yet, and whether all ranks
  * have the same work.
  */
-#ifndef BOOT_RANKS_SAME_H
-#define BOOT_RANKS_SAME_H
+#ifndef BOOT_RANKS_AGREE_H
+#define BOOT_RANKS_AGREE_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "boot/ranks/job.h"
 
 /*

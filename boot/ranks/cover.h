@@ -4,8 +4,8 @@
 #ifndef BOOT_RANKS_COVER_H
 #define BOOT_RANKS_COVER_H
 
-#include "cache/store/objmap.h"
-#include "config/error.h"
+#include "cache/store/store.h"
+#include "config/base/error.h"
 
 /* A source of one rank. */
 struct hr_shard_of {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "boot/ranks/ranks.h"
-#include "config/error.h"
+#include "config/base/error.h"
 
 /* ranks is open; all else is zero. */
 struct hr_job {

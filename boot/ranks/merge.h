@@ -8,7 +8,7 @@
 #ifndef BOOT_RANKS_MERGE_H
 #define BOOT_RANKS_MERGE_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "boot/ranks/job.h"
 
 /* Memory that the merged runs of rank 0 refer to. All zero: none. */

@@ -5,7 +5,7 @@
 #define BOOT_RANKS_PLUGIN_H
 
 #include "boot/ranks/ranks.h"
-#include "config/error.h"
+#include "config/base/error.h"
 
 #define HR_RANKS_PLUGIN_FILE "headrace-mpi.so"
 

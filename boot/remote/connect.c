@@ -1,10 +1,10 @@
-#include "gpu/remote/opening.h"
+#include "boot/remote/opening.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config/seam.h"
-#include "gpu/remote/wake.h"
+#include "config/base/seam.h"
+#include "boot/remote/wake.h"
 
 /* Receives beside those for slots. */
 #define SPARE 8u

@@ -1,10 +1,10 @@
 /*
- * gpu/remote/flow.h - offers, tiles and their completions on a connection.
+ * boot/remote/flow.h - offers, tiles and their completions on a connection.
  */
-#ifndef GPU_REMOTE_FLOW_H
-#define GPU_REMOTE_FLOW_H
+#ifndef BOOT_REMOTE_FLOW_H
+#define BOOT_REMOTE_FLOW_H
 
-#include "gpu/remote/internal.h"
+#include "boot/remote/internal.h"
 
 /* Queue an event; text: NULL, or one that lives until the next step. */
 void hr_flow_event(struct hr_link *link, struct hr_link_event event);

@@ -1,11 +1,11 @@
 /*
- * gpu/remote/greet.h - the beginning of a connection, in which both sides prove the key to each other.
+ * boot/remote/greet.h - the beginning of a connection, in which both sides prove the key to each other.
  * The sender proves it first, so the receiver says nothing that depends on the key to a stranger.
  */
-#ifndef GPU_REMOTE_GREET_H
-#define GPU_REMOTE_GREET_H
+#ifndef BOOT_REMOTE_GREET_H
+#define BOOT_REMOTE_GREET_H
 
-#include "gpu/remote/talk.h"
+#include "boot/remote/tcp.h"
 
 /* What a side says of itself in its HELLO, and its key. */
 struct hr_link_self {

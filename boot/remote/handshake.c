@@ -1,9 +1,9 @@
-#include "gpu/remote/greet.h"
+#include "boot/remote/greet.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 int hr_greet_begin(struct hr_link_talk *talk, const struct hr_link_self *self, uint64_t now_ns)
 {

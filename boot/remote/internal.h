@@ -1,15 +1,15 @@
 /*
- * gpu/remote/internal.h - the state of a link. link.c has the public functions, life.c the states of
+ * boot/remote/internal.h - the state of a link. link.c has the public functions, life.c the states of
  * the connection, opening.c its begin, flow.c tiles and offers, door.c the strangers of a receiver,
  * wake.c the descriptors.
  */
-#ifndef GPU_REMOTE_INTERNAL_H
-#define GPU_REMOTE_INTERNAL_H
+#ifndef BOOT_REMOTE_INTERNAL_H
+#define BOOT_REMOTE_INTERNAL_H
 
-#include "gpu/remote/greet.h"
-#include "gpu/remote/link.h"
-#include "gpu/remote/qp.h"
-#include "gpu/remote/tileset.h"
+#include "boot/remote/greet.h"
+#include "boot/remote/link.h"
+#include "boot/remote/rdma/qp.h"
+#include "boot/remote/tileset.h"
 
 /* Connections that have not proved the key; one more retires the oldest. */
 #define HR_LINK_STRANGERS 8u

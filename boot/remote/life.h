@@ -1,10 +1,10 @@
 /*
- * gpu/remote/life.h - the states of a link's connection.
+ * boot/remote/life.h - the states of a link's connection.
  */
-#ifndef GPU_REMOTE_LIFE_H
-#define GPU_REMOTE_LIFE_H
+#ifndef BOOT_REMOTE_LIFE_H
+#define BOOT_REMOTE_LIFE_H
 
-#include "gpu/remote/internal.h"
+#include "boot/remote/internal.h"
 
 /* Do one piece of work at link->now_ns. True: there may be more to do now. */
 bool hr_life_step(struct hr_link *link);

@@ -1,4 +1,4 @@
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,14 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/dump.h"
-#include "config/seam.h"
-#include "gpu/remote/door.h"
-#include "gpu/remote/flow.h"
-#include "gpu/remote/life.h"
-#include "gpu/remote/loopback.h"
-#include "gpu/remote/wake.h"
+#include "config/base/clock.h"
+#include "config/base/dump.h"
+#include "config/base/seam.h"
+#include "boot/remote/door.h"
+#include "boot/remote/flow.h"
+#include "boot/remote/life.h"
+#include "boot/remote/rdma/loopback.h"
+#include "boot/remote/wake.h"
 
 #define DEPTH_DEFAULT 8u
 #define DEAD_DEFAULT_NS HR_NS_PER_S

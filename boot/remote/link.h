@@ -1,5 +1,5 @@
 /*
- * gpu/remote/link.h - the link of a stream of tiles from one appliance (the sender) to another one
+ * boot/remote/link.h - the link of a stream of tiles from one appliance (the sender) to another one
  * (the receiver): RDMA between their tile memories, and a TCP connection for set-up.
  *
  *   the sender's pipeline  -> tap of one built-in consumer -> link ~~RDMA~~> link -> feed of one
@@ -28,16 +28,16 @@
  * libsodium), and later messages of the connection carry a code with a counter. Data is not
  * encrypted: the network belongs to the appliances.
  */
-#ifndef GPU_REMOTE_LINK_H
-#define GPU_REMOTE_LINK_H
+#ifndef BOOT_REMOTE_LINK_H
+#define BOOT_REMOTE_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "config/limits.h"
-#include "gpu/remote/device.h"
+#include "config/base/error.h"
+#include "config/base/limits.h"
+#include "boot/remote/rdma/device.h"
 
 #define HR_LINK_KEY_BYTES 32u
 #define HR_LINK_SLOTS_MAX 1024u

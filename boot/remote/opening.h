@@ -1,10 +1,10 @@
 /*
- * gpu/remote/opening.h - the queue pair of a connection, and OPEN, which tells the other side of it.
+ * boot/remote/opening.h - the queue pair of a connection, and OPEN, which tells the other side of it.
  */
-#ifndef GPU_REMOTE_OPENING_H
-#define GPU_REMOTE_OPENING_H
+#ifndef BOOT_REMOTE_OPENING_H
+#define BOOT_REMOTE_OPENING_H
 
-#include "gpu/remote/internal.h"
+#include "boot/remote/internal.h"
 
 /* Make the queue pair, with receives for all that the other side may write. 0 or -errno with *e. */
 int hr_opening_make(struct hr_link *link, struct hr_error *e);

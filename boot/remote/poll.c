@@ -1,4 +1,4 @@
-#include "gpu/remote/wake.h"
+#include "boot/remote/wake.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,13 +1,13 @@
-#include "gpu/remote/probe.h"
+#include "boot/remote/probe.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "gpu/remote/device.h"
-#include "gpu/remote/loopback.h"
-#include "gpu/remote/talk.h"
+#include "boot/remote/rdma/device.h"
+#include "boot/remote/rdma/loopback.h"
+#include "boot/remote/tcp.h"
 
 /* The address of this machine that the link would have. */
 static int find_local(const struct hr_link_probe *probe, struct in_addr *local, struct hr_error *e)

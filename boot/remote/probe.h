@@ -1,13 +1,13 @@
 /*
- * gpu/remote/probe.h - the RDMA device that a link would use: which one it is, and the proof that it
+ * boot/remote/probe.h - the RDMA device that a link would use: which one it is, and the proof that it
  * reaches memory. For `check` and `post`.
  */
-#ifndef GPU_REMOTE_PROBE_H
-#define GPU_REMOTE_PROBE_H
+#ifndef BOOT_REMOTE_PROBE_H
+#define BOOT_REMOTE_PROBE_H
 
 #include <stddef.h>
 
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 
 /* What to probe; all strings are the caller's. */
 struct hr_link_probe {

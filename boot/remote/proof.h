@@ -1,16 +1,16 @@
 /*
- * gpu/remote/proof.h - proofs that a side knows the key, and codes of messages (HMAC-SHA256).
+ * boot/remote/proof.h - proofs that a side knows the key, and codes of messages (HMAC-SHA256).
  *
  * Both sides prove the key over both HELLOs, which have a nonce of each side, so no proof is of use
  * in another connection; the two proofs have different labels, so none can be reflected. The key of
  * the session follows from the key, the HELLOs and the proofs.
  */
-#ifndef GPU_REMOTE_PROOF_H
-#define GPU_REMOTE_PROOF_H
+#ifndef BOOT_REMOTE_PROOF_H
+#define BOOT_REMOTE_PROOF_H
 
 #include <stdbool.h>
 
-#include "gpu/remote/wire.h"
+#include "boot/remote/wire.h"
 
 struct hr_link_transcript {
 	struct hr_link_hello hello[2];	      /* by enum hr_link_side */

@@ -1,15 +1,15 @@
-#include "gpu/remote/life.h"
+#include "boot/remote/life.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "gpu/remote/door.h"
-#include "gpu/remote/flow.h"
-#include "gpu/remote/opening.h"
-#include "gpu/remote/wake.h"
+#include "config/base/clock.h"
+#include "boot/remote/door.h"
+#include "boot/remote/flow.h"
+#include "boot/remote/opening.h"
+#include "boot/remote/wake.h"
 
 #define BEAT_NS (100 * HR_NS_PER_MS)
 #define BACKOFF_MIN_NS (50 * HR_NS_PER_MS)

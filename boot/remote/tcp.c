@@ -1,4 +1,4 @@
-#include "gpu/remote/talk.h"
+#include "boot/remote/tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

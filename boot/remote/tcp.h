@@ -1,14 +1,14 @@
 /*
- * gpu/remote/talk.h - the TCP connection of a link: messages in and out, without waits.
+ * boot/remote/tcp.h - the TCP connection of a link: messages in and out, without waits.
  */
-#ifndef GPU_REMOTE_TALK_H
-#define GPU_REMOTE_TALK_H
+#ifndef BOOT_REMOTE_TCP_H
+#define BOOT_REMOTE_TCP_H
 
 #include <netinet/in.h>
 
-#include "config/error.h"
-#include "gpu/remote/proof.h"
-#include "gpu/remote/wire.h"
+#include "config/base/error.h"
+#include "boot/remote/proof.h"
+#include "boot/remote/wire.h"
 
 #define HR_LINK_BUFFER 4096u
 

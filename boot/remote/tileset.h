@@ -1,9 +1,9 @@
 /*
- * gpu/remote/tileset.h - the tiles that one side has: all before `low`, and some of the window
+ * boot/remote/tileset.h - the tiles that one side has: all before `low`, and some of the window
  * behind it. Pure: allocates nothing, calls nothing.
  */
-#ifndef GPU_REMOTE_TILESET_H
-#define GPU_REMOTE_TILESET_H
+#ifndef BOOT_REMOTE_TILESET_H
+#define BOOT_REMOTE_TILESET_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "gpu/remote/flow.h"
+#include "boot/remote/flow.h"
 
 #include <errno.h>
 #include <stdio.h>

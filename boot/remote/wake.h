@@ -1,11 +1,11 @@
 /*
- * gpu/remote/wake.h - which descriptors of a link are readable. One system call tells it for all of
+ * boot/remote/wake.h - which descriptors of a link are readable. One system call tells it for all of
  * them, so a link that moves tiles reads only what has something to read.
  */
-#ifndef GPU_REMOTE_WAKE_H
-#define GPU_REMOTE_WAKE_H
+#ifndef BOOT_REMOTE_WAKE_H
+#define BOOT_REMOTE_WAKE_H
 
-#include "gpu/remote/internal.h"
+#include "boot/remote/internal.h"
 
 enum hr_link_wake {
 	HR_LINK_WAKE_DOOR = 1,	/* the listener, or a stranger */

@@ -1,4 +1,4 @@
-#include "gpu/remote/wire.h"
+#include "boot/remote/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

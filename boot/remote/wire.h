@@ -1,5 +1,5 @@
 /*
- * gpu/remote/wire.h - what two links say to each other: messages of the TCP connection, and the
+ * boot/remote/wire.h - what two links say to each other: messages of the TCP connection, and the
  * entries of the tables that they write to each other's memory by RDMA. Little-endian.
  *
  * TCP, in this order; a message has a head, a body of a size that follows from its kind, and, from
@@ -25,14 +25,14 @@
  * tile. An entry of the table is written again only after the sender has used it: a slot is offered
  * again only after its tile has arrived, and there are as many entries as slots at most.
  */
-#ifndef GPU_REMOTE_WIRE_H
-#define GPU_REMOTE_WIRE_H
+#ifndef BOOT_REMOTE_WIRE_H
+#define BOOT_REMOTE_WIRE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "gpu/remote/link.h"
+#include "config/base/limits.h"
+#include "boot/remote/link.h"
 
 #define HR_LINK_MAGIC 0x4b4e4c48u /* "HLNK" */
 #define HR_LINK_VERSION 2u

@@ -1,14 +1,14 @@
 /*
- * cache/objects_copy.h - reads and writes of cache/objects.h that move bytes, and prefetch. Worker
- * code; include cache/objects.h.
+ * cache/objects/copy.h - reads and writes of cache/objects/objects.h that move bytes, and
+ * prefetch. Worker code; include cache/objects/objects.h.
  */
 #ifndef CACHE_OBJECTS_COPY_H
 #define CACHE_OBJECTS_COPY_H
 
-#include "cache/objects_find.h"
-#include "cache/objects_peer.h"
-#include "cache/objects_wait.h"
-#include "nvme/worker.h"
+#include "cache/objects/find.h"
+#include "cache/objects/peer.h"
+#include "cache/objects/wait.h"
+#include "nvme/queue/worker.h"
 
 #define HR_ID_OFFSET_BITS 48u /* of an id: offset; the object's index is above */
 

@@ -1,15 +1,15 @@
 /*
- * cache/objects_element.h - element access of cache/objects.h: each lane reads or writes an element of
- * its own. Worker code; include cache/objects.h.
+ * cache/objects/element.h - element access of cache/objects/objects.h: each lane reads or
+ * writes an element of its own. Worker code; include cache/objects/objects.h.
  */
 #ifndef CACHE_OBJECTS_ELEMENT_H
 #define CACHE_OBJECTS_ELEMENT_H
 
-#include "cache/objects_find.h"
-#include "cache/objects_one.h"
-#include "cache/objects_peer.h"
-#include "cache/objects_wait.h"
-#include "nvme/worker.h"
+#include "cache/objects/find.h"
+#include "cache/objects/single_lane.h"
+#include "cache/objects/peer.h"
+#include "cache/objects/wait.h"
+#include "nvme/queue/worker.h"
 
 /* The page of an element of 1 << shift bytes. HR_NO_PAGE: no index, or an access that
  * hr_element_refuse() refuses. */

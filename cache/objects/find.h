@@ -1,7 +1,7 @@
 /*
- * cache/objects_find.h - look-up of a page in the cache by a compute worker; cache/objects_wait.h has
- * what follows when the page is missing. Only for cache/objects*.h; operators use cache/objects.h.
- * Worker code.
+ * cache/objects/find.h - look-up of a page in the cache by a compute worker; cache/objects/wait.h has
+ * what follows when the page is missing. Only for cache/objects*.h; operators use
+ * cache/objects/objects.h. Worker code.
  *
  * A hit is inline. It loads the set (32 bytes) and the data by loads that the L1 cache of a GPU does
  * not serve, because L1 caches do not see the writes of other SMs. The data's load comes after the
@@ -17,7 +17,7 @@
 
 #include "cache/page_cache.h"
 #include "cache/page_policy.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #define HR_NO_INDEX UINT64_MAX
 #define HR_NO_TICKET UINT64_MAX
@@ -28,7 +28,7 @@
 struct hr_objects {
 	const struct hr_page_cache *cache;
 	uint32_t worker, workers; /* this compute worker, of all on all gpus of this rank */
-	uint32_t rank, ranks;	  /* this rank, of all; alone: 0 of 1 (cache/objects_ranks.h) */
+	uint32_t rank, ranks;	  /* this rank, of all; alone: 0 of 1 (cache/objects/ranks.h) */
 	uint8_t *scratch;	  /* memory of the run, zeroed, shared by all workers; or NULL */
 	uint64_t scratch_bytes;
 	int32_t error;	       /* the first error, negative; 0: none */

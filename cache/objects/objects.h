@@ -1,5 +1,5 @@
 /*
- * cache/objects.h - objects for access operators: the calls that the worker code of an operator
+ * cache/objects/objects.h - objects for access operators: the calls that the worker code of an operator
  * makes. Both backends. gpu/ops/operator.h includes it.
  *
  * All calls are collective: all lanes of a worker (a warp) call together. Arguments of calls "per
@@ -27,11 +27,11 @@
  * whose writes it had learned, had written before the call. When a run ends without a failure, all
  * data are durable.
  */
-#ifndef CACHE_OBJECTS_H
-#define CACHE_OBJECTS_H
+#ifndef CACHE_OBJECTS_OBJECTS_H
+#define CACHE_OBJECTS_OBJECTS_H
 
-#include "cache/objects_find.h" /* struct hr_objects: error, scratch, worker, workers */
-#include "nvme/worker.h"
+#include "cache/objects/find.h" /* struct hr_objects: error, scratch, worker, workers */
+#include "nvme/queue/worker.h"
 
 /* The object with that index in the operator's description (config/operator.h), or NULL: there is
  * none, or the configuration leaves out an optional one. */
@@ -127,9 +127,9 @@ HR_WORKER_SLOW int hr_flush(struct hr_objects *objects);
  * has ended before. */
 HR_WORKER_SLOW int hr_workers_sync(struct hr_objects *objects);
 
-#include "cache/objects_copy.h"
-#include "cache/objects_element.h"
-#include "cache/objects_hold.h"
-#include "cache/objects_ranks.h"
+#include "cache/objects/copy.h"
+#include "cache/objects/element.h"
+#include "cache/objects/pages.h"
+#include "cache/objects/ranks.h"
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * cache/objects_hold.h - pages in place, quiescent states, flush and barrier of cache/objects.h. Worker
- * code; include cache/objects.h.
+ * cache/objects/pages.h - pages in place, quiescent states, flush and barrier of
+ * cache/objects/objects.h. Worker code; include cache/objects/objects.h.
  */
-#ifndef CACHE_OBJECTS_HOLD_H
-#define CACHE_OBJECTS_HOLD_H
+#ifndef CACHE_OBJECTS_PAGES_H
+#define CACHE_OBJECTS_PAGES_H
 
-#include "cache/objects_element.h"
-#include "cache/objects_find.h"
-#include "cache/objects_wait.h"
+#include "cache/objects/element.h"
+#include "cache/objects/find.h"
+#include "cache/objects/wait.h"
 #include "cache/peers.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects)
 {

@@ -1,7 +1,7 @@
 /*
- * cache/objects_peer.h - pages that a compute worker reads in the cache of another gpu, for calls of
- * cache/objects.h that have not found them in the own one: "Reads in place" of cache/peers.h. Worker
- * code; include cache/objects.h. None of this runs with one gpu.
+ * cache/objects/peer.h - pages that a compute worker reads in the cache of another gpu, for calls of
+ * cache/objects/objects.h that have not found them in the own one: "Reads in place" of
+ * cache/peers.h. Worker code; include cache/objects/objects.h. None of this runs with one gpu.
  *
  * A frame of another gpu is used as one of the own gpu: until the worker's next quiescent state. Its
  * word and data are loaded at system scope, and its data after the word, because their address depends
@@ -10,10 +10,10 @@
 #ifndef CACHE_OBJECTS_PEER_H
 #define CACHE_OBJECTS_PEER_H
 
-#include "cache/objects_find.h"
-#include "cache/objects_wait.h"
+#include "cache/objects/find.h"
+#include "cache/objects/wait.h"
 #include "cache/peers.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* Of so many pages that a lane reads in the frames of other gpus it requests a copy of one. Lanes begin
  * at different counts, so that a worker whose lanes read a few pages each requests copies, too. The I/O

@@ -1,6 +1,6 @@
 /*
- * cache/objects_ranks.h - the work of one rank, when several processes (ranks) divide the run of an
- * access operator (boot/ranks/README.md). Worker code; include cache/objects.h.
+ * cache/objects/ranks.h - the work of one rank, when several processes (ranks) divide the run of an
+ * access operator (boot/ranks/README.md). Worker code; include cache/objects/objects.h.
  *
  * Each rank runs the operator over objects, cache and memory of its own: worker and workers, scratch
  * and hr_workers_sync() are those of one rank. An object is whole on every rank, or divided: then a
@@ -11,8 +11,8 @@
 #ifndef CACHE_OBJECTS_RANKS_H
 #define CACHE_OBJECTS_RANKS_H
 
-#include "cache/objects_find.h"
-#include "nvme/worker.h"
+#include "cache/objects/find.h"
+#include "nvme/queue/worker.h"
 
 /* Items first .. end - 1 of some, numbered over all ranks. */
 struct hr_items {

@@ -1,13 +1,13 @@
 /*
- * cache/objects_run.h - start and end of struct hr_objects, for the code that calls an operator's
+ * cache/objects/run.h - start and end of struct hr_objects, for the code that calls an operator's
  * run(). Operators do not include it. Worker code.
  */
 #ifndef CACHE_OBJECTS_RUN_H
 #define CACHE_OBJECTS_RUN_H
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "cache/peers.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* Before run(), for compute worker `worker` of the cache, of this gpu. Each lane has its own struct.
  * The worker has seen HR_EPOCH_FIRST, which the host stored in its `seen`. */

@@ -1,22 +1,23 @@
 /*
- * cache/objects_one.h - the miss of a single lane that reads an element: the way with the fewest
- * instructions. Only for cache/objects*.h; operators use cache/objects.h. Worker code.
+ * cache/objects/single_lane.h - the miss of a single lane that reads an element: the way with
+ * the fewest instructions. Only for cache/objects*.h; operators use cache/objects/objects.h.
+ * Worker code.
  *
  * A GPU executes each instruction of a miss once, in 5 to 8 cycles, and a pointer chase waits for all
  * of them. So what the look-up has computed is passed on, the request comes before everything that the
  * owner does not wait for, and each lane looks at one word of the set. A wait that takes longer than
  * most reads, or does not end with the page, goes on as any other: hr_cache_await().
  */
-#ifndef CACHE_OBJECTS_ONE_H
-#define CACHE_OBJECTS_ONE_H
+#ifndef CACHE_OBJECTS_SINGLE_LANE_H
+#define CACHE_OBJECTS_SINGLE_LANE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/objects_find.h"
-#include "cache/objects_wait.h"
+#include "cache/objects/find.h"
+#include "cache/objects/wait.h"
 #include "cache/page_policy.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* There is a lane for each word of a set. */
 #define HR_ONE_LANES (HR_LANES > HR_WAYS)

@@ -1,11 +1,11 @@
 /*
- * cache/objects_wait.h - quiescent states of a compute worker, and its request and wait for a missing
- * page. Only for cache/objects*.h; operators use cache/objects.h. Worker code.
+ * cache/objects/wait.h - quiescent states of a compute worker, and its request and wait for a missing
+ * page. Only for cache/objects*.h; operators use cache/objects/objects.h. Worker code.
  *
  * A miss is in functions that are not inline. Lanes that want different pages wait together: each
  * uses its page as soon as that page is there, so the pages of a call need not be in the cache at the
  * same time. A wait is a quiescent state, so that owners can use frames again. Only hr_page() needs
- * all pages at the same time: cache/objects_hold.h.
+ * all pages at the same time: cache/objects/pages.h.
  */
 #ifndef CACHE_OBJECTS_WAIT_H
 #define CACHE_OBJECTS_WAIT_H
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/objects_find.h"
-#include "nvme/worker.h"
+#include "cache/objects/find.h"
+#include "nvme/queue/worker.h"
 
 #define HR_UNPUBLISHED_MAX 16u /* accesses between two quiescent states */
 /* Steps of a wait between two looks at shared words, and the same for the first steps on a GPU, which

@@ -2,16 +2,16 @@
  * Find, make and remove objects. A change is prepared in the io memory of the store, and one commit
  * makes it the map, first on disk and then in memory.
  */
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/seam.h"
-#include "cache/store/objmap_disk.h"
-#include "nvme/status.h"
+#include "config/base/seam.h"
+#include "cache/store/disk.h"
+#include "nvme/queue/status.h"
 
 const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
 {

@@ -1,7 +1,7 @@
 /*
  * Checks of superblocks and records from a disk, which are untrusted.
  */
-#include "cache/store/objmap_disk.h"
+#include "cache/store/disk.h"
 
 #include <errno.h>
 #include <inttypes.h>

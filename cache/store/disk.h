@@ -1,18 +1,18 @@
 /*
- * cache/store/objmap_disk.h - cache/store/FORMAT.md as C: structures of the reserved area, and
+ * cache/store/disk.h - cache/store/FORMAT.md as C: structures of the reserved area, and
  * their checks.
  *
  * Private to cache/store/objmap*.c. Disk and memory hold objects in the same form (struct
  * hr_store_object, 128 bytes, little-endian), so a map copy is read, checked and written in place.
  */
-#ifndef CACHE_STORE_OBJMAP_DISK_H
-#define CACHE_STORE_OBJMAP_DISK_H
+#ifndef CACHE_STORE_DISK_H
+#define CACHE_STORE_DISK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 #define HR_STORE_MAGIC "headrace"	 /* 8 bytes, no NUL on disk */
 #define HR_STORE_VERSION 2u		 /* of new stores */

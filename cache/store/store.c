@@ -1,15 +1,15 @@
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/bytes.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "config/base/bytes.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 #include "cache/crc32c.h"
-#include "cache/store/objmap_disk.h"
+#include "cache/store/disk.h"
 
 #define BLANK_HEAD (4ull << 20) /* bytes that format reads before it writes */
 #define BLANK_TAIL (64ull << 10)

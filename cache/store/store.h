@@ -1,5 +1,5 @@
 /*
- * cache/store/objmap.h - the object store of one ssd: contiguous extents by id and name, crash
+ * cache/store/store.h - the object store of one ssd: contiguous extents by id and name, crash
  * safe.
  *
  * cache/store/FORMAT.md describes the format on disk. The namespace starts with a reserved area:
@@ -22,13 +22,13 @@
  * are states of the disk or of a name, and only the caller knows whether they are errors; they do
  * not fill e.
  */
-#ifndef CACHE_STORE_OBJMAP_H
-#define CACHE_STORE_OBJMAP_H
+#ifndef CACHE_STORE_STORE_H
+#define CACHE_STORE_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "nvme/blk.h"
 
 #define HR_STORE_OBJECTS_MAX 16384u /* a map copy of 2 MiB */

@@ -1,5 +1,5 @@
-#include "cache/store/objmap.h"
-#include "cache/store/objmap_verify.h"
+#include "cache/store/store.h"
+#include "cache/store/verify.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/store/objmap_disk.h"
-#include "config/bytes.h"
-#include "nvme/status.h"
+#include "cache/store/disk.h"
+#include "config/base/bytes.h"
+#include "nvme/queue/status.h"
 
 struct round {
 	struct hr_store *store;

@@ -1,10 +1,10 @@
 /*
- * cache/store/objmap_verify.h - check a store and its objects.
+ * cache/store/verify.h - check a store and its objects.
  */
-#ifndef CACHE_STORE_OBJMAP_VERIFY_H
-#define CACHE_STORE_OBJMAP_VERIFY_H
+#ifndef CACHE_STORE_VERIFY_H
+#define CACHE_STORE_VERIFY_H
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 /*
  * Check both superblocks, both map copies, every record, and overlaps. With `data` also check the

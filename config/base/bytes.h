@@ -1,8 +1,8 @@
 /*
- * config/bytes.h - tests and hashes of bytes.
+ * config/base/bytes.h - tests and hashes of bytes.
  */
-#ifndef CONFIG_BYTES_H
-#define CONFIG_BYTES_H
+#ifndef CONFIG_BASE_BYTES_H
+#define CONFIG_BASE_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "config/tick.h"
+#include "config/base/tick.h"
 
 uint64_t hr_now_ns(void)
 {

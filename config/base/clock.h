@@ -1,11 +1,11 @@
 /*
- * config/clock.h - the only clock of the program, and the only functions that sleep or yield.
+ * config/base/clock.h - the only clock of the program, and the only functions that sleep or yield.
  *
- * Part of the seam (config/seam.h): tests that control time link their own definitions of these
+ * Part of the seam (config/base/seam.h): tests that control time link their own definitions of these
  * functions.
  */
-#ifndef CONFIG_CLOCK_H
-#define CONFIG_CLOCK_H
+#ifndef CONFIG_BASE_CLOCK_H
+#define CONFIG_BASE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

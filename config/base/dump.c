@@ -1,10 +1,10 @@
-#include "config/dump.h"
+#include "config/base/dump.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 void *hr_not_dumped(void *at, size_t bytes)
 {

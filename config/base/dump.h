@@ -1,8 +1,8 @@
 /*
- * config/dump.h - memory that a core dump leaves out: keys, and data of objects.
+ * config/base/dump.h - memory that a core dump leaves out: keys, and data of objects.
  */
-#ifndef CONFIG_DUMP_H
-#define CONFIG_DUMP_H
+#ifndef CONFIG_BASE_DUMP_H
+#define CONFIG_BASE_DUMP_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "config/error.h"
+#include "config/base/error.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * config/error.h - how an error passes from the function that fails to the user.
+ * config/base/error.h - how an error passes from the function that fails to the user.
  *
  * A function that can fail returns 0, a negative errno or a positive NVMe status, and takes a
  * struct hr_error as its last parameter. The return value is for code, the error is for the user:
@@ -18,12 +18,12 @@
  * 15)". Nothing here allocates. An error belongs to one thread. Every function takes NULL in place
  * of an error: the text is not wanted.
  */
-#ifndef CONFIG_ERROR_H
-#define CONFIG_ERROR_H
+#ifndef CONFIG_BASE_ERROR_H
+#define CONFIG_BASE_ERROR_H
 
 #include <stdbool.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define HR_ERROR_BYTES 4096u /* of a text, with its NUL; a longer one ends in "..." */
 

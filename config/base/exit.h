@@ -1,10 +1,10 @@
 /*
- * boot/engine/exit.h - exit codes of this process.
+ * config/base/exit.h - exit codes of this process.
  */
-#ifndef BOOT_ENGINE_EXIT_H
-#define BOOT_ENGINE_EXIT_H
+#ifndef CONFIG_BASE_EXIT_H
+#define CONFIG_BASE_EXIT_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /* The same for every command (topo has its own, documented there): 0, or the kind of the error that
  * ended the command, which hr_error_report() returns. */

@@ -1,4 +1,4 @@
-#include "config/open.h"
+#include "config/base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 static int refuse(int err, const char *text, const char **why)
 {

@@ -1,13 +1,13 @@
 /*
- * config/open.h - open files by names that a user, a configuration or another file gives.
+ * config/base/files.h - open files by names that a user, a configuration or another file gives.
  *
  * Such a name can lead to a FIFO, a terminal or a device: open(2) may then wait for ever, or act (a
  * watchdog starts). hr_open() looks at the type before it opens, never waits in open(2), and looks
  * at the type again afterwards, because the name may lead to another file meanwhile. Files of the
  * kernel at fixed paths (/proc, /sys, /dev) need none of this.
  */
-#ifndef CONFIG_OPEN_H
-#define CONFIG_OPEN_H
+#ifndef CONFIG_BASE_FILES_H
+#define CONFIG_BASE_FILES_H
 
 /* Types that a caller accepts. */
 enum {

@@ -1,11 +1,11 @@
-#include "config/json.h"
+#include "config/base/json.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "config/utf8.h"
+#include "config/base/utf8.h"
 
 static void fail(struct hr_json *j, int error)
 {

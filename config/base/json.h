@@ -1,5 +1,6 @@
 /*
- * config/json.h - the only writer of JSON (RFC 8259): reports of commands and the answer to `status`.
+ * config/base/json.h - the only writer of JSON (RFC 8259): reports of commands and the answer
+ * to `status`.
  *
  * A document is one object. Each call writes its part at once: the writer allocates no memory, and
  * its size does not grow with the document. Members are in the order of the calls. The caller closes
@@ -12,8 +13,8 @@
  *
  * The first error stays: nothing is written after it, and hr_json_done() returns it.
  */
-#ifndef CONFIG_JSON_H
-#define CONFIG_JSON_H
+#ifndef CONFIG_BASE_JSON_H
+#define CONFIG_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +67,7 @@ void hr_json_i64(struct hr_json *j, const char *key, int64_t value);
 void hr_json_fixed(struct hr_json *j, const char *key, double value, int digits);
 /* With enough digits to differ from every other double. NaN and infinities are null. */
 void hr_json_real(struct hr_json *j, const char *key, double value);
-/* A value that is JSON in one line already; the caller has checked it (config/json_text.h). */
+/* A value that is JSON in one line already; the caller has checked it (config/base/json_text.h). */
 void hr_json_raw(struct hr_json *j, const char *key, const char *text);
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);

@@ -1,8 +1,8 @@
-#include "config/json_text.h"
+#include "config/base/json_text.h"
 
 #include <string.h>
 
-#include "config/utf8.h"
+#include "config/base/utf8.h"
 
 /* Each function returns the text behind what it has read; NULL: it is not there, or not valid. */
 static const char *value(const char *at, unsigned depth);

@@ -1,8 +1,8 @@
 /*
- * config/json_text.h - checks a JSON value that another program, or a disk, has delivered as text.
+ * config/base/json_text.h - checks a JSON value that another program, or a disk, has delivered as text.
  */
-#ifndef CONFIG_JSON_TEXT_H
-#define CONFIG_JSON_TEXT_H
+#ifndef CONFIG_BASE_JSON_TEXT_H
+#define CONFIG_BASE_JSON_TEXT_H
 
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 /*
- * config/limits.h - every compile-time limit, each with its reason.
+ * config/base/limits.h - every compile-time limit, each with its reason.
  *
  * The configuration may ask for less, never for more. Each limit is the size of an array, because
  * nothing is allocated while pipelines run. Sizes are in bytes.
  */
-#ifndef CONFIG_LIMITS_H
-#define CONFIG_LIMITS_H
+#ifndef CONFIG_BASE_LIMITS_H
+#define CONFIG_BASE_LIMITS_H
 
 #ifdef __cplusplus
 #define HR_STATIC_ASSERT static_assert

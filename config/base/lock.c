@@ -1,4 +1,4 @@
-#include "config/lock.h"
+#include "config/base/lock.h"
 
 #include <ctype.h>
 #include <errno.h>

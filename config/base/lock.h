@@ -1,5 +1,5 @@
 /*
- * config/lock.h - locks between the processes of this machine, by names.
+ * config/base/lock.h - locks between the processes of this machine, by names.
  *
  * A lock is a lock of an open file description (fcntl(2), F_OFD_SETLK) on an empty file, which stays.
  * Only root can open the files of root, and only a user those of that user, so no other user can
@@ -9,10 +9,10 @@
  * - $XDG_RUNTIME_DIR/headrace-locks, else /tmp/headrace-locks-USER, for another user. So these locks
  *   exclude the processes of one user only.
  */
-#ifndef CONFIG_LOCK_H
-#define CONFIG_LOCK_H
+#ifndef CONFIG_BASE_LOCK_H
+#define CONFIG_BASE_LOCK_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 #define HR_LOCK_NAME 192u /* with its NUL */
 

@@ -1,4 +1,4 @@
-#include "config/log.h"
+#include "config/base/log.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/json.h"
-#include "config/seam.h"
+#include "config/base/clock.h"
+#include "config/base/json.h"
+#include "config/base/seam.h"
 
 #define DAY_S 86400u
 #define JSON_MAX (6 * HR_LOG_LINE_MAX + 512) /* each byte of a message may be escaped */

@@ -1,13 +1,13 @@
 /*
- * config/log.h - messages to the operator, on stderr, one line each.
+ * config/base/log.h - messages to the operator, on stderr, one line each.
  *
  * Log an error once, where its details are known; callers return the error code and do not log it
  * again. A message names object, cause, value and limit: "0000:41:00.0: CSTS.RDY still 0 after 7500
  * ms (CAP.TO 15)". Never allocates: a line longer than HR_LOG_LINE_MAX bytes ends in "...". Safe
  * from any thread.
  */
-#ifndef CONFIG_LOG_H
-#define CONFIG_LOG_H
+#ifndef CONFIG_BASE_LOG_H
+#define CONFIG_BASE_LOG_H
 
 #include <stddef.h>
 

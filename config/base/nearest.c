@@ -1,4 +1,4 @@
-#include "config/nearest.h"
+#include "config/base/nearest.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
- * config/nearest.h - "did you mean": the known word closest to a mistyped one.
+ * config/base/nearest.h - "did you mean": the known word closest to a mistyped one.
  */
-#ifndef CONFIG_NEAREST_H
-#define CONFIG_NEAREST_H
+#ifndef CONFIG_BASE_NEAREST_H
+#define CONFIG_BASE_NEAREST_H
 
 #include <stddef.h>
 

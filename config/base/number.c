@@ -1,4 +1,4 @@
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 #include <ctype.h>
 #include <errno.h>

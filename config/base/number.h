@@ -1,8 +1,8 @@
 /*
- * pci/topo/number.h - parses numbers in files of a machine without loss, and builds texts.
+ * config/base/number.h - parses numbers in files of a machine without loss, and builds texts.
  */
-#ifndef PCI_TOPO_NUMBER_H
-#define PCI_TOPO_NUMBER_H
+#ifndef CONFIG_BASE_NUMBER_H
+#define CONFIG_BASE_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

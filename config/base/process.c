@@ -1,8 +1,8 @@
-#include "boot/engine/start.h"
+#include "config/base/process.h"
 
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 static uint64_t start_ns;
 

@@ -1,8 +1,8 @@
 /*
- * boot/engine/start.h - start time (exec) of this process, on the clock of config/clock.h.
+ * config/base/process.h - start time (exec) of this process, on the clock of config/base/clock.h.
  */
-#ifndef BOOT_ENGINE_START_H
-#define BOOT_ENGINE_START_H
+#ifndef CONFIG_BASE_PROCESS_H
+#define CONFIG_BASE_PROCESS_H
 
 #include <stdint.h>
 

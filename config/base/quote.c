@@ -1,4 +1,4 @@
-#include "config/quote.h"
+#include "config/base/quote.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /*
- * config/quote.h - texts of disks and files: in commands that a message suggests, and as one line.
+ * config/base/quote.h - texts of disks and files: in commands that a message suggests, and as one line.
  *
  * A user may paste such a command into a shell. A serial number, a device or a name of an object can
  * have any characters, and must not end the word that it is.
  */
-#ifndef CONFIG_QUOTE_H
-#define CONFIG_QUOTE_H
+#ifndef CONFIG_BASE_QUOTE_H
+#define CONFIG_BASE_QUOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "boot/engine/pass.h"
+#include "config/base/scm.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /*
- * boot/engine/pass.h - messages with descriptors between processes of this machine, over a
+ * config/base/scm.h - messages with descriptors between processes of this machine, over a
  * connected Unix socket that keeps the limits of messages (SOCK_SEQPACKET) or does not
  * (SOCK_STREAM).
  */
-#ifndef BOOT_ENGINE_PASS_H
-#define BOOT_ENGINE_PASS_H
+#ifndef CONFIG_BASE_SCM_H
+#define CONFIG_BASE_SCM_H
 
 #include <stddef.h>
 #include <sys/types.h>

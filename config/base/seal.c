@@ -1,5 +1,5 @@
 
-#include "boot/engine/seal.h"
+#include "config/base/seal.h"
 
 static int sealed;
 

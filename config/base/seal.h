@@ -1,8 +1,8 @@
 /*
- * boot/engine/seal.h - the phase without allocations.
+ * config/base/seal.h - the phase without allocations.
  */
-#ifndef BOOT_ENGINE_SEAL_H
-#define BOOT_ENGINE_SEAL_H
+#ifndef CONFIG_BASE_SEAL_H
+#define CONFIG_BASE_SEAL_H
 
 #include <stdbool.h>
 

@@ -1,21 +1,21 @@
 /*
- * config/seam.h - calls that are not deterministic: threads and their waits, random numbers, clocks
- * of the wall and the CPU, host I/O, processes. config/clock.h, the monotonic clock, sleep and yield,
- * belongs to it.
+ * config/base/seam.h - calls that are not deterministic: threads and their waits, random
+ * numbers, clocks of the wall and the CPU, host I/O, processes. config/base/clock.h, the
+ * monotonic clock, sleep and yield, belongs to it.
  *
  * Engine, supervisor, host backend and software controller call the kernel for these through this
- * header only (tests/lint/seam.sh). The product links config/seam_linux.c and config/clock.c, where
- * each function is one call of libc. A simulation links tests/sim/seam.c in place of both: one thread
- * of all its processes runs at a time, a seeded scheduler chooses which one, and the clock advances
- * when all of them wait.
+ * header only (tests/lint/seam.sh). The product links config/base/seam_linux.c and
+ * config/base/clock.c, where each function is one call of libc. A simulation links
+ * tests/sim/seam.c in place of both: one thread of all its processes runs at a time, a seeded
+ * scheduler chooses which one, and the clock advances when all of them wait.
  *
  * Mutexes and conditions are those of pthreads. A call that never waits (init, destroy, unlock) is
  * called directly.
  *
  * Errors: 0 or a negative errno, unless a function says otherwise.
  */
-#ifndef CONFIG_SEAM_H
-#define CONFIG_SEAM_H
+#ifndef CONFIG_BASE_SEAM_H
+#define CONFIG_BASE_SEAM_H
 
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +25,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 /* ---- threads */
 

@@ -1,4 +1,4 @@
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,10 @@
-#include "boot/engine/signals.h"
+#include "config/base/signals.h"
 
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 /* The kernel runs a handler on any thread, so these are atomic. */
 static int pending;

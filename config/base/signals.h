@@ -1,8 +1,8 @@
 /*
- * boot/engine/signals.h - Ctrl-C and SIGTERM as a request to stop, which long operations check.
+ * config/base/signals.h - Ctrl-C and SIGTERM as a request to stop, which long operations check.
  */
-#ifndef BOOT_ENGINE_SIGNALS_H
-#define BOOT_ENGINE_SIGNALS_H
+#ifndef CONFIG_BASE_SIGNALS_H
+#define CONFIG_BASE_SIGNALS_H
 
 #include <stdbool.h>
 

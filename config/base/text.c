@@ -1,4 +1,4 @@
-#include "config/units.h"
+#include "config/base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/config.h"
+#include "config/base/clock.h"
 
 #define MINUTE_S 60u
 #define HOUR_S 3600u

@@ -1,9 +1,9 @@
 /*
- * config/units.h - durations and sizes as the configuration spells them: "500ms", "5s", "2m", "1h",
+ * config/base/text.h - durations and sizes as the configuration spells them: "500ms", "5s", "2m", "1h",
  * "7d"; "64M"; and durations as reports print them.
  */
-#ifndef CONFIG_UNITS_H
-#define CONFIG_UNITS_H
+#ifndef CONFIG_BASE_TEXT_H
+#define CONFIG_BASE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

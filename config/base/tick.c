@@ -1,4 +1,4 @@
-#include "config/tick.h"
+#include "config/base/tick.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /*
- * config/tick.h - a function that a thread calls periodically while it waits or works for long.
+ * config/base/tick.h - a function that a thread calls periodically while it waits or works for long.
  */
-#ifndef CONFIG_TICK_H
-#define CONFIG_TICK_H
+#ifndef CONFIG_BASE_TICK_H
+#define CONFIG_BASE_TICK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 /* hr_tick() calls the function of its thread at most this often. */
 #define HR_TICK_NS (5 * HR_NS_PER_MS)

@@ -1,4 +1,4 @@
-#include "config/trust.h"
+#include "config/base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/open.h"
+#include "config/base/files.h"
 
 #define WRITES 0022u
 #define PIECE (256u << 10)

@@ -1,5 +1,5 @@
 /*
- * config/trust.h - open files that this process obeys: code that it runs, keys.
+ * config/base/trust.h - open files that this process obeys: code that it runs, keys.
  *
  * Such a file must not be one that another user can change or replace. Trusted users are root, the
  * user as which the process runs, and the owners of the program and of the folders on the way to
@@ -14,12 +14,12 @@
  *
  * All checks look at the descriptor, which stays the same file whatever happens to the name.
  */
-#ifndef CONFIG_TRUST_H
-#define CONFIG_TRUST_H
+#ifndef CONFIG_BASE_TRUST_H
+#define CONFIG_BASE_TRUST_H
 
 #include <stddef.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 enum hr_trust {
 	HR_TRUST_CODE = 0022,	/* permissions that no other user may have */

@@ -1,8 +1,8 @@
 /*
- * config/utf8.h - UTF-8 (RFC 3629).
+ * config/base/utf8.h - UTF-8 (RFC 3629).
  */
-#ifndef CONFIG_UTF8_H
-#define CONFIG_UTF8_H
+#ifndef CONFIG_BASE_UTF8_H
+#define CONFIG_BASE_UTF8_H
 
 #include <stddef.h>
 

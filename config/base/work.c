@@ -1,3 +1,3 @@
-#include "config/work.h"
+#include "config/base/work.h"
 
 _Thread_local struct hr_work hr_work_now;

@@ -1,12 +1,12 @@
 /*
- * config/work.h - what a thread works on, so that a crash can be blamed on a pipeline and on its
+ * config/base/work.h - what a thread works on, so that a crash can be blamed on a pipeline and on its
  * operator.
  *
  * Each thread notes its own work with plain stores, and only functions that run in the same thread
  * read it: handlers of signals, and of exit(3).
  */
-#ifndef CONFIG_WORK_H
-#define CONFIG_WORK_H
+#ifndef CONFIG_BASE_WORK_H
+#define CONFIG_BASE_WORK_H
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
-#include "config/access.h"
+#include "config/file/access.h"
 
 #include <string.h>
 
-#include "config/nearest.h"
-#include "config/object.h"
-#include "config/uses.h"
+#include "config/base/nearest.h"
+#include "config/file/object.h"
+#include "config/derived.h"
 
 #define FRAMES_MAX UINT32_MAX /* pages have 32-bit numbers, so more frames are never filled */
 

@@ -1,4 +1,4 @@
-#include "config/control.h"
+#include "config/file/control.h"
 
 #include <ctype.h>
 #include <grp.h>

@@ -1,11 +1,11 @@
-#include "config/args.h"
+#include "config/file/args.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/file.h"
-#include "config/log.h"
+#include "config/file/file.h"
+#include "config/base/log.h"
 #include "config/operator.h"
 
 /* Receiver of the mistakes that an operator's parse() reports. */

@@ -1,11 +1,11 @@
 /*
- * config/args.h - reads the group `args` of a pipeline; for files of config/ only.
+ * config/file/args.h - reads the group `args` of a pipeline; for files of config/ only.
  */
-#ifndef CONFIG_ARGS_H
-#define CONFIG_ARGS_H
+#ifndef CONFIG_FILE_ARGS_H
+#define CONFIG_FILE_ARGS_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /*
  * Pass args = { ... } (or no arguments) to the operator's parser; the result is pipeline->op_args.

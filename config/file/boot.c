@@ -1,8 +1,8 @@
-#include "config/boot.h"
+#include "config/file/boot.h"
 
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define RESTARTS_MAX 1000000u
 #define WAIT_S_MAX 86400u

@@ -1,15 +1,15 @@
-#include "config/check.h"
+#include "config/file/keys.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/access.h"
-#include "config/feed.h"
-#include "config/group.h"
-#include "config/tap.h"
+#include "config/file/access.h"
+#include "config/file/feed.h"
+#include "config/file/group.h"
+#include "config/file/tap.h"
 #include "config/tile.h"
-#include "config/uses.h"
+#include "config/derived.h"
 
 #define TILE_DEFAULT (1u << 20)
 

@@ -1,9 +1,9 @@
-#include "config/cycles.h"
+#include "config/file/cycles.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 #define NONE HR_PIPELINES_MAX
 

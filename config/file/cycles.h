@@ -1,5 +1,5 @@
 /*
- * config/cycles.h - pipelines whose ends start each other.
+ * config/file/cycles.h - pipelines whose ends start each other.
  *
  * The end of a pipeline starts those with `after` of it, and those with `on` of an object that it
  * makes: its sink, the older versions of its sink (keep), or a new object of an access operator. A
@@ -8,11 +8,11 @@
  * that are meant to alternate without end have `forever` in one of them, which makes the intent
  * visible, and `after` in the others.
  */
-#ifndef CONFIG_CYCLES_H
-#define CONFIG_CYCLES_H
+#ifndef CONFIG_FILE_CYCLES_H
+#define CONFIG_FILE_CYCLES_H
 
 #include "config/config.h"
-#include "config/mistakes.h"
+#include "config/file/mistakes.h"
 
 /*
  * Report each cycle once, at its first pipeline in the file, with its pipelines and objects. The

@@ -1,11 +1,11 @@
-#include "config/feed.h"
+#include "config/file/feed.h"
 
 #include <string.h>
 
 #include "config/tile.h"
-#include "config/control.h"
-#include "config/tap.h"
-#include "config/uses.h"
+#include "config/file/control.h"
+#include "config/file/tap.h"
+#include "config/derived.h"
 
 struct written_feed {
 	struct hr_config_feed feed;

@@ -1,12 +1,12 @@
 /*
- * config/feed.h - a source that is a feed: source = { feed = "NAME"; ... }. For config/pipeline.c and
- * config/check.c only.
+ * config/file/feed.h - a source that is a feed: source = { feed = "NAME"; ... }. For
+ * config/file/pipeline.c and config/file/check.c only.
  */
-#ifndef CONFIG_FEED_H
-#define CONFIG_FEED_H
+#ifndef CONFIG_FILE_FEED_H
+#define CONFIG_FILE_FEED_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /* True when the member `source` of the pipeline has the key `feed`. */
 bool hr_config_feed_is_source(const struct hr_group *pipeline);

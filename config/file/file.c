@@ -9,22 +9,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/boot.h"
-#include "config/check.h"
-#include "config/control.h"
-#include "config/feed.h"
-#include "config/file.h"
-#include "config/group.h"
-#include "config/health.h"
-#include "config/open.h"
-#include "config/operators.h"
-#include "config/pipeline.h"
-#include "config/remote.h"
-#include "config/scan.h"
-#include "config/tap.h"
-#include "config/variables.h"
-#include "config/when.h"
-#include "config/clock.h"
+#include "config/file/boot.h"
+#include "config/file/keys.h"
+#include "config/file/control.h"
+#include "config/file/feed.h"
+#include "config/file/file.h"
+#include "config/file/group.h"
+#include "config/file/health.h"
+#include "config/base/files.h"
+#include "config/file/operators.h"
+#include "config/file/pipeline.h"
+#include "config/file/remote.h"
+#include "config/file/scan.h"
+#include "config/file/tap.h"
+#include "config/file/variables.h"
+#include "config/file/when.h"
+#include "config/base/clock.h"
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */
 
@@ -502,9 +502,4 @@ int hr_config_read(struct hr_config *config, const struct hr_config_names *names
 		err = parse_file(config, text, bytes, e);
 	free(text);
 	return err;
-}
-
-enum hr_log_level hr_config_boot_log(const struct hr_config *config)
-{
-	return config->log_chosen ? config->log : HR_LOG_INFO;
 }

@@ -1,9 +1,9 @@
 /*
- * config/file.h - reads a configuration: a file, or text in memory, and the user operators that it
+ * config/file/file.h - reads a configuration: a file, or text in memory, and the user operators that it
  * names.
  */
-#ifndef CONFIG_FILE_H
-#define CONFIG_FILE_H
+#ifndef CONFIG_FILE_FILE_H
+#define CONFIG_FILE_FILE_H
 
 #include "config/config.h"
 

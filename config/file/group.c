@@ -1,4 +1,4 @@
-#include "config/group.h"
+#include "config/file/group.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/nearest.h"
-#include "config/units.h"
+#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 #define KEYS_MAX 24u
 

@@ -1,19 +1,19 @@
 /*
- * config/group.h - reads one group of settings by a table of its allowed members.
+ * config/file/group.h - reads one group of settings by a table of its allowed members.
  *
  * Only files of config/ include this header, so that libconfig stays private to config/. Unknown
  * keys, wrong types, values out of range and missing keys become mistakes. A member with a mistake
  * keeps its default.
  */
-#ifndef CONFIG_GROUP_H
-#define CONFIG_GROUP_H
+#ifndef CONFIG_FILE_GROUP_H
+#define CONFIG_FILE_GROUP_H
 
 #include <libconfig.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/mistakes.h"
+#include "config/file/mistakes.h"
 
 enum hr_field_type {
 	HR_FIELD_STRING,   /* char[max], 1 .. max - 1 printable characters */

@@ -1,4 +1,4 @@
-#include "config/health.h"
+#include "config/file/health.h"
 
 static const char *const actions[] = { "log", "pause", "stop", NULL };
 

@@ -1,12 +1,12 @@
 /*
- * config/health.h - the group `health`: what a critical warning of an ssd does. For config/config.c
- * only.
+ * config/file/health.h - the group `health`: what a critical warning of an ssd does. For
+ * config/file/file.c only.
  */
-#ifndef CONFIG_HEALTH_H
-#define CONFIG_HEALTH_H
+#ifndef CONFIG_FILE_HEALTH_H
+#define CONFIG_FILE_HEALTH_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 void hr_config_health_read(struct hr_config_health *health, const struct hr_group *group);
 

@@ -1,9 +1,9 @@
 /*
- * config/check.h - checks that the settings of a pipeline, and those of several pipelines, fit each
+ * config/file/keys.h - checks that the settings of a pipeline, and those of several pipelines, fit each
  * other.
  */
-#ifndef CONFIG_CHECK_H
-#define CONFIG_CHECK_H
+#ifndef CONFIG_FILE_KEYS_H
+#define CONFIG_FILE_KEYS_H
 
 #include "config/config.h"
 

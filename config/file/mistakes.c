@@ -1,4 +1,4 @@
-#include "config/mistakes.h"
+#include "config/file/mistakes.h"
 
 #include <errno.h>
 #include <stdarg.h>

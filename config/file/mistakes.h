@@ -1,12 +1,12 @@
 /*
- * config/mistakes.h - mistakes in a configuration: collected while it is read, reported together.
+ * config/file/mistakes.h - mistakes in a configuration: collected while it is read, reported together.
  */
-#ifndef CONFIG_MISTAKES_H
-#define CONFIG_MISTAKES_H
+#ifndef CONFIG_FILE_MISTAKES_H
+#define CONFIG_FILE_MISTAKES_H
 
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 #define HR_MISTAKE_BYTES 400u /* one text, with its NUL; longer texts end in "..." */
 /* Stored mistakes, more than fit into an error; further ones are only counted. */

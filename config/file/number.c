@@ -1,4 +1,4 @@
-#include "config/number.h"
+#include "config/file/number.h"
 
 #include <ctype.h>
 #include <float.h>

@@ -1,17 +1,17 @@
 /*
- * config/number.h - checks the numbers in the text of a configuration before libconfig parses it.
+ * config/file/number.h - checks the numbers in the text of a configuration before libconfig parses it.
  *
  * libconfig 1.5 keeps integers without the suffix L in 32 bits and loses digits silently. It clamps
  * longer integers and turns floating point numbers that are too large into infinity. Therefore this
  * code reads each number first, by libconfig's own grammar.
  */
-#ifndef CONFIG_NUMBER_H
-#define CONFIG_NUMBER_H
+#ifndef CONFIG_FILE_NUMBER_H
+#define CONFIG_FILE_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/mistakes.h"
+#include "config/file/mistakes.h"
 
 /* A number at the start of a text. */
 struct hr_number {

@@ -1,8 +1,8 @@
-#include "config/object.h"
+#include "config/file/object.h"
 
 #include <string.h>
 
-#include "config/nearest.h"
+#include "config/base/nearest.h"
 
 /* An object as the file describes it: its ssd by name. */
 struct written_object {

@@ -1,12 +1,12 @@
 /*
- * config/object.h - reads an object of a pipeline, and the name of one of the ssds or gpus; for files
- * of config/ only.
+ * config/file/object.h - reads an object of a pipeline, and the name of one of the ssds or
+ * gpus; for files of config/ only.
  */
-#ifndef CONFIG_OBJECT_H
-#define CONFIG_OBJECT_H
+#ifndef CONFIG_FILE_OBJECT_H
+#define CONFIG_FILE_OBJECT_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /* Which keys an object has besides ssd and object. */
 enum hr_object_keys {

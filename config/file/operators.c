@@ -1,5 +1,5 @@
-#include "config/operators.h"
-#include "config/file.h"
+#include "config/file/operators.h"
+#include "config/file/file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,17 +1,17 @@
-#include "config/pipeline.h"
+#include "config/file/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config/access.h"
-#include "config/args.h"
-#include "config/feed.h"
-#include "config/nearest.h"
-#include "config/object.h"
-#include "config/operators.h"
-#include "config/remote.h"
-#include "config/tap.h"
-#include "config/when.h"
+#include "config/file/access.h"
+#include "config/file/args.h"
+#include "config/file/feed.h"
+#include "config/base/nearest.h"
+#include "config/file/object.h"
+#include "config/file/operators.h"
+#include "config/file/remote.h"
+#include "config/file/tap.h"
+#include "config/file/when.h"
 
 #define OPERATOR_S_MAX 86400u
 

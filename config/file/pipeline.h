@@ -1,11 +1,11 @@
 /*
- * config/pipeline.h - reads one element of the list `pipelines`; for files of config/ only.
+ * config/file/pipeline.h - reads one element of the list `pipelines`; for files of config/ only.
  */
-#ifndef CONFIG_PIPELINE_H
-#define CONFIG_PIPELINE_H
+#ifndef CONFIG_FILE_PIPELINE_H
+#define CONFIG_FILE_PIPELINE_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /*
  * Read pipeline i from its group: resolve names, parse arguments, fill in defaults. False after a

@@ -1,11 +1,11 @@
-#include "config/remote.h"
+#include "config/file/remote.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 struct written_remote {
 	struct hr_config_remote remote;

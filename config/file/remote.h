@@ -1,13 +1,14 @@
 /*
- * config/remote.h - sinks and sources that are streams of tiles to and from other appliances:
+ * config/file/remote.h - sinks and sources that are streams of tiles to and from other appliances:
  * sink = { remote = "ADDRESS:PORT"; ... }, source = { remote = "ADDRESS:PORT"; ... }, and the group
- * `remote` with what all of them share. For config/config.c, config/pipeline.c and config/check.c only.
+ * `remote` with what all of them share. For config/file/file.c, config/file/pipeline.c and
+ * config/file/check.c only.
  */
-#ifndef CONFIG_REMOTE_H
-#define CONFIG_REMOTE_H
+#ifndef CONFIG_FILE_REMOTE_H
+#define CONFIG_FILE_REMOTE_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /* Read the group `remote` of the file. */
 void hr_config_remotes_read(struct hr_config *config, const struct hr_group *group);

@@ -1,11 +1,11 @@
-#include "config/scan.h"
+#include "config/file/scan.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "config/number.h"
+#include "config/file/number.h"
 
 /* A name in the text, in its line. */
 struct name {

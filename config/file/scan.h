@@ -1,17 +1,17 @@
 /*
- * config/scan.h - checks the raw text of a configuration before libconfig parses it.
+ * config/file/scan.h - checks the raw text of a configuration before libconfig parses it.
  *
  * libconfig reads C strings (a NUL would hide the rest), follows @include, nests without a limit
  * and takes time quadratic in the number of settings of a group. Text that would let a file reach
  * other files, or would take long, is refused here. Numbers are checked here, too
- * (config/number.h), and integers are marked as 64 bits wide.
+ * (config/file/number.h), and integers are marked as 64 bits wide.
  */
-#ifndef CONFIG_SCAN_H
-#define CONFIG_SCAN_H
+#ifndef CONFIG_FILE_SCAN_H
+#define CONFIG_FILE_SCAN_H
 
 #include <stddef.h>
 
-#include "config/mistakes.h"
+#include "config/file/mistakes.h"
 
 #define HR_SCAN_DEPTH_MAX 16u	    /* depth of brackets; the format needs 5 */
 #define HR_SCAN_SETTINGS_MAX 10000u /* '=' and ':' outside of strings and comments */

@@ -1,10 +1,10 @@
-#include "config/tap.h"
+#include "config/file/tap.h"
 
 #include <string.h>
 
 #include "config/tile.h"
-#include "config/control.h"
-#include "config/uses.h"
+#include "config/file/control.h"
+#include "config/derived.h"
 
 struct written_tap {
 	struct hr_config_tap tap;

@@ -1,12 +1,12 @@
 /*
- * config/tap.h - a sink that is a tap: sink = { tap = "NAME"; ... }. For config/pipeline.c and
- * config/check.c only.
+ * config/file/tap.h - a sink that is a tap: sink = { tap = "NAME"; ... }. For
+ * config/file/pipeline.c and config/file/check.c only.
  */
-#ifndef CONFIG_TAP_H
-#define CONFIG_TAP_H
+#ifndef CONFIG_FILE_TAP_H
+#define CONFIG_FILE_TAP_H
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /* Bytes of an element of that type, "f32", "bf16", ...; 0: there is no such type, or it is "". */
 uint32_t hr_config_dtype_bytes(const char *dtype);

@@ -1,4 +1,4 @@
-#include "config/variables.h"
+#include "config/file/variables.h"
 
 #include <stdio.h>
 #include <string.h>

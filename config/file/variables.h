@@ -1,13 +1,13 @@
 /*
- * config/variables.h - ${rank} and ${local_rank} in a device string; for files of config/ only.
+ * config/file/variables.h - ${rank} and ${local_rank} in a device string; for files of config/ only.
  */
-#ifndef CONFIG_VARIABLES_H
-#define CONFIG_VARIABLES_H
+#ifndef CONFIG_FILE_VARIABLES_H
+#define CONFIG_FILE_VARIABLES_H
 
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "config/group.h"
+#include "config/file/group.h"
 
 /*
  * Replace each ${NAME} in the value of the key `device` of a group by its number. device has

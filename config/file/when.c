@@ -1,4 +1,4 @@
-#include "config/when.h"
+#include "config/file/when.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include <strings.h>
 
 #include "config/config.h"
-#include "config/cycles.h"
-#include "config/group.h"
-#include "config/nearest.h"
-#include "config/units.h"
-#include "config/uses.h"
-#include "config/zone.h"
+#include "config/file/cycles.h"
+#include "config/file/group.h"
+#include "config/base/nearest.h"
+#include "config/base/text.h"
+#include "config/derived.h"
+#include "config/file/zone.h"
 
 #define OBJECT "object "
 

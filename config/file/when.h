@@ -1,11 +1,11 @@
 /*
- * config/when.h - when a pipeline starts: the keys every, at, after, on, forever and missed.
+ * config/file/when.h - when a pipeline starts: the keys every, at, after, on, forever and missed.
  *
  * A pipeline has at most one of every, at, after, on and forever; without one it starts once, when
- * the appliance boots. boot/appliance/timetable.h computes its starts.
+ * the appliance boots. boot/appliance/schedule/timetable.h computes its starts.
  */
-#ifndef CONFIG_WHEN_H
-#define CONFIG_WHEN_H
+#ifndef CONFIG_FILE_WHEN_H
+#define CONFIG_FILE_WHEN_H
 
 #include "config/config.h"
 
@@ -29,7 +29,7 @@ void hr_config_when_read(struct hr_config_when *when, const struct hr_when_keys 
 
 /*
  * After all pipelines have been read: find the pipelines and objects that the keys name, refuse
- * cycles (config/cycles.h), and sinks that a second start could not write.
+ * cycles (config/file/cycles.h), and sinks that a second start could not write.
  */
 void hr_config_when_check(struct hr_config *config, struct hr_mistakes *mistakes);
 

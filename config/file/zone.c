@@ -1,4 +1,4 @@
-#include "config/zone.h"
+#include "config/file/zone.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/open.h"
+#include "config/base/files.h"
 
 #define FOLDER "/usr/share/zoneinfo"
 #define NAME_MIN 3

@@ -1,9 +1,9 @@
 /*
- * config/zone.h - whether the C library knows a time zone. It takes a value of TZ that it does not
+ * config/file/zone.h - whether the C library knows a time zone. It takes a value of TZ that it does not
  * know for UTC, without an error.
  */
-#ifndef CONFIG_ZONE_H
-#define CONFIG_ZONE_H
+#ifndef CONFIG_FILE_ZONE_H
+#define CONFIG_FILE_ZONE_H
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr_error *e)
 {

@@ -1,6 +1,6 @@
 /*
  * gpu/cuda/arenas.h - the functions of struct hr_backend_ops for GPU memory: each allocation is an
- * arena (gpu/cuda/memory.h). For gpu/cuda/cuda.c. Their contracts are in gpu/backend.h.
+ * arena (gpu/cuda/driver/memory.h). For gpu/cuda/cuda.c. Their contracts are in gpu/backend.h.
  */
 #ifndef GPU_CUDA_ARENAS_H
 #define GPU_CUDA_ARENAS_H

@@ -1,7 +1,7 @@
 /*
  * gpu/cuda/cuda.h - the cuda backend: worker blocks on an NVIDIA GPU, through the driver API.
  *
- * gpu/nocuda/ replaces it in builds without nvcc and cuda.h, and in the fully static binary; it
+ * absent.c replaces it in builds without nvcc and cuda.h, and in the fully static binary; it
  * returns an error that says so.
  */
 #ifndef GPU_CUDA_CUDA_H
@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "gpu/backend.h"
 
 #define HR_CUDA_FIRST (-1) /* the first usable GPU */

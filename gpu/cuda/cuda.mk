@@ -23,11 +23,12 @@ targets := $(foreach a,$(archs),$(if $(filter ptx,$(a)),compute_80,sm_$(a)))
 images := $(addprefix worker,_objects _objects_wide) worker \
 	$(addprefix worker,_user _access _roles _tools)
 # Files that are compiled only when nvcc and cuda.h are there.
-cuda_only := gpu/cuda/% tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
+cuda_sources := $(filter-out gpu/cuda/absent.c,$(wildcard gpu/cuda/*.c gpu/cuda/*/*.c))
+cuda_only := $(cuda_sources) tests/unit/gpu/cuda/% tests/fakes/cuda% tests/gpu/%
 usable = $(if $(cuda_h),$(1),$(filter-out $(cuda_only),$(1)))
 
 # For unit tests of the cuda backend in a build without images: they run over a driver in C.
-cuda_objs := $(if $(targets),,$(patsubst %.c,$(objects)/%.o,$(if $(cuda_h),$(wildcard gpu/cuda/*.c))))
+cuda_objs := $(if $(targets),,$(patsubst %.c,$(objects)/%.o,$(if $(cuda_h),$(cuda_sources))))
 cuda_archive := $(if $(cuda_objs),$(B)/libheadrace-cuda.a)
 $(cuda_objs): gpu/cuda/cuda.mk
 $(cuda_archive): $(cuda_objs)
@@ -71,7 +72,7 @@ $(1).%.cubin: $(1).%.ptx
 	$$(Q)$(NVCC) $(3) -cubin -arch=sm_$$* -o $$@ $$<
 endef
 of_relocatable = $(if $(filter worker_user worker_access,$(1)),$(2))
-$(foreach i,$(images),$(eval $(call image_rules,$(image_at)/$(i),gpu/cuda/image$(i:worker%=%).cu,\
+$(foreach i,$(images),$(eval $(call image_rules,$(image_at)/$(i),gpu/cuda/image/image$(i:worker%=%).cu,\
 	$(call of_relocatable,$(i),-rdc=true),$(call of_relocatable,$(i),--device-c))))
 $(eval $(call image_rules,$(gpu_test_image),tests/gpu/image.cu))
 
@@ -79,12 +80,12 @@ $(eval $(call image_rules,$(gpu_test_image),tests/gpu/image.cu))
 images: $(images:%=$(image_at)/%.fatbin)
 	@:
 
-embed = $(Q)mkdir -p $(@D) && $(CC) -DNAME=$(1) -DFILE='"$<"' -c -o $@ gpu/cuda/embed.S
+embed = $(Q)mkdir -p $(@D) && $(CC) -DNAME=$(1) -DFILE='"$<"' -c -o $@ gpu/cuda/image/embed.S
 $(images:%=$(objects)/gpu/images/%.o): $(objects)/gpu/images/%.o: $(image_at)/%.fatbin \
-	gpu/cuda/embed.S gpu/cuda/cuda.mk
+	gpu/cuda/image/embed.S gpu/cuda/cuda.mk
 	$(call say,AS,$@)
 	$(call embed,hr_$*_image)
 
-$(objects)/tests/gpu/embed.o: $(gpu_test_image).fatbin gpu/cuda/embed.S gpu/cuda/cuda.mk
+$(objects)/tests/gpu/embed.o: $(gpu_test_image).fatbin gpu/cuda/image/embed.S gpu/cuda/cuda.mk
 	$(call say,AS,$@)
 	$(call embed,gpu_test_image)

@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/worker/pipeline.h"
 
-/* Embedded by gpu/cuda/embed.S. */
+/* Embedded by gpu/cuda/image/embed.S. */
 extern const uint8_t hr_worker_image[], hr_worker_objects_image[], hr_worker_objects_wide_image[];
 extern const uint8_t hr_worker_tools_image[], hr_worker_roles_image[];
 extern const uint8_t hr_worker_user_image[], hr_worker_user_image_end[];

@@ -1,10 +1,10 @@
 /*
- * gpu/cuda/embedded.h - the images inside the binary (gpu/cuda/embed.S), and their entry points.
+ * gpu/cuda/embedded.h - the images inside the binary (gpu/cuda/image/embed.S), and their entry points.
  */
 #ifndef GPU_CUDA_EMBEDDED_H
 #define GPU_CUDA_EMBEDDED_H
 
-#include "gpu/cuda/link.h"
+#include "gpu/cuda/image/link.h"
 #include "gpu/cuda/state.h"
 
 /* Name of the entry point of a launch; entry < HR_ENTRY_USER. */
@@ -18,7 +18,7 @@ struct hr_cuda_input hr_cuda_user_image(const struct hr_operator *op);
  * has the loaded images also after an error. */
 int hr_cuda_load_images(struct hr_cuda *cuda);
 
-/* Describe the registers of each role (gpu/cuda/image_roles.cu) in the facts of the gpu. */
+/* Describe the registers of each role (gpu/cuda/image/image_roles.cu) in the facts of the gpu. */
 int hr_cuda_read_roles(struct hr_cuda *cuda);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "config/operator.h"
 #include "gpu/backend.h"
-#include "gpu/cuda/host.h"
-#include "gpu/cuda/image.h"
-#include "gpu/cuda/memory.h"
+#include "gpu/cuda/driver/host_memory.h"
+#include "gpu/cuda/image/image.h"
+#include "gpu/cuda/driver/memory.h"
 
 #define HR_CUDA_ARENAS_MAX 32u
 
-/* The images with the entry points of launches: gpu/cuda/image.cu, image_objects.cu,
+/* The images with the entry points of launches: gpu/cuda/image/image.cu, image_objects.cu,
  * image_objects_wide.cu and image_tools.cu. */
 enum hr_cuda_images {
 	HR_CUDA_STREAMS,

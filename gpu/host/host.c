@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "config/operator.h"
-#include "config/seam.h"
-#include "config/work.h"
+#include "config/base/seam.h"
+#include "config/base/work.h"
 #include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/bench.h"
 #include "gpu/worker/probe.h"
-#include "nvme/barmem.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/barmem.h"
+#include "nvme/dma/hostmem.h"
 
 struct host;
 

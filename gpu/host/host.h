@@ -5,7 +5,7 @@
 #ifndef GPU_HOST_HOST_H
 #define GPU_HOST_HOST_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "gpu/backend.h"
 
 /*

@@ -1,11 +1,11 @@
 /*
  * Worker code of operators on the host backend: built-in and user operators are called through
- * their descriptions. gpu/cuda/operators.cu, gpu/cuda/image_user.cu and gpu/cuda/image_access.cu are
- * the counterparts for a GPU.
+ * their descriptions. gpu/cuda/image/operators.cu, gpu/cuda/image/image_user.cu and
+ * gpu/cuda/image/image_access.cu are the counterparts for a GPU.
  */
-#include "config/work.h"
+#include "config/base/work.h"
 #include "gpu/ops/operators.h"
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/role.h"
 
 void hr_op_init(uint32_t op, const void *args, void *state)

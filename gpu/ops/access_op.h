@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "config/operator.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
-/* True after the first error of a call to cache/objects.h. Collective. */
+/* True after the first error of a call to cache/objects/objects.h. Collective. */
 HR_WORKER bool hr_access_failed(const struct hr_objects *objects)
 {
 	return hr_ballot(objects->error != 0) != 0;

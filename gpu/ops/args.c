@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 void hr_args_error(struct hr_args *args, unsigned line, const char *format, ...)
 {

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "gpu/ops/access_op.h"
 #include "gpu/ops/bfs_run.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* Edges that a lane follows together, so that their accesses to memory overlap. */
 #define BFS_STEP 4u

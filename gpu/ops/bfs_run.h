@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "gpu/ops/random.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 enum { BFS_OFFSETS, BFS_EDGES, BFS_PARENTS, BFS_LEVELS, BFS_OBJECTS };
 

@@ -6,7 +6,7 @@
  * the description that the CPU reads for both backends), and by nvcc. gpu/ops/template/histogram.c
  * is an example with explanations. A source has:
  *   - hr_operator_init, hr_operator_tile and hr_operator_finish, in the common subset of C11 and
- *     CUDA C++ that nvme/worker.h describes, and no other symbol with external linkage (use
+ *     CUDA C++ that nvme/queue/worker.h describes, and no other symbol with external linkage (use
  *     HR_WORKER);
  *   - inside #ifdef HR_OP_CPU, one HR_OPERATOR(...), the description (config/operator.h).
  *
@@ -23,9 +23,9 @@
 #ifndef GPU_OPS_OPERATOR_H
 #define GPU_OPS_OPERATOR_H
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "config/operator.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* Increased by every change of the declarations below or of a struct in config/operator.h. */
 #define HR_OP_ABI 9u
@@ -138,7 +138,8 @@ struct hr_op_note {
 #define HR_OP_GPU_BYTES ""
 #endif
 
-/* Of an operator file: the GPU code, the note, and the address that nvme/worker_host.h explains. */
+/* Of an operator file: the GPU code, the note, and the address that nvme/queue/worker_host.h
+ * explains. */
 #define HR_OP_FILE()                                                                \
 	extern void *(*hr_op_block_memory)(void);                                   \
 	void *(*hr_op_block_memory)(void);                                          \

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /* A bijection of 64 bits whose results for 0, 1, 2, ... are random (splitmix64). */
 HR_BOTH uint64_t hr_mix_u64(uint64_t x)

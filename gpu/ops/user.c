@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/log.h"
-#include "config/trust.h"
+#include "config/base/log.h"
+#include "config/base/trust.h"
 #include "cache/crc32c.h"
 #include "gpu/ops/operators.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "gpu/ops/operator.h"
 
 #define HR_OP_FILE_MAX (64u << 20) /* maximum bytes of an operator file */
@@ -20,7 +20,8 @@ int hr_op_user_check(const struct hr_operator *op, struct hr_error *e);
  * Load the operator of a file, or find it when it is already loaded: a sealed copy is checked and
  * loaded, so that no process can exchange the file in between. *op stays valid until the process ends.
  * 0; -ENOENT and others: the file cannot be read; -EACCES: another user could change it
- * (config/trust.h); -EINVAL: not an operator, another interface, or an invalid description; -EFBIG;
+ * (config/base/trust.h); -EINVAL: not an operator, another interface, or an invalid
+ * description; -EFBIG;
  * -ENOSPC: HR_OPERATORS_MAX are loaded; -ENOTSUP: this build cannot load any; -ENOMEM.
  */
 int hr_op_user_load(const char *path, const struct hr_operator **op, struct hr_error *e);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_file.h"
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /*
  * Check the bytes of an operator file without loading it: a complete x86-64 shared object (all of

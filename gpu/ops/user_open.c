@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "config/trust.h"
+#include "config/base/log.h"
+#include "config/base/trust.h"
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_open.h"
 

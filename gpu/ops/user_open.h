@@ -4,7 +4,7 @@
 #ifndef GPU_OPS_USER_OPEN_H
 #define GPU_OPS_USER_OPEN_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "config/operator.h"
 
 /*

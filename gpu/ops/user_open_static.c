@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_open.h"
 

@@ -1,5 +1,5 @@
 /*
- * gpu/tap/usual.h - how the tap's worker waits and lends in the usual case, which is the fastest
+ * gpu/tap/fast_path.h - how the tap's worker waits and lends in the usual case, which is the fastest
  * way of a tile to its consumer: a lane has one slot, and a tile one consumer; for
  * gpu/tap/role.c. Worker code.
  *
@@ -8,12 +8,12 @@
  * orders) is left for the round of the worker after it. Of a tile that came back as failed, and
  * of consumers to avoid, the round takes care.
  */
-#ifndef GPU_TAP_USUAL_H
-#define GPU_TAP_USUAL_H
+#ifndef GPU_TAP_FAST_PATH_H
+#define GPU_TAP_FAST_PATH_H
 
 #include "gpu/tap/lend.h"
 #include "gpu/tap/outputs.h"
-#include "gpu/tap/watch.h"
+#include "gpu/tap/mirror.h"
 
 #define TAP_BATCH 8u /* tiles of a round: with more, what follows from the first one would wait */
 

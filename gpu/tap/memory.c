@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/dump.h"
-#include "config/log.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
 
 static int fill(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)
 {

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 enum hr_tap_memory_use {
 	HR_TAP_READ_ONLY, /* others can map it for reading only, also when they have its descriptor */

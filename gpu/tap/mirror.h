@@ -1,5 +1,5 @@
 /*
- * gpu/tap/watch.h - the words that the tap's worker waits for, mirrored in memory of its block; for
+ * gpu/tap/mirror.h - the words that the tap's worker waits for, mirrored in memory of its block; for
  * gpu/tap/role.c. Worker code.
  *
  * Pages of consumers and words of the host lie in host memory, where each load takes a GPU more
@@ -15,8 +15,8 @@
  * generation that was compared. The worker accepts it only for the lending of that generation, and
  * for seats that have the tile.
  */
-#ifndef GPU_TAP_WATCH_H
-#define GPU_TAP_WATCH_H
+#ifndef GPU_TAP_MIRROR_H
+#define GPU_TAP_MIRROR_H
 
 #include "gpu/tap/look.h"
 #include "gpu/tap/role.h"

@@ -152,7 +152,7 @@ HR_TAP_ASSERT(sizeof(struct hr_tap_head) == 64, "entries are aligned");
 HR_TAP_ASSERT(sizeof(struct hr_tap_entry) == 64, "an entry is a cache line");
 HR_TAP_ASSERT(sizeof(struct hr_tap_page) == 64, "generations have a cache line of their own");
 
-/* Worker code for a GPU has a prefix of its own (nvme/worker.h), when it is included first. */
+/* Worker code for a GPU has a prefix of its own (nvme/queue/worker.h), when it is included first. */
 #ifdef HR_BOTH
 #define HR_TAP_INLINE HR_BOTH
 #else

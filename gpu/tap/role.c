@@ -3,17 +3,18 @@
 #include "gpu/tap/lend.h"
 #include "gpu/tap/outputs.h"
 #include "gpu/tap/poison.h"
-#include "gpu/tap/usual.h"
-#include "gpu/tap/watch.h"
+#include "gpu/tap/fast_path.h"
+#include "gpu/tap/mirror.h"
 #include "gpu/worker/role.h"
 
 /*
- * One warp does the work of the role, and reads no host memory: gpu/tap/watch.h does that for it. The
+ * One warp does the work of the role, and reads no host memory: gpu/tap/mirror.h does that for it. The
  * pipeline that the functions get is the copy in the block's memory, but for hr_tap_block().
  * Lane 0 alone writes lending[], and all words for others, but what a lane takes over of a slot.
  *
  * What others wait for comes first: a slot is freed before its counters are, and in the usual case a
- * tile is lent where the worker waits (gpu/tap/usual.h), before the round does what follows from it.
+ * tile is lent where the worker waits (gpu/tap/fast_path.h), before the round does what
+ * follows from it.
  */
 
 /* The tile of an output is done: given back by all its consumers, or dropped. A slot whose tile was

@@ -17,10 +17,10 @@
  *
  * With `park` all workers leave the launch, and the GPU, when each output is lent, or waits for a
  * credit, for HR_TAP_PARK_NS: compute can do nothing then before a consumer gives a tile back, or the
- * host has an order. The host finds that out from the pages and its own words (boot/engine/park.h), and
- * launches again. All state lies in memory, so the next launch goes on where this one ended. Reads
- * that are in flight complete meanwhile: their completions wait in memory, too, and there is room for
- * all of them.
+ * host has an order. The host finds that out from the pages and its own words
+ * (boot/engine/runner/park.h), and launches again. All state lies in memory, so the next
+ * launch goes on where this one ended. Reads that are in flight complete meanwhile: their
+ * completions wait in memory, too, and there is room for all of them.
  *
  * The worker never waits for a consumer when the run stops: it frees all slots and ends. The memory
  * of tiles that it has taken over then stays as it is: compute discards what was read for these slots.

@@ -9,7 +9,7 @@
 
 #include "gpu/worker/block_qp.h"
 #include "gpu/worker/vector.h"
-#include "nvme/queue_one.h"
+#include "nvme/queue/single.h"
 
 /* Rounds between two reads of the stop flag. Host memory is slow for a GPU, and reads of one
  * word by all workers are serialized. */

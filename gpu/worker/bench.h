@@ -9,7 +9,7 @@
 
 #include "cache/object.h"
 #include "gpu/worker/pipeline.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 enum hr_bench_pattern { HR_BENCH_SEQUENTIAL, HR_BENCH_RANDOM };
 

@@ -9,8 +9,8 @@
 #ifndef GPU_WORKER_BLOCK_QP_H
 #define GPU_WORKER_BLOCK_QP_H
 
-#include "nvme/worker.h"
-#include "nvme/queue.h"
+#include "nvme/queue/worker.h"
+#include "nvme/queue/queue.h"
 
 /* Multiple of 16 bytes, so that each warp's part is aligned. */
 HR_WORKER uint32_t hr_block_qp_bytes(uint32_t queues)

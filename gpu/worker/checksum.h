@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/worker.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
 
 #define HR_CHECKSUM_VECTOR 16u /* bytes that a thread loads at a time */
 

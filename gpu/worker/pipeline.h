@@ -36,10 +36,10 @@
 #include <stdint.h>
 
 #include "cache/object.h"
-#include "config/limits.h"
-#include "nvme/worker.h"
-#include "nvme/queue.h"
-#include "nvme/status.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
+#include "nvme/queue/queue.h"
+#include "nvme/queue/status.h"
 
 enum hr_slot_state {
 	HR_SLOT_FREE,

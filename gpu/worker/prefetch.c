@@ -3,8 +3,8 @@
  */
 #include "gpu/worker/block_qp.h"
 #include "gpu/worker/role.h"
-#include "nvme/queue.h"
-#include "nvme/status.h"
+#include "nvme/queue/queue.h"
+#include "nvme/queue/status.h"
 
 /* Tokens number the buffers: HR_SOURCES_MAX per slot. */
 HR_WORKER uint32_t prefetch_buffer_of(uint32_t slot, uint32_t source)

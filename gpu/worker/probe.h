@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/worker.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
 
 enum hr_probe_end { HR_PROBE_RUNS, HR_PROBE_DONE, HR_PROBE_UNANSWERED };
 

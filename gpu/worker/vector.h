@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 struct hr_vector {
 	uint32_t word[4];

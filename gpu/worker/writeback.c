@@ -4,8 +4,8 @@
  */
 #include "gpu/worker/block_qp.h"
 #include "gpu/worker/role.h"
-#include "nvme/queue.h"
-#include "nvme/status.h"
+#include "nvme/queue/queue.h"
+#include "nvme/queue/status.h"
 
 HR_WORKER void writeback_fail(struct hr_role_worker *w, struct hr_nvme_qp *qp, uint32_t s,
 			      uint8_t opcode, int error)

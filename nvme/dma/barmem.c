@@ -1,11 +1,11 @@
-#include "nvme/barmem.h"
+#include "nvme/dma/barmem.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/limits.h"
-#include "nvme/hostmem.h"
+#include "config/base/limits.h"
+#include "nvme/dma/hostmem.h"
 
 int hr_barmem_open(struct hr_barmem *m, const char *address, int bar, struct hr_error *e)
 {

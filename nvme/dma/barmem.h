@@ -1,19 +1,19 @@
 /*
- * nvme/barmem.h - memory in a BAR of any PCI function, for controllers to read and write.
+ * nvme/dma/barmem.h - memory in a BAR of any PCI function, for controllers to read and write.
  *
- * The counterpart of nvme/hostmem.h. Regions have the kind HR_REGION_BAR: accesses to them leave
+ * The counterpart of nvme/dma/hostmem.h. Regions have the kind HR_REGION_BAR: accesses to them leave
  * the host bridge or a switch towards a peer. hr_hostmem_kind() selects the bus addresses: the
  * addresses of the BAR where memory is physical (pci), addresses that headrace assigns where a
  * transport maps them (vfio, soft). The CPU mapping is device memory (VM_PFNMAP): VFIO accepts it,
  * and no process can pin it. The mapping is uncached, which suits queues and is slow for data.
  */
-#ifndef NVME_BARMEM_H
-#define NVME_BARMEM_H
+#ifndef NVME_DMA_BARMEM_H
+#define NVME_DMA_BARMEM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 #include "pci/function.h"
 
 #define HR_BARMEM_PEER (-1) /* the BAR through which peers reach the function's memory */

@@ -1,4 +1,4 @@
-#include "nvme/hostmem.h"
+#include "nvme/dma/hostmem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/dump.h"
-#include "config/log.h"
-#include "config/limits.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
+#include "config/base/tick.h"
 
 #define HUGE_SHIFT 21u
 #define HUGE_PAGE ((size_t)1 << HUGE_SHIFT)

@@ -1,5 +1,5 @@
 /*
- * nvme/hostmem.h - host memory that controllers access by DMA, and its bus addresses.
+ * nvme/dma/hostmem.h - host memory that controllers access by DMA, and its bus addresses.
  *
  * The kind of bus addresses is chosen once for the process, before the first allocation. A
  * controller behind `pci:` drives physical addresses onto the bus. So when one ssd uses `pci:`, all
@@ -12,14 +12,14 @@
  * consecutive in physical memory, so a region carries one address per page. Use
  * hr_region_contiguous() where hardware needs a contiguous range.
  */
-#ifndef NVME_HOSTMEM_H
-#define NVME_HOSTMEM_H
+#ifndef NVME_DMA_HOSTMEM_H
+#define NVME_DMA_HOSTMEM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/error.h"
-#include "nvme/region.h"
+#include "config/base/error.h"
+#include "nvme/dma/region.h"
 
 #define HR_HOSTMEM_MAX 256u /* maximum regions at a time: a few per ssd and gpu */
 

@@ -1,4 +1,4 @@
-#include "nvme/prp.h"
+#include "nvme/dma/prp.h"
 
 void hr_prp_build(struct hr_prp *prp, const struct hr_region *data, size_t offset, uint32_t bytes,
 		  const struct hr_region *lists, size_t list_offset)

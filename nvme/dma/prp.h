@@ -1,20 +1,20 @@
 /*
- * nvme/prp.h - PRP entries (physical region pages) of a buffer that never moves: built once, used
+ * nvme/dma/prp.h - PRP entries (physical region pages) of a buffer that never moves: built once, used
  * for transfers of any length.
  *
  * Spec: NVMe Base 2.0, 4.1.1. The buffer is page aligned, so every entry has offset 0. PRP2 depends
  * on the length of the transfer: 0 for one page, the second page for two, the list for more. A list
  * describes at most HR_CHUNK_MAX bytes, so it fits in one page and needs no chaining.
  */
-#ifndef NVME_PRP_H
-#define NVME_PRP_H
+#ifndef NVME_DMA_PRP_H
+#define NVME_DMA_PRP_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/worker.h"
-#include "nvme/region.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
+#include "nvme/dma/region.h"
 
 struct hr_prp {
 	uint64_t first;	 /* bus address of page 0 */

@@ -1,9 +1,9 @@
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 #define SPACE_START (64ull << 30)
 #define SPACE_END (1ull << 39)

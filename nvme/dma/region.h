@@ -1,13 +1,13 @@
 /*
- * nvme/region.h - memory that a controller may access by DMA, and its bus addresses.
+ * nvme/dma/region.h - memory that a controller may access by DMA, and its bus addresses.
  *
  * Interfaces never pass a bus address as a bare integer or pointer, so that CPU, GPU and bus
  * addresses cannot be confused. The bus addresses of a region are fixed when the region is made:
  * transports open a window for them (soft, vfio) or need none (pci). A region of pages with
  * unrelated physical addresses keeps one bus address per granule.
  */
-#ifndef NVME_REGION_H
-#define NVME_REGION_H
+#ifndef NVME_DMA_REGION_H
+#define NVME_DMA_REGION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,11 @@
 /*
- * nvme/queue_expire.h - deadlines of the commands of a queue pair. Worker code; include nvme/queue.h.
+ * nvme/queue/deadline.h - deadlines of the commands of a queue pair. Worker code; include
+ * nvme/queue/queue.h.
  */
-#ifndef NVME_QUEUE_EXPIRE_H
-#define NVME_QUEUE_EXPIRE_H
+#ifndef NVME_QUEUE_DEADLINE_H
+#define NVME_QUEUE_DEADLINE_H
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 /*
  * Collective. Call when no CQE was reaped, also on a broken queue. True when the deadline of a

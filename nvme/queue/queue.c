@@ -1,4 +1,4 @@
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * nvme/queue.h - one submission/completion queue pair and its one owner.
+ * nvme/queue/queue.h - one submission/completion queue pair and its one owner.
  *
  * Spec: NVMe Base 2.0, 3.3.1 (queues: empty, full, wrap, phase). The owner is a worker (a warp; a
  * thread on the host backend). It pushes up to one SQE per lane with hr_qp_push(), publishes any
@@ -27,17 +27,17 @@
  * The struct lies in memory that all lanes of the worker can access. All lanes read its scalars and
  * call hr_lanes_sync(); then lane 0 writes the scalars, and all lanes call hr_lanes_sync() again.
  */
-#ifndef NVME_QUEUE_H
-#define NVME_QUEUE_H
+#ifndef NVME_QUEUE_QUEUE_H
+#define NVME_QUEUE_QUEUE_H
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/worker.h"
-#include "nvme/wire.h"
+#include "config/base/limits.h"
+#include "nvme/queue/worker.h"
+#include "nvme/queue/wire.h"
 
 enum hr_inflight_state {
 	HR_CMD_FREE,
@@ -105,7 +105,7 @@ struct hr_done {
 	uint16_t cid;
 	uint16_t status; /* SCT << 8 | SC */
 	bool dnr;
-	uint8_t crd; /* delay for hr_qp_retry_pause() (nvme/retry.h), when status is not 0 */
+	uint8_t crd; /* delay for hr_qp_retry_pause() (nvme/queue/retry.h), when status is not 0 */
 };
 
 /*
@@ -588,6 +588,6 @@ HR_WORKER hr_mask hr_qp_reap(struct hr_nvme_qp *qp, struct hr_done *done)
 	return hr_qp_reap_or(qp, &wait, done);
 }
 
-#include "nvme/queue_expire.h"
+#include "nvme/queue/deadline.h"
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * nvme/retry.h - the pause before a failed command is sent again. CPU and GPU.
+ * nvme/queue/retry.h - the pause before a failed command is sent again. CPU and GPU.
  */
-#ifndef NVME_RETRY_H
-#define NVME_RETRY_H
+#ifndef NVME_QUEUE_RETRY_H
+#define NVME_QUEUE_RETRY_H
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 /*
  * Pause before repetition `tries` (from 0 on) of a command that failed with this CRD: the delay

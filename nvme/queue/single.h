@@ -1,6 +1,6 @@
 /*
- * nvme/queue_one.h - a queue pair with one command at a time, for the latency of a single read.
- * Worker code; include nvme/queue.h.
+ * nvme/queue/single.h - a queue pair with one command at a time, for the latency of a single read.
+ * Worker code; include nvme/queue/queue.h.
  *
  * hr_qp_push(), hr_qp_ring() and hr_qp_reap() handle a command per lane. A GPU executes each
  * instruction of a single command once, which takes longer than when it repeats it, so here is a way
@@ -10,10 +10,10 @@
  *
  * All functions are collective, and their arguments are the same in all lanes.
  */
-#ifndef NVME_QUEUE_ONE_H
-#define NVME_QUEUE_ONE_H
+#ifndef NVME_QUEUE_SINGLE_H
+#define NVME_QUEUE_SINGLE_H
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 /* A command on a queue pair without others, before it is sent. */
 struct hr_qp_one {
@@ -85,7 +85,7 @@ HR_WORKER void hr_qp_one_release(void)
 }
 
 /* Publish the written and released command on an unused queue pair, as hr_qp_push() and hr_qp_ring()
- * do. Call hr_qp_one_track() before any function of nvme/queue.h. */
+ * do. Call hr_qp_one_track() before any function of nvme/queue/queue.h. */
 HR_WORKER void hr_qp_one_send(struct hr_nvme_qp *qp, const struct hr_qp_one *one)
 {
 	if (hr_lane() == 0) {

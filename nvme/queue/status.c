@@ -1,4 +1,4 @@
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,17 +1,17 @@
 /*
- * nvme/status.h - meaning and names of NVMe statuses.
+ * nvme/queue/status.h - meaning and names of NVMe statuses.
  *
  * Spec: NVMe Base 2.0, 4.6.1 (generic 0, command specific 1, media and data integrity 2, path 3,
  * vendor 7). Status values are SCT << 8 | SC.
  */
-#ifndef NVME_STATUS_H
-#define NVME_STATUS_H
+#ifndef NVME_QUEUE_STATUS_H
+#define NVME_QUEUE_STATUS_H
 
 #include <nvme/types.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 enum hr_status_class {
 	HR_STATUS_OK,

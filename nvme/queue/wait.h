@@ -1,12 +1,13 @@
 /*
- * nvme/wait.h - how a thread of the host waits for a controller, and how long waiting threads sleep.
+ * nvme/queue/wait.h - how a thread of the host waits for a controller, and how long waiting
+ * threads sleep.
  */
-#ifndef NVME_WAIT_H
-#define NVME_WAIT_H
+#ifndef NVME_QUEUE_WAIT_H
+#define NVME_QUEUE_WAIT_H
 
 #include <stdint.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define HR_WAIT_SPINS 256u /* some 20 us */
 #define HR_WAIT_FIRST_NS 5000ull

@@ -1,19 +1,19 @@
 /*
- * nvme/wire.h - layout of queue memory: submission and completion queue entries, PRP entries.
+ * nvme/queue/wire.h - layout of queue memory: submission and completion queue entries, PRP entries.
  *
  * Spec: NVMe Base 2.0, 3.3.3.1 (SQE, figure 87), 3.3.3.2 (CQE, figures 90-93), 4.1.1 (PRP).
  * Opcodes, identify pages, log pages, register offsets and fields, and status codes come from
  * libnvme (<nvme/types.h>: NVME_REG_*, NVME_CAP_MQES(), nvme_cmd_read, struct nvme_id_ctrl, ...).
  * Little-endian hosts only, so wire fields are plain integers.
  */
-#ifndef NVME_WIRE_H
-#define NVME_WIRE_H
+#ifndef NVME_QUEUE_WIRE_H
+#define NVME_QUEUE_WIRE_H
 
 #include <nvme/types.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "wire fields are plain integers: little-endian hosts only"

@@ -1,6 +1,6 @@
 /*
- * nvme/worker.h - the primitives that differ between a GPU and the CPU, and between GPUs of different
- * makers.
+ * nvme/queue/worker.h - the primitives that differ between a GPU and the CPU, and between GPUs
+ * of different makers.
  *
  * Worker code (queues, objects, pipeline, operators) is written once, in the common subset of C11
  * and CUDA C++17 (no designated initialisers, _Atomic, compound literals, VLAs or implicit casts
@@ -13,8 +13,8 @@
  * All lanes of a worker must call a "collective" function together. All threads of a block must
  * call a "block-collective" function together.
  */
-#ifndef NVME_WORKER_H
-#define NVME_WORKER_H
+#ifndef NVME_QUEUE_WORKER_H
+#define NVME_QUEUE_WORKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,9 +22,9 @@
 /* Only these lines ask which compiler this is. */
 #ifdef __CUDACC__
 #define HR_DEVICE_CODE
-#include "nvme/worker_cuda.h"
+#include "nvme/queue/worker_cuda.h"
 #else
-#include "nvme/worker_host.h"
+#include "nvme/queue/worker_host.h"
 #endif
 
 /*

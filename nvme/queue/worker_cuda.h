@@ -1,5 +1,6 @@
 /*
- * nvme/worker_cuda.h - nvme/worker.h on a GPU: a worker is a warp, a block is a thread block.
+ * nvme/queue/worker_cuda.h - nvme/queue/worker.h on a GPU: a worker is a warp, a block is a
+ * thread block.
  *
  * The primitives are PTX where CUDA C++ has none with the exact meaning. PTX ISA sections are cited
  * by title because section numbers differ between releases: "Data Movement and Conversion
@@ -7,15 +8,15 @@
  * atom"; the chapter "Memory Consistency Model" defines their guarantees. Scope .gpu orders threads
  * of this GPU, scope .sys also the CPU and devices on the bus. Everything is device code.
  */
-#ifndef NVME_WORKER_CUDA_H
-#define NVME_WORKER_CUDA_H
+#ifndef NVME_QUEUE_WORKER_CUDA_H
+#define NVME_QUEUE_WORKER_CUDA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 #define HR_BOTH static __device__ __forceinline__
 #define HR_WORKER static __device__ __forceinline__
@@ -128,7 +129,7 @@ HR_WORKER void hr_block_sync(void)
 	__syncthreads();
 }
 
-/* An image that is linked from several units has this memory once, in gpu/cuda/image_user.cu. */
+/* An image that is linked from several units has this memory once, in gpu/cuda/image/image_user.cu. */
 #ifdef __CUDACC_RDC__
 extern "C" __device__ void *hr_block_memory(void);
 #else

@@ -1,4 +1,4 @@
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 __thread uint8_t hr_host_block[HR_BLOCK_MEMORY] __attribute__((aligned(16)));
 

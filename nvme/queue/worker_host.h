@@ -1,11 +1,11 @@
 /*
- * nvme/worker_host.h - nvme/worker.h on the CPU: a block is one thread with one lane.
+ * nvme/queue/worker_host.h - nvme/queue/worker.h on the CPU: a block is one thread with one lane.
  *
  * A doorbell write is a release store. On x86 it orders the SQEs before a store to an uncached BAR.
  * For the software controller it pairs with the acquire load of the polling thread.
  */
-#ifndef NVME_WORKER_HOST_H
-#define NVME_WORKER_HOST_H
+#ifndef NVME_QUEUE_WORKER_HOST_H
+#define NVME_QUEUE_WORKER_HOST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/limits.h"
-#include "config/seam.h"
-#include "nvme/wait.h"
+#include "config/base/limits.h"
+#include "config/base/seam.h"
+#include "nvme/queue/wait.h"
 
 #define HR_BOTH static inline
 #define HR_WORKER static inline
@@ -361,7 +361,7 @@ HR_WORKER uint32_t hr_crc32c_u8(uint32_t crc, uint8_t v)
 #define HR_IDLE_YIELDS 256u
 
 /* Threads outnumber cores, so a spinning thread takes time from the thread that it waits for: a few
- * pauses, then yields, then the sleeps of nvme/wait.h. */
+ * pauses, then yields, then the sleeps of nvme/queue/wait.h. */
 HR_WORKER void hr_idle(uint32_t *spins)
 {
 	const uint32_t n = ++*spins;

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/open.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/files.h"
 #include "nvme/soft/internal.h"
 
 #define LINE_MAX_BYTES 512u

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/bytes.h"
+#include "config/base/bytes.h"
 
 #include "nvme/soft/internal.h"
 

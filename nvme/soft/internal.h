@@ -20,9 +20,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "nvme/soft/soft.h"
-#include "nvme/wire.h"
+#include "nvme/queue/wire.h"
 
 #define SOFT_DOORBELLS 0x1000u
 #define SOFT_CIDS 1024u	   /* power of 2; CIDs at this distance have the same index */

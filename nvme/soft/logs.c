@@ -1,8 +1,8 @@
 /* Log pages (Base 5.16): error information, SMART, firmware slot; and asynchronous events (5.2). */
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/soft/internal.h"
 
 #define KELVIN 300u	    /* composite temperature: room temperature */

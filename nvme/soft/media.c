@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/log.h"
-#include "config/open.h"
+#include "config/base/log.h"
+#include "config/base/files.h"
 #include "nvme/soft/internal.h"
 
 static int say(struct hr_error *e, enum hr_error_kind kind, int err, const char *path,

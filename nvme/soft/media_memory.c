@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/dump.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "nvme/worker.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "nvme/queue/worker.h"
 #include "nvme/soft/internal.h"
 
 /* number of versions; stripes with equal index modulo STRIPES share one */

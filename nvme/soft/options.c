@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/soft/soft.h"
 #include "nvme/soft/options.h"
 

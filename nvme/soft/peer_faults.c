@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "nvme/soft/internal.h"
 
 #define LATE_NS (50 * HR_NS_PER_MS)

@@ -1,7 +1,7 @@
 /* Submission and completion queues (Base 3.3): fetch, execute, post, and apply faults. */
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "nvme/soft/internal.h"
 
 static void post(struct soft_sq *sq, uint16_t sqhd, uint16_t cid, uint32_t dw0, uint16_t field)

@@ -2,7 +2,7 @@
  * The register page (PCIe Transport 3.1): register values for the host, and the reaction to a write
  * of CC. Poller 0 compares CC with its last value.
  */
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "nvme/soft/internal.h"
 
 #define CAP_TO 10u /* 5 s, in units of 500 ms */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/bytes.h"
+#include "config/base/bytes.h"
 
 #include "nvme/soft/internal.h"
 

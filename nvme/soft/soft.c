@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/soft/internal.h"
 
 static bool overlaps(const struct soft *soft, uint64_t bus, uint64_t bytes)

@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "config/limits.h"
-#include "nvme/region.h"
-#include "nvme/transport.h"
+#include "config/base/error.h"
+#include "config/base/limits.h"
+#include "nvme/dma/region.h"
+#include "nvme/transport/transport.h"
 
 #define HR_SOFT_QUEUES 256u   /* maximum I/O queue pairs that are granted */
 #define HR_SOFT_ENTRIES 4096u /* CAP.MQES + 1 */

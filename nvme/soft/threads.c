@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "nvme/wait.h"
-#include "nvme/worker.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "nvme/queue/wait.h"
+#include "nvme/queue/worker.h"
 #include "nvme/soft/internal.h"
 
 #define SCAN_ROUNDS 256u       /* rounds between two scans of doorbells without a queue */

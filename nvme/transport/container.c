@@ -1,4 +1,4 @@
-#include "nvme/vfio.h"
+#include "nvme/transport/container.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/log.h"
-#include "config/limits.h"
-#include "nvme/hostmem.h"
-#include "nvme/vfio_calls.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
+#include "nvme/dma/hostmem.h"
+#include "nvme/transport/vfio_calls.h"
 #include "pci/viable.h"
 
 #define CONTAINER "/dev/vfio/vfio"

@@ -1,19 +1,19 @@
 /*
- * nvme/vfio.h - the kernel's VFIO: one type1 container for the process, its groups, devices, and
- * DMA mappings.
+ * nvme/transport/container.h - the kernel's VFIO: one type1 container for the process, its
+ * groups, devices, and DMA mappings.
  *
  * Documentation/driver-api/vfio.rst. All devices share one I/O address space. So a region is mapped
  * once for all controllers, and an SSD may access the BAR of any other function. Call during boot
  * and shutdown, from one thread.
  */
-#ifndef NVME_VFIO_H
-#define NVME_VFIO_H
+#ifndef NVME_TRANSPORT_CONTAINER_H
+#define NVME_TRANSPORT_CONTAINER_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 #include "pci/function.h"
 
 struct hr_vfio_device {

@@ -1,4 +1,4 @@
-#include "nvme/inuse.h"
+#include "nvme/transport/disk_use.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define BLOCK "/sys/class/block"
 #define TARGETS "/sys/kernel/config/nvmet/subsystems"

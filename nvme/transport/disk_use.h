@@ -1,14 +1,14 @@
 /*
- * nvme/inuse.h - find out whether a disk of the kernel is in use.
+ * nvme/transport/disk_use.h - find out whether a disk of the kernel is in use.
  *
  * A disk is in use when the disk or one of its partitions is mounted, used as swap, part of a
  * stacked device (md, dm, loop), exported by nvmet, claimed by the kernel in any other way, or open
  * in any process. Reads only.
  */
-#ifndef NVME_INUSE_H
-#define NVME_INUSE_H
+#ifndef NVME_TRANSPORT_DISK_USE_H
+#define NVME_TRANSPORT_DISK_USE_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /*
  * Check a block device, by its kernel name ("nvme0n1"), with its partitions. 0: not in use; -EBUSY:

@@ -1,15 +1,15 @@
 /*
- * nvme/transports.h - common part of the transports of hardware (nvme/transport_pci.h,
- * nvme/transport_vfio.h).
+ * nvme/transport/hardware.h - common part of the transports of hardware
+ * (nvme/transport/transport_pci.h, nvme/transport/transport_vfio.h).
  *
  * address is a PCI function as the user wrote it. Return values as for
  * hr_transport_open(), and -EBUSY: a kernel driver or another process uses the function; -EIO,
  * -EPERM of the host.
  */
-#ifndef NVME_TRANSPORTS_H
-#define NVME_TRANSPORTS_H
+#ifndef NVME_TRANSPORT_HARDWARE_H
+#define NVME_TRANSPORT_HARDWARE_H
 
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 #include "pci/bind.h"
 #include "pci/function.h"
 

@@ -3,17 +3,17 @@
  * such a controller, so no kernel driver may be bound to it, and no IOMMU may translate its
  * addresses.
  */
-#include "nvme/transports.h"
-#include "nvme/transport_pci.h"
+#include "nvme/transport/hardware.h"
+#include "nvme/transport/transport_pci.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "nvme/wire.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "nvme/queue/wire.h"
 
 struct pci {
 	struct hr_binding binding;

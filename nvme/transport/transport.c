@@ -1,4 +1,4 @@
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/log.h"
-#include "nvme/inuse.h"
-#include "nvme/transports.h"
-#include "nvme/wire.h"
+#include "config/base/log.h"
+#include "nvme/transport/disk_use.h"
+#include "nvme/transport/hardware.h"
+#include "nvme/queue/wire.h"
 
 static bool bind_allowed;
 static enum hr_transport_access access_wanted;

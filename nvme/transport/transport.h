@@ -1,19 +1,19 @@
 /*
- * nvme/transport.h - access to a controller.
+ * nvme/transport/transport.h - access to a controller.
  *
  * A transport gives the driver two things: the controller's registers and doorbells as memory
  * (BAR0, NVMe over PCIe Transport), and windows through which the controller can access regions.
  * The code above a transport is the same for soft, pci and vfio.
  */
-#ifndef NVME_TRANSPORT_H
-#define NVME_TRANSPORT_H
+#ifndef NVME_TRANSPORT_TRANSPORT_H
+#define NVME_TRANSPORT_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
-#include "nvme/region.h"
+#include "config/base/error.h"
+#include "nvme/dma/region.h"
 
 /* Doorbells begin here in BAR0 (PCIe Transport 3.1.2). */
 #define HR_DOORBELLS 0x1000u

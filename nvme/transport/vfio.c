@@ -2,16 +2,16 @@
  * Controllers driven through VFIO: the IOMMU limits them to the memory that is mapped for them, and
  * the kernel resets them when this process ends for any reason.
  */
-#include "nvme/transports.h"
-#include "nvme/transport_vfio.h"
+#include "nvme/transport/hardware.h"
+#include "nvme/transport/transport_vfio.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "nvme/vfio.h"
+#include "config/base/log.h"
+#include "nvme/transport/container.h"
 
 struct vfio {
 	struct hr_binding binding;

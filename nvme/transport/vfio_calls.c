@@ -1,4 +1,4 @@
-#include "nvme/vfio_calls.h"
+#include "nvme/transport/vfio_calls.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,9 +1,10 @@
 /*
- * nvme/vfio_calls.h - the system calls of nvme/vfio.c, in a file of their own so that a test can link
- * others (tests/fakes/vfio.c). As the system calls of these names; -1 and errno.
+ * nvme/transport/vfio_calls.h - the system calls of nvme/transport/container.c, in a file of
+ * their own so that a test can link others (tests/fakes/vfio.c). As the system calls of these
+ * names; -1 and errno.
  */
-#ifndef NVME_VFIO_CALLS_H
-#define NVME_VFIO_CALLS_H
+#ifndef NVME_TRANSPORT_VFIO_CALLS_H
+#define NVME_TRANSPORT_VFIO_CALLS_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 #define NAMED 4u /* namespaces in a sentence */
 

@@ -1,4 +1,4 @@
-#include "pci/topo/p2p.h"
+#include "pci/topo/gpu_peers.h"
 
 #include <errno.h>
 #include <string.h>

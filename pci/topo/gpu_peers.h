@@ -1,12 +1,12 @@
 /*
- * pci/topo/p2p.h - whether NVIDIA's driver lets one GPU access the memory of another one.
+ * pci/topo/gpu_peers.h - whether NVIDIA's driver lets one GPU access the memory of another one.
  *
  * The driver answers for each ordered pair of GPUs and each kind of access, and it may refuse what
  * PCI Express allows. The answers have the codes of `nvidia-smi topo -p2p`, which are those of
  * nvmlDeviceGetP2PStatus(). They are facts beside the verdict and do not change it.
  */
-#ifndef PCI_TOPO_P2P_H
-#define PCI_TOPO_P2P_H
+#ifndef PCI_TOPO_GPU_PEERS_H
+#define PCI_TOPO_GPU_PEERS_H
 
 #include "pci/topo/model.h"
 

@@ -2,7 +2,7 @@
  * A function that a text lists twice. A list and a dump of one machine state are one capture; two
  * different states are an error.
  */
-#include "pci/topo/again.h"
+#include "pci/topo/merge.h"
 
 #include <stdio.h>
 #include <string.h>

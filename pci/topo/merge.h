@@ -1,9 +1,9 @@
 /*
- * pci/topo/again.h - a function that a text lists twice: in one capture, or in two different
+ * pci/topo/merge.h - a function that a text lists twice: in one capture, or in two different
  * states.
  */
-#ifndef PCI_TOPO_AGAIN_H
-#define PCI_TOPO_AGAIN_H
+#ifndef PCI_TOPO_MERGE_H
+#define PCI_TOPO_MERGE_H
 
 #include "pci/topo/model.h"
 

@@ -3,7 +3,7 @@
  *
  * Every function is a row of facts. A fact has a value and the source it was read from, which is
  * also its rank of trust. A fact that no source states is HR_SRC_NONE; a rule must not treat it as
- * zero. Readers (pci/topo/source.h) only add functions and set facts. hr_model_link() then sorts
+ * zero. Readers (pci/topo/source/source.h) only add functions and set facts. hr_model_link() then sorts
  * the functions and builds the tree. Verdicts never change a model; what-if changes it by setting
  * facts.
  *
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 #define HR_FUNCTIONS_MAX 65536u /* one domain of 256 buses; a larger capture is refused */
 #define HR_ROOT_BUSES_MAX 4096u
@@ -143,7 +143,7 @@ enum hr_bar_flags {
 
 /*
  * A base address register. From configuration space the base is the bus address, which TLPs carry;
- * from text and sysfs it is the CPU's address (pci/topo/offset.h).
+ * from text and sysfs it is the CPU's address (pci/topo/rules/offset.h).
  */
 struct hr_bar {
 	uint64_t base, size; /* size 0: unknown */
@@ -249,7 +249,7 @@ struct hr_system {
 	bool live;
 };
 
-struct hr_log_iommu; /* pci/topo/kernel_log.h */
+struct hr_log_iommu; /* pci/topo/log/kernel_log.h */
 
 struct hr_model {
 	struct hr_fn *fn; /* sorted by address after hr_model_link() */
@@ -258,9 +258,10 @@ struct hr_model {
 	uint32_t root_buses;
 	struct hr_gpu_link *gpu_link;
 	uint32_t gpu_links;
-	struct hr_p2p *p2p; /* answers of NVIDIA's driver, pci/topo/p2p.h */
+	struct hr_p2p *p2p; /* answers of NVIDIA's driver, pci/topo/gpu_peers.h */
 	uint32_t p2ps;
-	struct hr_smi *smi; /* matrix of nvidia-smi, rocm-smi or amd-smi, pci/topo/smi.h; or NULL */
+	struct hr_smi
+		*smi; /* matrix of nvidia-smi, rocm-smi or amd-smi, pci/topo/lspci/smi.h; or NULL */
 	struct hr_acs_lines acs_lines;
 	/* A change was assumed, so HR_F_GROUP is outdated: the kernel would form other groups. */
 	bool regrouped;
@@ -272,7 +273,7 @@ struct hr_model {
 	struct hr_error error;	 /* reason of a failed read, with the line */
 	uint32_t warnings;	 /* contradictions that were resolved; see warning[] */
 	char warning[HR_WARNINGS_KEPT][256]; /* the first warnings */
-	/* Lines of a text that state nothing (pci/topo/skipped.h), and the first of them. */
+	/* Lines of a text that state nothing (pci/topo/lspci/skipped.h), and the first of them. */
 	uint32_t skipped;
 	unsigned skipped_line;
 	const char *skipped_first; /* NULL: none */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "nvme/queue.h"
+#include "config/base/clock.h"
+#include "nvme/queue/queue.h"
 
 #define ENTRIES 256u
 #define OWN_FUNCTION __attribute__((noipa))

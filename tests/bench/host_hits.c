@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache/objects_run.h"
+#include "cache/objects/run.h"
 
 #define PAGE 4096u
 #define TURNS 41u

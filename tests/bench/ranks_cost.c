@@ -20,7 +20,7 @@
 
 #define ROUNDS 201u
 #define STATE (64u << 10)
-#define WORK 9864u /* of a rank, compared before a job: struct work of boot/ranks/same.c */
+#define WORK 9864u /* of a rank, compared before a job: struct work of boot/ranks/agree.c */
 
 /* The network of the simulation. */
 #define LATENCY_US 5.0	      /* of one message */

@@ -27,8 +27,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/ctrl.h"
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"

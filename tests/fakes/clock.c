@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "config/clock.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "config/base/tick.h"
 
 static struct {
 	atomic_bool steered;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/fakes/clock.h"
 
 #define BAR_BYTES (4 * (size_t)HR_PAGE)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/cuda/driver.h"
+#include "gpu/cuda/driver/driver.h"
 #include "tests/fakes/cuda_calls.h" /* so that these are linked, too */
 #include "tests/fakes/cuda_images.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/cuda/driver.h"
+#include "gpu/cuda/driver/driver.h"
 
 #define FAKE_CUDA_THINGS 256
 

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#include "gpu/cuda/cufile.h"
+#include "gpu/cuda/measure/cufile.h"
 
 struct fake_cufile {
 	int no_library;		  /* result of hr_cufile_library() */

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/exit.h"
-#include "config/clock.h"
+#include "config/base/exit.h"
+#include "config/base/clock.h"
 
 #define DESCRIPTORS 256
 

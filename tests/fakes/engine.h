@@ -1,13 +1,13 @@
 /*
  * tests/fakes/engine.h - engines that follow a script, in place of processes: fork(), waitpid() and
  * kill() of libc answer for them from fake_engine_begin() on, and are those of libc before. An engine
- * writes its phases to its pipe and publishes its record as boot/appliance/attempt.c does. The clock
- * is that of tests/fakes/clock.h.
+ * writes its phases to its pipe and publishes its record as boot/appliance/attempt/attempt.c
+ * does. The clock is that of tests/fakes/clock.h.
  */
 #ifndef TESTS_FAKES_ENGINE_H
 #define TESTS_FAKES_ENGINE_H
 
-#include "boot/appliance/child.h"
+#include "boot/appliance/supervisor/child.h"
 
 #define FAKE_ENGINE_WAITS 0x7fff /* the pipeline does not run, because another one has failed */
 #define FAKE_ENGINE_PID 5000000	 /* of the first engine; larger than identifiers of the kernel */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pci/topo/files.h"
+#include "pci/topo/sysfs/files.h"
 
 /*
  * A file with text or bytes, or a symbolic link. Folders exist when they contain files; a path that

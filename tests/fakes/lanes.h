@@ -1,10 +1,10 @@
 /*
- * tests/fakes/lanes.h - nvme/worker.h with several lanes per worker and several workers per block,
- * instead of the host's single lane. Each worker is a thread; its lanes share it and run in a random
- * order (tests/fakes/lanes_fibers.h).
+ * tests/fakes/lanes.h - nvme/queue/worker.h with several lanes per worker and several workers
+ * per block, instead of the host's single lane. Each worker is a thread; its lanes share it
+ * and run in a random order (tests/fakes/lanes_fibers.h).
  *
  * HR_LANES is 8 unless defined before (at most 64). Include this header before all headers of
- * headrace: it replaces nvme/worker_host.h. Lanes meet in collective functions, so the
+ * headrace: it replaces nvme/queue/worker_host.h. Lanes meet in collective functions, so the
  * collective code of the headers runs as on a GPU, and the thread sanitizer detects accesses of
  * lanes to each other's data without hr_lanes_sync() in between. A lane that waits for another one in
  * any other way calls hr_idle() or fake_pause().
@@ -15,7 +15,7 @@
 #ifndef TESTS_FAKES_LANES_H
 #define TESTS_FAKES_LANES_H
 
-#define NVME_WORKER_HOST_H /* replaced by this header */
+#define NVME_QUEUE_WORKER_HOST_H /* replaced by this header */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/limits.h"
+#include "config/base/clock.h"
+#include "config/base/limits.h"
 #include "tests/fakes/lanes_fibers.h"
 
 #define HR_BOTH static inline

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/random.h"
 
 #ifndef HR_LANES

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 #define LEVELS (HR_LOG_DEBUG + 1)
 

@@ -2,13 +2,13 @@
  * tests/fakes/log.h - keeps messages instead of printing them, for tests that cause many messages
  * or check one.
  *
- * hr_write_message() of config/seam.h is that of this fake. It keeps the lines of all levels in each
- * test of a file that includes this header, and prints those of the others.
+ * hr_write_message() of config/base/seam.h is that of this fake. It keeps the lines of all
+ * levels in each test of a file that includes this header, and prints those of the others.
  */
 #ifndef TESTS_FAKES_LOG_H
 #define TESTS_FAKES_LOG_H
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "tests/harness/before.h"
 
 /* From now on lines of all levels are kept, and not printed. */

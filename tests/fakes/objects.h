@@ -1,6 +1,6 @@
 /*
- * tests/fakes/objects.h - cache/objects.h over plain memory, without cache and I/O workers, and a run
- * of an access operator over it, with the lanes of tests/fakes/lanes.h.
+ * tests/fakes/objects.h - cache/objects/objects.h over plain memory, without cache and I/O
+ * workers, and a run of an access operator over it, with the lanes of tests/fakes/lanes.h.
  *
  * Include this header before all headers of headrace. Collective calls check that all lanes call
  * them with the same arguments.
@@ -8,7 +8,7 @@
 #ifndef TESTS_FAKES_OBJECTS_H
 #define TESTS_FAKES_OBJECTS_H
 
-#define CACHE_OBJECTS_H /* replaced by this header */
+#define CACHE_OBJECTS_OBJECTS_H /* replaced by this header */
 #define CACHE_OBJECTS_FIND_H
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct hr_objects {
 	uint64_t error_index;
 };
 
-#include "cache/objects_ranks.h"
+#include "cache/objects/ranks.h"
 
 /* The objects, set by the test (data NULL: omitted), and the results of a run. */
 static struct fake_access {

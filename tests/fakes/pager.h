@@ -4,8 +4,8 @@
  * a script.
  *
  * A test runs it as a thread (pager_start), or calls pager_step() in the workers' idle function, so
- * that nothing depends on time. It works on the same words as gpu/worker/io.c, for any number of lanes
- * of the workers.
+ * that nothing depends on time. It works on the same words as gpu/worker/io/io.c, for any
+ * number of lanes of the workers.
  */
 #ifndef TESTS_FAKES_PAGER_H
 #define TESTS_FAKES_PAGER_H

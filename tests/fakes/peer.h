@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 #include "tests/harness/qprun.h" /* so that it is linked, too */
 
 #define PEER_ENTRIES_MAX 4096u

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 #include "tests/fakes/peer.h"
 #include "tests/harness/random.h"
 

@@ -1,7 +1,7 @@
 /*
  * tests/fakes/vfio.h - a kernel's VFIO with one container, in memory; tests link it in
- * place of nvme/vfio_calls.c. Every group holds one function. Some members make a call fail; others
- * record the calls.
+ * place of nvme/transport/vfio_calls.c. Every group holds one function. Some members make a
+ * call fail; others record the calls.
  *
  * The container has the kernel's states (drivers/vfio/container.c, vfio_iommu_type1.c): a group
  * joins it, then the IOMMU is set once, and only then devices are opened and memory is mapped. A
@@ -16,12 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nvme/vfio.h"
+#include "nvme/transport/container.h"
 
-#define FAKE_VFIO_MAPS 300u /* more than nvme/vfio.c stores */
+#define FAKE_VFIO_MAPS 300u /* more than nvme/transport/container.c stores */
 #define FAKE_VFIO_BAR_BYTES 0x4000u
 
-#define FAKE_VFIO_RANGES 40u /* more than nvme/vfio.c stores */
+#define FAKE_VFIO_RANGES 40u /* more than nvme/transport/container.c stores */
 
 struct fake_vfio_map {
 	uint64_t iova, bytes;

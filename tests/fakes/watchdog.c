@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 struct fake_watchdog fake_watchdog;
 static int fifo = -1, timeout_s;

@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/feed_service.h"
+#include "boot/appliance/lend/feeds.h"
 #include "boot/engine/run_feed.h"
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/tap/memory.h"
 #include "tests/fakes/clock.h"
 #include "tests/fuzz/tap_peers.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/appliance/message.h"
+#include "boot/appliance/protocol/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/store/objmap.h"
-#include "cache/store/objmap_verify.h"
-#include "cache/store/objmap_disk.h"
+#include "cache/store/store.h"
+#include "cache/store/verify.h"
+#include "cache/store/disk.h"
 #include "tests/fakes/log.h"
 
 #define SIGNED 1u

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/ops/user.h"
 #include "gpu/ops/user_file.h"
 #include "tests/harness/error.h"

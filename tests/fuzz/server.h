@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "boot/engine/pass.h"
+#include "config/base/scm.h"
 #include "gpu/tap/protocol.h"
 #include "tests/fuzz/input.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/soft/internal.h"
 #include "tests/harness/error.h"
 

@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_service.h"
-#include "boot/engine/rings.h"
-#include "config/log.h"
+#include "boot/appliance/lend/taps.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/base/log.h"
 #include "tests/fakes/clock.h"
 #include "tests/fuzz/tap_peers.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pci/topo/decode.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 static struct hr_model model;
 static struct hr_topology topology;

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/band.h"
-#include "pci/topo/change.h"
-#include "pci/topo/groups.h"
-#include "pci/topo/source.h"
-#include "pci/topo/verdict.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/forecast/rates.h"
+#include "pci/topo/forecast/change.h"
+#include "pci/topo/rules/groups.h"
+#include "pci/topo/source/source.h"
+#include "pci/topo/rules/verdict.h"
+#include "pci/topo/rules/explain.h"
 #include "tests/harness/error.h"
 
 #define PAIRS_MAX 64u

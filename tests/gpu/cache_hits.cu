@@ -1,7 +1,8 @@
 /*
- * cache_hits - the cost of a hit of the page cache on a GPU: the calls of cache/objects.h against
- * loads of the same frames by their address, in turns, in one process. All pages are cached, so no
- * I/O worker runs. `make gpu-tests` builds build/tests/gpu/cache-hits.
+ * cache_hits - the cost of a hit of the page cache on a GPU: the calls of
+ * cache/objects/objects.h against loads of the same frames by their address, in turns, in one
+ * process. All pages are cached, so no I/O worker runs. `make gpu-tests` builds
+ * build/tests/gpu/cache-hits.
  *
  *	cache_hits [GIB ...]	frames of 7/8 of so many GiB (16 and 64)
  *
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 
 #define PAGE_SHIFT 12u
 #define PAGE_BYTES (1u << PAGE_SHIFT)
@@ -173,7 +174,7 @@ static __global__ void copies_cached(const struct job *job)
 	copy_pages(job);
 }
 
-/* With the registers that a worker has in each of its entry points: gpu/cuda/image.cu. */
+/* With the registers that a worker has in each of its entry points: gpu/cuda/image/image.cu. */
 static __global__ void __launch_bounds__(512) copies_cached_512(const struct job *job)
 {
 	copy_pages(job);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/gpu/image.h"
 
 #define WAIT_NS (20 * HR_NS_PER_S)

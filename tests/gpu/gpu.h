@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/cuda/host.h"
-#include "gpu/cuda/image.h"
-#include "gpu/cuda/memory.h"
+#include "gpu/cuda/driver/host_memory.h"
+#include "gpu/cuda/image/image.h"
+#include "gpu/cuda/driver/memory.h"
 
-/* The test image, by gpu/cuda/embed.S. */
+/* The test image, by gpu/cuda/image/embed.S. */
 extern const uint8_t gpu_test_image[];
 
 struct gpu_rig {

@@ -1,7 +1,7 @@
 /*
  * Entry points of the tests that run on a GPU (gpu/cuda/README.md).
  */
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 /*
  * The functions of a queue pair, as in the worker image except for the clock, which a test can
@@ -15,7 +15,7 @@ HR_WORKER uint64_t server_clock_ns()
 }
 
 #define hr_clock_ns server_clock_ns
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 #undef hr_clock_ns
 
 #include "tests/gpu/image.h"

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "nvme/worker.h"
-#include "nvme/queue.h"
+#include "nvme/queue/worker.h"
+#include "nvme/queue/queue.h"
 
 #define GPU_ROUNDS_NS 2000000000ull /* longest wait of a launch for its partner */
 
@@ -45,7 +45,7 @@ struct gpu_stray {
 	uint64_t *address;
 };
 
-/* lanes: each function of nvme/worker.h that involves the lanes of a warp or block. One block. */
+/* lanes: each function of nvme/queue/worker.h that involves the lanes of a warp or block. One block. */
 #define GPU_LANES_THREADS 256u
 
 struct gpu_lanes {

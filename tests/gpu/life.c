@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "gpu/backend.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/image.h"

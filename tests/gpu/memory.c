@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/image.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/image.h"
 #include "tests/harness/qprun.h"

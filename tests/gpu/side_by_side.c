@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
 #include "gpu/worker/probe.h"
 #include "tests/harness/error.h"
 #include "tests/harness/launch.h"

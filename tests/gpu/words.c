@@ -1,4 +1,4 @@
-/* The functions of nvme/worker.h on a GPU, compared with results of the CPU. */
+/* The functions of nvme/queue/worker.h on a GPU, compared with results of the CPU. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/image.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 #include "cache/page_policy.h"
 #include "cache/peers.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
 #include "tests/harness/error.h"

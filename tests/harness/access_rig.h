@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "tests/op/callback.h"
 #include "tests/harness/rig.h"
 

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/conclude.h"
-#include "boot/engine/written.h"
+#include "boot/engine/runner/conclude.h"
+#include "boot/engine/objects/new_objects.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/error.h"
 #include "tests/harness/runs.h"

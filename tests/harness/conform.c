@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "nvme/hostmem.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/harness/error.h"
 
 #define DEFAULT_DEVICE "soft:memory,size=64M,mdts=5,cache=16M"

@@ -1,8 +1,8 @@
 /*
  * tests/harness/conform.h - a minimal driver for the conformance tests of controllers.
  *
- * It uses nothing of nvme/ctrl.c and nvme/queue.h: the tests operate registers and rings directly,
- * so that a mistake there cannot hide a mistake in a controller. The environment variable
+ * It uses nothing of nvme/ctrl.c and nvme/queue/queue.h: the tests operate registers and rings
+ * directly, so that a mistake there cannot hide a mistake in a controller. The environment variable
  * HEADRACE_CONFORM_DEVICE names the controller (a device string); without it the tests use a blank
  * software controller over memory. All blocks of the namespace may be overwritten.
  */
@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "nvme/transport.h"
-#include "nvme/wire.h"
+#include "config/base/limits.h"
+#include "nvme/transport/transport.h"
+#include "nvme/queue/wire.h"
 
 #define CONFORM_PAGES 1024u	/* of DMA memory */
 #define CONFORM_ENTRIES 16u	/* of the queues of conform_open() and conform_add_io() */

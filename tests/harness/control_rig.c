@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/default.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

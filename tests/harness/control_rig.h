@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "boot/appliance/control.h"
+#include "boot/appliance/control/control.h"
 
 /* Requests that have reached the appliance, and its answers. */
 struct control_rig_life {

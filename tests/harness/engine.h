@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/stages.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 /* Begin anew with the configuration of the file "f". */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 static _Thread_local struct hr_error test_error_last;
 

@@ -1,5 +1,5 @@
 #include "tests/harness/evaluate.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 #include "tests/harness/machine.h"
 
 /* Addresses of fake_two_ports(). */

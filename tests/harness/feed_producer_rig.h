@@ -7,7 +7,7 @@
 #ifndef TESTS_HARNESS_FEED_PRODUCER_RIG_H
 #define TESTS_HARNESS_FEED_PRODUCER_RIG_H
 
-#include "boot/appliance/feed_producer.h"
+#include "boot/appliance/lend/producer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_message.h"
-#include "boot/engine/pass.h"
+#include "boot/appliance/protocol/tap_message.h"
+#include "config/base/scm.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/tap/feed.h"
 
 #define SLOTS 8u

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <json-c/json.h>
 
-#include "config/json.h"
+#include "config/base/json.h"
 
 /* End a document that goes to text, and parse it; the caller frees it with json_object_put(). */
 static inline struct json_object *json_parsed(struct hr_json *j)

@@ -5,7 +5,7 @@
 #ifndef TESTS_HARNESS_LINK_RIG_H
 #define TESTS_HARNESS_LINK_RIG_H
 
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 #include "tests/fakes/ibverbs/control.h"
 
 #define RIG_SLOTS 8u

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 void fake_put(struct fake_fn *f, uint32_t offset, unsigned width, uint32_t value)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "pci/topo/model.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 #define FAKE_FUNCTIONS_MAX 128u
 #define FAKE_TEXT_MAX 1536u

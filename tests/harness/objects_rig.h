@@ -1,12 +1,12 @@
 /*
- * tests/harness/objects_rig.h - one worker of cache/objects.h over tests/fakes/pager.h, whose waits
- * are the steps of the I/O workers.
+ * tests/harness/objects_rig.h - one worker of cache/objects/objects.h over
+ * tests/fakes/pager.h, whose waits are the steps of the I/O workers.
  */
 #ifndef TESTS_HARNESS_OBJECTS_RIG_H
 #define TESTS_HARNESS_OBJECTS_RIG_H
 
-#include "cache/objects.h"
-#include "cache/objects_run.h"
+#include "cache/objects/objects.h"
+#include "cache/objects/run.h"
 #include "tests/fakes/pager.h"
 #include "tests/harness/random.h"
 

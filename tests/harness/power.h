@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "nvme/soft/internal.h"
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 /*
  * Processing stops between two blocks, the volatile cache is handled as `policy` states (with

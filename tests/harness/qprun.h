@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 struct qprun {
 	/* Before and after a test. */

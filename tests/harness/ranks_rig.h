@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/ranks/same.h"
+#include "boot/ranks/agree.h"
 #include "config/operator.h"
 #include "tests/fakes/ranks.h"
 

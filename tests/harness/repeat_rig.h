@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/ask.h"
-#include "boot/appliance/dispatch.h"
-#include "boot/appliance/repeat.h"
-#include "boot/engine/names.h"
-#include "boot/engine/signals.h"
-#include "config/file.h"
+#include "boot/appliance/requests.h"
+#include "boot/appliance/attempt/dispatch.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/signals.h"
+#include "config/file/file.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

@@ -1,6 +1,6 @@
 /*
  * tests/harness/reservation_rig.h - ssds over software controllers of one image for tests of
- * reservations: the tested host uses boot/engine/ssd.h, the other host sends its own commands.
+ * reservations: the tested host uses boot/engine/devices/ssd.h, the other host sends its own commands.
  */
 #ifndef TESTS_HARNESS_RESERVATION_RIG_H
 #define TESTS_HARNESS_RESERVATION_RIG_H
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/ssd.h"
-#include "config/clock.h"
+#include "boot/engine/devices/ssd.h"
+#include "config/base/clock.h"
 #include "nvme/admin.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 #include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))

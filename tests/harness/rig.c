@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/rings.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "gpu/launch.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/error.h"

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/pipe_layout.h"
-#include "boot/engine/ssd.h"
+#include "boot/engine/layout/stream.h"
+#include "boot/engine/devices/ssd.h"
 #include "gpu/backend.h"
 #include "gpu/ops/operators.h"
 #include "gpu/worker/bench.h"

@@ -6,7 +6,7 @@
 #ifndef TESTS_HARNESS_RUNNER_RIG_H
 #define TESTS_HARNESS_RUNNER_RIG_H
 
-#include "boot/engine/runner.h"
+#include "boot/engine/runner/runner.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/conclude_rig.h"

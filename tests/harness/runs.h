@@ -5,7 +5,7 @@
 #ifndef TESTS_HARNESS_RUNS_H
 #define TESTS_HARNESS_RUNS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "tests/harness/store.h"
 
 #define TEST_RUNS_SSDS 2u

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 /* A place of the partition with one part, at that address. Returns the number of the part. */
 static inline int service_add_part(struct hr_partition *partition, enum hr_place place, void *at)

@@ -8,8 +8,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "boot/engine/stage_sinks.h"
-#include "boot/engine/written.h"
+#include "boot/engine/bringup/sinks.h"
+#include "boot/engine/objects/new_objects.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/runs.h"
 

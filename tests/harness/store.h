@@ -5,8 +5,8 @@
 #ifndef TESTS_HARNESS_STORE_H
 #define TESTS_HARNESS_STORE_H
 
-#include "cache/store/objmap.h"
-#include "cache/store/objmap_disk.h"
+#include "cache/store/store.h"
+#include "cache/store/disk.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/memdisk.h"
 

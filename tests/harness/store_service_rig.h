@@ -15,12 +15,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/store_service.h"
-#include "boot/engine/names.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/stages.h"
+#include "boot/appliance/store/service.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/scm.h"
+#include "boot/engine/bringup/stages.h"
 #include "cache/crc32c.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 #define KIB 1024u

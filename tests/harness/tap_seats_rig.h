@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_consumer.h"
-#include "boot/appliance/tap_message.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/run_tap.h"
+#include "boot/appliance/lend/consumer.h"
+#include "boot/appliance/protocol/tap_message.h"
+#include "config/base/scm.h"
+#include "boot/engine/shared_memory.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "boot/appliance/timetable.h"
-#include "config/clock.h"
+#include "boot/appliance/schedule/timetable.h"
+#include "config/base/clock.h"
 
 #define S HR_NS_PER_S
 #define MINUTE (60 * S)

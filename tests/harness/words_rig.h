@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/appliance.h"
-#include "boot/engine/run_tap.h"
+#include "boot/engine/engine.h"
+#include "boot/engine/shared_memory.h"
 #include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/launch.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/clock.h"

@@ -1,5 +1,5 @@
 /*
- * tests/lab/link_drive.c - one side of a link (gpu/remote/link.h) without a pipeline, for scenarios
+ * tests/lab/link_drive.c - one side of a link (boot/remote/link.h) without a pipeline, for scenarios
  * that test the link itself and measure it.
  *
  *   link_drive send|receive A.B.C.D:PORT [OPTION=VALUE...]
@@ -33,9 +33,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "gpu/remote/internal.h"
-#include "gpu/remote/life.h"
+#include "config/base/clock.h"
+#include "boot/remote/internal.h"
+#include "boot/remote/life.h"
 
 #define LINES_EVERY 100u
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Calls that are not deterministic pass through config/seam.h and config/clock.h: raw calls for clocks,
+# Calls that are not deterministic pass through config/base/seam.h and config/base/clock.h: raw calls for clocks,
 # sleep, threads and their waits, random numbers, host I/O and processes are refused in the engine,
 # the supervisor, the host backend and the software controller, and in all files that they use.
 # Otherwise a simulation (tests/sim) does not control them.
@@ -10,26 +10,26 @@
 # Usage: tests/lint/seam.sh [TREE]
 set -euo pipefail
 
-folders=(boot/engine boot/appliance config nvme cache gpu)
+folders=(boot/engine boot/appliance boot/remote config nvme cache gpu)
 
 # Each: FILE CALL, and the reason.
 exceptions() {
     cat <<'EOF'
-config/clock.c clock_gettime            # the seam
-config/clock.c nanosleep                # the seam
-config/clock.c sched_yield              # the seam
-boot/appliance/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
-boot/engine/guard.c pwrite              # into memory of this process that has a file descriptor
-gpu/remote/wake.c epoll_wait            # only looks what is readable, and does not wait
+config/base/clock.c clock_gettime            # the seam
+config/base/clock.c nanosleep                # the seam
+config/base/clock.c sched_yield              # the seam
+boot/appliance/machine/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
+boot/engine/devices/foreign_data.c pwrite              # into memory of this process that has a file descriptor
+boot/remote/poll.c epoll_wait            # only looks what is readable, and does not wait
 gpu/tap/client/connection.c clock_gettime      # a library in other processes
 gpu/tap/client/connection.c ppoll              # the same
 gpu/tap/client/tap.c timerfd_settime      # the same
 gpu/tap/examples/tap_c.c nanosleep      # a program that uses it
 gpu/tap/examples/feed_c.c nanosleep     # the same
 gpu/tap/examples/feed_cuda.c nanosleep  # the same
-nvme/hostmem.c pread                    # the page table of this process
-nvme/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
-nvme/vfio_calls.c pwrite                # the same
+nvme/dma/hostmem.c pread                    # the page table of this process
+nvme/transport/vfio_calls.c pread                 # configuration space of a device, behind a table of calls
+nvme/transport/vfio_calls.c pwrite                # the same
 EOF
 }
 
@@ -46,7 +46,7 @@ raw_calls() {
     pattern="(^|[^A-Za-z0-9_>.*\"])(${calls//$'\n'/|})\("
     find "${folders[@]}" \( -path gpu/cuda -o -path 'build*' \) -prune -o -name '*.[ch]' -print |
         sort | while read -r file; do
-        [ "$file" = config/seam_linux.c ] ||
+        [ "$file" = config/base/seam_linux.c ] ||
             sed -E 's,/\*.*(\*/|$),,; s,^[[:blank:]]*\*( .*|/)?$,,; s,"([^"\\]|\\.)*","",g' "$file" |
             grep -noE "$pattern" | sed -E "s,^([0-9]+):[^A-Za-z0-9_]?,$file:\1:," || true
     done
@@ -57,7 +57,7 @@ check() {
     while IFS=: read -r file line call; do
         call=${call%(}
         if ! exceptions | grep "^$file $call " >/dev/null; then
-            echo "$file:$line: calls $call(): config/seam.h has it for all of the product"
+            echo "$file:$line: calls $call(): config/base/seam.h has it for all of the product"
             bad=1
         fi
     done < <(raw_calls)
@@ -74,18 +74,18 @@ check() {
 prove() {
     local tree want got
     tree=$(mktemp -d)
-    mkdir -p "$tree"/{boot/engine,boot/appliance,config,nvme/soft,cache,gpu/cuda,gpu/host,gpu/remote,gpu/tap/{client,examples}}
+    mkdir -p "$tree"/{boot/engine/devices,boot/appliance/machine,boot/remote,config/base,nvme/{soft,dma,transport},cache,gpu/cuda,gpu/host,gpu/tap/{client,examples}}
     cd "$tree"
-    printf 'clock_gettime(a);\nnanosleep(a);\nsched_yield();\n' >config/clock.c
-    echo 'pthread_create(a);' >config/seam_linux.c
-    echo 'while (waitid(P_ALL)) ;' >boot/appliance/init.c
-    echo 'x = pwrite(fd);' >boot/engine/guard.c
-    echo 'if (pread(fd)) ;' >nvme/hostmem.c
-    printf 'pread(a);\npwrite(a);\n' >nvme/vfio_calls.c
+    printf 'clock_gettime(a);\nnanosleep(a);\nsched_yield();\n' >config/base/clock.c
+    echo 'pthread_create(a);' >config/base/seam_linux.c
+    echo 'while (waitid(P_ALL)) ;' >boot/appliance/machine/init.c
+    echo 'x = pwrite(fd);' >boot/engine/devices/foreign_data.c
+    echo 'if (pread(fd)) ;' >nvme/dma/hostmem.c
+    printf 'pread(a);\npwrite(a);\n' >nvme/transport/vfio_calls.c
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
     printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/connection.c
     echo 'timerfd_settime(a);' >gpu/tap/client/tap.c
-    echo 'epoll_wait(a);' >gpu/remote/wake.c
+    echo 'epoll_wait(a);' >boot/remote/poll.c
     echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_cuda.c
@@ -104,7 +104,7 @@ EOF
         done
     } >gpu/host/bad.c
     echo 'fork();' >boot/appliance/bad.c
-    rm nvme/hostmem.c
+    rm nvme/dma/hostmem.c
     want=$(($(wc -l <gpu/host/bad.c) + 2))
     got=$(check | wc -l) || true
     cd - >/dev/null

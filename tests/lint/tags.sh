@@ -9,7 +9,7 @@ form='^(struct|union|enum) hr_[a-z0-9_]+ \{|^#define HR_[A-Z0-9_]+[[:blank:]]+[(
 
 # Prints each name of a tree that two headers define, with its places.
 check() {
-    (cd "$1" && find . -name '*.h' ! -path './build*' ! -path './tests/*' ! -path './nvme/worker_*.h' |
+    (cd "$1" && find . -name '*.h' ! -path './build*' ! -path './tests/*' ! -path './nvme/queue/worker_*.h' |
         sort | while read -r file; do grep -nHE "$form" "$file" || true; done) |
         awk -F: '
         {

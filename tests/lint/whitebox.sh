@@ -7,7 +7,7 @@
 # Usage: tests/lint/whitebox.sh [TREE]
 set -euo pipefail
 
-seam='^\./(config/(seam_linux|clock)|nvme/vfio_calls|gpu/cuda/(cufile_)?library)\.c$'
+seam='^\./(config/base/(seam_linux|clock)|nvme/transport/vfio_calls|gpu/cuda/(driver/library|measure/cufile_library))\.c$'
 lanes='^\./tests/(unit/.*lanes(_64)?\.c|unit/gpu/ops/[a-z0-9_]*\.c|fakes/(lanes[a-z_]*|objects)\.h|harness/operators\.h)$'
 
 # Files that break a rule. A file that no longer does is removed here.
@@ -60,14 +60,14 @@ check() {
 
 planted=$(mktemp -d)
 trap 'rm -rf "$planted"' EXIT
-mkdir -p "$planted"/{config,nvme,gpu/worker,tests/unit/nvme,tests/fakes}
+mkdir -p "$planted"/{config/base,nvme,gpu/worker,tests/unit/nvme,tests/fakes}
 (
     cd "$planted"
     exceptions() { :; }
-    printf 'int hr_wall_ns(void)\n{\n\treturn 0;\n}\n' >config/seam_linux.c
+    printf 'int hr_wall_ns(void)\n{\n\treturn 0;\n}\n' >config/base/seam_linux.c
     printf 'int hr_open(int a)\n{\n\treturn a;\n}\n\nstatic int own(void)\n{\n\treturn 0;\n}\n' >nvme/open.c
     printf 'int hr_work(void)\n{\n\treturn 0;\n}\n' >gpu/worker/work.c
-    cp config/seam_linux.c tests/fakes/seam.c
+    cp config/base/seam_linux.c tests/fakes/seam.c
     printf '#include "gpu/worker/work.c"\n' >tests/unit/nvme/work_lanes.c
     printf '#include "nvme/open.h"\nstatic int hr_open_all(int a)\n{\n\treturn hr_open(a);\n}\nint own(void)\n{\n\treturn 1;\n}\n' \
         >tests/unit/nvme/open.c

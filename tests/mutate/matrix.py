@@ -23,7 +23,7 @@ from trees import PLAIN, Tree, clock, first_failure, run
 
 MOST_UNIT, MOST_CLI = 25, 6
 # Nothing of these runs in the simulation.
-NOT_SIMULATED = ["pci/topo/*", "boot/cmd/topo*", "boot/ranks/*", "gpu/remote/*", "boot/cmd/bench*"]
+NOT_SIMULATED = ["pci/topo/*", "boot/cmd/topo*", "boot/ranks/*", "boot/remote/*", "boot/cmd/bench*"]
 
 
 def link_command(tree, target):

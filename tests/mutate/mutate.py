@@ -31,21 +31,21 @@ from trees import ADDRESS, FUZZ, LINT, PLAIN, THREAD, Tree, clock, first_failure
 
 PRODUCT = ["config", "pci", "nvme", "cache", "gpu", "boot"]
 # Commands print text for people or measure; the cuda backend needs a GPU or its fake driver.
-LEFT_OUT = ["boot/cmd/*", "gpu/cuda/*", "gpu/nocuda/*", "gpu/ops/template/*", "*_static.c"]
+LEFT_OUT = ["boot/cmd/*", "gpu/cuda/*", "gpu/ops/template/*", "*_static.c"]
 # Files with a goal of their own: a mistake there loses or corrupts data, or stops an appliance.
 STRICT = ["nvme/*", "cache/*", "gpu/worker/prefetch*", "gpu/worker/compute*",
-          "gpu/worker/writeback*", "gpu/worker/role*", "gpu/worker/pipeline*", "boot/engine/runner*",
-          "boot/engine/layout*", "boot/engine/pipe_layout*", "boot/engine/shape*",
-          "boot/engine/stage_partition*", "boot/appliance/supervise*"]
-THREADED = ["gpu/*", "nvme/queue*", "nvme/soft/*", "cache/object*", "boot/engine/runner*",
-            "boot/engine/watch*"]
+          "gpu/worker/writeback*", "gpu/worker/role*", "gpu/worker/pipeline*",
+          "boot/engine/runner/runner*", "boot/engine/layout/*", "boot/engine/shape/shape*",
+          "boot/engine/bringup/partition*", "boot/appliance/supervise*"]
+THREADED = ["gpu/*", "boot/remote/*", "nvme/queue/*", "nvme/soft/*", "cache/object*",
+            "boot/engine/runner/runner*", "boot/engine/runner/stall*"]
 # Fuzz targets, and the files whose functions they call.
 FUZZED = {"config": ["config/*"], "soft": ["nvme/soft/*"],
           "objmap": ["cache/store/*", "cache/crc32c*"],
-          "tap": ["gpu/tap/*", "boot/appliance/tap*"], "feed": ["gpu/tap/*", "boot/appliance/feed*"],
+          "tap": ["gpu/tap/*", "boot/appliance/lend/*", "boot/appliance/protocol/tap*"], "feed": ["gpu/tap/*", "boot/appliance/lend/*"],
           "tap_client": ["gpu/tap/client/*", "gpu/tap/protocol.h"],
           "feed_client": ["gpu/tap/client/*", "gpu/tap/feed_protocol.h"],
-          "message": ["boot/appliance/message*"], "opfile": ["gpu/ops/user*"],
+          "message": ["boot/appliance/protocol/message*"], "opfile": ["gpu/ops/user*"],
           "topo_caps": ["pci/topo/*"], "topo_capture": ["pci/topo/*"]}
 HERE = os.path.dirname(os.path.abspath(__file__))
 

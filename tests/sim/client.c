@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "gpu/tap/client/feed.h"
 #include "gpu/tap/client/tap.h"
 #include "tests/sim/command.h"

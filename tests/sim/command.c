@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "tests/sim/schedule.h"
 
 /* main() of boot/main.c */

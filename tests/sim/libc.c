@@ -1,6 +1,7 @@
 /*
- * Calls of libc that wait, of processes outside of config/seam.h: clients of the command line and of
- * the client library. The linker calls these in their place (--wrap); each waits in simulated time.
+ * Calls of libc that wait, of processes outside of config/base/seam.h: clients of the command
+ * line and of the client library. The linker calls these in their place (--wrap); each waits
+ * in simulated time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/sim/schedule.h"
 
 #define FOREVER (1000 * 3600 * HR_NS_PER_S)

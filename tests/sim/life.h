@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/sim/objects.h"
 #include "tests/sim/plan.h"
 #include "tests/sim/visits.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "tests/sim/command.h"
 #include "tests/sim/schedule.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "tests/sim/command.h"
 #include "tests/sim/schedule.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define TILE_KB_MAX 128u
 

@@ -3,10 +3,10 @@
  *
  * A world is a set of real processes, each with coroutines in place of threads (tests/sim/seam.c).
  * At each moment one coroutine of one process runs: it has the turn. The others wait, in memory that
- * all processes share. At each call of config/seam.h the coroutine that has the turn may give it to
- * another one, chosen by the seed. The clock moves by some nanoseconds with each turn; when all
- * coroutines wait, it moves to the earliest end of a sleep, so hours pass at once. The same seed and
- * program give the same order of events.
+ * all processes share. At each call of config/base/seam.h the coroutine that has the turn may
+ * give it to another one, chosen by the seed. The clock moves by some nanoseconds with each
+ * turn; when all coroutines wait, it moves to the earliest end of a sleep, so hours pass at
+ * once. The same seed and program give the same order of events.
  *
  * Processes are real, because what a process is (its memory, descriptors, locks, signals and death)
  * is the kernel's business: a kill is SIGKILL, and a hang-up of a socket is the kernel's.

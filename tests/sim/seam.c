@@ -1,8 +1,8 @@
 /*
- * config/seam.h and config/clock.h of a world (tests/sim/schedule.h): threads are coroutines, each
- * wait gives up the turn, and all that is not deterministic follows from the seed.
+ * config/base/seam.h and config/base/clock.h of a world (tests/sim/schedule.h): threads are
+ * coroutines, each wait gives up the turn, and all that is not deterministic follows from the seed.
  */
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/tick.h"
+#include "config/base/tick.h"
 #include "tests/sim/schedule.h"
 
 #define LOOK_NS 20u /* time of a reading of the clock */

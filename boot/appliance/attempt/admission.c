@@ -1,4 +1,4 @@
-#include "boot/engine/admit.h"
+#include "boot/appliance/attempt/admission.h"
 
 /* The waiting pipeline that was requested first, of those in `set`. */
 static uint32_t oldest(const struct hr_admit *a, hr_pipelines set)

@@ -1,13 +1,14 @@
 /*
- * boot/engine/admit.h - the order in which requested starts of pipelines begin, in an engine whose
- * pipelines repeat.
+ * boot/appliance/attempt/admission.h - the order in which requested starts of pipelines begin,
+ * in an engine whose pipelines repeat.
  *
  * Starts begin in the order of their requests; those of one request in the order of the
  * configuration. A start waits
  *   - while a pipeline runs, or waits before it, that writes an object which it reads or writes, or
  *     that reads an object which it writes; later starts without such an object may pass it;
  *   - while appliance.parallel pipelines run;
- *   - until nothing runs, when it needs a new plan (boot/engine/plan.h), or when the engine died
+ *   - until nothing runs, when it needs a new plan (boot/appliance/attempt/provision.h), or
+ * when the engine died
  *     during the last start of the pipeline (a suspect): it might end this engine as well, so it
  *     runs alone. Such a start is *alone*.
  *
@@ -24,10 +25,10 @@
  *
  * Pure: no I/O, no clock.
  */
-#ifndef BOOT_ENGINE_ADMIT_H
-#define BOOT_ENGINE_ADMIT_H
+#ifndef BOOT_APPLIANCE_ATTEMPT_ADMISSION_H
+#define BOOT_APPLIANCE_ATTEMPT_ADMISSION_H
 
-#include "boot/engine/schedule.h"
+#include "boot/engine/concurrency.h"
 
 struct hr_admit {
 	const struct hr_config *config;

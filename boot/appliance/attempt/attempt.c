@@ -1,24 +1,24 @@
-#include "boot/appliance/attempt.h"
+#include "boot/appliance/attempt/attempt.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/dispatch.h"
-#include "boot/appliance/remember.h"
+#include "boot/appliance/attempt/dispatch.h"
+#include "boot/appliance/attempt/remember.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/report/runs.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/start.h"
-#include "config/clock.h"
-#include "config/file.h"
-#include "config/tick.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "config/base/process.h"
+#include "config/base/clock.h"
+#include "config/file/file.h"
+#include "config/base/tick.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 
 /* Time of the self-test for the data of all pairs of gpus and ssds: it delays the first run. */
 #define PAIRS_NS (HR_NS_PER_S / 4)

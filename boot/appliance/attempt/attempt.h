@@ -1,15 +1,15 @@
 /*
- * boot/appliance/attempt.h - one attempt of the appliance, in the engine's process: self-test,
+ * boot/appliance/attempt/attempt.h - one attempt of the appliance, in the engine's process: self-test,
  * bring-up, the selected pipelines, and shutdown.
  */
-#ifndef BOOT_APPLIANCE_ATTEMPT_H
-#define BOOT_APPLIANCE_ATTEMPT_H
+#ifndef BOOT_APPLIANCE_ATTEMPT_ATTEMPT_H
+#define BOOT_APPLIANCE_ATTEMPT_ATTEMPT_H
 
-#include "boot/appliance/feed_service.h"
-#include "boot/appliance/record.h"
-#include "boot/appliance/store_service.h"
-#include "boot/appliance/tap_service.h"
-#include "boot/engine/stages.h"
+#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/appliance/store/service.h"
+#include "boot/appliance/lend/taps.h"
+#include "boot/engine/bringup/stages.h"
 
 struct hr_attempt {
 	/* Initialised; pipelines and ssds are selected, no stage is up. */
@@ -17,8 +17,8 @@ struct hr_attempt {
 	struct hr_record_page *page; /* page in which the record is published */
 	/* Each phase is sent here as one byte; the engine never waits for it. */
 	int phases;
-	int dispatch; /* dispatches of the supervisor (boot/appliance/dispatch.h); -1: none */
-	int clients;  /* clients that the supervisor passes on; -1: none */
+	int dispatch; /* dispatches of the supervisor (boot/appliance/attempt/dispatch.h); -1: none */
+	int clients;			 /* clients that the supervisor passes on; -1: none */
 	struct hr_store_service service; /* serves them; open while the stores are up */
 	struct hr_tap_sockets *sockets;	 /* of taps; the supervisor's, inherited */
 	struct hr_tap_service taps;	 /* serves them */
@@ -38,7 +38,7 @@ void hr_attempt_publish(struct hr_attempt *attempt);
  */
 int hr_attempt_make(struct hr_attempt *attempt);
 
-/* For boot/appliance/dispatch.c: send a phase, report the results of runs that have ended. */
+/* For boot/appliance/attempt/dispatch.c: send a phase, report the results of runs that have ended. */
 void hr_attempt_tell(struct hr_attempt *attempt, enum hr_phase phase);
 void hr_attempt_report(struct hr_attempt *attempt, bool all);
 

@@ -1,20 +1,21 @@
-#include "boot/appliance/dispatch.h"
+#include "boot/appliance/attempt/dispatch.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "boot/appliance/mend.h"
-#include "boot/engine/admit.h"
-#include "boot/engine/plan.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/starts.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "config/tick.h"
+#include "boot/appliance/attempt/mend.h"
+#include "boot/appliance/attempt/admission.h"
+#include "boot/appliance/attempt/provision.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/runner/runner.h"
+#include "config/derived.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "boot/appliance/schedule/starts.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "config/base/tick.h"
 
 /* An idle engine publishes this often, to show that it lives. */
 #define IDLE_NS HR_NS_PER_S

@@ -1,13 +1,13 @@
-#include "boot/appliance/mend.h"
+#include "boot/appliance/attempt/mend.h"
 
 #include <errno.h>
 
-#include "boot/appliance/retry.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/ssd.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "boot/appliance/schedule/retry.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/devices/ssd.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/events.h"
 

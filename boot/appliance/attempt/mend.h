@@ -1,12 +1,13 @@
 /*
- * boot/appliance/mend.h - the ssds of an engine whose pipelines repeat, while runs begin and end: their
- * health logs and events, and the reset of a controller whose admin queue has ended.
+ * boot/appliance/attempt/mend.h - the ssds of an engine whose pipelines repeat, while runs
+ * begin and end: their health logs and events, and the reset of a controller whose admin queue
+ * has ended.
  */
-#ifndef BOOT_APPLIANCE_MEND_H
-#define BOOT_APPLIANCE_MEND_H
+#ifndef BOOT_APPLIANCE_ATTEMPT_MEND_H
+#define BOOT_APPLIANCE_ATTEMPT_MEND_H
 
-#include "boot/engine/appliance.h"
-#include "boot/engine/schedule.h"
+#include "boot/engine/engine.h"
+#include "boot/engine/concurrency.h"
 
 /*
  * Read the health logs before the first start, because a warning may hold that start. A fault is
@@ -15,7 +16,7 @@
 void hr_mend_read_health(struct hr_appliance *app);
 
 /* Health logs and events of the ssds that none of the `running` pipelines uses; the runs watch the
- * others (boot/engine/runner.c). */
+ * others (boot/engine/runner/runner.c). */
 void hr_mend_look(struct hr_appliance *app, hr_pipelines running);
 
 /* True when an ssd of pipeline i needs a reset: no queue pair can be created on it. */

@@ -1,22 +1,22 @@
-#include "boot/engine/plan.h"
+#include "boot/appliance/attempt/provision.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/refuse.h"
-#include "boot/engine/run_tap.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/shared_memory.h"
 #include "boot/engine/run_words.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/stage_memory.h"
-#include "boot/engine/stage_objects.h"
-#include "boot/engine/stage_partition.h"
-#include "boot/engine/stage_queues.h"
-#include "boot/engine/stage_sinks.h"
-#include "boot/engine/stages.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "boot/engine/bringup/stage_memory.h"
+#include "boot/engine/bringup/stage_objects.h"
+#include "boot/engine/bringup/stage_partition.h"
+#include "boot/engine/bringup/stage_queues.h"
+#include "boot/engine/bringup/sinks.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* ---- the runs that the stages process */
 

@@ -1,5 +1,6 @@
 /*
- * boot/engine/plan.h - starts of single pipelines in an engine that stays up between them.
+ * boot/appliance/attempt/provision.h - starts of single pipelines in an engine that stays up
+ * between them.
  *
  * The *plan* has memory, blocks and queue pairs for a set of pipelines, all of which may run at
  * the same time as far as appliance.parallel and their objects permit. It is made once, from the
@@ -11,10 +12,10 @@
  * memory had no room for it beside the others), or when its objects have grown beyond their room.
  * It needs a new plan, which replaces the memory of all pipelines: none may run.
  */
-#ifndef BOOT_ENGINE_PLAN_H
-#define BOOT_ENGINE_PLAN_H
+#ifndef BOOT_APPLIANCE_ATTEMPT_PROVISION_H
+#define BOOT_APPLIANCE_ATTEMPT_PROVISION_H
 
-#include "boot/engine/schedule.h"
+#include "boot/engine/concurrency.h"
 
 struct hr_plan {
 	struct hr_appliance *app;

@@ -1,15 +1,15 @@
-#include "boot/appliance/remember.h"
+#include "boot/appliance/attempt/remember.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/appliance/local_time.h"
-#include "boot/appliance/timetable.h"
+#include "boot/appliance/schedule/local_time.h"
+#include "boot/appliance/schedule/timetable.h"
 #include "boot/cmd/report/runs.h"
 #include "boot/engine/done.h"
-#include "config/clock.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 static uint64_t next_start(const struct hr_history *history, const char *pipeline)
 {

@@ -1,13 +1,13 @@
 /*
- * boot/appliance/remember.h - adds the runs of an appliance to its history (boot/engine/history.h),
- * and writes them as JSON.
+ * boot/appliance/attempt/remember.h - adds the runs of an appliance to its history
+ * (boot/engine/history.h), and writes them as JSON.
  */
-#ifndef BOOT_APPLIANCE_REMEMBER_H
-#define BOOT_APPLIANCE_REMEMBER_H
+#ifndef BOOT_APPLIANCE_ATTEMPT_REMEMBER_H
+#define BOOT_APPLIANCE_ATTEMPT_REMEMBER_H
 
-#include "boot/appliance/record.h"
+#include "boot/appliance/protocol/record.h"
 #include "boot/engine/history.h"
-#include "config/json.h"
+#include "config/base/json.h"
 
 /* In the engine: run i has ended. start: its number; 0: one more than the last one. */
 void hr_remember_run(struct hr_history *history, const struct hr_appliance *app, uint32_t i,

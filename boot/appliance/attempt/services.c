@@ -1,17 +1,17 @@
 /* What an attempt and its dispatches need while pipelines run: the record, the history, and the
  * services for clients. */
-#include "boot/appliance/attempt.h"
+#include "boot/appliance/attempt/attempt.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/remember.h"
+#include "boot/appliance/attempt/remember.h"
 #include "boot/cmd/report/runs.h"
-#include "config/log.h"
-#include "config/tick.h"
-#include "config/uses.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
+#include "config/derived.h"
 
 void hr_attempt_publish(struct hr_attempt *attempt)
 {

@@ -1,7 +1,7 @@
 /*
- * boot/appliance/actions.h - the functions by which requests on the control socket act on the
+ * boot/appliance/control/actions.h - the functions by which requests on the control socket act on the
  * pipelines of a running appliance. The owner of an appliance fills in the table; the socket
- * (boot/appliance/control.h) calls its functions.
+ * (boot/appliance/control/control.h) calls its functions.
  *
  * All functions are called from the periodic function of the owner's thread (hr_tick_set()). They
  * neither wait nor allocate. A function that is NULL belongs to a request that this owner does not
@@ -10,15 +10,15 @@
  * Errors: 0, or a negative errno with the text in *e. The kind of *e is the exit code of the
  * command that asked.
  */
-#ifndef BOOT_APPLIANCE_ACTIONS_H
-#define BOOT_APPLIANCE_ACTIONS_H
+#ifndef BOOT_APPLIANCE_CONTROL_ACTIONS_H
+#define BOOT_APPLIANCE_CONTROL_ACTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/appliance/message.h"
-#include "config/error.h"
+#include "boot/appliance/protocol/message.h"
+#include "config/base/error.h"
 
 /* What a reload changes. Lists have a line for each entry. */
 struct hr_reload_reply {

@@ -1,13 +1,13 @@
-#include "boot/appliance/answer.h"
+#include "boot/appliance/control/answer.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/remember.h"
-#include "boot/engine/exit.h"
-#include "config/json.h"
-#include "config/nearest.h"
+#include "boot/appliance/attempt/remember.h"
+#include "config/base/exit.h"
+#include "config/base/json.h"
+#include "config/base/nearest.h"
 
 /* The members of a reply besides its request. */
 struct verdict {

@@ -1,6 +1,6 @@
 /*
- * boot/appliance/answer.h - the replies of the control socket (boot/appliance/control.h): carries
- * out a request, and writes the document of its reply.
+ * boot/appliance/control/answer.h - the replies of the control socket
+ * (boot/appliance/control/control.h): carries out a request, and writes the document of its reply.
  *
  * The reply to `status` is the status document. The others are
  *
@@ -8,19 +8,19 @@
  *    "pipeline": "sum", "start": 3, "result": "done", "code": 0}
  *
  * `run` of a trigger with HR_MESSAGE_WAIT is the run of that start, `runs` of a history are those
- * that are kept of the pipeline, the newest one first (boot/appliance/remember.h).
+ * that are kept of the pipeline, the newest one first (boot/appliance/attempt/remember.h).
  *
  * result: "done"; "accepted": the request is carried out later; "failed". code: the exit code of
  * the command. message: the reason of a failure. needs_restart: after a reload, an array of the
  * settings that differ and stay as they are.
  */
-#ifndef BOOT_APPLIANCE_ANSWER_H
-#define BOOT_APPLIANCE_ANSWER_H
+#ifndef BOOT_APPLIANCE_CONTROL_ANSWER_H
+#define BOOT_APPLIANCE_CONTROL_ANSWER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/control.h"
+#include "boot/appliance/control/control.h"
 
 enum hr_answer {
 	HR_ANSWER_REPLY,  /* the reply is in client->out */

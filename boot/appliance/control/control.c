@@ -1,4 +1,4 @@
-#include "boot/appliance/control.h"
+#include "boot/appliance/control/control.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/answer.h"
-#include "boot/appliance/socket.h"
-#include "config/log.h"
+#include "boot/appliance/control/answer.h"
+#include "boot/appliance/protocol/socket.h"
+#include "config/base/log.h"
 
 #define ACCEPTS_A_TICK 64
 

@@ -1,11 +1,11 @@
 /*
- * boot/appliance/control.h - the control socket of a running appliance: it answers requests
- * (boot/appliance/message.h) of other processes on this machine.
+ * boot/appliance/control/control.h - the control socket of a running appliance: it answers requests
+ * (boot/appliance/protocol/message.h) of other processes on this machine.
  *
- * A Unix stream socket (boot/appliance/socket.h). The group `control` of the configuration and the
- * credentials of a client (boot/appliance/credentials.h) decide which requests it may send. A
- * connection carries one request and one reply, then it is closed; a client that closes its side
- * ends its wait.
+ * A Unix stream socket (boot/appliance/protocol/socket.h). The group `control` of the
+ * configuration and the credentials of a client (boot/appliance/protocol/credentials.h) decide
+ * which requests it may send. A connection carries one request and one reply, then it is
+ * closed; a client that closes its side ends its wait.
  *
  * The socket is served from the periodic function of the owner's thread. Nothing here waits or
  * allocates. Clients cannot exhaust it: memory is HR_CONTROL_CLIENTS fixed entries; a client that
@@ -13,20 +13,20 @@
  * entries are in use, a new client replaces the oldest such client. A client that sends its
  * request at once is therefore answered however many others are connected. At most
  * HR_CONTROL_WAITERS clients wait for the end of a start. A client whose request concerns an ssd
- * leaves its entry: the engine serves it (boot/appliance/store_service.h).
+ * leaves its entry: the engine serves it (boot/appliance/store/service.h).
  */
-#ifndef BOOT_APPLIANCE_CONTROL_H
-#define BOOT_APPLIANCE_CONTROL_H
+#ifndef BOOT_APPLIANCE_CONTROL_CONTROL_H
+#define BOOT_APPLIANCE_CONTROL_CONTROL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/appliance/actions.h"
-#include "boot/appliance/message.h"
-#include "boot/appliance/credentials.h"
-#include "boot/appliance/status.h"
-#include "config/clock.h"
+#include "boot/appliance/control/actions.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/appliance/protocol/credentials.h"
+#include "boot/appliance/control/status.h"
+#include "config/base/clock.h"
 
 #define HR_CONTROL_CLIENTS 32u
 #define HR_CONTROL_WAITERS 16u

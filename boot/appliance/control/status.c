@@ -1,22 +1,22 @@
-#include "boot/appliance/status.h"
+#include "boot/appliance/control/status.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/feed_service.h"
-#include "boot/appliance/remember.h"
-#include "boot/appliance/store_service.h"
-#include "boot/appliance/tap_service.h"
-#include "boot/appliance/repeat.h"
-#include "boot/appliance/timetable_json.h"
-#include "config/clock.h"
-#include "config/json.h"
-#include "boot/engine/share.h"
-#include "config/uses.h"
-#include "boot/engine/start.h"
-#include "nvme/status.h"
+#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/attempt/remember.h"
+#include "boot/appliance/store/service.h"
+#include "boot/appliance/lend/taps.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "boot/appliance/schedule/timetable_json.h"
+#include "config/base/clock.h"
+#include "config/base/json.h"
+#include "boot/engine/shape/gpu_sharing.h"
+#include "config/derived.h"
+#include "config/base/process.h"
+#include "nvme/queue/status.h"
 
 /* The short document: a name of which each byte is escaped, two numbers, and a sentence. */
 _Static_assert(6 * HR_NAME_MAX + 256 <= HR_STATUS_MIN, "a failure fits");

@@ -1,18 +1,18 @@
 /*
- * boot/appliance/status.h - the live counters of a running appliance, for `headrace status`.
+ * boot/appliance/control/status.h - the live counters of a running appliance, for `headrace status`.
  *
- * One JSON document, which the control socket (boot/appliance/control.h) sends. It is written to
- * the caller's text: nothing is allocated.
+ * One JSON document, which the control socket (boot/appliance/control/control.h) sends. It is
+ * written to the caller's text: nothing is allocated.
  */
-#ifndef BOOT_APPLIANCE_STATUS_H
-#define BOOT_APPLIANCE_STATUS_H
+#ifndef BOOT_APPLIANCE_CONTROL_STATUS_H
+#define BOOT_APPLIANCE_CONTROL_STATUS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/appliance/message.h"
-#include "boot/appliance/record.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/appliance/protocol/record.h"
 
 /* Bytes of a document; every pipeline with every ssd fits. */
 #define HR_STATUS_MAX (HR_MESSAGE_REPLY_MAX - HR_MESSAGE_HEADER)

@@ -1,4 +1,4 @@
-#include "boot/appliance/tap_clients.h"
+#include "boot/appliance/lend/clients.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_message.h"
-#include "boot/engine/pass.h"
-#include "config/log.h"
+#include "boot/appliance/protocol/tap_message.h"
+#include "config/base/scm.h"
+#include "config/base/log.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */

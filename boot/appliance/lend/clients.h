@@ -1,24 +1,24 @@
 /*
- * boot/appliance/tap_clients.h - connections to the socket of a tap or a feed that have no seat:
+ * boot/appliance/lend/clients.h - connections to the socket of a tap or a feed that have no seat:
  * each sends HELLO, and then waits until the owner gives it a seat, or refuses it.
  *
- * The kernel reports the user of each connection (boot/appliance/credentials.h); a user without
- * permission is refused at once. Nothing here waits, or allocates memory.
+ * The kernel reports the user of each connection (boot/appliance/protocol/credentials.h); a
+ * user without permission is refused at once. Nothing here waits, or allocates memory.
  *
  * Hostile clients: a message that is not one of the protocol ends the connection, and so does no
  * HELLO within HR_TAP_HELLO_NS. Entries are fixed: a new client replaces the oldest one that has
  * not sent HELLO, and at most HR_TAP_WAITING clients wait.
  */
-#ifndef BOOT_APPLIANCE_TAP_CLIENTS_H
-#define BOOT_APPLIANCE_TAP_CLIENTS_H
+#ifndef BOOT_APPLIANCE_LEND_CLIENTS_H
+#define BOOT_APPLIANCE_LEND_CLIENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/credentials.h"
-#include "config/clock.h"
+#include "boot/appliance/protocol/credentials.h"
+#include "config/base/clock.h"
 #include "config/config.h"
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "gpu/tap/protocol.h"
 
 #define HR_TAP_SILENT 16u		    /* clients without HELLO */

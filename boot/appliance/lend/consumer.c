@@ -1,4 +1,4 @@
-#include "boot/appliance/tap_consumer.h"
+#include "boot/appliance/lend/consumer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_message.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/rings.h"
-#include "boot/engine/run_tap.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "boot/appliance/protocol/tap_message.h"
+#include "config/base/scm.h"
+#include "boot/engine/layout/sizes.h"
+#include "boot/engine/shared_memory.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 #include "gpu/tap/memory.h"
 
 /* ---- memory of a seat */

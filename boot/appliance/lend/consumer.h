@@ -1,6 +1,6 @@
 /*
- * boot/appliance/tap_consumer.h - the consumers of a tap: their memory, their state, and the orders
- * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/tap_service.c.
+ * boot/appliance/lend/consumer.h - the consumers of a tap: their memory, their state, and the orders
+ * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/taps.c.
  *
  * A consumer is in one of these states:
  *
@@ -13,17 +13,17 @@
  * right to the tiles any more. Its tiles go to another consumer, or with deliver = "each" only to
  * those that have them already.
  */
-#ifndef BOOT_APPLIANCE_TAP_CONSUMER_H
-#define BOOT_APPLIANCE_TAP_CONSUMER_H
+#ifndef BOOT_APPLIANCE_LEND_CONSUMER_H
+#define BOOT_APPLIANCE_LEND_CONSUMER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/credentials.h"
-#include "boot/appliance/record.h"
-#include "boot/appliance/tap_credits.h"
-#include "boot/engine/appliance.h"
-#include "config/clock.h"
+#include "boot/appliance/protocol/credentials.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/appliance/lend/tap_credits.h"
+#include "boot/engine/engine.h"
+#include "config/base/clock.h"
 #include "gpu/tap/role.h"
 
 #define HR_TAP_READY_NS (30 * HR_NS_PER_S)     /* from WELCOME to READY */

@@ -1,10 +1,10 @@
-#include "boot/appliance/feed_owner.h"
+#include "boot/appliance/lend/feed_owner.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 void hr_feed_owner_set(struct hr_feed_owner *owner, pid_t process, int pidfd, bool detached,
 		       uint64_t now_ns)

@@ -1,20 +1,20 @@
 /*
- * boot/appliance/feed_owner.h - the process that has the tiles of a feed on a GPU mapped.
+ * boot/appliance/lend/feed_owner.h - the process that has the tiles of a feed on a GPU mapped.
  *
  * A GPU maps memory only before a launch, so all producers of a feed get the same tiles, also in later
  * runs. A process that detaches keeps its mapping, and could write to the tiles of the next producer.
  * So that is the same process, or another one after the end of this one. Under MPS the server may still
  * execute work of a process that was killed: HR_FEED_QUIET_NS pass before the memory is used again.
  */
-#ifndef BOOT_APPLIANCE_FEED_OWNER_H
-#define BOOT_APPLIANCE_FEED_OWNER_H
+#ifndef BOOT_APPLIANCE_LEND_FEED_OWNER_H
+#define BOOT_APPLIANCE_LEND_FEED_OWNER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "config/clock.h"
-#include "config/error.h"
+#include "config/base/clock.h"
+#include "config/base/error.h"
 
 #define HR_FEED_QUIET_NS (2 * HR_NS_PER_S)
 /* From the end of a connection to the end of its process: the driver takes long to free its memory. */

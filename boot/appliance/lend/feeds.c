@@ -1,4 +1,4 @@
-#include "boot/appliance/feed_service.h"
+#include "boot/appliance/lend/feeds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "boot/appliance/socket.h"
-#include "config/seam.h"
-#include "config/uses.h"
+#include "boot/appliance/protocol/socket.h"
+#include "config/base/seam.h"
+#include "config/derived.h"
 
 /* ---- clients that are not welcomed */
 

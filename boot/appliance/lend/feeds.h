@@ -1,28 +1,28 @@
 /*
- * boot/appliance/feed_service.h - the sockets of feeds: producers attach and detach
+ * boot/appliance/lend/feeds.h - the sockets of feeds: producers attach and detach
  * (gpu/tap/feed_protocol.h), while pipelines take the tiles that they fill.
  *
  * A pipeline with a feed has a socket while it has a run: from bring-up, or the start of a
  * pipeline that repeats, to the end of the run. The engine owns it. After the death of an engine
  * the next one replaces the socket, and producers connect again. The user of the appliance, root
  * and the members of the source's group may attach; the kernel reports the user of each connection
- * (boot/appliance/credentials.h). The service runs in the thread that owns the appliance, between
- * two looks at the pipelines. It never waits, and allocates nothing on the heap.
+ * (boot/appliance/protocol/credentials.h). The service runs in the thread that owns the
+ * appliance, between two looks at the pipelines. It never waits, and allocates nothing on the heap.
  *
  * One producer is attached at a time; another one is refused (-EBUSY). While the tiles of a producer
  * that has gone are being computed, the next one waits for its answer. Clients that are not welcomed:
- * boot/appliance/tap_clients.h.
+ * boot/appliance/lend/clients.h.
  */
-#ifndef BOOT_APPLIANCE_FEED_SERVICE_H
-#define BOOT_APPLIANCE_FEED_SERVICE_H
+#ifndef BOOT_APPLIANCE_LEND_FEEDS_H
+#define BOOT_APPLIANCE_LEND_FEEDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "boot/appliance/feed_producer.h"
-#include "boot/appliance/tap_clients.h"
-#include "boot/engine/appliance.h"
+#include "boot/appliance/lend/producer.h"
+#include "boot/appliance/lend/clients.h"
+#include "boot/engine/engine.h"
 
 struct hr_feed_port {
 	bool open;

@@ -1,6 +1,6 @@
 /*
- * boot/appliance/feed_producer.h - the producer of a feed: its memory, its state, and the orders to the
- * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/feed_service.c.
+ * boot/appliance/lend/producer.h - the producer of a feed: its memory, its state, and the orders to the
+ * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/lend/feeds.c.
  *
  *   NONE -> GREETED (it has the descriptors) -> ATTACHED (tiles are offered to it)
  *   ATTACHED -> CLOSING (the worker takes what is committed) -> NONE
@@ -8,20 +8,20 @@
  * A producer is gone when it says so (DETACH), when its connection or its process has ended (pidfd), or
  * when it breaks the protocol. What it has committed until then is kept; its other tiles are offered
  * to the next one. On the host backend each producer has memory of its own, so no time must pass before
- * the next one; on a GPU they share the tiles (boot/appliance/feed_owner.h).
+ * the next one; on a GPU they share the tiles (boot/appliance/lend/feed_owner.h).
  */
-#ifndef BOOT_APPLIANCE_FEED_PRODUCER_H
-#define BOOT_APPLIANCE_FEED_PRODUCER_H
+#ifndef BOOT_APPLIANCE_LEND_PRODUCER_H
+#define BOOT_APPLIANCE_LEND_PRODUCER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/credentials.h"
-#include "boot/appliance/feed_owner.h"
-#include "boot/appliance/record.h"
-#include "boot/engine/appliance.h"
+#include "boot/appliance/protocol/credentials.h"
+#include "boot/appliance/lend/feed_owner.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/engine/engine.h"
 #include "boot/engine/run.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/tap/feed.h"
 
 #define HR_FEED_READY_NS (30 * HR_NS_PER_S) /* from WELCOME to READY */

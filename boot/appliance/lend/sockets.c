@@ -1,10 +1,10 @@
-#include "boot/appliance/tap_sockets.h"
+#include "boot/appliance/lend/sockets.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/socket.h"
-#include "config/uses.h"
+#include "boot/appliance/protocol/socket.h"
+#include "config/derived.h"
 
 void hr_tap_users(const struct hr_config_tap *tap, struct hr_config_control *users)
 {

@@ -1,5 +1,5 @@
 /*
- * boot/appliance/tap_sockets.h - the listening sockets of taps. One process opens them, and closes
+ * boot/appliance/lend/sockets.h - the listening sockets of taps. One process opens them, and closes
  * them at its end: the supervisor, whose engines get the descriptors, or the engine of `headrace
  * run`.
  *
@@ -8,13 +8,13 @@
  * socket alone whether the appliance is there (it can connect), and whether an engine serves it (it
  * gets an answer); and a socket never has two owners.
  */
-#ifndef BOOT_APPLIANCE_TAP_SOCKETS_H
-#define BOOT_APPLIANCE_TAP_SOCKETS_H
+#ifndef BOOT_APPLIANCE_LEND_SOCKETS_H
+#define BOOT_APPLIANCE_LEND_SOCKETS_H
 
 #include <sys/un.h>
 
 #include "config/config.h"
-#include "config/error.h"
+#include "config/base/error.h"
 
 struct hr_tap_sockets {
 	int fd[HR_PIPELINES_MAX]; /* -1: the pipeline has no tap */

@@ -1,6 +1,6 @@
 /*
- * boot/appliance/tap_credits.h - how many tiles each consumer of a tap may hold, when several share
- * them (deliver = "one").
+ * boot/appliance/lend/tap_credits.h - how many tiles each consumer of a tap may hold, when
+ * several share them (deliver = "one").
  *
  * Tiles that a slow consumer holds are slots that a fast one could use. So the slots are shared out
  * anew every HR_TAP_SHARE_NS, in proportion to the tiles that each consumer has given back lately;
@@ -13,13 +13,13 @@
  *
  * Pure computation, without clocks or shared memory.
  */
-#ifndef BOOT_APPLIANCE_TAP_CREDITS_H
-#define BOOT_APPLIANCE_TAP_CREDITS_H
+#ifndef BOOT_APPLIANCE_LEND_TAP_CREDITS_H
+#define BOOT_APPLIANCE_LEND_TAP_CREDITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define HR_TAP_SHARE_NS (HR_NS_PER_S / 10)
 

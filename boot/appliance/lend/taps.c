@@ -1,4 +1,4 @@
-#include "boot/appliance/tap_service.h"
+#include "boot/appliance/lend/taps.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,13 +6,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "boot/appliance/retry.h"
-#include "boot/appliance/tap_message.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/run_tap.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "config/uses.h"
+#include "boot/appliance/schedule/retry.h"
+#include "boot/appliance/protocol/tap_message.h"
+#include "config/base/scm.h"
+#include "boot/engine/shared_memory.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "config/derived.h"
 
 /* ---- clients without a seat */
 

@@ -1,30 +1,30 @@
 /*
- * boot/appliance/tap_service.h - the engine's side of the sockets of taps: consumers attach,
+ * boot/appliance/lend/taps.h - the engine's side of the sockets of taps: consumers attach,
  * detach, and end (gpu/tap/protocol.h), while pipelines hand tiles to them.
  *
- * The sockets are open as long as the appliance (boot/appliance/tap_sockets.h), and each run of a
+ * The sockets are open as long as the appliance (boot/appliance/lend/sockets.h), and each run of a
  * pipeline is one session of its tap: consumers that come before it wait for it, unless the
  * pipeline does not run any more. The user of the appliance, root and the members of the sink's
- * group may attach; the kernel reports the user of each connection (boot/appliance/credentials.h).
- * The service runs in the thread that owns the appliance, between two looks at the pipelines. It
- * never waits, and allocates nothing.
+ * group may attach; the kernel reports the user of each connection
+ * (boot/appliance/protocol/credentials.h). The service runs in the thread that owns the
+ * appliance, between two looks at the pipelines. It never waits, and allocates nothing.
  *
- * The states of a consumer: boot/appliance/tap_consumer.h.
+ * The states of a consumer: boot/appliance/lend/consumer.h.
  *
- * Clients without a seat: boot/appliance/tap_clients.h. No client keeps the service from others,
+ * Clients without a seat: boot/appliance/lend/clients.h. No client keeps the service from others,
  * and none can make it write to a file or memory of its own.
  */
-#ifndef BOOT_APPLIANCE_TAP_SERVICE_H
-#define BOOT_APPLIANCE_TAP_SERVICE_H
+#ifndef BOOT_APPLIANCE_LEND_TAPS_H
+#define BOOT_APPLIANCE_LEND_TAPS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/record.h"
-#include "boot/appliance/tap_clients.h"
-#include "boot/appliance/tap_consumer.h"
-#include "boot/appliance/tap_sockets.h"
-#include "boot/engine/appliance.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/appliance/lend/clients.h"
+#include "boot/appliance/lend/consumer.h"
+#include "boot/appliance/lend/sockets.h"
+#include "boot/engine/engine.h"
 
 enum hr_tap_port_state {
 	HR_TAP_CLOSED, /* the pipeline has no tap */

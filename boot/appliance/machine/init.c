@@ -1,4 +1,4 @@
-#include "boot/appliance/init.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/log.h"
-#include "config/seam.h"
-#include "boot/appliance/modules.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "boot/appliance/machine/modules.h"
 
 #define HUGE_PAGE (2ull << 20)
 #define CMDLINE_BYTES 4096u

@@ -1,11 +1,11 @@
 /*
- * boot/appliance/init.h - the tasks of the first process of a machine: file systems, console,
- * modules, huge pages, zombies, and the end of the machine.
+ * boot/appliance/machine/machine.h - the tasks of the first process of a machine: file
+ * systems, console, modules, huge pages, zombies, and the end of the machine.
  *
  * The same works for PID 1 of a PID namespace; there reboot(2) ends the namespace.
  */
-#ifndef BOOT_APPLIANCE_INIT_H
-#define BOOT_APPLIANCE_INIT_H
+#ifndef BOOT_APPLIANCE_MACHINE_MACHINE_H
+#define BOOT_APPLIANCE_MACHINE_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

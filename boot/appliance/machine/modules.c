@@ -1,4 +1,4 @@
-#include "boot/appliance/modules.h"
+#include "boot/appliance/machine/modules.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define PATH_BYTES 512u
 

@@ -1,8 +1,9 @@
 /*
- * boot/appliance/modules.h - loads kernel modules as the first process, where there is no modprobe.
+ * boot/appliance/machine/modules.h - loads kernel modules as the first process, where there is
+ * no modprobe.
  */
-#ifndef BOOT_APPLIANCE_MODULES_H
-#define BOOT_APPLIANCE_MODULES_H
+#ifndef BOOT_APPLIANCE_MACHINE_MODULES_H
+#define BOOT_APPLIANCE_MACHINE_MODULES_H
 
 #include <stddef.h>
 

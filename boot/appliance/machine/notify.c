@@ -1,4 +1,4 @@
-#include "boot/appliance/notify.h"
+#include "boot/appliance/machine/notify.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 #define WAIT_NS (10 * HR_NS_PER_MS)
 

@@ -1,16 +1,17 @@
 /*
- * boot/appliance/notify.h - sends state to a service manager, with the datagrams of sd_notify(3).
+ * boot/appliance/machine/notify.h - sends state to a service manager, with the datagrams of
+ * sd_notify(3).
  *
  * Without NOTIFY_SOCKET in the environment nothing is sent. Never allocates.
  */
-#ifndef BOOT_APPLIANCE_NOTIFY_H
-#define BOOT_APPLIANCE_NOTIFY_H
+#ifndef BOOT_APPLIANCE_MACHINE_NOTIFY_H
+#define BOOT_APPLIANCE_MACHINE_NOTIFY_H
 
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 /* hr_notify_close() waits at most so long for a service manager that does not read. */
 #define HR_NOTIFY_CLOSE_NS (2 * HR_NS_PER_S)

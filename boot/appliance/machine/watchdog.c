@@ -1,4 +1,4 @@
-#include "boot/appliance/watchdog.h"
+#include "boot/appliance/machine/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 /* A driver without the magic close keeps the watchdog armed, so it resets the machine. */
 static void disarm(struct hr_watchdog *w)

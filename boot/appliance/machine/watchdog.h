@@ -1,9 +1,9 @@
 /*
- * boot/appliance/watchdog.h - the hardware watchdog, which resets the machine unless it is fed
+ * boot/appliance/machine/watchdog.h - the hardware watchdog, which resets the machine unless it is fed
  * (Linux Documentation/watchdog/watchdog-api.rst).
  */
-#ifndef BOOT_APPLIANCE_WATCHDOG_H
-#define BOOT_APPLIANCE_WATCHDOG_H
+#ifndef BOOT_APPLIANCE_MACHINE_WATCHDOG_H
+#define BOOT_APPLIANCE_MACHINE_WATCHDOG_H
 
 #include <stdint.h>
 

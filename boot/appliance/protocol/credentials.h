@@ -1,13 +1,13 @@
 /*
- * boot/appliance/credentials.h - the permissions of the process at the other end of a connected Unix
- * socket.
+ * boot/appliance/protocol/credentials.h - the permissions of the process at the other end of a
+ * connected Unix socket.
  *
  * The kernel reports the user, the group and the further groups that the process had when it
  * connected (unix(7): SO_PEERCRED, SO_PEERGROUPS). As with a file, the first class that fits decides:
  * the user of this process and root, then the members of the group, then all others.
  */
-#ifndef BOOT_APPLIANCE_CREDENTIALS_H
-#define BOOT_APPLIANCE_CREDENTIALS_H
+#ifndef BOOT_APPLIANCE_PROTOCOL_CREDENTIALS_H
+#define BOOT_APPLIANCE_PROTOCOL_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

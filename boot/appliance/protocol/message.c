@@ -1,12 +1,12 @@
-#include "boot/appliance/message.h"
+#include "boot/appliance/protocol/message.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/stand_in.h"
-#include "config/log.h"
+#include "boot/engine/devices/stand_in.h"
+#include "config/base/log.h"
 
 #define EXIT_CODES 5u /* 0 to 4 */
 

@@ -1,5 +1,6 @@
 /*
- * boot/appliance/message.h - the messages of the control socket: a header of 16 bytes, then a body.
+ * boot/appliance/protocol/message.h - the messages of the control socket: a header of 16
+ * bytes, then a body.
  *
  *   byte  0  magic    "HRCT"
  *         4  version  HR_MESSAGE_VERSION (u16, as all numbers little-endian)
@@ -28,15 +29,15 @@
  * The functions are pure: they touch only their arguments. Everything that they read comes from
  * another process and is checked.
  */
-#ifndef BOOT_APPLIANCE_MESSAGE_H
-#define BOOT_APPLIANCE_MESSAGE_H
+#ifndef BOOT_APPLIANCE_PROTOCOL_MESSAGE_H
+#define BOOT_APPLIANCE_PROTOCOL_MESSAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cache/store/objmap.h"
-#include "config/limits.h"
+#include "cache/store/store.h"
+#include "config/base/limits.h"
 
 #define HR_MESSAGE_VERSION 1u
 #define HR_CONTROL_SCHEMA 1u	    /* "version" of the document of a reply that is not a status */

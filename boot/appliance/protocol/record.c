@@ -1,12 +1,12 @@
-#include "boot/appliance/record.h"
+#include "boot/appliance/protocol/record.h"
 
 #include <string.h>
 
-#include "boot/appliance/message.h"
-#include "boot/engine/share.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/engine/shape/gpu_sharing.h"
 #include "boot/engine/run.h"
-#include "config/quote.h"
-#include "config/uses.h"
+#include "config/base/quote.h"
+#include "config/derived.h"
 
 #define ERRNO_MAX 4095
 #define STATUS_MAX 0xffff /* NVMe: status code and type */

@@ -1,22 +1,22 @@
 /*
- * boot/appliance/record.h - the record of an engine: progress of bring-up, state of each pipeline,
- * and the result of the attempt.
+ * boot/appliance/protocol/record.h - the record of an engine: progress of bring-up, state of
+ * each pipeline, and the result of the attempt.
  *
  * The engine publishes its record in a page that it shares with the supervisor. The supervisor uses
  * no value from the page before hr_record_check() has checked all of them, because the engine may
  * have been killed during a write or may have overwritten its own memory.
  */
-#ifndef BOOT_APPLIANCE_RECORD_H
-#define BOOT_APPLIANCE_RECORD_H
+#ifndef BOOT_APPLIANCE_PROTOCOL_RECORD_H
+#define BOOT_APPLIANCE_PROTOCOL_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/counters.h"
+#include "boot/engine/runner/counters.h"
 #include "boot/engine/crash.h"
 #include "boot/engine/history.h"
-#include "boot/engine/starts.h"
-#include "boot/engine/stages.h"
+#include "boot/appliance/schedule/starts.h"
+#include "boot/engine/bringup/stages.h"
 #include "nvme/smart.h"
 
 /*
@@ -134,7 +134,7 @@ struct hr_record {
 	/* time in which pipelines ran; when they repeat, also the time between their starts */
 	uint64_t ran_ns;
 	struct hr_record_error error; /* of the attempt */
-	/* Of an engine whose pipelines repeat (boot/appliance/dispatch.h). */
+	/* Of an engine whose pipelines repeat (boot/appliance/attempt/dispatch.h). */
 	uint64_t ready;	 /* 0 or 1: `starts` has been read, and dispatches are taken */
 	uint64_t usable; /* a bit for each pipeline whose devices are up */
 	uint64_t version[HR_PIPELINES_MAX]; /* id of the object of `on`; 0: there is none */

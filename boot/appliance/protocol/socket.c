@@ -1,4 +1,4 @@
-#include "boot/appliance/socket.h"
+#include "boot/appliance/protocol/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 #define BACKLOG 128
 #define BORN_S 10 /* an owner listens sooner after it has made its file */

@@ -1,12 +1,12 @@
 /*
- * boot/appliance/socket.h - where the control sockets of appliances are: DIRECTORY/NAME.sock.
+ * boot/appliance/protocol/socket.h - where the control sockets of appliances are: DIRECTORY/NAME.sock.
  *
  * DIRECTORY is $RUNTIME_DIRECTORY (set by service managers), /run/headrace for root, or
  * $XDG_RUNTIME_DIR/headrace. The user of an appliance must own it, and no other user may write to
  * it, so that no other user can offer a socket under the name of an appliance.
  */
-#ifndef BOOT_APPLIANCE_SOCKET_H
-#define BOOT_APPLIANCE_SOCKET_H
+#ifndef BOOT_APPLIANCE_PROTOCOL_SOCKET_H
+#define BOOT_APPLIANCE_PROTOCOL_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-#include "boot/appliance/tap_message.h"
+#include "boot/appliance/protocol/tap_message.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/pass.h"
+#include "config/base/scm.h"
 
 void hr_tap_message_begin(struct hr_tap_message *m, unsigned kind, uint16_t version)
 {

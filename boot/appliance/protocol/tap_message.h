@@ -1,9 +1,9 @@
 /*
- * boot/appliance/tap_message.h - messages of taps and feeds (gpu/tap/protocol.h) on the appliance's
- * side of a socket
+ * boot/appliance/protocol/tap_message.h - messages of taps and feeds (gpu/tap/protocol.h) on
+ * the appliance's side of a socket
  */
-#ifndef BOOT_APPLIANCE_TAP_MESSAGE_H
-#define BOOT_APPLIANCE_TAP_MESSAGE_H
+#ifndef BOOT_APPLIANCE_PROTOCOL_TAP_MESSAGE_H
+#define BOOT_APPLIANCE_PROTOCOL_TAP_MESSAGE_H
 
 #include "gpu/tap/protocol.h"
 

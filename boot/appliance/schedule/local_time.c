@@ -1,9 +1,9 @@
-#include "boot/appliance/local_time.h"
+#include "boot/appliance/schedule/local_time.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define DAY_S 86400
 

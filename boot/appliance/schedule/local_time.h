@@ -1,9 +1,9 @@
 /*
- * boot/appliance/local_time.h - times of the day in local time, with changes of its offset (daylight
- * saving). Local time is that of the C library: TZ, or /etc/localtime, or UTC.
+ * boot/appliance/schedule/local_time.h - times of the day in local time, with changes of its
+ * offset (daylight saving). Local time is that of the C library: TZ, or /etc/localtime, or UTC.
  */
-#ifndef BOOT_APPLIANCE_LOCAL_TIME_H
-#define BOOT_APPLIANCE_LOCAL_TIME_H
+#ifndef BOOT_APPLIANCE_SCHEDULE_LOCAL_TIME_H
+#define BOOT_APPLIANCE_SCHEDULE_LOCAL_TIME_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
-#include "boot/appliance/retry.h"
+#include "boot/appliance/schedule/retry.h"
 
 #include <errno.h>
 
-#include "config/units.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "nvme/status.h"
+#include "config/base/text.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "nvme/queue/status.h"
 
 #define PAUSE_MIN_NS (10 * HR_NS_PER_MS)
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)

@@ -1,9 +1,9 @@
 /*
- * boot/appliance/retry.h - decides which failures another attempt can overcome, and limits the
+ * boot/appliance/schedule/retry.h - decides which failures another attempt can overcome, and limits the
  * attempts.
  */
-#ifndef BOOT_APPLIANCE_RETRY_H
-#define BOOT_APPLIANCE_RETRY_H
+#ifndef BOOT_APPLIANCE_SCHEDULE_RETRY_H
+#define BOOT_APPLIANCE_SCHEDULE_RETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

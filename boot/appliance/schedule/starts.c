@@ -1,11 +1,11 @@
-#include "boot/engine/starts.h"
+#include "boot/appliance/schedule/starts.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "cache/crc32c.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define MAGIC "hrstarts"
 #define VERSION 1u

@@ -1,6 +1,6 @@
 /*
- * boot/engine/starts.h - the starts of pipelines, durable on an ssd, so that schedules go on after a
- * restart and a power cut.
+ * boot/appliance/schedule/starts.h - the starts of pipelines, durable on an ssd, so that
+ * schedules go on after a restart and a power cut.
  *
  * They are in the object HR_STARTS_OBJECT of the first ssd with a writable store: two pages of 4096
  * bytes that are written alternately, each in one durable write. A power cut during a write damages
@@ -18,13 +18,13 @@
  *
  * All values from a disk are checked. A page that is not valid is ignored.
  */
-#ifndef BOOT_ENGINE_STARTS_H
-#define BOOT_ENGINE_STARTS_H
+#ifndef BOOT_APPLIANCE_SCHEDULE_STARTS_H
+#define BOOT_APPLIANCE_SCHEDULE_STARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 #include "config/config.h"
 
 struct hr_appliance;

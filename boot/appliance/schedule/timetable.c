@@ -1,14 +1,14 @@
-#include "boot/appliance/timetable.h"
+#include "boot/appliance/schedule/timetable.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/appliance/local_time.h"
-#include "boot/appliance/retry.h"
-#include "config/bytes.h"
-#include "config/clock.h"
-#include "config/seam.h"
-#include "config/uses.h"
+#include "boot/appliance/schedule/local_time.h"
+#include "boot/appliance/schedule/retry.h"
+#include "config/base/bytes.h"
+#include "config/base/clock.h"
+#include "config/base/seam.h"
+#include "config/derived.h"
 
 #define DAY_NS (86400 * HR_NS_PER_S)
 

@@ -1,5 +1,5 @@
 /*
- * boot/appliance/timetable.h - computes when pipelines start.
+ * boot/appliance/schedule/timetable.h - computes when pipelines start.
  *
  * Pure: no I/O, no clock, no memory of its own; the caller passes the time. Local time is that of
  * the C library (TZ, /etc/localtime).
@@ -34,16 +34,16 @@
  * pipeline delays no other pipeline. The same pause suspends a pipeline in whose run an engine died;
  * it is durable, and no request shortens it.
  */
-#ifndef BOOT_APPLIANCE_TIMETABLE_H
-#define BOOT_APPLIANCE_TIMETABLE_H
+#ifndef BOOT_APPLIANCE_SCHEDULE_TIMETABLE_H
+#define BOOT_APPLIANCE_SCHEDULE_TIMETABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/retry.h"
-#include "boot/engine/starts.h"
+#include "boot/appliance/schedule/retry.h"
+#include "boot/appliance/schedule/starts.h"
 #include "config/config.h"
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 /* Pipelines as a bit each, by index. */
 typedef uint32_t hr_timetable_set;
@@ -76,7 +76,7 @@ enum hr_wait_for {
 /* "time", "clock" and so on. */
 const char *hr_wait_text(enum hr_wait_for what);
 
-/* A pipeline. The durable part is in struct hr_start (boot/engine/starts.h). */
+/* A pipeline. The durable part is in struct hr_start (boot/appliance/schedule/starts.h). */
 struct hr_timed {
 	bool running, over;	/* over: of `once`, done or given up */
 	bool drop;		/* the due start may be dropped when it is late */

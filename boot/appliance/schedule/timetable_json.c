@@ -1,8 +1,8 @@
-#include "boot/appliance/timetable_json.h"
+#include "boot/appliance/schedule/timetable_json.h"
 
-#include "boot/appliance/local_time.h"
-#include "config/clock.h"
-#include "config/uses.h"
+#include "boot/appliance/schedule/local_time.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
 
 const char *hr_start_outcome_name(const struct hr_start *start)
 {

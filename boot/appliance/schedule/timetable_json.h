@@ -1,11 +1,12 @@
 /*
- * boot/appliance/timetable_json.h - the starts of a pipeline in JSON, for `status` and `check`.
+ * boot/appliance/schedule/timetable_json.h - the starts of a pipeline in JSON, for `status`
+ * and `check`.
  */
-#ifndef BOOT_APPLIANCE_TIMETABLE_JSON_H
-#define BOOT_APPLIANCE_TIMETABLE_JSON_H
+#ifndef BOOT_APPLIANCE_SCHEDULE_TIMETABLE_JSON_H
+#define BOOT_APPLIANCE_SCHEDULE_TIMETABLE_JSON_H
 
-#include "boot/appliance/timetable.h"
-#include "config/json.h"
+#include "boot/appliance/schedule/timetable.h"
+#include "config/base/json.h"
 
 /* "none", "running", "done", "failed", "interrupted". */
 const char *hr_start_outcome_name(const struct hr_start *start);

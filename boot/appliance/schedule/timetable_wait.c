@@ -1,4 +1,4 @@
-#include "boot/appliance/timetable.h"
+#include "boot/appliance/schedule/timetable.h"
 
 static bool is_due(const struct hr_start *start)
 {

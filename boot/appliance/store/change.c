@@ -1,12 +1,12 @@
-#include "boot/appliance/store_job_change.h"
+#include "boot/appliance/store/store_job_change.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/inuse.h"
-#include "boot/engine/pending.h"
-#include "boot/engine/ssd_store.h"
+#include "config/base/exit.h"
+#include "boot/engine/object_users.h"
+#include "boot/engine/devices/pending.h"
+#include "boot/engine/devices/ssd_store.h"
 
 static int busy(struct hr_store_job *d, const struct hr_run *run, const char *does,
 		const char *name)

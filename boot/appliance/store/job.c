@@ -1,20 +1,20 @@
-#include "boot/appliance/store_job.h"
+#include "boot/appliance/store/job.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/store_job_change.h"
-#include "boot/appliance/store_job_put.h"
-#include "boot/engine/exit.h"
+#include "boot/appliance/store/store_job_change.h"
+#include "boot/appliance/store/store_job_put.h"
+#include "config/base/exit.h"
 #include "boot/engine/history.h"
-#include "boot/engine/inuse.h"
-#include "boot/engine/stand_in.h"
-#include "boot/engine/starts.h"
+#include "boot/engine/object_users.h"
+#include "boot/engine/devices/stand_in.h"
+#include "boot/appliance/schedule/starts.h"
 #include "cache/crc32c.h"
-#include "cache/store/objmap_verify.h"
-#include "config/json.h"
-#include "config/log.h"
+#include "cache/store/verify.h"
+#include "config/base/json.h"
+#include "config/base/log.h"
 
 #define PIECE_LIMITED (256u << 10) /* while a pipeline runs, which waits for the ssd meanwhile */
 

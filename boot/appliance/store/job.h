@@ -1,11 +1,11 @@
 /*
- * boot/appliance/store_job.h - the steps of a request of the store. The service
- * (boot/appliance/store_service.h) calls these when client, ssd and rate permit.
+ * boot/appliance/store/job.h - the steps of a request of the store. The service
+ * (boot/appliance/store/service.h) calls these when client, ssd and rate permit.
  */
 #ifndef BOOT_APPLIANCE_STORE_JOB_H
 #define BOOT_APPLIANCE_STORE_JOB_H
 
-#include "boot/appliance/store_service.h"
+#include "boot/appliance/store/service.h"
 
 #define HR_STORE_JOB_BUFFER ((2u << 20) + (64u << 10)) /* a whole map, and the reply behind it */
 
@@ -27,7 +27,7 @@ void hr_store_job_fail(struct hr_store_service *service, struct hr_store_job *jo
 /* The client disconnected, or is dropped: undo the steps of the request. */
 void hr_store_job_undo(struct hr_store_service *service, struct hr_store_job *job);
 
-/* ---- for boot/appliance/store_job_put.c and store_job_change.c */
+/* ---- for boot/appliance/store/put.c and store_job_change.c */
 
 /* True for the kinds that make job->object. */
 bool hr_store_job_makes(const struct hr_store_job *job);

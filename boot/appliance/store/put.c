@@ -1,12 +1,12 @@
-#include "boot/appliance/store_job_put.h"
+#include "boot/appliance/store/store_job_put.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/inuse.h"
-#include "boot/engine/ssd_store.h"
+#include "config/base/exit.h"
+#include "boot/engine/object_users.h"
+#include "boot/engine/devices/ssd_store.h"
 
 static int create(struct hr_store_service *c, struct hr_store_job *d)
 {

@@ -1,4 +1,4 @@
-#include "boot/appliance/store_service.h"
+#include "boot/appliance/store/service.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/store_job_put.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/inuse.h"
-#include "boot/engine/pass.h"
-#include "config/dump.h"
-#include "config/json.h"
-#include "config/log.h"
+#include "boot/appliance/store/store_job_put.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/object_users.h"
+#include "config/base/scm.h"
+#include "config/base/dump.h"
+#include "config/base/json.h"
+#include "config/base/log.h"
 
 #define MOVES 8 /* of one job in a step */
 #define POLL_NS 20000ull

@@ -1,5 +1,5 @@
 /*
- * boot/appliance/store_service.h - the engine's side of requests that concern an ssd (`headrace
+ * boot/appliance/store/service.h - the engine's side of requests that concern an ssd (`headrace
  * store` on an ssd that a running appliance drives).
  *
  * The control socket passes the connected client on (struct hr_actions, pass()), and the service serves
@@ -7,7 +7,7 @@
  * waits: sockets do not block, and hr_nvme_blk_begin() moves the data. Only changes of the object
  * map (two for a put or a copy) and the check of the map wait for the ssd, as a checkpoint does.
  *
- * Whole versions: a reader pins its object (cache/store/objmap.h). A put creates an incomplete
+ * Whole versions: a reader pins its object (cache/store/store.h). A put creates an incomplete
  * object, and one commit makes it the version, after the client has announced the end of its data
  * with their checksum. A put that ends in another way is removed. An object that a run still reads
  * keeps its space after a put has replaced it.
@@ -27,10 +27,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/appliance/message.h"
-#include "boot/appliance/record.h"
-#include "boot/engine/appliance.h"
-#include "config/clock.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/engine/engine.h"
+#include "config/base/clock.h"
 
 #define HR_STORE_CLIENTS HR_RECORD_STORE_JOBS
 #define HR_STORE_CLIENT_SILENT_NS (30 * HR_NS_PER_S)
@@ -134,6 +134,6 @@ uint64_t hr_store_service_pause_ns(const struct hr_store_service *service);
  * down. */
 void hr_store_service_close(struct hr_store_service *service);
 
-/* ---- for boot/appliance/store_job.c */
+/* ---- for boot/appliance/store/job.c */
 
 #endif

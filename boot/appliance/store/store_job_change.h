@@ -1,11 +1,11 @@
 /*
- * boot/appliance/store_job_change.h - the steps of store-rm, store-mv and store-cp
- * (boot/appliance/store_job.h). An object that a run uses, or that another client makes, is refused.
+ * boot/appliance/store/store_job_change.h - the steps of store-rm, store-mv and store-cp
+ * (boot/appliance/store/job.h). An object that a run uses, or that another client makes, is refused.
  */
-#ifndef BOOT_APPLIANCE_STORE_JOB_CHANGE_H
-#define BOOT_APPLIANCE_STORE_JOB_CHANGE_H
+#ifndef BOOT_APPLIANCE_STORE_STORE_JOB_CHANGE_H
+#define BOOT_APPLIANCE_STORE_STORE_JOB_CHANGE_H
 
-#include "boot/appliance/store_job.h"
+#include "boot/appliance/store/job.h"
 
 /* Remove or rename objects, and reply. */
 void hr_store_job_remove(struct hr_store_service *service, struct hr_store_job *job);

@@ -1,11 +1,11 @@
 /*
- * boot/appliance/store_job_put.h - the steps of a put (boot/appliance/store_job.h): its incomplete
- * object, the items that the client sends, and the commit.
+ * boot/appliance/store/store_job_put.h - the steps of a put (boot/appliance/store/job.h): its
+ * incomplete object, the items that the client sends, and the commit.
  */
-#ifndef BOOT_APPLIANCE_STORE_JOB_PUT_H
-#define BOOT_APPLIANCE_STORE_JOB_PUT_H
+#ifndef BOOT_APPLIANCE_STORE_STORE_JOB_PUT_H
+#define BOOT_APPLIANCE_STORE_STORE_JOB_PUT_H
 
-#include "boot/appliance/store_job.h"
+#include "boot/appliance/store/job.h"
 
 /* Create the incomplete object, and permit the client to send its data. */
 void hr_store_job_begin_put(struct hr_store_service *service, struct hr_store_job *job);

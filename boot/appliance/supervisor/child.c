@@ -1,4 +1,4 @@
-#include "boot/appliance/child.h"
+#include "boot/appliance/supervisor/child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -7,11 +7,11 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/exit.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 
 #define LOOK_NS (5 * HR_NS_PER_MS)
 /* The caller itself may have been stopped together with the engine. */

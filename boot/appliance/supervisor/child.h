@@ -1,26 +1,26 @@
 /*
- * boot/appliance/child.h - the supervisor's side of an engine: starts it, observes it, forwards the
- * request to stop, kills it when it hangs, reports its end, and checks that its controllers are
- * stopped before the next engine starts.
+ * boot/appliance/supervisor/child.h - the supervisor's side of an engine: starts it, observes
+ * it, forwards the request to stop, kills it when it hangs, reports its end, and checks that
+ * its controllers are stopped before the next engine starts.
  *
  * This code touches no device. No behaviour of an engine ends the caller, or delays it longer than
  * the limits below.
  */
-#ifndef BOOT_APPLIANCE_CHILD_H
-#define BOOT_APPLIANCE_CHILD_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_CHILD_H
+#define BOOT_APPLIANCE_SUPERVISOR_CHILD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/process.h"
-#include "boot/appliance/record.h"
-#include "config/clock.h"
+#include "boot/appliance/supervisor/process.h"
+#include "boot/appliance/protocol/record.h"
+#include "config/base/clock.h"
 
 /*
  * Longest time in which an engine may publish nothing in self-test, bring-up and shutdown, where a
  * call of a driver, or pinning much memory, takes long. While pipelines run, or wait for their starts,
  * boot.progress_s is the limit: its control path then publishes every few milliseconds, and it ends by
- * itself when a worker makes no progress (boot/engine/watch.h).
+ * itself when a worker makes no progress (boot/engine/runner/stall.h).
  */
 #define HR_CHILD_TIMEOUT_NS (120 * HR_NS_PER_S)
 /*

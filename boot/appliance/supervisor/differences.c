@@ -1,4 +1,4 @@
-#include "boot/appliance/differences.h"
+#include "boot/appliance/supervisor/differences.h"
 
 #include <errno.h>
 #include <stdio.h>

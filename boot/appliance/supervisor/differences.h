@@ -1,9 +1,9 @@
 /*
- * boot/appliance/differences.h - the differences between the configuration of a running appliance
- * and the same file after a change.
+ * boot/appliance/supervisor/differences.h - the differences between the configuration of a
+ * running appliance and the same file after a change.
  */
-#ifndef BOOT_APPLIANCE_DIFFERENCES_H
-#define BOOT_APPLIANCE_DIFFERENCES_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_DIFFERENCES_H
+#define BOOT_APPLIANCE_SUPERVISOR_DIFFERENCES_H
 
 #include "config/config.h"
 

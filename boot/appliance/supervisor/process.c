@@ -1,4 +1,4 @@
-#include "boot/appliance/process.h"
+#include "boot/appliance/supervisor/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/attempt.h"
+#include "boot/appliance/attempt/attempt.h"
 #include "boot/engine/crash.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "config/tick.h"
-#include "config/uses.h"
+#include "config/base/exit.h"
+#include "config/base/scm.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "config/base/tick.h"
+#include "config/derived.h"
 
 /* Without the privilege (CAP_SYS_NICE, RLIMIT_RTPRIO or RLIMIT_NICE) the priority stays as it is. */
 static void raise_nice(int nice)

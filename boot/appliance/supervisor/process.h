@@ -1,5 +1,5 @@
 /*
- * boot/appliance/process.h - the engine as a process of its own.
+ * boot/appliance/supervisor/process.h - the engine as a process of its own.
  *
  * The engine is forked, without exec: the supervisor starts no thread, loads no GPU driver and
  * opens no device, so a copy of it has the same clean state as a new program. The copy needs no
@@ -16,23 +16,23 @@
  * The engine has its own process group, so that Ctrl-C reaches only the supervisor, which forwards
  * it. The kernel kills the engine when the supervisor dies. The engine ends after one attempt.
  *
- * Supervisor and engine share a page (boot/appliance/record.h) and a pipe, which carries the
- * phases. An engine whose pipelines repeat gets its dispatches (boot/appliance/dispatch.h)
+ * Supervisor and engine share a page (boot/appliance/protocol/record.h) and a pipe, which carries the
+ * phases. An engine whose pipelines repeat gets its dispatches (boot/appliance/attempt/dispatch.h)
  * through a socket, and each engine gets clients of the control socket that it serves itself
- * (boot/appliance/store_service.h) through another one. The engine's undo helper (pci/undo.h) also
+ * (boot/appliance/store/service.h) through another one. The engine's undo helper (pci/undo.h) also
  * holds the writing end of the pipe, so the pipe has no writer only after the engine has ended and
  * the undo helper has turned off bus mastering.
  */
-#ifndef BOOT_APPLIANCE_PROCESS_H
-#define BOOT_APPLIANCE_PROCESS_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_PROCESS_H
+#define BOOT_APPLIANCE_SUPERVISOR_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "boot/appliance/message.h"
-#include "boot/appliance/record.h"
-#include "boot/appliance/tap_sockets.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/appliance/lend/sockets.h"
 
 #define HR_CONTROL_NICE (-10) /* added to the nice value of the process (nice(2)) */
 

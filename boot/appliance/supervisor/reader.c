@@ -1,4 +1,4 @@
-#include "boot/appliance/read.h"
+#include "boot/appliance/supervisor/reader.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/file.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "config/file/file.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 
 #define LOOK_NS (HR_NS_PER_MS / 5)
 

@@ -1,20 +1,20 @@
 /*
- * boot/appliance/read.h - reads the configuration in a separate process.
+ * boot/appliance/supervisor/reader.h - reads the configuration in a separate process.
  *
  * Reading a configuration loads the user operators that it names, and their code may crash or hang.
  * The supervisor is the first process of a machine, so it only takes the result. User operators in
  * the result have no description (hr_config_operators_forget()); each engine loads them.
  */
-#ifndef BOOT_APPLIANCE_READ_H
-#define BOOT_APPLIANCE_READ_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_READER_H
+#define BOOT_APPLIANCE_SUPERVISOR_READER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "config/config.h"
-#include "config/error.h"
-#include "config/file.h"
+#include "config/base/error.h"
+#include "config/file/file.h"
 
 /* Time limit of the process. A configuration may come through a pipe from a slow writer. */
 #define HR_READ_NS (60 * HR_NS_PER_S)

@@ -1,12 +1,12 @@
-#include "boot/appliance/reload.h"
+#include "boot/appliance/supervisor/reload.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "config/uses.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 
 /* ---- a configuration that has been read */
 

@@ -1,17 +1,17 @@
 /*
- * boot/appliance/reload.h - reads the configuration again while the appliance runs, and puts it in
- * force.
+ * boot/appliance/supervisor/reload.h - reads the configuration again while the appliance runs,
+ * and puts it in force.
  *
  * A configuration with mistakes changes nothing. When only the schedule differs, it is in force at
- * once. For other differences (boot/appliance/differences.h) no further start is dispatched; when
- * nothing runs, the engine is asked to end, and the next one has the new configuration. Pipelines
- * that both configurations have keep their starts. When no engine comes up with the new
- * configuration, the earlier one is in force again.
+ * once. For other differences (boot/appliance/supervisor/differences.h) no further start is
+ * dispatched; when nothing runs, the engine is asked to end, and the next one has the new
+ * configuration. Pipelines that both configurations have keep their starts. When no engine
+ * comes up with the new configuration, the earlier one is in force again.
  */
-#ifndef BOOT_APPLIANCE_RELOAD_H
-#define BOOT_APPLIANCE_RELOAD_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_RELOAD_H
+#define BOOT_APPLIANCE_SUPERVISOR_RELOAD_H
 
-#include "boot/appliance/repeat.h"
+#include "boot/appliance/supervisor/repeat.h"
 
 /* Begin to read. 0; -EALREADY: a process reads; -ENOTSUP: the file cannot be read again; -ENOMEM,
  * -EAGAIN. */

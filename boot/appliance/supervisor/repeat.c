@@ -1,4 +1,4 @@
-#include "boot/appliance/repeat.h"
+#include "boot/appliance/supervisor/repeat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,16 +6,16 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "boot/appliance/reload.h"
-#include "boot/appliance/remember.h"
-#include "boot/appliance/dispatch.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
-#include "config/seam.h"
-#include "config/tick.h"
-#include "boot/engine/warnings.h"
-#include "config/uses.h"
+#include "boot/appliance/supervisor/reload.h"
+#include "boot/appliance/attempt/remember.h"
+#include "boot/appliance/attempt/dispatch.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
+#include "config/base/tick.h"
+#include "boot/engine/runner/health_action.h"
+#include "config/derived.h"
 
 /* Longest sleep: the wall clock may jump, and the watchdog is fed. */
 #define SLEEP_MAX_NS HR_NS_PER_S

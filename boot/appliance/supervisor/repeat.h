@@ -1,25 +1,25 @@
 /*
- * boot/appliance/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable,
- * dispatches starts to the engine (boot/appliance/dispatch.h), and sleeps until the next start or
- * event.
+ * boot/appliance/supervisor/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable,
+ * dispatches starts to the engine (boot/appliance/attempt/dispatch.h), and sleeps until the
+ * next start or event.
  *
  * A start is dispatched as soon as it is due, also while other pipelines run. The engine begins it
- * at once or lets it wait (boot/engine/admit.h).
+ * at once or lets it wait (boot/appliance/attempt/admission.h).
  *
  * A pipeline whose ssd was absent or failed when the engine came up fails, or waits for the ssd. It
  * needs a new engine: when its next start is due, or the absent ssd is there, no other start is
  * dispatched; the engine is asked to end when nothing runs, and the next one brings all ssds up.
  */
-#ifndef BOOT_APPLIANCE_REPEAT_H
-#define BOOT_APPLIANCE_REPEAT_H
+#ifndef BOOT_APPLIANCE_SUPERVISOR_REPEAT_H
+#define BOOT_APPLIANCE_SUPERVISOR_REPEAT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/child.h"
-#include "boot/appliance/differences.h"
-#include "boot/appliance/read.h"
-#include "boot/appliance/timetable.h"
+#include "boot/appliance/supervisor/child.h"
+#include "boot/appliance/supervisor/differences.h"
+#include "boot/appliance/supervisor/reader.h"
+#include "boot/appliance/schedule/timetable.h"
 
 #define HR_REPEAT_RESULTS 8u /* ends of starts that are remembered for each pipeline */
 
@@ -44,7 +44,7 @@ struct hr_repeat {
 	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
 	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
 	hr_timetable_set blamed;  /* pipelines whose runs have ended it, or lost it a gpu */
-	/* Another reading of the configuration (boot/appliance/reload.h). */
+	/* Another reading of the configuration (boot/appliance/supervisor/reload.h). */
 	hr_read_config *read; /* NULL: the file cannot be read again */
 	void *read_to;
 	struct hr_reader reader;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "boot/cmd/bench/objects.h"
-#include "boot/engine/runner.h"
-#include "config/clock.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/clock.h"
 
 static void take(const struct hr_op_report *to, const char *name, double value)
 {

@@ -5,7 +5,7 @@
 #define BOOT_CMD_BENCH_ACCESS_H
 
 #include "boot/cmd/bench/bench.h"
-#include "boot/engine/counters.h"
+#include "boot/engine/runner/counters.h"
 
 /* Values of an operator's result, by their names there; 0: it has none of that name. */
 struct hr_bench_result {

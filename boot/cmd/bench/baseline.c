@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "boot/cmd/bench/baseline.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "boot/engine/progress.h"
-#include "boot/engine/signals.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "boot/engine/runner/progress.h"
+#include "config/base/signals.h"
 
 #define PIECE (1u << 20)
 #define FILE_BYTES_DEFAULT (1ull << 30)

@@ -13,8 +13,8 @@
 
 #include "boot/cmd/bench/measure.h"
 #include "boot/cmd/bench/remote.h"
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 #include "gpu/facts.h"
 #include "gpu/measuring.h"
 

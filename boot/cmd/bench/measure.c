@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/stage_memory.h"
+#include "boot/engine/bringup/stage_memory.h"
 #include "boot/engine/run.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/rings.h"
-#include "boot/engine/signals.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/exit.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/base/signals.h"
 #include "gpu/launch.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define OBJECT_BYTES_DEFAULT (256ull << 20)
 /* "hr.bench": tag that identifies objects of an earlier bench. */

@@ -9,9 +9,9 @@
 #ifndef BOOT_CMD_BENCH_MEASURE_H
 #define BOOT_CMD_BENCH_MEASURE_H
 
-#include "boot/engine/layout.h"
+#include "boot/engine/layout/layout.h"
 #include "boot/engine/run.h"
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 #include "gpu/worker/bench.h"
 
 #define HR_MEASURE_OBJECT "headrace.bench" /* its name while it exists */

@@ -6,11 +6,11 @@
 
 #include "boot/cmd/bench/access.h"
 #include "boot/cmd/bench/objects.h"
-#include "boot/engine/counters.h"
-#include "boot/engine/names.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/error.h"
-#include "config/file.h"
+#include "config/base/error.h"
+#include "config/file/file.h"
 
 #define NEXT HR_MEASURE_OBJECT ".next"
 #define TEXT_BYTES 4096u

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/signals.h"
+#include "config/base/signals.h"
 #include "cache/crc32c.h"
-#include "config/error.h"
-#include "nvme/status.h"
+#include "config/base/error.h"
+#include "nvme/queue/status.h"
 
 #define MIB (1ull << 20)
 #define HOST_BYTES (256 * MIB)

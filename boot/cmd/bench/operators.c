@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "boot/cmd/bench/objects.h"
 #include "boot/cmd/bench/operators.h"
 #include "boot/cmd/bench/report.h"
-#include "boot/engine/shape.h"
-#include "config/file.h"
+#include "boot/engine/shape/shape.h"
+#include "config/file/file.h"
 #include "config/tile.h"
-#include "config/error.h"
-#include "boot/engine/runner.h"
+#include "config/base/error.h"
+#include "boot/engine/runner/runner.h"
 
 #define TEXT_BYTES 8192u
 #define QUERY 128 /* floats in a row of topk_dot */

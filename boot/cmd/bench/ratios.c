@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "boot/cmd/bench/ratios.h"
-#include "boot/engine/counters.h"
-#include "boot/engine/progress.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/runner/progress.h"
 
 #define WORKERS_MAX 64u /* of the reads and writes that count here */
 

@@ -1,6 +1,6 @@
 /*
  * boot/cmd/bench/remote.h - `headrace bench --remote`: tiles of host memory from one process to another
- * one over a link (gpu/remote/link.h), without pipelines and ssds.
+ * one over a link (boot/remote/link.h), without pipelines and ssds.
  */
 #ifndef BOOT_CMD_BENCH_REMOTE_H
 #define BOOT_CMD_BENCH_REMOTE_H

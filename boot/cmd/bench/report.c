@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "boot/cmd/bench/report.h"
-#include "boot/engine/counters.h"
-#include "boot/engine/progress.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/runner/progress.h"
 
 static const char *pattern_name(enum hr_bench_pattern pattern)
 {

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "cache/crc32c.h"
 #include "gpu/launch.h"
 #include "gpu/worker/probe.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/hostmem.h"
 #include "boot/cmd/post/step.h"
 
 #define PAGES 512u

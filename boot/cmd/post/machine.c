@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "cache/crc32c.h"
 #include "boot/cmd/post/step.h"
 

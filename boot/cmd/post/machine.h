@@ -4,7 +4,7 @@
 #ifndef BOOT_CMD_POST_MACHINE_H
 #define BOOT_CMD_POST_MACHINE_H
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 int hr_post_cpu(struct hr_appliance *app, char *detail, struct hr_error *e);
 int hr_post_memory(struct hr_appliance *app, char *detail, struct hr_error *e);

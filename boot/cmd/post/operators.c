@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "boot/cmd/report/result.h"
-#include "config/file.h"
-#include "config/json.h"
+#include "config/file/file.h"
+#include "config/base/json.h"
 #include "gpu/ops/operators.h"
 #include "boot/cmd/post/step.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /* Known answers of one operator's worker code. */
 int hr_post_operator(uint32_t id, char *detail, struct hr_error *e);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "boot/cmd/post/step.h"
-#include "boot/engine/exchange.h"
-#include "boot/engine/paths.h"
+#include "boot/engine/exchange/exchange.h"
+#include "boot/engine/shape/paths.h"
 
 /* The reason why no tile of the pair lies in GPU memory; NULL: the data are compared. */
 static const char *no_path(const struct hr_appliance *app, uint32_t g, uint32_t d)

@@ -10,12 +10,12 @@
 #include "boot/cmd/post/pair.h"
 #include "boot/cmd/post/ssd.h"
 #include "boot/cmd/post/step.h"
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "boot/engine/remote.h"
-#include "boot/engine/signals.h"
-#include "config/tick.h"
-#include "config/uses.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "boot/engine/remote/remote.h"
+#include "config/base/signals.h"
+#include "config/base/tick.h"
+#include "config/derived.h"
 #include "gpu/ops/operators.h"
 
 /* Count a failed step. Returns its cause as one line. */

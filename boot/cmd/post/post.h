@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 
 /* Large: not for a stack. */
 struct hr_post {

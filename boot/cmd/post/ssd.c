@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/refuse.h"
-#include "boot/engine/stage_stores.h"
-#include "config/clock.h"
-#include "boot/engine/disks.h"
-#include "boot/engine/signals.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/bringup/stage_stores.h"
+#include "config/base/clock.h"
+#include "boot/engine/bringup/disks.h"
+#include "config/base/signals.h"
 #include "nvme/admin.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 #include "boot/cmd/post/step.h"
-#include "cache/store/objmap_verify.h"
+#include "cache/store/verify.h"
 
 #define ROUND_TRIPS 64u
 #define KELVIN 273

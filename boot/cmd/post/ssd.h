@@ -4,7 +4,7 @@
 #ifndef BOOT_CMD_POST_SSD_H
 #define BOOT_CMD_POST_SSD_H
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 /* In this order; each needs the previous ones. */
 int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define SCHEMA_VERSION 1u
 #define ERRORS_BYTES 16384u

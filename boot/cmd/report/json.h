@@ -1,15 +1,16 @@
 /*
  * boot/cmd/report/json.h - the output of commands with --json: one object on stdout with stable
- * fields and units in names. It is written in parts (config/json.h). Its first members are `schema`
- * and `version`. A command that fails after the beginning still ends the document; `exit_code` or the
- * findings in it tell the failure. One that fails before prints the document of hr_report_failed().
+ * fields and units in names. It is written in parts (config/base/json.h). Its first members
+ * are `schema` and `version`. A command that fails after the beginning still ends the
+ * document; `exit_code` or the findings in it tell the failure. One that fails before prints
+ * the document of hr_report_failed().
  */
 #ifndef BOOT_CMD_REPORT_JSON_H
 #define BOOT_CMD_REPORT_JSON_H
 
 #include <stdbool.h>
 
-#include "config/json.h"
+#include "config/base/json.h"
 
 /* The options of a command ask for JSON: argv, without the name of the program, up to "--". From then
  * on errors are kept for hr_report_failed(). False: they do not. */

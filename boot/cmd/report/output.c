@@ -1,4 +1,4 @@
-#include "boot/cmd/report/target.h"
+#include "boot/cmd/report/output.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "boot/engine/exit.h"
-#include "config/log.h"
+#include "config/base/exit.h"
+#include "config/base/log.h"
 
 static int failed(const struct hr_target *target, const char *what)
 {

@@ -1,12 +1,12 @@
 /*
- * boot/cmd/report/target.h - a file that a command writes for its user.
+ * boot/cmd/report/output.h - a file that a command writes for its user.
  *
  * A regular file is written under a temporary name in its folder and renamed when all of it is on
  * the disk. Whenever the command ends, FILE is either the old file or the complete new one. Pipes,
  * terminals and block devices are written in place. "-" is standard output.
  */
-#ifndef BOOT_CMD_REPORT_TARGET_H
-#define BOOT_CMD_REPORT_TARGET_H
+#ifndef BOOT_CMD_REPORT_OUTPUT_H
+#define BOOT_CMD_REPORT_OUTPUT_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,13 +1,13 @@
 /*
- * boot/cmd/report/paths.h - the path of each ssd to a gpu, as text and in the JSON of a pipeline.
+ * boot/cmd/report/parts.h - the path of each ssd to a gpu, as text and in the JSON of a pipeline.
  */
-#ifndef BOOT_CMD_REPORT_PATHS_H
-#define BOOT_CMD_REPORT_PATHS_H
+#ifndef BOOT_CMD_REPORT_PARTS_H
+#define BOOT_CMD_REPORT_PARTS_H
 
 #include <stdio.h>
 
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 
 /* Print the path of each ssd of a run to each of its gpus, as the topology decided, one line per
  * pair; no line for a pair without PCI functions. */

@@ -1,6 +1,6 @@
-#include "boot/cmd/report/paths.h"
-#include "boot/engine/paths.h"
-#include "config/uses.h"
+#include "boot/cmd/report/parts.h"
+#include "boot/engine/shape/paths.h"
+#include "config/derived.h"
 
 /* Iterate over the distinct ssds of a run; false at the end. `at` starts as 0. */
 static bool next_ssd(const struct hr_appliance *app, const struct hr_run *run, uint32_t *at,

@@ -1,16 +1,16 @@
-#include "boot/cmd/report/paths.h"
-#include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/parts.h"
+#include "boot/cmd/report/reports.h"
 #include "boot/cmd/report/remote.h"
 #include "boot/cmd/report/verify.h"
 
-#include "boot/engine/stand_in.h"
-#include "boot/engine/access_shards.h"
-#include "boot/engine/paths.h"
-#include "boot/engine/schedule.h"
-#include "boot/engine/shape.h"
-#include "boot/engine/share.h"
-#include "boot/engine/stage_sinks.h"
-#include "config/uses.h"
+#include "boot/engine/devices/stand_in.h"
+#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/shape/paths.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/shape/shape.h"
+#include "boot/engine/shape/gpu_sharing.h"
+#include "boot/engine/bringup/sinks.h"
+#include "config/derived.h"
 
 #define MIB (1024.0 * 1024.0)
 

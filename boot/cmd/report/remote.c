@@ -1,8 +1,8 @@
 #include "boot/cmd/report/remote.h"
 
-#include "boot/engine/remote.h"
-#include "boot/engine/rings.h"
-#include "config/uses.h"
+#include "boot/engine/remote/remote.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/derived.h"
 
 static const char *name_of(const struct hr_config_pipeline *p)
 {

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-#include "boot/engine/appliance.h"
-#include "boot/engine/counters.h"
-#include "config/json.h"
+#include "boot/engine/engine.h"
+#include "boot/engine/runner/counters.h"
+#include "config/base/json.h"
 
 /* The stream of a run that has one, after its end. */
 void hr_report_remote(const struct hr_appliance *app, const struct hr_run *run,

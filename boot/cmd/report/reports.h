@@ -1,13 +1,13 @@
 /*
- * boot/cmd/report/plan.h - output of check about an appliance, as text and as JSON.
+ * boot/cmd/report/reports.h - output of check about an appliance, as text and as JSON.
  */
-#ifndef BOOT_CMD_REPORT_PLAN_H
-#define BOOT_CMD_REPORT_PLAN_H
+#ifndef BOOT_CMD_REPORT_REPORTS_H
+#define BOOT_CMD_REPORT_REPORTS_H
 
 #include <stdio.h>
 
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 
 /*
  * Ssds, pipelines with their paths, and the map of each gpu's memory; from HR_STAGE_PARTITION on.

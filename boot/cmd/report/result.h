@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "config/json.h"
+#include "config/base/json.h"
 #include "config/operator.h"
 
 /* Lines for people, without a newline at the end; nothing for an operator without a report. */

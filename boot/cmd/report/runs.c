@@ -1,5 +1,5 @@
-#include "boot/cmd/report/paths.h"
-#include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/parts.h"
+#include "boot/cmd/report/reports.h"
 #include "boot/cmd/report/remote.h"
 #include "boot/cmd/report/runs.h"
 #include "boot/cmd/report/verify.h"
@@ -9,20 +9,20 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "boot/engine/access_shards.h"
-#include "boot/engine/checksums.h"
-#include "boot/engine/counters.h"
-#include "boot/engine/failure.h"
-#include "boot/engine/paths.h"
+#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/runner/failure.h"
+#include "boot/engine/shape/paths.h"
 #include "boot/cmd/report/result.h"
-#include "boot/engine/progress.h"
-#include "boot/engine/run_tap.h"
-#include "config/uses.h"
-#include "config/work.h"
-#include "boot/engine/shape.h"
-#include "boot/engine/share.h"
-#include "boot/engine/start.h"
-#include "nvme/status.h"
+#include "boot/engine/runner/progress.h"
+#include "boot/engine/shared_memory.h"
+#include "config/derived.h"
+#include "config/base/work.h"
+#include "boot/engine/shape/shape.h"
+#include "boot/engine/shape/gpu_sharing.h"
+#include "config/base/process.h"
+#include "nvme/queue/status.h"
 
 static const char *outcome_name(enum hr_outcome outcome)
 {

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include "boot/engine/stages.h"
-#include "config/json.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/base/json.h"
 
 /*
  * State and results of the selected pipelines; after hr_run_all(), before going down. `which` has a

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "boot/engine/exit.h"
-#include "config/log.h"
+#include "config/base/exit.h"
+#include "config/base/log.h"
 
 int hr_usage_error(const char *command, const char *format, ...)
 {

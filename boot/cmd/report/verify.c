@@ -1,6 +1,6 @@
 #include "boot/cmd/report/verify.h"
 
-#include "boot/engine/checksums.h"
+#include "boot/engine/objects/checksums.h"
 
 /* The data of an access operator are not read as a whole by the run itself. */
 static bool is_before(const struct hr_run *run)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "boot/engine/run.h"
-#include "config/json.h"
+#include "config/base/json.h"
 
 /* Before the run: "; compared with its checksum ...", or "; not verified: REASON". */
 void hr_report_verify_plan(const struct hr_run *run, const struct hr_run_verify *verify, FILE *out);

@@ -11,16 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "boot/cmd/report/usage.h"
-#include "boot/engine/exit.h"
-#include "config/dump.h"
-#include "config/log.h"
-#include "config/open.h"
-#include "boot/engine/progress.h"
-#include "boot/engine/signals.h"
+#include "config/base/exit.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
+#include "config/base/files.h"
+#include "boot/engine/runner/progress.h"
+#include "config/base/signals.h"
 #include "boot/cmd/store/copy.h"
-#include "boot/cmd/report/target.h"
+#include "boot/cmd/report/output.h"
 #include "cache/crc32c.h"
 
 #define BUFFER_BYTES (4u << 20) /* two rounds of the disk's bounce buffers */

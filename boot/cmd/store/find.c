@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "boot/cmd/report/usage.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/names.h"
-#include "config/clock.h"
+#include "config/base/exit.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/clock.h"
 #include "config/config.h"
-#include "config/file.h"
-#include "config/log.h"
-#include "config/nearest.h"
+#include "config/file/file.h"
+#include "config/base/log.h"
+#include "config/base/nearest.h"
 
 #define QUEUE_ENTRIES 64u
 #define TIMEOUT_NS (30 * HR_NS_PER_S)

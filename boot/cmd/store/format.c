@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/ssd_store.h"
+#include "config/base/exit.h"
+#include "boot/engine/devices/ssd_store.h"
 
 int hr_store_cmd_format(struct hr_ssd *ssd, const struct hr_store_request *request)
 {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/ssd_store.h"
-#include "cache/store/objmap_verify.h"
-#include "config/dump.h"
-#include "config/log.h"
+#include "config/base/exit.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "cache/store/verify.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
 
 #define BUFFER_BYTES (4u << 20)
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/pending.h"
+#include "config/base/exit.h"
+#include "boot/engine/devices/pending.h"
 #include "cache/crc32c.h"
-#include "config/dump.h"
-#include "config/log.h"
+#include "config/base/dump.h"
+#include "config/base/log.h"
 
 #define BUFFER_BYTES (4u << 20)
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/progress.h"
-#include "boot/engine/signals.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/exit.h"
+#include "boot/engine/runner/progress.h"
+#include "config/base/signals.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 
 /* 0, or an exit code: both names are the same one. */
 static int check_names(const struct hr_store_request *request)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "boot/cmd/store/remove.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/signals.h"
+#include "config/base/exit.h"
+#include "config/base/signals.h"
 
 static int remove_pending(struct hr_store_access *access, const struct hr_store_request *request)
 {

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "config/clock.h"
-#include "boot/engine/exit.h"
+#include "config/base/clock.h"
+#include "config/base/exit.h"
 #include "boot/cmd/report/json.h"
-#include "boot/engine/progress.h"
-#include "boot/engine/signals.h"
+#include "boot/engine/runner/progress.h"
+#include "config/base/signals.h"
 #include "boot/cmd/store/report.h"
 
 static void time_format(char *text, size_t bytes, uint64_t ns)

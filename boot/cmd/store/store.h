@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/ssd.h"
+#include "boot/engine/devices/ssd.h"
 
 /* The command line after the subcommand's name. */
 struct hr_store_request {

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "boot/cmd/report/usage.h"
-#include "pci/topo/number.h"
-#include "pci/topo/peers.h"
+#include "config/base/number.h"
+#include "pci/topo/rules/peers.h"
 
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
 {

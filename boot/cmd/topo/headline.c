@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "pci/topo/band.h"
-#include "pci/topo/change.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/number.h"
+#include "pci/topo/forecast/rates.h"
+#include "pci/topo/forecast/change.h"
+#include "pci/topo/rules/explain.h"
+#include "config/base/number.h"
 
 #define BLOCKS_NAMED 8u
 #define BLOCKS_OTHERS 4u      /* sets of one headline */

@@ -7,7 +7,7 @@
 #define BOOT_CMD_TOPO_HEADLINE_H
 
 #include "boot/cmd/topo/survey.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 #define HR_TEXT_COLUMNS 100u /* of the table */
 

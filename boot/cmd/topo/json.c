@@ -11,9 +11,9 @@
 #include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/survey.h"
 #include "pci/path.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/offset.h"
-#include "config/log.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/rules/offset.h"
+#include "config/base/log.h"
 
 #define SCHEMA 1
 
@@ -40,7 +40,7 @@ struct hr_topo_machine hr_topo_machine(const struct hr_topo *t)
 	return m;
 }
 
-/* Constants between CPU and bus addresses (pci/topo/offset.h), if the host has any. */
+/* Constants between CPU and bus addresses (pci/topo/rules/offset.h), if the host has any. */
 static void put_offsets(const struct hr_topo *t, struct hr_json *o)
 {
 	static const char *const windows[] = { "memory", "prefetchable" };

@@ -1,6 +1,6 @@
 /* Findings other than the deciding rules, and line breaks. */
 #include "boot/cmd/topo/notes.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 #include <string.h>
 

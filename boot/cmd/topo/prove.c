@@ -1,8 +1,8 @@
 /*
  * --prove: bring up one SSD and one GPU, and compare the data that they exchange
- * (boot/engine/exchange.h). Names and addresses become device strings: a GPU of NVIDIA's driver is
- * cuda:N, another function is the BAR that SSDs reach; an SSD is vfio:BDF where an IOMMU is active or
- * the GPU's driver keeps its physical addresses, else pci:BDF.
+ * (boot/engine/exchange/exchange.h). Names and addresses become device strings: a GPU of
+ * NVIDIA's driver is cuda:N, another function is the BAR that SSDs reach; an SSD is vfio:BDF
+ * where an IOMMU is active or the GPU's driver keeps its physical addresses, else pci:BDF.
  */
 #include "boot/cmd/topo/prove.h"
 
@@ -14,16 +14,16 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/exchange.h"
-#include "boot/engine/guard.h"
-#include "boot/engine/paths.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/ssd_store.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "nvme/hostmem.h"
-#include "pci/live.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/exchange/exchange.h"
+#include "boot/engine/devices/foreign_data.h"
+#include "boot/engine/shape/paths.h"
+#include "config/base/signals.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "nvme/dma/hostmem.h"
+#include "pci/machine.h"
 #include "pci/path.h"
 
 #define CUDA_GPUS 64u

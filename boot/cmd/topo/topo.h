@@ -1,7 +1,7 @@
 /*
  * boot/cmd/topo/topo.h - shared parts of the files of `headrace topo`.
  *
- * pci/topo/verdict.h evaluates the topology; these files only show results. All output goes to
+ * pci/topo/rules/verdict.h evaluates the topology; these files only show results. All output goes to
  * `out`.
  */
 #ifndef BOOT_CMD_TOPO_TOPO_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "config/json.h"
-#include "pci/topo/verdict.h"
+#include "config/base/json.h"
+#include "pci/topo/rules/verdict.h"
 
 /* Exit codes of topo. */
 enum hr_topo_exit {

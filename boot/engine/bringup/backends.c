@@ -1,14 +1,14 @@
-#include "boot/engine/stage_backends.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/engine/link.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/schedule.h"
-#include "boot/engine/share.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "boot/engine/bringup/link.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/shape/gpu_sharing.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 
 static uint32_t at_least_one(uint32_t blocks)
 {

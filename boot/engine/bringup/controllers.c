@@ -1,13 +1,13 @@
-#include "boot/engine/stage_controllers.h"
+#include "boot/engine/bringup/stage_controllers.h"
 
 #include <errno.h>
 
-#include "boot/engine/disks.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/refuse.h"
-#include "config/log.h"
-#include "config/tick.h"
-#include "nvme/status.h"
+#include "boot/engine/bringup/disks.h"
+#include "config/base/signals.h"
+#include "boot/engine/exclude.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
+#include "nvme/queue/status.h"
 
 int hr_stage_name_ssd(struct hr_appliance *app, uint32_t d, int err, const char *what)
 {

@@ -1,12 +1,12 @@
-#include "boot/engine/disks.h"
+#include "boot/engine/bringup/disks.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/stand_in.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/devices/stand_in.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 #include "nvme/namespaces.h"
 #include "pci/topo/model.h"
 

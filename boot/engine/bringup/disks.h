@@ -1,15 +1,15 @@
 /*
- * boot/engine/disks.h - detect ssds of one configuration that are the same disk.
+ * boot/engine/bringup/disks.h - detect ssds of one configuration that are the same disk.
  *
  * Two ssds that are the same namespace, reached through two controllers or two ports, would each
  * keep an object map of the same disk, and each would overwrite the commits of the other. So this
  * is an error in the configuration, reported with both lines (NVMe Base 2.0, 2.4.1: multi-path I/O
  * and shared namespaces; 4.5.1: unique identifiers).
  */
-#ifndef BOOT_ENGINE_DISKS_H
-#define BOOT_ENGINE_DISKS_H
+#ifndef BOOT_ENGINE_BRINGUP_DISKS_H
+#define BOOT_ENGINE_BRINGUP_DISKS_H
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 /*
  * Before any ssd is brought up: check that ssd d differs from those before it, by controller and

@@ -8,17 +8,17 @@
  * the ssd does not detect it.
  */
 
-#include "boot/engine/prove.h"
+#include "boot/engine/bringup/prove.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "boot/engine/signals.h"
-#include "nvme/status.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/signals.h"
+#include "nvme/queue/status.h"
 
 /* pages of a region that are tested: the first, the last, some between */
 #define SAMPLES 16u

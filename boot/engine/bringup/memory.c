@@ -1,17 +1,17 @@
-#include "boot/engine/stage_memory.h"
+#include "boot/engine/bringup/stage_memory.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/paths.h"
-#include "boot/engine/prove.h"
+#include "boot/engine/shape/paths.h"
+#include "boot/engine/bringup/prove.h"
 #include "boot/engine/run_feed.h"
-#include "boot/engine/run_tap.h"
-#include "boot/engine/stage_partition.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "boot/engine/shared_memory.h"
+#include "boot/engine/bringup/stage_partition.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* Log the addresses of the places, to locate addresses in messages about faults. */
 static void log_addresses(const struct hr_appliance *app, uint32_t g)

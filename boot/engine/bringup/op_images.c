@@ -1,11 +1,11 @@
 /*
  * Link the user operators of the selected pipelines on the gpus that run them.
  */
-#include "boot/engine/link.h"
+#include "boot/engine/bringup/link.h"
 
 #include <errno.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 static const struct hr_config_operator *find(const struct hr_config *config,
 					     const struct hr_operator *op)

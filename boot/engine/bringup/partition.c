@@ -2,22 +2,22 @@
  * Stage `partition`: plan the memory of each pipeline on its gpu, part by part, before any
  * allocation.
  */
-#include "boot/engine/stage_partition.h"
+#include "boot/engine/bringup/stage_partition.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/access_shape.h"
-#include "boot/engine/checksums.h"
-#include "boot/engine/paths.h"
-#include "boot/engine/schedule.h"
-#include "boot/engine/shape.h"
+#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/shape/paths.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/shape/shape.h"
 #include "config/tile.h"
-#include "boot/engine/share.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "boot/engine/shape/gpu_sharing.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* The numbers of an object; stage `queues` sets the rest for workers. */
 static struct hr_pipe_tiles tiles_of(const struct hr_appliance *app, const struct hr_run *run,

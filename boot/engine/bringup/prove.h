@@ -1,10 +1,10 @@
 /*
- * boot/engine/prove.h - test a place of memory by a loopback through the ssd.
+ * boot/engine/bringup/prove.h - test a place of memory by a loopback through the ssd.
  */
-#ifndef BOOT_ENGINE_PROVE_H
-#define BOOT_ENGINE_PROVE_H
+#ifndef BOOT_ENGINE_BRINGUP_PROVE_H
+#define BOOT_ENGINE_BRINGUP_PROVE_H
 
-#include "boot/engine/paths.h"
+#include "boot/engine/shape/paths.h"
 
 /*
  * Test a place that is mapped into ssd d, in a sample of its pages. 0, also when the place needs no

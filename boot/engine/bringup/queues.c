@@ -1,18 +1,18 @@
-#include "boot/engine/stage_queues.h"
+#include "boot/engine/bringup/stage_queues.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/access_shape.h"
-#include "boot/engine/checksums.h"
-#include "boot/engine/inuse.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/shape.h"
-#include "boot/engine/shards.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "boot/engine/rings.h"
-#include "boot/engine/signals.h"
+#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/object_users.h"
+#include "config/base/seal.h"
+#include "boot/engine/shape/shape.h"
+#include "boot/engine/objects/shards.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/base/signals.h"
 #include "gpu/ops/operators.h"
 
 /* Workers count tiles in the whole data set, so byte 0 of the extent is that of the data set. It lies

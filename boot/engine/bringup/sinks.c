@@ -11,26 +11,26 @@
  *
  * The tag also tells whether an incomplete object has the checksum of its durable prefix.
  */
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/bringup/sinks.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/access_shards.h"
-#include "boot/engine/checksums.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/remote.h"
-#include "boot/engine/written.h"
-#include "config/bytes.h"
-#include "config/quote.h"
-#include "config/uses.h"
-#include "config/log.h"
-#include "boot/engine/pending.h"
-#include "boot/engine/shards.h"
+#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/remote/remote.h"
+#include "boot/engine/objects/new_objects.h"
+#include "config/base/bytes.h"
+#include "config/base/quote.h"
+#include "config/derived.h"
+#include "config/base/log.h"
+#include "boot/engine/devices/pending.h"
+#include "boot/engine/objects/shards.h"
 #include "gpu/ops/user.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run)
 {

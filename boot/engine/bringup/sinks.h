@@ -1,10 +1,10 @@
 /*
- * boot/engine/stage_sinks.h - stage `sinks`: create sink objects, or find those to resume.
+ * boot/engine/bringup/sinks.h - stage `sinks`: create sink objects, or find those to resume.
  */
-#ifndef BOOT_ENGINE_STAGE_SINKS_H
-#define BOOT_ENGINE_STAGE_SINKS_H
+#ifndef BOOT_ENGINE_BRINGUP_SINKS_H
+#define BOOT_ENGINE_BRINGUP_SINKS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Check all sinks and their space without writing to any disk, with the same steps as
@@ -14,7 +14,7 @@
  */
 int hr_sinks_check(struct hr_appliance *app);
 /* Check the sinks, then create or find them; on error the created ones are removed again. Also connect
- * to other appliances (boot/engine/remote.h), whose tiles decide where a run starts. */
+ * to other appliances (boot/engine/remote/remote.h), whose tiles decide where a run starts. */
 int hr_sinks_up(struct hr_appliance *app);
 /* Remove the sinks that this bring-up has created and whose runs were never launched. */
 void hr_sinks_down(struct hr_appliance *app);

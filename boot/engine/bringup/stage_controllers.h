@@ -1,10 +1,10 @@
 /*
- * boot/engine/stage_controllers.h - stage `controllers`: the ssds are up.
+ * boot/engine/bringup/stage_controllers.h - stage `controllers`: the ssds are up.
  */
-#ifndef BOOT_ENGINE_STAGE_CONTROLLERS_H
-#define BOOT_ENGINE_STAGE_CONTROLLERS_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGE_CONTROLLERS_H
+#define BOOT_ENGINE_BRINGUP_STAGE_CONTROLLERS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* 0, or as hr_ssd_up() and hr_ssd_reserve(), in app->error; -EINTR: a signal asked to stop. */
 int hr_controllers_up(struct hr_appliance *app);

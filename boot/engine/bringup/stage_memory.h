@@ -1,11 +1,11 @@
 /*
- * boot/engine/stage_memory.h - stage `memory`: one allocation per place, mapped into the
+ * boot/engine/bringup/stage_memory.h - stage `memory`: one allocation per place, mapped into the
  * controllers.
  */
-#ifndef BOOT_ENGINE_STAGE_MEMORY_H
-#define BOOT_ENGINE_STAGE_MEMORY_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGE_MEMORY_H
+#define BOOT_ENGINE_BRINGUP_STAGE_MEMORY_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * When an ssd cannot access GPU memory, and memory.path allows both paths, its paths become bounce,

@@ -1,10 +1,10 @@
 /*
- * boot/engine/stage_partition.h - stage `partition`: plan the memory of each pipeline.
+ * boot/engine/bringup/stage_partition.h - stage `partition`: plan the memory of each pipeline.
  */
-#ifndef BOOT_ENGINE_STAGE_PARTITION_H
-#define BOOT_ENGINE_STAGE_PARTITION_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGE_PARTITION_H
+#define BOOT_ENGINE_BRINGUP_STAGE_PARTITION_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Choose paths, then lay out the partition. 0; -ENOSPC, -EINVAL, -ENOTSUP and those of
  * hr_paths_up(), logged. */

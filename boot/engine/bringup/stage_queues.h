@@ -1,10 +1,11 @@
 /*
- * boot/engine/stage_queues.h - stage `queues`: queue pairs are created, pipelines are ready to launch.
+ * boot/engine/bringup/stage_queues.h - stage `queues`: queue pairs are created, pipelines are
+ * ready to launch.
  */
-#ifndef BOOT_ENGINE_STAGE_QUEUES_H
-#define BOOT_ENGINE_STAGE_QUEUES_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGE_QUEUES_H
+#define BOOT_ENGINE_BRINGUP_STAGE_QUEUES_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * 0, or as hr_ssd_create_qp(), in app->error. -EAGAIN: a controller has created fewer queue pairs

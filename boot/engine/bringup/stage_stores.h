@@ -1,10 +1,10 @@
 /*
- * boot/engine/stage_stores.h - stage `stores`: open the object stores.
+ * boot/engine/bringup/stage_stores.h - stage `stores`: open the object stores.
  */
-#ifndef BOOT_ENGINE_STAGE_STORES_H
-#define BOOT_ENGINE_STAGE_STORES_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGE_STORES_H
+#define BOOT_ENGINE_BRINGUP_STAGE_STORES_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* 0, or as hr_ssd_open_store(), in app->error. */
 int hr_stores_up(struct hr_appliance *app);

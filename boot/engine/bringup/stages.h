@@ -1,5 +1,5 @@
 /*
- * boot/engine/stages.h - bring-up, stage by stage, and down in reverse.
+ * boot/engine/bringup/stages.h - bring-up, stage by stage, and down in reverse.
  *
  *   backends -> controllers -> stores -> objects -> partition -> memory -> sinks -> queues
  *
@@ -8,10 +8,10 @@
  * stage the appliance is sealed: nothing is allocated until it is unsealed for the way down; a test
  * build traps malloc.
  */
-#ifndef BOOT_ENGINE_STAGES_H
-#define BOOT_ENGINE_STAGES_H
+#ifndef BOOT_ENGINE_BRINGUP_STAGES_H
+#define BOOT_ENGINE_BRINGUP_STAGES_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Initialise an appliance for a configuration that has been read into app->config: all else is

@@ -3,20 +3,20 @@
  * objects.
  */
 
-#include "boot/engine/stage_stores.h"
+#include "boot/engine/bringup/stage_stores.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/disks.h"
-#include "boot/engine/ssd_store.h"
-#include "boot/engine/stage_controllers.h"
-#include "config/log.h"
-#include "boot/engine/signals.h"
+#include "boot/engine/bringup/disks.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "boot/engine/bringup/stage_controllers.h"
+#include "config/base/log.h"
+#include "config/base/signals.h"
 #include "cache/crc32c.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define FILL_BYTES (256u << 10)
 

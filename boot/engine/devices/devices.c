@@ -1,4 +1,4 @@
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,16 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "gpu/cuda/cuda.h"
 #include "gpu/host/host.h"
 #include "nvme/soft/soft.h"
 #include "nvme/soft/options.h"
-#include "nvme/transports.h"
-#include "nvme/transport_vfio.h"
-#include "nvme/transport_pci.h"
+#include "nvme/transport/hardware.h"
+#include "nvme/transport/transport_vfio.h"
+#include "nvme/transport/transport_pci.h"
 #include "pci/topo/model.h"
-#include "config/nearest.h"
+#include "config/base/nearest.h"
 
 /* The text behind a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)

@@ -1,15 +1,15 @@
 /*
- * boot/engine/devices.h - device strings of a configuration: parse and open them.
+ * boot/engine/devices/devices.h - device strings of a configuration: parse and open them.
  */
-#ifndef BOOT_ENGINE_DEVICES_H
-#define BOOT_ENGINE_DEVICES_H
+#ifndef BOOT_ENGINE_DEVICES_DEVICES_H
+#define BOOT_ENGINE_DEVICES_DEVICES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "gpu/backend.h"
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 /*
  * Open the controller that a device string of the configuration names:

@@ -1,4 +1,4 @@
-#include "boot/engine/guard.h"
+#include "boot/engine/devices/foreign_data.h"
 
 #include <blkid/blkid.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/engine/signals.h"
-#include "cache/store/objmap.h"
+#include "config/base/signals.h"
+#include "cache/store/store.h"
 
 #define PIECE (256u << 10)
 #define SIGNATURE 0 /* of blkid_do_safeprobe() */

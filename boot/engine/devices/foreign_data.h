@@ -1,15 +1,15 @@
 /*
- * boot/engine/guard.h - find data on a disk that must not be overwritten by mistake.
+ * boot/engine/devices/foreign_data.h - find data on a disk that must not be overwritten by mistake.
  *
  * The only user of libblkid, which knows the signatures of file systems, partition tables, RAID,
  * LVM, LUKS, swap and others. It gets a copy of the first HR_GUARD_HEAD and the last HR_GUARD_TAIL
  * bytes, read through the transport of the disk. For a disk with an object store the copy has only
  * the reserved area, because objects may contain any data.
  */
-#ifndef BOOT_ENGINE_GUARD_H
-#define BOOT_ENGINE_GUARD_H
+#ifndef BOOT_ENGINE_DEVICES_FOREIGN_DATA_H
+#define BOOT_ENGINE_DEVICES_FOREIGN_DATA_H
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "nvme/blk.h"
 
 #define HR_GUARD_HEAD (8u << 20)

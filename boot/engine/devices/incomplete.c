@@ -1,12 +1,12 @@
-#include "boot/engine/pending.h"
+#include "boot/engine/devices/pending.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "config/quote.h"
-#include "config/seam.h"
-#include "config/uses.h"
+#include "config/base/log.h"
+#include "config/base/quote.h"
+#include "config/base/seam.h"
+#include "config/derived.h"
 
 void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e)
 {

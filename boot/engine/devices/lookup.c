@@ -1,6 +1,6 @@
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
 

@@ -1,9 +1,9 @@
 /*
- * boot/engine/names.h - checks of device strings and operators, for the reader of the
+ * boot/engine/devices/lookup.h - checks of device strings and operators, for the reader of the
  * configuration.
  */
-#ifndef BOOT_ENGINE_NAMES_H
-#define BOOT_ENGINE_NAMES_H
+#ifndef BOOT_ENGINE_DEVICES_LOOKUP_H
+#define BOOT_ENGINE_DEVICES_LOOKUP_H
 
 #include "config/names.h"
 

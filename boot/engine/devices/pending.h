@@ -1,13 +1,13 @@
 /*
- * boot/engine/pending.h - incomplete objects, left by interrupted runs and `store put`.
+ * boot/engine/devices/pending.h - incomplete objects, left by interrupted runs and `store put`.
  *
  * Only the run that resumes an incomplete sink can use it. Only one process at a time opens a
  * store, so no process is writing an object that is incomplete when the store is opened.
  */
-#ifndef BOOT_ENGINE_PENDING_H
-#define BOOT_ENGINE_PENDING_H
+#ifndef BOOT_ENGINE_DEVICES_PENDING_H
+#define BOOT_ENGINE_DEVICES_PENDING_H
 
-#include "boot/engine/stages.h"
+#include "cache/store/store.h"
 
 /* After -ENOSPC or -ENFILE: add the size of incomplete objects to *e, and the command that removes
  * them. Does nothing when there are none, or for another error. device: of the ssd, as the

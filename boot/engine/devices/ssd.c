@@ -1,21 +1,21 @@
-#include "boot/engine/stand_in.h"
-#include "boot/engine/ssd.h"
+#include "boot/engine/devices/stand_in.h"
+#include "boot/engine/devices/ssd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/guard.h"
-#include "config/log.h"
-#include "config/quote.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/devices/foreign_data.h"
+#include "config/base/log.h"
+#include "config/base/quote.h"
 #include "nvme/ctrl_check.h"
 #include "nvme/events.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/hostmem.h"
 #include "nvme/ioqueues.h"
 #include "nvme/namespaces.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 /* Steps of bring-up of a controller, and of an ssd. */
 enum controller_step {

@@ -1,6 +1,6 @@
 /*
- * boot/engine/ssd.h - one ssd from its device string: transport, controller, namespace, queues, the
- * host's own disk over one queue pair, and the object store.
+ * boot/engine/devices/ssd.h - one ssd from its device string: transport, controller,
+ * namespace, queues, the host's own disk over one queue pair, and the object store.
  *
  * Several ssds may be namespaces of one controller: they share its transport, admin queue and I/O
  * queue ids (struct hr_controller). Each has its own disk, store, chunk size, queue depth and
@@ -8,25 +8,25 @@
  *
  * The controller can access one block of memory per ssd (the disk's rings and bounce buffers; for
  * the first ssd of a controller also the admin queues). The object map has separate memory.
- * hr_ssd_up() and hr_ssd_open_store() (boot/engine/ssd_store.h) allocate all of it, later calls
+ * hr_ssd_up() and hr_ssd_open_store() (boot/engine/devices/ssd_store.h) allocate all of it, later calls
  * allocate nothing.
  */
-#ifndef BOOT_ENGINE_SSD_H
-#define BOOT_ENGINE_SSD_H
+#ifndef BOOT_ENGINE_DEVICES_SSD_H
+#define BOOT_ENGINE_DEVICES_SSD_H
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 #include "config/config.h"
-#include "config/error.h"
+#include "config/base/error.h"
 #include "nvme/blk.h"
 #include "nvme/blk_kernel.h"
 #include "nvme/ctrl.h"
 #include "nvme/reservation.h"
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 /* I/O queue pairs requested; a controller may grant fewer */
 #define HR_SSD_QUEUES_WANTED 256u
@@ -89,7 +89,8 @@ struct hr_ssd {
 	uint64_t timeout_ns;	/* deadline of an I/O command */
 	/* completed steps of bring-up; hr_ssd_down() undoes them in reverse */
 	unsigned steps;
-	/* Another process drives it (boot/engine/stand_in.h); NULL: it is up in this process. */
+	/* Another process drives it (boot/engine/devices/stand_in.h); NULL: it is up in this
+	 * process. */
 	struct hr_stand_in *stand_in;
 };
 
@@ -99,8 +100,8 @@ struct hr_ssd {
  * no queues. *ssd is all zero, or was taken down.
  *
  * A hardware disk is refused, and not written, when its serial number differs from `serial` (""
- * allows any). It is also refused when it holds foreign data (boot/engine/guard.h), unless `serial`
- * names it. On error everything is down again.
+ * allows any). It is also refused when it holds foreign data
+ * (boot/engine/devices/foreign_data.h), unless `serial` names it. On error everything is down again.
  * 0; -EBUSY: it holds foreign data; -ENODEV: another serial number; -EIO: the device vanished
  * meanwhile; or as hr_transport_open(), hr_kernel_blk_open(), hr_ctrl_open(),
  * hr_ctrl_identify_ns(); -ENOMEM.

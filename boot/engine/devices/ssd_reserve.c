@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/ssd.h"
-#include "config/log.h"
-#include "config/quote.h"
+#include "boot/engine/devices/ssd.h"
+#include "config/base/log.h"
+#include "config/base/quote.h"
 
 static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder,
 			   struct hr_error *e)

@@ -1,10 +1,10 @@
-#include "boot/engine/ssd_store.h"
+#include "boot/engine/devices/ssd_store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "boot/engine/pending.h"
-#include "nvme/status.h"
+#include "boot/engine/devices/pending.h"
+#include "nvme/queue/status.h"
 
 static size_t round_up(size_t bytes)
 {

@@ -1,10 +1,10 @@
 /*
- * boot/engine/ssd_store.h - the object store of an ssd: format and open.
+ * boot/engine/devices/ssd_store.h - the object store of an ssd: format and open.
  */
-#ifndef BOOT_ENGINE_SSD_STORE_H
-#define BOOT_ENGINE_SSD_STORE_H
+#ifndef BOOT_ENGINE_DEVICES_SSD_STORE_H
+#define BOOT_ENGINE_DEVICES_SSD_STORE_H
 
-#include "boot/engine/ssd.h"
+#include "boot/engine/devices/ssd.h"
 
 /* Open the object store. As hr_store_open(); -ENOTSUP: the ssd keeps no data; -ENOMEM. */
 int hr_ssd_open_store(struct hr_ssd *ssd, struct hr_error *e);

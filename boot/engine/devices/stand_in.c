@@ -1,4 +1,4 @@
-#include "boot/engine/stand_in.h"
+#include "boot/engine/devices/stand_in.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
- * boot/engine/stand_in.h - an ssd that another process drives, as `headrace check` sees it: facts and
- * objects that the process reports, in place of a controller that is up. Nothing is sent to the
- * device.
+ * boot/engine/devices/stand_in.h - an ssd that another process drives, as `headrace check`
+ * sees it: facts and objects that the process reports, in place of a controller that is up.
+ * Nothing is sent to the device.
  */
-#ifndef BOOT_ENGINE_STAND_IN_H
-#define BOOT_ENGINE_STAND_IN_H
+#ifndef BOOT_ENGINE_DEVICES_STAND_IN_H
+#define BOOT_ENGINE_DEVICES_STAND_IN_H
 
-#include "boot/engine/ssd.h"
+#include "boot/engine/devices/ssd.h"
 
 /* An ssd that is up. Passed between two processes of one version. */
 struct hr_ssd_facts {

@@ -1,8 +1,8 @@
-#include "boot/engine/exchange_blocks.h"
+#include "boot/engine/exchange/blocks.h"
 
 #include <string.h>
 
-#include "config/tick.h"
+#include "config/base/tick.h"
 
 #define CANDIDATES 16u /* ranges of existing blocks that are looked at */
 

@@ -1,5 +1,5 @@
 /*
- * boot/engine/exchange_blocks.h - the blocks of an ssd whose data a comparison moves to a gpu:
+ * boot/engine/exchange/blocks.h - the blocks of an ssd whose data a comparison moves to a gpu:
  * existing blocks, which are only read, or a scratch area, which is written.
  *
  * Constant blocks prove little: pages may be exchanged, and the memory may have held the same data

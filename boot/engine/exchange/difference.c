@@ -1,11 +1,11 @@
-#include "boot/engine/difference.h"
+#include "boot/engine/exchange/difference.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/limits.h"
+#include "config/base/clock.h"
+#include "config/base/limits.h"
 
 static uint64_t word_at(const uint8_t *data, size_t at)
 {

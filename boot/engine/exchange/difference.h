@@ -1,12 +1,12 @@
 /*
- * boot/engine/difference.h - data that differ from the expected data, in words: the first byte, the
- * expected and the found word, and the likely cause.
+ * boot/engine/exchange/difference.h - data that differ from the expected data, in words: the
+ * first byte, the expected and the found word, and the likely cause.
  *
  * Pure: the caller gives the expected data, the data that it found, and those that were there
  * before. Pages of 4 KiB are judged by the words that differ; the kind is that of the first page.
  */
-#ifndef BOOT_ENGINE_DIFFERENCE_H
-#define BOOT_ENGINE_DIFFERENCE_H
+#ifndef BOOT_ENGINE_EXCHANGE_DIFFERENCE_H
+#define BOOT_ENGINE_EXCHANGE_DIFFERENCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,17 +1,17 @@
-#include "boot/engine/exchange.h"
+#include "boot/engine/exchange/exchange.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/exchange_blocks.h"
-#include "boot/engine/signals.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/tick.h"
+#include "boot/engine/exchange/blocks.h"
+#include "config/base/signals.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
 #include "gpu/places.h"
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define GUARD ((size_t)64 << 10) /* before and behind the data: some commands wide */
 #define PIECE ((size_t)1 << 20)	 /* data that the host compares at a time */

@@ -1,5 +1,6 @@
 /*
- * boot/engine/exchange.h - compares the data that an ssd and the memory of a gpu exchange, both ways.
+ * boot/engine/exchange/exchange.h - compares the data that an ssd and the memory of a gpu
+ * exchange, both ways.
  *
  * A root complex may move data between two devices at full rate, report no error, and deliver
  * ffffffff in each word. So neither a rate nor the success of a command proves a path. For each size
@@ -16,13 +17,13 @@
  * Only the scratch area is written: the one that the caller names, or that of the ssd's store. It is
  * written by pieces; a larger size uses it several times.
  */
-#ifndef BOOT_ENGINE_EXCHANGE_H
-#define BOOT_ENGINE_EXCHANGE_H
+#ifndef BOOT_ENGINE_EXCHANGE_EXCHANGE_H
+#define BOOT_ENGINE_EXCHANGE_EXCHANGE_H
 
 #include <stdint.h>
 
-#include "boot/engine/difference.h"
-#include "boot/engine/ssd.h"
+#include "boot/engine/exchange/difference.h"
+#include "boot/engine/devices/ssd.h"
 #include "gpu/backend.h"
 
 #define HR_EXCHANGE_LEAST HR_PAGE

@@ -1,10 +1,10 @@
-#include "boot/engine/access_layout.h"
+#include "boot/engine/layout/access.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 #include "cache/page_policy.h"
 #include "cache/peers.h"
 

@@ -1,5 +1,5 @@
 /*
- * boot/engine/access_layout.h - the memory of one pipeline with an access operator on one gpu: its
+ * boot/engine/layout/access.h - the memory of one pipeline with an access operator on one gpu: its
  * parts, and all data that the CPU writes into them before a launch (descriptor, page table, queue
  * pairs).
  *
@@ -7,16 +7,16 @@
  * that are known only then, and calls wire; with several gpus join is last. Owners are stage
  * `partition`, stage `queues` and tests.
  */
-#ifndef BOOT_ENGINE_ACCESS_LAYOUT_H
-#define BOOT_ENGINE_ACCESS_LAYOUT_H
+#ifndef BOOT_ENGINE_LAYOUT_ACCESS_H
+#define BOOT_ENGINE_LAYOUT_ACCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/layout.h"
-#include "boot/engine/pipe_layout.h"
-#include "boot/engine/ssd.h"
-#include "gpu/worker/access.h"
+#include "boot/engine/layout/layout.h"
+#include "boot/engine/layout/stream.h"
+#include "boot/engine/devices/ssd.h"
+#include "gpu/worker/io/access.h"
 
 struct hr_access_layout {
 	/*

@@ -1,10 +1,10 @@
-#include "boot/engine/layout.h"
+#include "boot/engine/layout/layout.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 
 void hr_layout_begin(struct hr_layout *layout, struct hr_partition *partition, const char *owner)
 {

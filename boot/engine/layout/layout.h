@@ -1,19 +1,19 @@
 /*
- * boot/engine/layout.h - parts of memory, each declared once, as a row: size, place, purpose, and
- * the pointer to it.
+ * boot/engine/layout/layout.h - parts of memory, each declared once, as a row: size, place,
+ * purpose, and the pointer to it.
  *
  * An owner (a pipeline, `headrace bench`) has a descriptor: the struct that its workers receive,
  * with pointers to all other parts. Rows are planned before memory is allocated. After the
  * partition is bound, the addresses are written into the descriptor. A new part is a new row.
  */
-#ifndef BOOT_ENGINE_LAYOUT_H
-#define BOOT_ENGINE_LAYOUT_H
+#ifndef BOOT_ENGINE_LAYOUT_LAYOUT_H
+#define BOOT_ENGINE_LAYOUT_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/arena.h"
+#include "gpu/partition.h"
 #include "gpu/places.h"
 
 struct hr_layout_row {

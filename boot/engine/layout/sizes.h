@@ -1,13 +1,13 @@
 /*
- * boot/engine/rings.h - sizes of rings, tables and buffers, for the code that plans them and the
+ * boot/engine/layout/sizes.h - sizes of rings, tables and buffers, for the code that plans them and the
  * code that fills them. The queue pairs of a part are consecutive, by worker.
  */
-#ifndef BOOT_ENGINE_RINGS_H
-#define BOOT_ENGINE_RINGS_H
+#ifndef BOOT_ENGINE_LAYOUT_SIZES_H
+#define BOOT_ENGINE_LAYOUT_SIZES_H
 
 #include <stdint.h>
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 #define HR_CACHE_LINE 64u
 

@@ -1,9 +1,9 @@
-#include "boot/engine/pipe_layout.h"
+#include "boot/engine/layout/stream.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 
 #define ROWS(row) (row), sizeof(row) / sizeof *(row)
 #define AT(member) .pointer = offsetof(struct hr_pipe, member)

@@ -1,19 +1,19 @@
 /*
- * boot/engine/pipe_layout.h - the memory of one pipeline: its parts, and all data that the CPU
+ * boot/engine/layout/stream.h - the memory of one pipeline: its parts, and all data that the CPU
  * writes into them before a launch (descriptor, slots, buffers, queue pairs).
  *
  * The owner sets the numbers, calls plan, allocates the memory of the partition, sets the values
  * that are known only then, and calls wire. Owners are stage `partition`, stage `queues` and the
  * tests' rig.
  */
-#ifndef BOOT_ENGINE_PIPE_LAYOUT_H
-#define BOOT_ENGINE_PIPE_LAYOUT_H
+#ifndef BOOT_ENGINE_LAYOUT_STREAM_H
+#define BOOT_ENGINE_LAYOUT_STREAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/layout.h"
-#include "boot/engine/ssd.h"
+#include "boot/engine/layout/layout.h"
+#include "boot/engine/devices/ssd.h"
 #include "gpu/tap/feed.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/pipeline.h"

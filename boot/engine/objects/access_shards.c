@@ -1,9 +1,9 @@
-#include "boot/engine/access_shards.h"
+#include "boot/engine/objects/access_shards.h"
 
 #include <errno.h>
 
-#include "boot/engine/shards.h"
-#include "boot/engine/written.h"
+#include "boot/engine/objects/shards.h"
+#include "boot/engine/objects/new_objects.h"
 
 #define REFUSE(app, run, k, format, ...)                                                        \
 	hr_error_add(&(app)->error, HR_ERROR_USAGE, -EINVAL,                                    \

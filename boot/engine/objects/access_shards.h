@@ -1,12 +1,12 @@
 /*
- * boot/engine/access_shards.h - the objects of an access operator whose run is divided over several
- * processes (ranks). Each of them is whole on every rank, or a shard on every rank: the operator's
- * description says which ones may be shards.
+ * boot/engine/objects/access_shards.h - the objects of an access operator whose run is divided
+ * over several processes (ranks). Each of them is whole on every rank, or a shard on every
+ * rank: the operator's description says which ones may be shards.
  */
-#ifndef BOOT_ENGINE_ACCESS_SHARDS_H
-#define BOOT_ENGINE_ACCESS_SHARDS_H
+#ifndef BOOT_ENGINE_OBJECTS_ACCESS_SHARDS_H
+#define BOOT_ENGINE_OBJECTS_ACCESS_SHARDS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Where the data of an object begin in the data set, and the length of that. 0 and its own length for a
  * whole object. */

@@ -1,15 +1,15 @@
-#include "boot/engine/checksums.h"
+#include "boot/engine/objects/checksums.h"
 
 #include <errno.h>
 
-#include "config/clock.h"
-#include "config/uses.h"
-#include "config/error.h"
-#include "boot/engine/signals.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
+#include "config/base/error.h"
+#include "config/base/signals.h"
 #include "cache/crc32c.h"
 #include "cache/crc32c_join.h"
-#include "config/tick.h"
-#include "nvme/status.h"
+#include "config/base/tick.h"
+#include "nvme/queue/status.h"
 
 static uint8_t piece[HR_CHECKSUM_PIECE] __attribute__((aligned(HR_PAGE)));
 

@@ -1,15 +1,15 @@
 /*
- * boot/engine/checksums.h - checksums of the objects that pipelines read and write, combined from
- * the checksums of tiles that worker blocks compute (struct hr_pipe), or read by the CPU. Nothing here
- * allocates.
+ * boot/engine/objects/checksums.h - checksums of the objects that pipelines read and write,
+ * combined from the checksums of tiles that worker blocks compute (struct hr_pipe), or read by
+ * the CPU. Nothing here allocates.
  */
-#ifndef BOOT_ENGINE_CHECKSUMS_H
-#define BOOT_ENGINE_CHECKSUMS_H
+#ifndef BOOT_ENGINE_OBJECTS_CHECKSUMS_H
+#define BOOT_ENGINE_OBJECTS_CHECKSUMS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Decide whether to compare source s with its checksum: object is the object found, or NULL for the
@@ -21,8 +21,8 @@ int hr_checksums_want(struct hr_appliance *app, struct hr_run *run, uint32_t s,
 
 /*
  * The same for object k of an access operator, which the CPU reads before the workers start
- * (boot/engine/reading.h): sets run->object[k].verify. With verify = "auto" an object of more than
- * HR_VERIFY_AUTO_BYTES is not compared, because reading it could take longer than the run.
+ * (boot/engine/objects/reading.h): sets run->object[k].verify. With verify = "auto" an object
+ * of more than HR_VERIFY_AUTO_BYTES is not compared, because reading it could take longer than the run.
  */
 #define HR_VERIFY_AUTO_BYTES (256ull << 20)
 int hr_checksums_want_object(struct hr_appliance *app, struct hr_run *run, uint32_t k,

@@ -1,16 +1,16 @@
-#include "boot/engine/written.h"
+#include "boot/engine/objects/new_objects.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/pending.h"
-#include "boot/engine/shards.h"
-#include "boot/engine/signals.h"
-#include "config/log.h"
-#include "config/quote.h"
-#include "config/tick.h"
-#include "config/uses.h"
+#include "boot/engine/devices/pending.h"
+#include "boot/engine/objects/shards.h"
+#include "config/base/signals.h"
+#include "config/base/log.h"
+#include "config/base/quote.h"
+#include "config/base/tick.h"
+#include "config/derived.h"
 
 #define ZERO_BYTES (4u << 20)
 

@@ -1,12 +1,12 @@
 /*
- * boot/engine/written.h - objects that access operators write: created like sinks, incomplete until
- * their run has succeeded, and removed when it fails. Also the search for the pipeline that makes an
- * object which a later pipeline reads.
+ * boot/engine/objects/new_objects.h - objects that access operators write: created like sinks,
+ * incomplete until their run has succeeded, and removed when it fails. Also the search for the
+ * pipeline that makes an object which a later pipeline reads.
  */
-#ifndef BOOT_ENGINE_WRITTEN_H
-#define BOOT_ENGINE_WRITTEN_H
+#ifndef BOOT_ENGINE_OBJECTS_NEW_OBJECTS_H
+#define BOOT_ENGINE_OBJECTS_NEW_OBJECTS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* Index of the pipeline before pipeline i that creates the object; -1: none creates it. */
 int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object);

@@ -1,11 +1,11 @@
-#include "boot/engine/reading.h"
+#include "boot/engine/objects/reading.h"
 
 #include <errno.h>
 
-#include "boot/engine/checksums.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "boot/engine/objects/checksums.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* What is read: a source, or an object of an access operator. */
 struct item {

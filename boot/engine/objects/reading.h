@@ -1,17 +1,18 @@
 /*
- * boot/engine/reading.h - objects of a run that the CPU reads piece by piece, so that it watches other
- * runs meanwhile: before the workers start, to compare objects with their checksums; after they have
- * ended, to compute the checksums of objects that an access operator has written. Allocates nothing.
+ * boot/engine/objects/reading.h - objects of a run that the CPU reads piece by piece, so that
+ * it watches other runs meanwhile: before the workers start, to compare objects with their
+ * checksums; after they have ended, to compute the checksums of objects that an access
+ * operator has written. Allocates nothing.
  *
  * Before: the objects of an access operator that hr_checksums_want_object() has selected, and with
  * verify = "before" the sources of a stream operator. After: the written objects with `checksum`.
  */
-#ifndef BOOT_ENGINE_READING_H
-#define BOOT_ENGINE_READING_H
+#ifndef BOOT_ENGINE_OBJECTS_READING_H
+#define BOOT_ENGINE_OBJECTS_READING_H
 
 #include <stdbool.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 enum hr_reading_phase { HR_READING_NONE, HR_READING_BEFORE, HR_READING_AFTER };
 

@@ -1,10 +1,10 @@
-#include "boot/engine/shards.h"
+#include "boot/engine/objects/shards.h"
 
 #include <errno.h>
 
-#include "boot/engine/written.h"
+#include "boot/engine/objects/new_objects.h"
 #include "config/tile.h"
-#include "config/uses.h"
+#include "config/derived.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {

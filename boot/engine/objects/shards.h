@@ -1,14 +1,14 @@
 /*
- * boot/engine/shards.h - the objects of a run that is divided over several processes (ranks).
+ * boot/engine/objects/shards.h - the objects of a run that is divided over several processes (ranks).
  *
  * Such a run counts tiles, rows and bytes in the whole data set; this process has the tiles
  * hr_run_begin() .. hr_run_end() - 1. A shard holds the bytes of some tiles, and the sink of this
  * process holds those of its own tiles.
  */
-#ifndef BOOT_ENGINE_SHARDS_H
-#define BOOT_ENGINE_SHARDS_H
+#ifndef BOOT_ENGINE_OBJECTS_SHARDS_H
+#define BOOT_ENGINE_OBJECTS_SHARDS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* True when other processes have other tiles of the run. */
 static inline bool hr_run_is_divided(const struct hr_run *run)

@@ -1,10 +1,10 @@
-#include "boot/engine/remote_key.h"
+#include "boot/engine/remote/key.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "config/trust.h"
+#include "config/base/trust.h"
 
 static int read_key(int fd, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e)
 {

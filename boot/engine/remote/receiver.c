@@ -1,10 +1,10 @@
-#include "boot/engine/remote_receiver.h"
+#include "boot/engine/remote/remote_receiver.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 #include "gpu/tap/memory.h"
 
 #define EPOCH 1u /* the only producer of the run; a page that is all zero does not end the feed */

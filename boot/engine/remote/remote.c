@@ -1,23 +1,23 @@
-#include "boot/engine/remote_key.h"
-#include "boot/engine/remote_receiver.h"
-#include "boot/engine/remote_sender.h"
+#include "boot/engine/remote/key.h"
+#include "boot/engine/remote/remote_receiver.h"
+#include "boot/engine/remote/remote_sender.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/checksums.h"
-#include "boot/engine/devices.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/rings.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/written.h"
-#include "config/clock.h"
-#include "config/tick.h"
-#include "config/uses.h"
-#include "gpu/remote/probe.h"
-#include "nvme/wait.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/layout/sizes.h"
+#include "config/base/signals.h"
+#include "boot/engine/objects/new_objects.h"
+#include "config/base/clock.h"
+#include "config/base/tick.h"
+#include "config/derived.h"
+#include "boot/remote/probe.h"
+#include "nvme/queue/wait.h"
 
 #define PAUSE_MIN_NS 10000u
 #define PAUSE_MAX_NS HR_WAIT_MAX_NS /* a link wants a step each HR_LINK_STEP_NS */

@@ -1,6 +1,6 @@
 /*
- * boot/engine/remote.h - streams of tiles to and from other appliances: the service of the engine
- * between the link to the other side (gpu/remote/link.h) and the tap or the feed of a run.
+ * boot/engine/remote/remote.h - streams of tiles to and from other appliances: the service of
+ * the engine between the link to the other side (boot/remote/link.h) and the tap or the feed of a run.
  *
  *   sender:    tap role -> entries -> this service -> link;  page <- tiles that have arrived
  *   receiver:  feed role -> entries (offers) -> this service -> link;  page <- tiles that have come
@@ -15,11 +15,11 @@
  * that the receiver does not have. The sender keeps the last tile of the stream until the receiver's
  * run has ended: so a sender's run is done after the receiver's.
  */
-#ifndef BOOT_ENGINE_REMOTE_H
-#define BOOT_ENGINE_REMOTE_H
+#ifndef BOOT_ENGINE_REMOTE_REMOTE_H
+#define BOOT_ENGINE_REMOTE_REMOTE_H
 
-#include "boot/engine/appliance.h"
-#include "gpu/remote/link.h"
+#include "boot/engine/engine.h"
+#include "boot/remote/link.h"
 
 /* What a stream has done, for results and `status`. */
 struct hr_remote_report {
@@ -47,7 +47,7 @@ int hr_remote_start(struct hr_appliance *app);
 
 /*
  * For `check`: read the key file of each selected pipeline with a stream, and prove that its network
- * device reaches memory as large as its tiles (gpu/remote/probe.h); hr_remote_take() has the
+ * device reaches memory as large as its tiles (boot/remote/probe.h); hr_remote_take() has the
  * description then. The partition is planned. Errors as hr_remote_open().
  */
 int hr_remote_check(struct hr_appliance *app);

@@ -1,13 +1,13 @@
 /*
- * boot/engine/remote_gpu.h - tiles of a stream in the memory of a GPU: the dma-buf with which the
- * network device accesses them, and accesses of the GPU for the loopback. For boot/engine/remote.c,
- * remote_sender.c and remote_receiver.c.
+ * boot/engine/remote/remote_gpu.h - tiles of a stream in the memory of a GPU: the dma-buf with
+ * which the network device accesses them, and accesses of the GPU for the loopback. For
+ * boot/engine/remote/remote.c, remote_sender.c and remote_receiver.c.
  */
-#ifndef BOOT_ENGINE_REMOTE_GPU_H
-#define BOOT_ENGINE_REMOTE_GPU_H
+#ifndef BOOT_ENGINE_REMOTE_REMOTE_GPU_H
+#define BOOT_ENGINE_REMOTE_REMOTE_GPU_H
 
 #include "gpu/places.h"
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 
 /* All zero: not open. */
 struct hr_remote_gpu {

@@ -1,11 +1,11 @@
 /*
- * boot/engine/remote_receiver.h - the receiver of a stream: the only producer of the feed of its run.
- * It commits the tiles that come over the link. For boot/engine/remote.c.
+ * boot/engine/remote/remote_receiver.h - the receiver of a stream: the only producer of the
+ * feed of its run. It commits the tiles that come over the link. For boot/engine/remote/remote.c.
  */
-#ifndef BOOT_ENGINE_REMOTE_RECEIVER_H
-#define BOOT_ENGINE_REMOTE_RECEIVER_H
+#ifndef BOOT_ENGINE_REMOTE_REMOTE_RECEIVER_H
+#define BOOT_ENGINE_REMOTE_REMOTE_RECEIVER_H
 
-#include "boot/engine/remote_stream.h"
+#include "boot/engine/remote/stream.h"
 
 /* Make the memory of the producer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */

@@ -1,11 +1,11 @@
 /*
- * boot/engine/remote_sender.h - the sender of a stream: the only consumer of the tap of its run. It
- * gives the tiles that the tap lends to the link. For boot/engine/remote.c.
+ * boot/engine/remote/remote_sender.h - the sender of a stream: the only consumer of the tap of
+ * its run. It gives the tiles that the tap lends to the link. For boot/engine/remote/remote.c.
  */
-#ifndef BOOT_ENGINE_REMOTE_SENDER_H
-#define BOOT_ENGINE_REMOTE_SENDER_H
+#ifndef BOOT_ENGINE_REMOTE_REMOTE_SENDER_H
+#define BOOT_ENGINE_REMOTE_REMOTE_SENDER_H
 
-#include "boot/engine/remote_stream.h"
+#include "boot/engine/remote/stream.h"
 
 /* Make the memory of the consumer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */

@@ -1,12 +1,12 @@
-#include "boot/engine/remote_sender.h"
+#include "boot/engine/remote/remote_sender.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/rings.h"
-#include "boot/engine/run_tap.h"
-#include "config/uses.h"
+#include "boot/engine/layout/sizes.h"
+#include "boot/engine/shared_memory.h"
+#include "config/derived.h"
 #include "gpu/tap/memory.h"
 
 #define SEAT 0u	 /* of the only consumer */

@@ -1,10 +1,10 @@
-#include "boot/engine/remote_stream.h"
+#include "boot/engine/remote/stream.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "config/seam.h"
-#include "config/uses.h"
+#include "config/base/seam.h"
+#include "config/derived.h"
 
 const struct hr_config_remote *hr_remote_config(const struct hr_run *run)
 {

@@ -1,15 +1,15 @@
 /*
- * boot/engine/remote_stream.h - the state of one stream. For boot/engine/remote.c, remote_sender.c and
- * remote_receiver.c.
+ * boot/engine/remote/stream.h - the state of one stream. For boot/engine/remote/remote.c,
+ * remote_sender.c and remote_receiver.c.
  */
 #ifndef BOOT_ENGINE_REMOTE_STREAM_H
 #define BOOT_ENGINE_REMOTE_STREAM_H
 
 #include <pthread.h>
 
-#include "boot/engine/remote.h"
-#include "boot/engine/remote_gpu.h"
-#include "config/seam.h"
+#include "boot/engine/remote/remote.h"
+#include "boot/engine/remote/remote_gpu.h"
+#include "config/base/seam.h"
 
 /* Where a slot is. A sender: lent to this service, and sent. A receiver: offered by the feed. */
 enum hr_remote_slot_state {

@@ -1,18 +1,18 @@
-#include "boot/engine/conclude.h"
+#include "boot/engine/runner/conclude.h"
 
 #include <errno.h>
 
-#include "boot/engine/checksums.h"
-#include "boot/engine/failure.h"
-#include "boot/engine/refuse.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/runner/failure.h"
+#include "boot/engine/exclude.h"
 #include "boot/engine/done.h"
-#include "boot/engine/shards.h"
-#include "boot/engine/stage_sinks.h"
-#include "boot/engine/written.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "boot/engine/objects/shards.h"
+#include "boot/engine/bringup/sinks.h"
+#include "boot/engine/objects/new_objects.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* Number of tiles that are written, from the first on. Exact after the workers have ended,
  * because their slots can be read then. */

@@ -1,13 +1,13 @@
 /*
- * boot/engine/conclude.h - the end of a pipeline: the durable part of its sink, and its outcome.
+ * boot/engine/runner/conclude.h - the end of a pipeline: the durable part of its sink, and its outcome.
  * Allocates nothing.
  */
-#ifndef BOOT_ENGINE_CONCLUDE_H
-#define BOOT_ENGINE_CONCLUDE_H
+#ifndef BOOT_ENGINE_RUNNER_CONCLUDE_H
+#define BOOT_ENGINE_RUNNER_CONCLUDE_H
 
 #include <stdbool.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* State of the host's watch over the workers. */
 struct hr_run_end {

@@ -1,12 +1,12 @@
-#include "boot/engine/counters.h"
+#include "boot/engine/runner/counters.h"
 
 #include <string.h>
 
-#include "boot/engine/remote.h"
-#include "boot/engine/run_tap.h"
+#include "boot/engine/remote/remote.h"
+#include "boot/engine/shared_memory.h"
 #include "boot/engine/done.h"
-#include "config/clock.h"
-#include "config/uses.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
 
 #define PIPELINE_ROW(field, text, unit, kind, where, what) \
 	HR_COUNTER_ROW(struct hr_counters, field, text, unit, kind, 0, where, what),

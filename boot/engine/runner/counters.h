@@ -1,18 +1,18 @@
 /*
- * boot/engine/counters.h - the counters of pipelines, ssds and measurements, one row each.
+ * boot/engine/runner/counters.h - the counters of pipelines, ssds and measurements, one row each.
  *
  * `status`, the results of `run` and `bench`, and the record that an engine shares with its
  * supervisor use these rows; none has a list of its own. To add a counter, add its row here, and
  * count it in hr_counters_take().
  */
-#ifndef BOOT_ENGINE_COUNTERS_H
-#define BOOT_ENGINE_COUNTERS_H
+#ifndef BOOT_ENGINE_RUNNER_COUNTERS_H
+#define BOOT_ENGINE_RUNNER_COUNTERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/engine/appliance.h"
-#include "config/json.h"
+#include "boot/engine/engine.h"
+#include "config/base/json.h"
 
 /* Places and conditions for the output of a counter. */
 enum {

@@ -1,7 +1,7 @@
 /* Counters of consumers and producers. The services of taps and feeds call these functions, and do not
  * need the engine that counters.c reads. */
-#include "boot/engine/counters.h"
-#include "boot/engine/run_tap.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/shared_memory.h"
 
 void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
 			       uint32_t seat)

@@ -1,12 +1,12 @@
-#include "boot/engine/failure.h"
+#include "boot/engine/runner/failure.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/uses.h"
-#include "nvme/status.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/derived.h"
+#include "nvme/queue/status.h"
 
 /* The failure of the lowest tile, and its gpu. */
 static const struct hr_failure *find_first(const struct hr_run *run, uint32_t *member)

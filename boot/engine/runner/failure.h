@@ -1,10 +1,11 @@
 /*
- * boot/engine/failure.h - failures that workers report: select the relevant one, and describe it.
+ * boot/engine/runner/failure.h - failures that workers report: select the relevant one, and
+ * describe it.
  */
-#ifndef BOOT_ENGINE_FAILURE_H
-#define BOOT_ENGINE_FAILURE_H
+#ifndef BOOT_ENGINE_RUNNER_FAILURE_H
+#define BOOT_ENGINE_RUNNER_FAILURE_H
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 /* The failure of the lowest tile, because failures of later tiles may follow from it; NULL: no
  * worker has failed. */

@@ -1,4 +1,4 @@
-#include "boot/engine/warnings.h"
+#include "boot/engine/runner/health_action.h"
 
 #include <errno.h>
 

@@ -1,11 +1,11 @@
 /*
- * boot/engine/warnings.h - what the critical warnings of an ssd (nvme/smart.h) do, as the group
- * `health` of the configuration says.
+ * boot/engine/runner/health_action.h - what the critical warnings of an ssd (nvme/smart.h) do,
+ * as the group `health` of the configuration says.
  */
-#ifndef BOOT_ENGINE_WARNINGS_H
-#define BOOT_ENGINE_WARNINGS_H
+#ifndef BOOT_ENGINE_RUNNER_HEALTH_ACTION_H
+#define BOOT_ENGINE_RUNNER_HEALTH_ACTION_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "config/config.h"
 #include "nvme/smart.h"
 

@@ -1,8 +1,8 @@
-#include "boot/engine/park.h"
+#include "boot/engine/runner/park.h"
 
-#include "boot/engine/run_tap.h"
-#include "config/clock.h"
-#include "config/uses.h"
+#include "boot/engine/shared_memory.h"
+#include "config/base/clock.h"
+#include "config/derived.h"
 
 static const struct hr_tap_lending *lendings(const struct hr_run *run)
 {

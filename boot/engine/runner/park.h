@@ -1,14 +1,14 @@
 /*
- * boot/engine/park.h - a run whose workers have left the gpu because no tile can be lent
+ * boot/engine/runner/park.h - a run whose workers have left the gpu because no tile can be lent
  * (gpu/tap/role.h): whether it is time to launch again.
  */
-#ifndef BOOT_ENGINE_PARK_H
-#define BOOT_ENGINE_PARK_H
+#ifndef BOOT_ENGINE_RUNNER_PARK_H
+#define BOOT_ENGINE_RUNNER_PARK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /* A launch takes a consumer's turn on the gpu, so it waits until half of the tiles that are lent
  * have come back, or a consumer has none; at most this long after the first one. */

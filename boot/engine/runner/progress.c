@@ -1,4 +1,4 @@
-#include "boot/engine/progress.h"
+#include "boot/engine/runner/progress.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define STEP_NS (100 * HR_NS_PER_MS)
 #define COLUMNS_DEFAULT 80u

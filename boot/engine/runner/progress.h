@@ -1,10 +1,10 @@
 /*
- * boot/engine/progress.h - a progress line on the terminal: bar, rate, time left.
+ * boot/engine/runner/progress.h - a progress line on the terminal: bar, rate, time left.
  *
  * On stderr, and only when stderr is a terminal. Never allocates, so it may run while sealed.
  */
-#ifndef BOOT_ENGINE_PROGRESS_H
-#define BOOT_ENGINE_PROGRESS_H
+#ifndef BOOT_ENGINE_RUNNER_PROGRESS_H
+#define BOOT_ENGINE_RUNNER_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

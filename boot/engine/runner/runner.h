@@ -1,16 +1,16 @@
 /*
- * boot/engine/runner.h - run the pipelines of an appliance that is up and sealed.
+ * boot/engine/runner/runner.h - run the pipelines of an appliance that is up and sealed.
  *
  * The host starts a pipeline, watches it, and makes its progress durable; the workers move the
  * data. Nothing here allocates.
  */
-#ifndef BOOT_ENGINE_RUNNER_H
-#define BOOT_ENGINE_RUNNER_H
+#ifndef BOOT_ENGINE_RUNNER_RUNNER_H
+#define BOOT_ENGINE_RUNNER_RUNNER_H
 
 #include <stdbool.h>
 
-#include "boot/engine/schedule.h"
-#include "boot/engine/stages.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/bringup/stages.h"
 
 /*
  * Run every selected pipeline that waits, one after another, until one fails or a signal requests a

@@ -1,9 +1,9 @@
-#include "boot/engine/watch.h"
+#include "boot/engine/runner/stall.h"
 
 #include <string.h>
 
 #include "boot/engine/run.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 const char *hr_role_name(uint32_t role)
 {

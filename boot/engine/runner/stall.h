@@ -1,17 +1,17 @@
 /*
- * boot/engine/watch.h - detect workers of a running pipeline that make no progress. Allocates
+ * boot/engine/runner/stall.h - detect workers of a running pipeline that make no progress. Allocates
  * nothing.
  *
  * Workers bound all their waits. So a worker without progress hangs in an operator, or the gpu
  * hangs.
  */
-#ifndef BOOT_ENGINE_WATCH_H
-#define BOOT_ENGINE_WATCH_H
+#ifndef BOOT_ENGINE_RUNNER_STALL_H
+#define BOOT_ENGINE_RUNNER_STALL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/engine/stages.h"
+#include "boot/engine/bringup/stages.h"
 
 struct hr_watch {
 	const struct hr_run *run;
@@ -33,7 +33,7 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
 /*
  * The host has asked the workers to end. Compute blocks have no heartbeat while they run an access
  * operator: a worker makes progress when it publishes the epochs of the page cache, as the calls of
- * cache/objects.h do. After hr_watch_stopping() such a block has to end within the limit.
+ * cache/objects/objects.h do. After hr_watch_stopping() such a block has to end within the limit.
  */
 void hr_watch_stopping(struct hr_watch *watch, uint64_t now_ns);
 

@@ -1,11 +1,11 @@
-#include "boot/engine/stuck.h"
+#include "boot/engine/runner/stuck.h"
 
 #include <stdio.h>
 
 #include "boot/engine/crash.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/uses.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 
 /* A gpu as messages name it: its backend; of several gpus also the name in the configuration. */
 static const char *name_gpu(const struct hr_appliance *app, const struct hr_run *run,

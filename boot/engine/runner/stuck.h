@@ -1,11 +1,12 @@
 /*
- * boot/engine/stuck.h - the message about workers that make no progress (boot/engine/watch.h).
+ * boot/engine/runner/stuck.h - the message about workers that make no progress
+ * (boot/engine/runner/stall.h).
  */
-#ifndef BOOT_ENGINE_STUCK_H
-#define BOOT_ENGINE_STUCK_H
+#ifndef BOOT_ENGINE_RUNNER_STUCK_H
+#define BOOT_ENGINE_RUNNER_STUCK_H
 
-#include "boot/engine/appliance.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/engine.h"
+#include "boot/engine/runner/stall.h"
 
 /*
  * Log which worker of the watched run has exceeded its limit: role and index of hr_watch_look(). Also

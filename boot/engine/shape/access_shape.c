@@ -3,18 +3,18 @@
  * posts and reaps 32 commands at a time; all others run the operator. Frames default to what the
  * objects fill, as far as the memory allows.
  */
-#include "boot/engine/access_shape.h"
+#include "boot/engine/shape/access_shape.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/access_shards.h"
-#include "boot/engine/schedule.h"
-#include "boot/engine/inuse.h"
+#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/object_users.h"
 #include "boot/engine/run.h"
 #include "cache/page_policy.h"
-#include "config/uses.h"
+#include "config/derived.h"
 #include "gpu/ops/operators.h"
 
 #define GPU_THREADS 512u

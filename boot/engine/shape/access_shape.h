@@ -1,11 +1,11 @@
 /*
- * boot/engine/access_shape.h - blocks, page cache and commands of a pipeline with an access
+ * boot/engine/shape/access_shape.h - blocks, page cache and commands of a pipeline with an access
  * operator.
  */
-#ifndef BOOT_ENGINE_ACCESS_SHAPE_H
-#define BOOT_ENGINE_ACCESS_SHAPE_H
+#ifndef BOOT_ENGINE_SHAPE_ACCESS_SHAPE_H
+#define BOOT_ENGINE_SHAPE_ACCESS_SHAPE_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Set blocks, workers, threads, and all numbers of run->access_cpu and run->access_layout that plan

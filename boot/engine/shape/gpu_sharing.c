@@ -1,8 +1,8 @@
-#include "boot/engine/share.h"
+#include "boot/engine/shape/gpu_sharing.h"
 
 #include <errno.h>
 
-#include "config/uses.h"
+#include "config/derived.h"
 
 const char *hr_share_name(enum hr_tap_sharing share)
 {

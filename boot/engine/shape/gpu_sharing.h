@@ -1,6 +1,6 @@
 /*
- * boot/engine/share.h - how the pipeline of a tap and its consumers share a GPU: the mode in
- * force, and why.
+ * boot/engine/shape/gpu_sharing.h - how the pipeline of a tap and its consumers share a GPU:
+ * the mode in force, and why.
  *
  * Without MPS the driver gives the GPU to one process at a time, in turns of milliseconds, and
  * workers that wait keep their turn. So:
@@ -12,10 +12,10 @@
  *   slice   workers stay, and consumers on this GPU wait for their turns. Right for consumers on
  *           another GPU, and for those that only read by copies of the driver
  */
-#ifndef BOOT_ENGINE_SHARE_H
-#define BOOT_ENGINE_SHARE_H
+#ifndef BOOT_ENGINE_SHAPE_GPU_SHARING_H
+#define BOOT_ENGINE_SHAPE_GPU_SHARING_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * The mode in force for a run with a tap, whose backend is open; *why: a sentence without a full

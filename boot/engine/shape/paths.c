@@ -1,17 +1,17 @@
 /*
  * Choose the path of each ssd and gpu: direct, in the memory of the gpu, or bounce, in host memory.
  * The rules of pci/topo/ decide about pairs of PCI functions, and the configuration may forbid either
- * path. boot/engine/prove.c tests a direct path before a pipeline relies on it.
+ * path. boot/engine/bringup/loopback.c tests a direct path before a pipeline relies on it.
  */
 
-#include "boot/engine/paths.h"
+#include "boot/engine/shape/paths.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "config/uses.h"
+#include "config/base/log.h"
+#include "config/derived.h"
 #include "pci/path.h"
 
 const char *hr_gpu_address(const struct hr_backend *b)

@@ -1,10 +1,10 @@
 /*
- * boot/engine/paths.h - the path of each pair of ssd and gpu: direct or bounce.
+ * boot/engine/shape/paths.h - the path of each pair of ssd and gpu: direct or bounce.
  */
-#ifndef BOOT_ENGINE_PATHS_H
-#define BOOT_ENGINE_PATHS_H
+#ifndef BOOT_ENGINE_SHAPE_PATHS_H
+#define BOOT_ENGINE_SHAPE_PATHS_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Choose the path of each pair that a selected pipeline uses; the first part of stage `partition`. 0,

@@ -7,15 +7,15 @@
  * other processors compute. The number of slots follows from the data in flight between ssd and
  * operator: rate times latency.
  */
-#include "boot/engine/shape.h"
+#include "boot/engine/shape/shape.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "boot/engine/checksums.h"
-#include "boot/engine/rings.h"
-#include "boot/engine/schedule.h"
-#include "config/uses.h"
+#include "boot/engine/objects/checksums.h"
+#include "boot/engine/layout/sizes.h"
+#include "boot/engine/concurrency.h"
+#include "config/derived.h"
 
 #define GPU_THREADS 256u /* threads of a block; 8 to 16 such blocks fill a PCIe link */
 /* bytes of the tiles of all slots: 1 ms of a x16 Gen5 link */

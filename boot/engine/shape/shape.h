@@ -1,11 +1,11 @@
 /*
- * boot/engine/shape.h - slots, blocks and threads of a run, when the configuration leaves them
+ * boot/engine/shape/shape.h - slots, blocks and threads of a run, when the configuration leaves them
  * open.
  */
-#ifndef BOOT_ENGINE_SHAPE_H
-#define BOOT_ENGINE_SHAPE_H
+#ifndef BOOT_ENGINE_SHAPE_SHAPE_H
+#define BOOT_ENGINE_SHAPE_SHAPE_H
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 
 /*
  * Set slots, blocks, workers, threads and the copies of tiles. After `objects` and the paths. 0;

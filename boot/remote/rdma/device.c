@@ -1,4 +1,4 @@
-#include "gpu/remote/device.h"
+#include "boot/remote/rdma/device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
 /*
- * gpu/remote/device.h - the port of an RDMA device that has an IPv4 address: RoCE version 2, with the
- * address mapped to IPv6 in the table of its GIDs. Which port that is may change while a link is
- * down, so each connection looks again.
+ * boot/remote/rdma/device.h - the port of an RDMA device that has an IPv4 address: RoCE
+ * version 2, with the address mapped to IPv6 in the table of its GIDs. Which port that is may
+ * change while a link is down, so each connection looks again.
  */
-#ifndef GPU_REMOTE_DEVICE_H
-#define GPU_REMOTE_DEVICE_H
+#ifndef BOOT_REMOTE_RDMA_DEVICE_H
+#define BOOT_REMOTE_RDMA_DEVICE_H
 
 #include <netinet/in.h>
 
-#include "config/limits.h"
-#include "gpu/remote/verbs.h"
+#include "config/base/limits.h"
+#include "boot/remote/rdma/verbs.h"
 
 /*
  * The memory of the slots: slot s begins at base + s * stride. GPU memory has a dma-buf, and functions

@@ -1,13 +1,13 @@
-#include "gpu/remote/loopback.h"
+#include "boot/remote/rdma/loopback.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/clock.h"
-#include "config/seam.h"
-#include "gpu/remote/qp.h"
+#include "config/base/clock.h"
+#include "config/base/seam.h"
+#include "boot/remote/rdma/qp.h"
 
 #define PATTERN_BYTES HR_RDMA_INLINE
 #define LIMIT_NS (2 * HR_NS_PER_S)

@@ -1,12 +1,13 @@
 /*
- * gpu/remote/loopback.h - the proof that an RDMA device reaches memory, before the memory is used: two
- * queue pairs of the device write a random pattern to its first and its last slot, where it is read as
- * workers read it. For GPU memory also the other direction: the GPU writes, the device reads.
+ * boot/remote/rdma/loopback.h - the proof that an RDMA device reaches memory, before the
+ * memory is used: two queue pairs of the device write a random pattern to its first and its
+ * last slot, where it is read as workers read it. For GPU memory also the other direction: the
+ * GPU writes, the device reads.
  */
-#ifndef GPU_REMOTE_LOOPBACK_H
-#define GPU_REMOTE_LOOPBACK_H
+#ifndef BOOT_REMOTE_RDMA_LOOPBACK_H
+#define BOOT_REMOTE_RDMA_LOOPBACK_H
 
-#include "gpu/remote/device.h"
+#include "boot/remote/rdma/device.h"
 
 /* 0; -EIO: a pattern does not arrive, or an immediate is lost; errors of the functions of *memory.
  * Waits at most 2 s for each completion. The memory is changed. */

@@ -1,4 +1,4 @@
-#include "gpu/remote/qp.h"
+#include "boot/remote/rdma/qp.h"
 
 #include <errno.h>
 #include <fcntl.h>

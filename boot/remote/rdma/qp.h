@@ -1,15 +1,15 @@
 /*
- * gpu/remote/qp.h - a reliable queue pair with all that belongs to one connection: protection domain,
- * memory regions, completion queue. The regions have new keys in each connection, so a packet of an
- * old one reaches no memory.
+ * boot/remote/rdma/qp.h - a reliable queue pair with all that belongs to one connection:
+ * protection domain, memory regions, completion queue. The regions have new keys in each
+ * connection, so a packet of an old one reaches no memory.
  *
  * Work is counted: hr_rdma_qp_drained() is true when each request that was posted has a completion.
  * Requests that are posted together end in one with a completion.
  */
-#ifndef GPU_REMOTE_QP_H
-#define GPU_REMOTE_QP_H
+#ifndef BOOT_REMOTE_RDMA_QP_H
+#define BOOT_REMOTE_RDMA_QP_H
 
-#include "gpu/remote/device.h"
+#include "boot/remote/rdma/device.h"
 
 #define HR_RDMA_INLINE 64u
 

@@ -1,4 +1,4 @@
-#include "gpu/remote/verbs.h"
+#include "boot/remote/rdma/verbs.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,16 +1,16 @@
 /*
- * gpu/remote/verbs.h - the functions of libibverbs that the link uses. The library must match the
+ * boot/remote/rdma/verbs.h - the functions of libibverbs that the link uses. The library must match the
  * drivers of the machine, so it is loaded, never linked, with the symbol versions of rdma-core.
  *
  * Calls on the path of data (ibv_post_send, ibv_post_recv, ibv_poll_cq, ibv_req_notify_cq) are inline
  * functions of its header over a table of the device's driver.
  */
-#ifndef GPU_REMOTE_VERBS_H
-#define GPU_REMOTE_VERBS_H
+#ifndef BOOT_REMOTE_RDMA_VERBS_H
+#define BOOT_REMOTE_RDMA_VERBS_H
 
 #include <infiniband/verbs.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 struct hr_verbs {
 	void *library;

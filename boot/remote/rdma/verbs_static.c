@@ -1,5 +1,5 @@
-/* Replaces gpu/remote/verbs.c in a static build, whose C library cannot load libraries. */
-#include "gpu/remote/verbs.h"
+/* Replaces boot/remote/rdma/verbs.c in a static build, whose C library cannot load libraries. */
+#include "boot/remote/rdma/verbs.h"
 
 #include <errno.h>
 #include <string.h>

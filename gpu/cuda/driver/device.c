@@ -1,12 +1,12 @@
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver/device.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "gpu/cuda/mps.h"
+#include "config/base/clock.h"
+#include "gpu/cuda/driver/mps.h"
 
 #define CAPABILITY_MIN 80u   /* oldest machine code in the worker image */
 #define DEVICES_SHOWN_MAX 16 /* maximum number of unusable GPUs in a message */

@@ -1,18 +1,18 @@
 /*
- * gpu/cuda/device.h - one GPU: selection, properties, and a context of this process.
+ * gpu/cuda/driver/device.h - one GPU: selection, properties, and a context of this process.
  *
  * One thread at a time calls the functions of gpu/cuda/ that take a struct hr_cuda_gpu. They make
  * its context current for the calling thread when they need it. They return 0 or -errno, with the
  * reason in gpu->cu.error.
  */
-#ifndef GPU_CUDA_DEVICE_H
-#define GPU_CUDA_DEVICE_H
+#ifndef GPU_CUDA_DRIVER_DEVICE_H
+#define GPU_CUDA_DRIVER_DEVICE_H
 
-#include "gpu/cuda/driver.h"
+#include "gpu/cuda/driver/driver.h"
 #include "gpu/facts.h"
 
 #define HR_CUDA_ANY (-1)  /* the first usable GPU */
-#define HR_CUDA_LANES 32u /* HR_LANES of nvme/worker_cuda.h */
+#define HR_CUDA_LANES 32u /* HR_LANES of nvme/queue/worker_cuda.h */
 
 struct hr_cuda_gpu {
 	struct hr_cuda_driver cu;

@@ -1,4 +1,4 @@
-#include "gpu/cuda/driver.h"
+#include "gpu/cuda/driver/driver.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "gpu/cuda/library.h"
+#include "config/base/clock.h"
+#include "gpu/cuda/driver/library.h"
 
 #define MPS_READY_NS (5 * HR_NS_PER_S)
 #define MPS_PAUSE_NS (50 * HR_NS_PER_MS)

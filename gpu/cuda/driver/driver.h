@@ -1,17 +1,17 @@
 /*
- * gpu/cuda/driver.h - the CUDA driver as a table of functions, and its errors as errno values.
+ * gpu/cuda/driver/driver.h - the CUDA driver as a table of functions, and its errors as errno values.
  *
  * Names are those of the driver API without "cu". The number is the CUDA version that introduced
  * the form of the function used here (cudaTypedefs.h), so a newer driver returns exactly that form.
  * Reference: "CUDA Driver API", modules as grouped below.
  */
-#ifndef GPU_CUDA_DRIVER_H
-#define GPU_CUDA_DRIVER_H
+#ifndef GPU_CUDA_DRIVER_DRIVER_H
+#define GPU_CUDA_DRIVER_DRIVER_H
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /* clang-format off */
 #define HR_CUDA_CALLS(X) \

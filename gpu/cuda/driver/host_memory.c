@@ -1,10 +1,10 @@
-#include "gpu/cuda/host.h"
+#include "gpu/cuda/driver/host_memory.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/dump.h"
-#include "config/limits.h"
+#include "config/base/dump.h"
+#include "config/base/limits.h"
 
 /* The driver registers a range once in a process, for all GPUs. Ranges that are registered, with the
  * number of GPUs that have them attached. */

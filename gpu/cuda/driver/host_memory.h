@@ -1,13 +1,13 @@
 /*
- * gpu/cuda/host.h - host memory for workers, and copies between host and GPU memory.
+ * gpu/cuda/driver/host_memory.h - host memory for workers, and copies between host and GPU memory.
  */
-#ifndef GPU_CUDA_HOST_H
-#define GPU_CUDA_HOST_H
+#ifndef GPU_CUDA_DRIVER_HOST_MEMORY_H
+#define GPU_CUDA_DRIVER_HOST_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver/device.h"
 
 #define HR_CUDA_ATTACHED_MAX 64u	  /* per GPU: places, controllers' BARs, bench buffers */
 #define HR_CUDA_STAGING ((size_t)4 << 20) /* bytes of each half */

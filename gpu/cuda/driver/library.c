@@ -1,11 +1,11 @@
-#include "gpu/cuda/library.h"
+#include "gpu/cuda/driver/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 #define LIBRARY "libcuda.so.1"
 

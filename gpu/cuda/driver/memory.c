@@ -1,9 +1,9 @@
-#include "gpu/cuda/memory.h"
+#include "gpu/cuda/driver/memory.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 /* Newer than the headers of CUDA 13.0. */
 #define ATTRIBUTE_DMA_BUF_MMAP ((CUdevice_attribute)152)

@@ -1,6 +1,6 @@
 /*
- * gpu/cuda/memory.h - GPU memory by virtual memory management: reserved address ranges, into which
- * physical memory is mapped.
+ * gpu/cuda/driver/memory.h - GPU memory by virtual memory management: reserved address ranges,
+ * into which physical memory is mapped.
  *
  *   cuMemAddressReserve   one range, larger than the first need
  *   cuMemCreate, cuMemMap physical memory, in chunks, from the start of the range on
@@ -9,14 +9,14 @@
  * An arena grows by one more chunk behind the last one: no data is copied, no address changes.
  * Physical memory belongs to the process, not to a context, and outlives a context that has failed.
  */
-#ifndef GPU_CUDA_MEMORY_H
-#define GPU_CUDA_MEMORY_H
+#ifndef GPU_CUDA_DRIVER_MEMORY_H
+#define GPU_CUDA_DRIVER_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "config/limits.h"
-#include "gpu/cuda/device.h"
+#include "config/base/limits.h"
+#include "gpu/cuda/driver/device.h"
 
 #define HR_CUDA_CHUNKS_MAX 64u /* maximum number of chunks of an arena */
 

@@ -1,4 +1,4 @@
-#include "gpu/cuda/mps.h"
+#include "gpu/cuda/driver/mps.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/open.h"
+#include "config/base/files.h"
 
 #define DEFAULT_FOLDER "/tmp/nvidia-mps"
 

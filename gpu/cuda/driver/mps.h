@@ -1,13 +1,13 @@
 /*
- * gpu/cuda/mps.h - whether this process is a client of an MPS server ("CUDA Multi-Process Service"),
- * which lets several processes use a GPU at the same time.
+ * gpu/cuda/driver/mps.h - whether this process is a client of an MPS server ("CUDA
+ * Multi-Process Service"), which lets several processes use a GPU at the same time.
  *
  * The driver API does not tell. The driver makes a process a client when it is initialised while a
  * control daemon runs for its folder: CUDA_MPS_PIPE_DIRECTORY, or /tmp/nvidia-mps. The daemon keeps its
  * process number there.
  */
-#ifndef GPU_CUDA_MPS_H
-#define GPU_CUDA_MPS_H
+#ifndef GPU_CUDA_DRIVER_MPS_H
+#define GPU_CUDA_DRIVER_MPS_H
 
 #include <stdbool.h>
 

@@ -5,12 +5,12 @@
  * image_objects_wide.cu and image_tools.cu have the other entry points, so that these are compiled at
  * the same time.
  */
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
 #include "gpu/worker/checksum.c"
-#include "gpu/cuda/operators.cu"
+#include "gpu/cuda/image/operators.cu"
 #include "gpu/worker/pipeline.c"
 #include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"

@@ -1,13 +1,13 @@
 /*
- * gpu/cuda/image.h - worker code on the GPU: load it, and launch it with all its blocks resident.
+ * gpu/cuda/image/image.h - worker code on the GPU: load it, and launch it with all its blocks resident.
  */
-#ifndef GPU_CUDA_IMAGE_H
-#define GPU_CUDA_IMAGE_H
+#ifndef GPU_CUDA_IMAGE_IMAGE_H
+#define GPU_CUDA_IMAGE_IMAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver/device.h"
 
 struct hr_cuda_image {
 	CUmodule module;

@@ -1,8 +1,8 @@
 /*
  * The GPU worker image for a pipeline with a user operator that accesses objects: I/O workers and
  * compute blocks, relocatable, with the two functions of gpu/ops/operator.h undefined. As
- * gpu/cuda/image_user.cu, which is the image for stream operators: a file has the functions of one
- * shape only, and no symbol may stay undefined.
+ * gpu/cuda/image/image_user.cu, which is the image for stream operators: a file has the
+ * functions of one shape only, and no symbol may stay undefined.
  */
 #include "gpu/ops/operator.h"
 
@@ -13,7 +13,7 @@ extern "C" __device__ void *hr_block_memory(void)
 	return memory;
 }
 
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/role.h"
 
 HR_DEVICE void hr_op_run(uint32_t op, const void *args, void *state, struct hr_objects *objects)
@@ -27,15 +27,15 @@ HR_DEVICE void hr_op_finish(uint32_t op, const struct hr_op_all *all)
 }
 
 #include "cache/object.c"
-#include "gpu/worker/access.c"
-#include "gpu/worker/io.c"
-#include "gpu/worker/io_commands.c"
-#include "gpu/worker/io_one.c"
-#include "gpu/worker/io_peers.c"
-#include "gpu/worker/io_peers_home.c"
-#include "gpu/worker/io_peers_pages.c"
-#include "gpu/worker/io_requests.c"
-#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/io/access.c"
+#include "gpu/worker/io/io.c"
+#include "gpu/worker/io/commands.c"
+#include "gpu/worker/io/single.c"
+#include "gpu/worker/io/peers.c"
+#include "gpu/worker/io/peers_home.c"
+#include "gpu/worker/io/peers_pages.c"
+#include "gpu/worker/io/requests.c"
+#include "gpu/worker/io/writeback.c"
 
 extern "C" __global__ void hr_entry_access(struct hr_access *access)
 {

@@ -9,12 +9,12 @@
  * the registers of entry points only. Registers also differ by architecture: for a GPU newer than
  * the machine code the driver compiles PTX, so only the driver knows them.
  */
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #include "cache/crc32c.c"
 #include "cache/object.c"
 #include "gpu/worker/checksum.c"
-#include "gpu/cuda/operators.cu"
+#include "gpu/cuda/image/operators.cu"
 #include "gpu/worker/pipeline.c"
 #include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"

@@ -2,7 +2,7 @@
  * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
  * functions of gpu/ops/operator.h undefined. The driver's linker joins it with the GPU code of one
  * operator file, so each operator gets an image of its own. Calls are direct, and the registers of
- * one operator do not affect other operators, nor the built-in ones in gpu/cuda/image.cu.
+ * one operator do not affect other operators, nor the built-in ones in gpu/cuda/image/image.cu.
  */
 #include "gpu/ops/operator.h"
 

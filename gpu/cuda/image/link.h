@@ -1,13 +1,13 @@
 /*
- * gpu/cuda/link.h - link relocatable GPU code with the driver's linker, which compiles PTX for GPUs
- * without machine code. CUDA Driver API: "Module Management", cuLink*.
+ * gpu/cuda/image/link.h - link relocatable GPU code with the driver's linker, which compiles
+ * PTX for GPUs without machine code. CUDA Driver API: "Module Management", cuLink*.
  */
-#ifndef GPU_CUDA_LINK_H
-#define GPU_CUDA_LINK_H
+#ifndef GPU_CUDA_IMAGE_LINK_H
+#define GPU_CUDA_IMAGE_LINK_H
 
 #include <stddef.h>
 
-#include "gpu/cuda/image.h"
+#include "gpu/cuda/image/image.h"
 
 /* A relocatable fatbin; name is for the linker's messages. */
 struct hr_cuda_input {

@@ -3,10 +3,10 @@
  */
 #include <stdint.h>
 
-#include "config/limits.h"
-#include "gpu/cuda/link_rates_job.h"
+#include "config/base/limits.h"
+#include "gpu/cuda/image/link_rates_job.h"
 #include "gpu/worker/vector.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #define LIMIT_LOADS 8
 #define LIMIT_WAIT_NS 1000000000ull

@@ -1,9 +1,9 @@
 /*
- * gpu/cuda/link_rates_job.h - the job of hr_entry_limit; lies in host memory shared by CPU and
+ * gpu/cuda/image/link_rates_job.h - the job of hr_entry_limit; lies in host memory shared by CPU and
  * GPU.
  */
-#ifndef GPU_CUDA_LINK_RATES_JOB_H
-#define GPU_CUDA_LINK_RATES_JOB_H
+#ifndef GPU_CUDA_IMAGE_LINK_RATES_JOB_H
+#define GPU_CUDA_IMAGE_LINK_RATES_JOB_H
 
 #include <stdint.h>
 

@@ -6,7 +6,7 @@
 #define HR_OP_WORKER_CODE
 
 #include "gpu/ops/operators.h"
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/role.h"
 
 #define HR_OP_NAME copy

@@ -1,4 +1,4 @@
-#include "gpu/cuda/baseline.h"
+#include "gpu/cuda/measure/measure.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "gpu/cuda/cufile.h"
+#include "config/base/clock.h"
+#include "gpu/cuda/measure/cufile.h"
 
 #define JOIN_PAUSE_NS 20000ull
 

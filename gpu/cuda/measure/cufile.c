@@ -1,10 +1,10 @@
-#include "gpu/cuda/cufile.h"
+#include "gpu/cuda/measure/cufile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 
 /* Object and function pointers have the same size (POSIX, dlsym). */
 static bool resolve(void *(*find)(const char *name), const char *name, void *function)

@@ -1,18 +1,18 @@
 /*
- * gpu/cuda/cufile.h - NVIDIA's library for reading files into GPU memory, loaded at run time. Only
- * `headrace bench` uses it, as a baseline.
+ * gpu/cuda/measure/cufile.h - NVIDIA's library for reading files into GPU memory, loaded at
+ * run time. Only `headrace bench` uses it, as a baseline.
  *
  * Reference: "cuFile API Reference Guide"; types as in the cufile.h of CUDA 13.0, of which only the
  * used part is repeated here.
  */
-#ifndef GPU_CUDA_CUFILE_H
-#define GPU_CUDA_CUFILE_H
+#ifndef GPU_CUDA_MEASURE_CUFILE_H
+#define GPU_CUDA_MEASURE_CUFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 /* CUfileError_t: err is 0, or a CUfileOpError (5000 and above); cu_err is the error of the
  * driver. */

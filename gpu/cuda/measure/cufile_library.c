@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/log.h"
-#include "gpu/cuda/cufile.h"
+#include "config/base/log.h"
+#include "gpu/cuda/measure/cufile.h"
 
 #define LIBRARY "libcufile.so.0"
 

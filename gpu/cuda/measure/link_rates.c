@@ -1,14 +1,14 @@
-#include "gpu/cuda/link_rates.h"
+#include "gpu/cuda/measure/link_rates.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "gpu/cuda/link_rates_job.h"
-#include "nvme/worker.h"
-#include "nvme/hostmem.h"
+#include "config/base/clock.h"
+#include "gpu/cuda/image/link_rates_job.h"
+#include "nvme/queue/worker.h"
+#include "nvme/dma/hostmem.h"
 
 #define BYTES (1ull << 30)
 #define THREADS (HR_LIMIT_BLOCK_WARPS * 32)

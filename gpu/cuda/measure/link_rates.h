@@ -1,11 +1,11 @@
 /*
- * gpu/cuda/link_rates.h - measure the rates of gpu/link_rates.h.
+ * gpu/cuda/measure/link_rates.h - measure the rates of gpu/link_rates.h.
  */
-#ifndef GPU_CUDA_LINK_RATES_H
-#define GPU_CUDA_LINK_RATES_H
+#ifndef GPU_CUDA_MEASURE_LINK_RATES_H
+#define GPU_CUDA_MEASURE_LINK_RATES_H
 
 #include "gpu/backend.h"
-#include "gpu/cuda/image.h"
+#include "gpu/cuda/image/image.h"
 #include "gpu/link_rates.h"
 
 /*

@@ -1,11 +1,11 @@
 /*
- * gpu/cuda/baseline.h - measure gpu/baseline.h on one GPU.
+ * gpu/cuda/measure/measure.h - measure gpu/baseline.h on one GPU.
  */
-#ifndef GPU_CUDA_BASELINE_H
-#define GPU_CUDA_BASELINE_H
+#ifndef GPU_CUDA_MEASURE_MEASURE_H
+#define GPU_CUDA_MEASURE_MEASURE_H
 
 #include "gpu/baseline.h"
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver/device.h"
 
 /*
  * Allocate pinned and GPU memory, measure each row `times` times, keep the medians, free the

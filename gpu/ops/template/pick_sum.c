@@ -3,9 +3,9 @@
  * this file: copy it, change its name, and build it with `make op OP=path/to/NAME.c`.
  *
  * All threads of all compute blocks call run() once. The workers divide the work among themselves:
- * a worker has HR_LANES lanes (one on the host backend), which call the functions of cache/objects.h
- * together, each with its own index. Sums go to the state of the worker, which no other worker
- * accesses. At the end one block combines all states in finish().
+ * a worker has HR_LANES lanes (one on the host backend), which call the functions of
+ * cache/objects/objects.h together, each with its own index. Sums go to the state of the
+ * worker, which no other worker accesses. At the end one block combines all states in finish().
  *
  * With several ranks (boot/ranks/README.md) each rank takes its own picks: those that its object has
  * when ranks divide it (`columns` in the description), else a share of all. finish() gets the states of

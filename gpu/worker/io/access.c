@@ -1,8 +1,8 @@
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 
-#include "cache/objects_run.h"
+#include "cache/objects/run.h"
 #include "cache/peers.h"
-#include "gpu/worker/io.h"
+#include "gpu/worker/io/io.h"
 #include "gpu/worker/role.h"
 
 HR_STATIC_ASSERT(sizeof(struct hr_page_cache) % sizeof(uint64_t) == 0, "moved by words");

@@ -1,10 +1,10 @@
 /*
- * gpu/worker/access.h - a run of an access operator for its workers: I/O blocks and compute blocks
+ * gpu/worker/io/access.h - a run of an access operator for its workers: I/O blocks and compute blocks
  * over one page cache.
  *
  *   I/O      -> each worker (warp) owns queue pairs, one per ssd, and rows of the page table: it
- *               takes requests, removes pages, reads, writes back (gpu/worker/io.h)
- *   compute  -> each block calls the operator's run(); its workers call cache/objects.h
+ *               takes requests, removes pages, reads, writes back (gpu/worker/io/io.h)
+ *   compute  -> each block calls the operator's run(); its workers call cache/objects/objects.h
  *
  * When all compute workers have ended, I/O workers write dirty pages back, flush, and end. A failing
  * worker records the failure in its status and sets words->stop; then every wait returns, and
@@ -22,8 +22,8 @@
  * HR_PLACE_CONTROL and have the forms of gpu/worker/pipeline.h. In a status, tiles counts pages of an
  * I/O worker (read and written) or is 0 for compute, and a failure's tile is the page of the object.
  */
-#ifndef GPU_WORKER_ACCESS_H
-#define GPU_WORKER_ACCESS_H
+#ifndef GPU_WORKER_IO_ACCESS_H
+#define GPU_WORKER_IO_ACCESS_H
 
 #include <stdint.h>
 

@@ -1,11 +1,11 @@
 /*
  * Commands of an I/O worker: from pages to queue entries, and from completions to pages.
  */
-#include "gpu/worker/io.h"
-#include "gpu/worker/io_peers_pages.h"
+#include "gpu/worker/io/io.h"
+#include "gpu/worker/io/io_peers_pages.h"
 #include "gpu/worker/vector.h"
-#include "nvme/queue.h"
-#include "nvme/status.h"
+#include "nvme/queue/queue.h"
+#include "nvme/queue/status.h"
 
 HR_STATIC_ASSERT(HR_LANES == 1 || HR_PAGE % HR_STREAM_BYTES == 0, "pages are whole pieces");
 

@@ -1,10 +1,10 @@
 /*
  * The rounds of an I/O worker: shared words, epochs, and its end.
  */
-#include "gpu/worker/io.h"
+#include "gpu/worker/io/io.h"
 
 #include "gpu/worker/block_qp.h"
-#include "gpu/worker/io_peers.h"
+#include "gpu/worker/io/peers.h"
 
 HR_STATIC_ASSERT(sizeof(struct hr_access) % sizeof(uint64_t) == 0, "moved by words");
 

@@ -1,5 +1,5 @@
 /*
- * gpu/worker/io.h - an I/O worker of an access operator's run; only for access.c and io*.c of this
+ * gpu/worker/io/io.h - an I/O worker of an access operator's run; only for access.c and io*.c of this
  * folder. Worker code.
  *
  * A worker with nothing to do takes a single request the short way: io_one.c. Otherwise it
@@ -19,12 +19,12 @@
  * belongs to lane i mod HR_LANES; a lane has HR_IO_SLICES of them (1 on a GPU, all on the CPU). Masks
  * of a batch have bit i for page i, and are the same in all lanes.
  */
-#ifndef GPU_WORKER_IO_H
-#define GPU_WORKER_IO_H
+#ifndef GPU_WORKER_IO_IO_H
+#define GPU_WORKER_IO_IO_H
 
-#include "gpu/worker/access.h"
+#include "gpu/worker/io/access.h"
 #include "gpu/worker/role.h"
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 
 #define HR_IO_BATCH 32u
 #define HR_IO_SLICES ((HR_IO_BATCH + HR_LANES - 1) / HR_LANES)

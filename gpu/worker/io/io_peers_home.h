@@ -1,10 +1,11 @@
 /*
- * gpu/worker/io_peers_home.h - an I/O worker as the home of rows: gpu/worker/io_peers.h. Worker code.
+ * gpu/worker/io/io_peers_home.h - an I/O worker as the home of rows: gpu/worker/io/peers.h.
+ * Worker code.
  */
-#ifndef GPU_WORKER_IO_PEERS_HOME_H
-#define GPU_WORKER_IO_PEERS_HOME_H
+#ifndef GPU_WORKER_IO_IO_PEERS_HOME_H
+#define GPU_WORKER_IO_IO_PEERS_HOME_H
 
-#include "gpu/worker/io_peers.h"
+#include "gpu/worker/io/peers.h"
 
 /* Messages to the home of this gpu: take them from a gpu, and act. True when there were any.
  * Collective. */

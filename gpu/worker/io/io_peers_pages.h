@@ -1,11 +1,11 @@
 /*
- * gpu/worker/io_peers_pages.h - pages of the own gpu that other gpus have or want:
- * gpu/worker/io_peers.h. Worker code.
+ * gpu/worker/io/io_peers_pages.h - pages of the own gpu that other gpus have or want:
+ * gpu/worker/io/peers.h. Worker code.
  */
-#ifndef GPU_WORKER_IO_PEERS_PAGES_H
-#define GPU_WORKER_IO_PEERS_PAGES_H
+#ifndef GPU_WORKER_IO_IO_PEERS_PAGES_H
+#define GPU_WORKER_IO_IO_PEERS_PAGES_H
 
-#include "gpu/worker/io_peers.h"
+#include "gpu/worker/io/peers.h"
 
 /* Messages of homes: take them from a gpu, and act. True when there were any. Collective. */
 HR_DEVICE bool hr_peer_pages_take(struct hr_io_worker *w, uint32_t gpu);

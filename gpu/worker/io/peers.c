@@ -1,10 +1,10 @@
 /*
  * Several gpus: mailboxes of an I/O worker, late answers, and the end of the run.
  */
-#include "gpu/worker/io_peers.h"
+#include "gpu/worker/io/peers.h"
 
-#include "gpu/worker/io_peers_home.h"
-#include "gpu/worker/io_peers_pages.h"
+#include "gpu/worker/io/io_peers_home.h"
+#include "gpu/worker/io/io_peers_pages.h"
 
 /* Rounds between two rows that are checked for late answers; on the CPU rounds without other work count
  * as that many. On a GPU a check takes longer than a round. */

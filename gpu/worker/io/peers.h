@@ -1,5 +1,5 @@
 /*
- * gpu/worker/io_peers.h - an I/O worker's part in the protocol of cache/peers.h; only for io*.c of this
+ * gpu/worker/io/peers.h - an I/O worker's part in the protocol of cache/peers.h; only for io*.c of this
  * folder. Worker code. None of this runs with one gpu.
  *
  *   io_peers.c        mailboxes, late answers, the end of the run: this header
@@ -13,7 +13,7 @@
 #define GPU_WORKER_IO_PEERS_H
 
 #include "cache/peers.h"
-#include "gpu/worker/io.h"
+#include "gpu/worker/io/io.h"
 
 /* A way in struct hr_peer_set. */
 struct hr_peer_way {

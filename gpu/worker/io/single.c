@@ -9,9 +9,9 @@
  * and so is a command that does not complete soon, or not with status 0.
  */
 #include "cache/page_policy.h"
-#include "gpu/worker/io.h"
+#include "gpu/worker/io/io.h"
 #include "gpu/worker/vector.h"
-#include "nvme/queue_one.h"
+#include "nvme/queue/single.h"
 
 /* Polls for a request, in a call; the same for a worker that is calm; polls for the completion of a
  * command. A poll of host memory takes a GPU more than 1 us. */

@@ -1,8 +1,8 @@
 /*
  * Write-back of an I/O worker: dirty pages of sets with few clean frames, and flushes.
  */
-#include "gpu/worker/io.h"
-#include "nvme/status.h"
+#include "gpu/worker/io/io.h"
+#include "nvme/queue/status.h"
 
 /* A set with fewer clean frames than this gets its dirty pages written. */
 #define IO_CLEAN_MIN 3u

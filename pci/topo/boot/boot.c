@@ -1,4 +1,4 @@
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 #define ACS_KNOWN 0x7fu /* bits that the kernel has names for */
 

@@ -1,5 +1,5 @@
 /*
- * pci/topo/bootmodel.h - predicts the IOMMU mode and the ACS controls that Linux sets at the next
+ * pci/topo/boot/boot.h - predicts the IOMMU mode and the ACS controls that Linux sets at the next
  * boot.
  *
  * Firmware leaves a value in each ACS control register. A kernel whose IOMMU driver asks for ACS
@@ -9,8 +9,8 @@
  * drivers/iommu/intel/dmar.c (detect_intel_iommu), drivers/iommu/amd/init.c (detect_ivrs),
  * arch/x86/kernel/pci-dma.c (iommu_setup), drivers/acpi/arm64/iort.c (iort_enable_acs).
  */
-#ifndef PCI_TOPO_BOOTMODEL_H
-#define PCI_TOPO_BOOTMODEL_H
+#ifndef PCI_TOPO_BOOT_BOOT_H
+#define PCI_TOPO_BOOT_BOOT_H
 
 #include "pci/topo/model.h"
 #include "pci/topo/tables.h"

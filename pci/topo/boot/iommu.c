@@ -1,10 +1,10 @@
-#include "pci/topo/iommu.h"
+#include "pci/topo/boot/iommu.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "pci/topo/bootmodel.h"
-#include "pci/topo/kernel_log.h"
+#include "pci/topo/boot/boot.h"
+#include "pci/topo/log/kernel_log.h"
 
 /* CONFIG_IOMMU_DEFAULT_PASSTHROUGH exists since then. */
 #define HR_KERNEL_DEFAULT_TYPE HR_KERNEL_VERSION(4, 18)

@@ -1,13 +1,13 @@
 /*
- * pci/topo/iommu.h - decides from facts whether the IOMMU translates.
+ * pci/topo/boot/iommu.h - decides from facts whether the IOMMU translates.
  *
  * IOMMU groups show that an IOMMU is on, but not its mode. The kernel's log and its command line
  * state the mode; "Default domain type: Translated" alone does not show that an IOMMU is on, because
  * Linux prints it on machines without one, too. Sources: Linux drivers/iommu/iommu.c, intel/iommu.c,
  * amd/init.c.
  */
-#ifndef PCI_TOPO_IOMMU_H
-#define PCI_TOPO_IOMMU_H
+#ifndef PCI_TOPO_BOOT_IOMMU_H
+#define PCI_TOPO_BOOT_IOMMU_H
 
 #include "pci/topo/model.h"
 

@@ -1,4 +1,4 @@
-#include "pci/topo/change.h"
+#include "pci/topo/forecast/change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 struct change {
 	struct hr_model *m;

@@ -1,10 +1,11 @@
 /*
- * pci/topo/change.h - changes to a topology: what-if on a model, and the ACS fix on the machine.
+ * pci/topo/forecast/change.h - changes to a topology: what-if on a model, and the ACS fix on
+ * the machine.
  */
-#ifndef PCI_TOPO_CHANGE_H
-#define PCI_TOPO_CHANGE_H
+#ifndef PCI_TOPO_FORECAST_CHANGE_H
+#define PCI_TOPO_FORECAST_CHANGE_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 /*
  * Apply one change to the facts of a model; then call hr_model_link() (after move:) and
@@ -14,7 +15,7 @@
  *   iommu=off|pt|on       booted into that mode  boot=WORDS      booted with WORDS added
  *   link:BDF=full         trained to the maximum that both ends support
  *   move:BDF=PORT         the card in BDF's slot goes below bridge PORT and gets new addresses
- * A boot sets the mode in *opt and sets the ACS controls again (pci/topo/bootmodel.h), except those
+ * A boot sets the mode in *opt and sets the ACS controls again (pci/topo/boot/boot.h), except those
  * that another change states. Returns 0, or -EINVAL.
  */
 int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text,

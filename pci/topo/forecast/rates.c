@@ -1,4 +1,4 @@
-#include "pci/topo/band.h"
+#include "pci/topo/forecast/rates.h"
 
 #include <errno.h>
 #include <stdio.h>

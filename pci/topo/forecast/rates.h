@@ -1,5 +1,5 @@
 /*
- * pci/topo/band.h - expected data rates: a model of directed edges and max-min fair shares.
+ * pci/topo/forecast/rates.h - expected data rates: a model of directed edges and max-min fair shares.
  *
  * Every link is two edges, one per direction. So is the connection of a root port with the root
  * complex. The connection between root complexes is one edge. A flow is a list of edges: a DIRECT
@@ -11,10 +11,10 @@
  * (hr_band_prior); it holds for a root port. The total capacity of a root complex is not known, so
  * the rates of several flows through it are upper bounds (hr_band_bound).
  */
-#ifndef PCI_TOPO_BAND_H
-#define PCI_TOPO_BAND_H
+#ifndef PCI_TOPO_FORECAST_RATES_H
+#define PCI_TOPO_FORECAST_RATES_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 #define HR_FLOWS_MAX 16384u /* flows in one calculation */
 

@@ -1,8 +1,9 @@
 /*
- * Sections of bug reports (pci/topo/bug_report.h). Sources: nvidia-bug-report.sh of the drivers 390 to
+ * Sections of bug reports (pci/topo/log/bug_report.h). Sources: nvidia-bug-report.sh of the
+ * drivers 390 to
  * 610, supportconfig of SUSE's supportutils, sos/report/plugins/pci.py and kernel.py of sos.
  */
-#include "pci/topo/bug_report.h"
+#include "pci/topo/log/bug_report.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/number.h"
-#include "pci/topo/sysfs_software.h"
+#include "config/base/number.h"
+#include "pci/topo/sysfs/sysfs_software.h"
 
 #define RULE_LEAST 20u /* underscores of a separator; the tool prints 44 */
 #define FILE_MAX (32u << 20)

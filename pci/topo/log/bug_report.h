@@ -1,5 +1,5 @@
 /*
- * pci/topo/bug_report.h - reports that hold lspci, the kernel's log and files of proc: one text of
+ * pci/topo/log/bug_report.h - reports that hold lspci, the kernel's log and files of proc: one text of
  * several sections, or an archive of such files.
  *
  *   nvidia-bug-report.log   a line of "_", then the command, or "*** /proc/cmdline"
@@ -9,11 +9,11 @@
  * In text without sections, lines of the kernel's log and of uname and proc are found by their
  * form. Serial numbers, host names and addresses of networks are not stored.
  */
-#ifndef PCI_TOPO_BUG_REPORT_H
-#define PCI_TOPO_BUG_REPORT_H
+#ifndef PCI_TOPO_LOG_BUG_REPORT_H
+#define PCI_TOPO_LOG_BUG_REPORT_H
 
-#include "pci/topo/files.h"
-#include "pci/topo/kernel_log.h"
+#include "pci/topo/sysfs/files.h"
+#include "pci/topo/log/kernel_log.h"
 
 enum hr_section {
 	HR_SECTION_NONE,  /* text without sections */

@@ -1,15 +1,15 @@
 /*
- * Messages of Linux about one PCI function (pci/topo/kernel_log.h): identifiers, BARs, windows,
+ * Messages of Linux about one PCI function (pci/topo/log/kernel_log.h): identifiers, BARs, windows,
  * buses, payload, links, IOMMU group. Sources: drivers/pci/probe.c, setup-bus.c, setup-res.c, pci.c
  * and drivers/iommu/iommu.c of several releases.
  */
-#include "pci/topo/kernel_log.h"
+#include "pci/topo/log/kernel_log.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 #define LOG HR_SRC_LOG
 

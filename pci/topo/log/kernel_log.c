@@ -1,7 +1,8 @@
 /*
- * The form of kernel messages, and messages about the machine and its IOMMU (pci/topo/kernel_log.h).
+ * The form of kernel messages, and messages about the machine and its IOMMU
+ * (pci/topo/log/kernel_log.h).
  */
-#include "pci/topo/kernel_log.h"
+#include "pci/topo/log/kernel_log.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/again.h"
-#include "pci/topo/number.h"
-#include "pci/topo/sysfs_software.h"
+#include "pci/topo/merge.h"
+#include "config/base/number.h"
+#include "pci/topo/sysfs/sysfs_software.h"
 
 #define HOST_MAX 100u /* bytes before "kernel: " in a journal */
 #define LOG HR_SRC_LOG

@@ -1,5 +1,5 @@
 /*
- * pci/topo/kernel_log.h - facts in the messages of Linux: dmesg, journalctl -k, /var/log/kern.log.
+ * pci/topo/log/kernel_log.h - facts in the messages of Linux: dmesg, journalctl -k, /var/log/kern.log.
  *
  * A message may follow the stamp of dmesg ("[    1.263328] ", "[Mon Oct  7 11:24:13 2024] "), its
  * level ("<6>", "kern  :info  : "), the thread ("[    T1] "), or date and host of a journal ("Oct 27
@@ -9,8 +9,8 @@
  * Functions are collected in a model of their own: hr_kernel_log_end() adds to another model only
  * what that model does not know.
  */
-#ifndef PCI_TOPO_KERNEL_LOG_H
-#define PCI_TOPO_KERNEL_LOG_H
+#ifndef PCI_TOPO_LOG_KERNEL_LOG_H
+#define PCI_TOPO_LOG_KERNEL_LOG_H
 
 #include "pci/topo/model.h"
 

@@ -1,4 +1,4 @@
-#include "pci/topo/acs_lines.h"
+#include "pci/topo/lspci/acs_lines.h"
 
 #include <ctype.h>
 #include <stdlib.h>

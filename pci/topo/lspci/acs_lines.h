@@ -1,5 +1,5 @@
 /*
- * pci/topo/acs_lines.h - ACS controls outside the listing of a function.
+ * pci/topo/lspci/acs_lines.h - ACS controls outside the listing of a function.
  *
  *   0000:c8:00.0 ACSCtl: SrcValid+ ..               address and flags in one line
  *   04:08.0                                         a loop that prints an address before each line
@@ -10,8 +10,8 @@
  *   ACSCtl: SrcValid+ ..                            no address: it can only be counted
  *   12 ACSCtl: SrcValid+ ..                         the same 12 times: uniq -c
  */
-#ifndef PCI_TOPO_ACS_LINES_H
-#define PCI_TOPO_ACS_LINES_H
+#ifndef PCI_TOPO_LSPCI_ACS_LINES_H
+#define PCI_TOPO_LSPCI_ACS_LINES_H
 
 #include "pci/topo/model.h"
 

@@ -1,5 +1,5 @@
 /* Addresses and sizes in the text of lspci -v: BARs, Resizable BAR, SR-IOV. */
-#include "pci/topo/lspci_line.h"
+#include "pci/topo/lspci/line.h"
 
 #include "pci/topo/fields.h"
 

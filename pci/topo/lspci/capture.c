@@ -3,7 +3,7 @@
  * ignores. Facts of the machine come before the first function, facts of a function below its
  * title.
  */
-#include "pci/topo/capture.h"
+#include "pci/topo/lspci/capture.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/bytes.h"
+#include "config/base/bytes.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 #include "pci/topo/disk.h"
-#include "pci/topo/p2p.h"
+#include "pci/topo/gpu_peers.h"
 
 #define ECAP_SERIAL 0x0003
 #define LINE_BYTES 200u /* of a value: a line of a dump has at most 254 bytes */

@@ -1,9 +1,9 @@
 /*
- * pci/topo/capture.h - headrace's capture format: an lspci dump with further facts as "headrace:
+ * pci/topo/lspci/capture.h - headrace's capture format: an lspci dump with further facts as "headrace:
  * key=value".
  */
-#ifndef PCI_TOPO_CAPTURE_H
-#define PCI_TOPO_CAPTURE_H
+#ifndef PCI_TOPO_LSPCI_CAPTURE_H
+#define PCI_TOPO_LSPCI_CAPTURE_H
 
 #include "pci/topo/model.h"
 

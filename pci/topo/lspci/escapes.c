@@ -1,4 +1,4 @@
-#include "pci/topo/escapes.h"
+#include "pci/topo/lspci/escapes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

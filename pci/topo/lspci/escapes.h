@@ -1,9 +1,9 @@
 /*
- * pci/topo/escapes.h - characters that the way of a text has changed: entities of HTML, Markdown's
- * backslashes, colours of a terminal, blanks of a web page, strings of JSON.
+ * pci/topo/lspci/escapes.h - characters that the way of a text has changed: entities of HTML,
+ * Markdown's backslashes, colours of a terminal, blanks of a web page, strings of JSON.
  */
-#ifndef PCI_TOPO_ESCAPES_H
-#define PCI_TOPO_ESCAPES_H
+#ifndef PCI_TOPO_LSPCI_ESCAPES_H
+#define PCI_TOPO_LSPCI_ESCAPES_H
 
 #include <stdbool.h>
 #include <stddef.h>

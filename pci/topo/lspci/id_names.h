@@ -1,9 +1,9 @@
 /*
- * pci/topo/id_names.h - numbers for the names of classes and vendors in the list of PCI
+ * pci/topo/lspci/id_names.h - numbers for the names of classes and vendors in the list of PCI
  * identifiers.
  */
-#ifndef PCI_TOPO_ID_NAMES_H
-#define PCI_TOPO_ID_NAMES_H
+#ifndef PCI_TOPO_LSPCI_ID_NAMES_H
+#define PCI_TOPO_LSPCI_ID_NAMES_H
 
 #include <stddef.h>
 #include <stdint.h>

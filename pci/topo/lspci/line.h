@@ -1,6 +1,6 @@
 /*
- * pci/topo/lspci_line.h - one line of lspci -v and the words in it. Private to
- * pci/topo/lspci_text.c and pci/topo/lspci_bars.c.
+ * pci/topo/lspci/line.h - one line of lspci -v and the words in it. Private to
+ * pci/topo/lspci/text.c and pci/topo/lspci/bars.c.
  */
 #ifndef PCI_TOPO_LSPCI_LINE_H
 #define PCI_TOPO_LSPCI_LINE_H
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/lspci_text.h"
+#include "pci/topo/lspci/text.h"
 #include "pci/topo/model.h"
 
 enum section {

@@ -1,29 +1,29 @@
 /*
  * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
- * lines are text, which lspci ignores and from which pci/topo/lspci_text.c takes facts.
+ * lines are text, which lspci ignores and from which pci/topo/lspci/text.c takes facts.
  */
-#include "pci/topo/lspci.h"
+#include "pci/topo/lspci/lspci.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/acs_lines.h"
-#include "pci/topo/again.h"
-#include "pci/topo/capture.h"
+#include "pci/topo/lspci/acs_lines.h"
+#include "pci/topo/merge.h"
+#include "pci/topo/lspci/capture.h"
 #include "pci/topo/decode.h"
-#include "pci/topo/escapes.h"
+#include "pci/topo/lspci/escapes.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/lspci_group.h"
-#include "pci/topo/lspci_machine.h"
-#include "pci/topo/lspci_path.h"
-#include "pci/topo/lspci_text.h"
-#include "pci/topo/lspci_title.h"
-#include "pci/topo/lspci_tree.h"
-#include "pci/topo/paste.h"
-#include "pci/topo/bug_report.h"
-#include "pci/topo/skipped.h"
-#include "pci/topo/smi.h"
+#include "pci/topo/lspci/lspci_group.h"
+#include "pci/topo/lspci/lspci_machine.h"
+#include "pci/topo/lspci/lspci_path.h"
+#include "pci/topo/lspci/text.h"
+#include "pci/topo/lspci/lspci_title.h"
+#include "pci/topo/lspci/lspci_tree.h"
+#include "pci/topo/lspci/paste.h"
+#include "pci/topo/log/bug_report.h"
+#include "pci/topo/lspci/skipped.h"
+#include "pci/topo/lspci/smi.h"
 
 #define MANY_FUNCTIONS "more PCI functions than one machine can have (65536)"
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */

@@ -1,5 +1,5 @@
 /*
- * pci/topo/lspci_group.h - lists of IOMMU groups, as scripts print them from
+ * pci/topo/lspci/lspci_group.h - lists of IOMMU groups, as scripts print them from
  * /sys/kernel/iommu_groups and lspci:
  *
  *   IOMMU Group 1:                                      a heading, then indented functions
@@ -8,8 +8,8 @@
  *   IOMMU Group 1: 00:01.0 PCI bridge [0604]: ...
  *   Group:  1  0000:00:01.0 PCI bridge [0604]: ...   Driver: pcieport
  */
-#ifndef PCI_TOPO_LSPCI_GROUP_H
-#define PCI_TOPO_LSPCI_GROUP_H
+#ifndef PCI_TOPO_LSPCI_LSPCI_GROUP_H
+#define PCI_TOPO_LSPCI_LSPCI_GROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /*
- * pci/topo/lspci_machine.h - the output of lspci for programs: lines of option -mm, and records of
- * -vmm. Their fields become a title as lspci -nn prints it, which pci/topo/lspci_title.h reads.
+ * pci/topo/lspci/lspci_machine.h - the output of lspci for programs: lines of option -mm, and
+ * records of
+ * -vmm. Their fields become a title as lspci -nn prints it, which pci/topo/lspci/lspci_title.h reads.
  *
  *   00:00.0 "Host bridge" "Intel Corporation" "Device 09a2" -r04 "" ""          -mm
  *
@@ -9,8 +10,8 @@
  *   Vendor:	Intel Corporation [8086]
  *   Device:	Ice Lake Memory Map/VT-d [09a2]
  */
-#ifndef PCI_TOPO_LSPCI_MACHINE_H
-#define PCI_TOPO_LSPCI_MACHINE_H
+#ifndef PCI_TOPO_LSPCI_LSPCI_MACHINE_H
+#define PCI_TOPO_LSPCI_LSPCI_MACHINE_H
 
 #include "pci/topo/model.h"
 

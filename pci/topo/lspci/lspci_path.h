@@ -1,13 +1,13 @@
 /*
- * pci/topo/lspci_path.h - the address at the start of a function in lspci output, which options -P
- * and -PP print as a path through the bridges above:
+ * pci/topo/lspci/lspci_path.h - the address at the start of a function in lspci output, which
+ * options -P and -PP print as a path through the bridges above:
  *
  *   0000:02:00.0                         plain
  *   0000:00:01.1/01:00.0/02:00.0         -PP
  *   0000:00:01.1/00.0/00.0               -P: without the buses below the first bridge
  */
-#ifndef PCI_TOPO_LSPCI_PATH_H
-#define PCI_TOPO_LSPCI_PATH_H
+#ifndef PCI_TOPO_LSPCI_LSPCI_PATH_H
+#define PCI_TOPO_LSPCI_LSPCI_PATH_H
 
 #include "pci/topo/model.h"
 

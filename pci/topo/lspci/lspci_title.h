@@ -1,8 +1,8 @@
 /*
- * pci/topo/lspci_title.h - the first line of a function in lspci output.
+ * pci/topo/lspci/lspci_title.h - the first line of a function in lspci output.
  */
-#ifndef PCI_TOPO_LSPCI_TITLE_H
-#define PCI_TOPO_LSPCI_TITLE_H
+#ifndef PCI_TOPO_LSPCI_LSPCI_TITLE_H
+#define PCI_TOPO_LSPCI_LSPCI_TITLE_H
 
 #include "pci/topo/model.h"
 

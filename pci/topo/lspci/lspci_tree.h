@@ -1,9 +1,9 @@
 /*
- * pci/topo/lspci_tree.h - the tree that lspci -t prints: bridges, the buses below them, names of
+ * pci/topo/lspci/lspci_tree.h - the tree that lspci -t prints: bridges, the buses below them, names of
  * cards.
  */
-#ifndef PCI_TOPO_LSPCI_TREE_H
-#define PCI_TOPO_LSPCI_TREE_H
+#ifndef PCI_TOPO_LSPCI_LSPCI_TREE_H
+#define PCI_TOPO_LSPCI_LSPCI_TREE_H
 
 #include "pci/topo/model.h"
 

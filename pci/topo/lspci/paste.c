@@ -2,12 +2,12 @@
  * Extracts lspci output from a mail, an issue, a log or a web page: quoted, indented, between tags,
  * after a time or a name.
  */
-#include "pci/topo/paste.h"
+#include "pci/topo/lspci/paste.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "pci/topo/escapes.h"
+#include "pci/topo/lspci/escapes.h"
 
 #define QUOTE_MAX 31u
 #define DIGITS "0123456789"

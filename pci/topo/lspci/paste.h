@@ -1,8 +1,8 @@
 /*
- * pci/topo/paste.h - lines of lspci in pasted text.
+ * pci/topo/lspci/paste.h - lines of lspci in pasted text.
  */
-#ifndef PCI_TOPO_PASTE_H
-#define PCI_TOPO_PASTE_H
+#ifndef PCI_TOPO_LSPCI_PASTE_H
+#define PCI_TOPO_LSPCI_PASTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ struct hr_paste {
  *   [    1.234567] 00:00.0 ..     time, host name ("node7: ", "node7 | "), file name, list mark
  *       "00:00.0 ..",             a list of strings
  *
- * Before such a line, lines are unchanged, except for escapes (pci/topo/escapes.h).
+ * Before such a line, lines are unchanged, except for escapes (pci/topo/lspci/escapes.h).
  */
 char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length);
 

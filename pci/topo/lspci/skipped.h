@@ -1,9 +1,9 @@
 /*
- * pci/topo/skipped.h - lines of a capture that state nothing, counted so that a reader of the answer
- * knows how much of a text was not understood.
+ * pci/topo/lspci/skipped.h - lines of a capture that state nothing, counted so that a reader
+ * of the answer knows how much of a text was not understood.
  */
-#ifndef PCI_TOPO_SKIPPED_H
-#define PCI_TOPO_SKIPPED_H
+#ifndef PCI_TOPO_LSPCI_SKIPPED_H
+#define PCI_TOPO_LSPCI_SKIPPED_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /*
- * pci/topo/smi.h - matrices that vendors' tools print: nvidia-smi topo -m, -mp and -p2p, rocm-smi
+ * pci/topo/lspci/smi.h - matrices that vendors' tools print: nvidia-smi topo -m, -mp and -p2p, rocm-smi
  * --showtopo, amd-smi topology.
  *
  * The devices of a matrix have names like GPU0 and no PCI address (except amd-smi's), so they are
@@ -7,10 +7,10 @@
  * functions: hr_source_open() fails with -ENODATA, and model->smi holds what the matrix states.
  * In a text that has both, hr_smi_attach() gives the GPUs of the model the facts of the matrix.
  */
-#ifndef PCI_TOPO_SMI_H
-#define PCI_TOPO_SMI_H
+#ifndef PCI_TOPO_LSPCI_SMI_H
+#define PCI_TOPO_LSPCI_SMI_H
 
-#include "pci/topo/p2p.h"
+#include "pci/topo/gpu_peers.h"
 
 #define HR_SMI_MAX 64u	   /* devices; more are counted and not read */
 #define HR_SMI_NAME 32u	   /* "GPU0", "NIC1", "0000:03:00.0", "mlx5_bond_0"; with NUL */

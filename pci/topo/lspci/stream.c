@@ -1,4 +1,4 @@
-#include "pci/topo/stream.h"
+#include "pci/topo/lspci/stream.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * pci/topo/stream.h - the lines of a capture, read from a descriptor or from memory.
+ * pci/topo/lspci/stream.h - the lines of a capture, read from a descriptor or from memory.
  */
-#ifndef PCI_TOPO_STREAM_H
-#define PCI_TOPO_STREAM_H
+#ifndef PCI_TOPO_LSPCI_STREAM_H
+#define PCI_TOPO_LSPCI_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

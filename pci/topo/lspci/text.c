@@ -2,9 +2,9 @@
  * Takes facts from the text of lspci -v. The spelling has changed over twenty years of pciutils. An
  * unknown line states no fact.
  */
-#include "pci/topo/lspci_text.h"
+#include "pci/topo/lspci/text.h"
 
-#include "pci/topo/lspci_line.h"
+#include "pci/topo/lspci/line.h"
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"

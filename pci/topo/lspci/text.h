@@ -1,5 +1,5 @@
 /*
- * pci/topo/lspci_text.h - facts in the text of lspci -v.
+ * pci/topo/lspci/text.h - facts in the text of lspci -v.
  */
 #ifndef PCI_TOPO_LSPCI_TEXT_H
 #define PCI_TOPO_LSPCI_TEXT_H

@@ -1,13 +1,13 @@
 /*
  * The first line of a function in lspci output: class, vendor and device, as numbers or names.
  */
-#include "pci/topo/lspci_title.h"
+#include "pci/topo/lspci/lspci_title.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/id_names.h"
+#include "pci/topo/lspci/id_names.h"
 #include "pci/topo/names.h"
 #include "pci/topo/tables.h"
 

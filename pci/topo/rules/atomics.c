@@ -1,4 +1,4 @@
-#include "pci/topo/atomics.h"
+#include "pci/topo/rules/atomics.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /*
- * pci/topo/atomics.h - whether PCI Express AtomicOps of a GPU can reach the CPU.
+ * pci/topo/rules/atomics.h - whether PCI Express AtomicOps of a GPU can reach the CPU.
  *
  * ROCm uses them on host memory and on the memory of peers. The kernel enables them for a GPU when
  * each switch port above routes them, no port blocks them on egress and the root port completes
  * operations of 32 and 64 bits (pci_enable_atomic_ops_to_root in drivers/pci/pci.c). A register that
  * was not read is not a cause.
  */
-#ifndef PCI_TOPO_ATOMICS_H
-#define PCI_TOPO_ATOMICS_H
+#ifndef PCI_TOPO_RULES_ATOMICS_H
+#define PCI_TOPO_RULES_ATOMICS_H
 
 #include "pci/topo/model.h"
 

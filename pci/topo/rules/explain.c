@@ -1,17 +1,17 @@
 /* Findings of a pair in the order of the path, and the sentences of the rule table. */
-#include "pci/topo/verdict.h"
-#include "pci/topo/slots.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/offset.h"
+#include "pci/topo/rules/verdict.h"
+#include "pci/topo/rules/slots.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/rules/offset.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/atomics.h"
+#include "pci/topo/rules/atomics.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/resize.h"
-#include "pci/topo/rules.h"
-#include "pci/topo/software.h"
+#include "pci/topo/rules/rules.h"
+#include "pci/topo/rules/software.h"
 #include "pci/topo/uplink.h"
 
 struct findings {

@@ -1,10 +1,10 @@
 /*
- * pci/topo/explain.h - findings on the path of a pair, as text.
+ * pci/topo/rules/explain.h - findings on the path of a pair, as text.
  */
-#ifndef PCI_TOPO_EXPLAIN_H
-#define PCI_TOPO_EXPLAIN_H
+#ifndef PCI_TOPO_RULES_EXPLAIN_H
+#define PCI_TOPO_RULES_EXPLAIN_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 /*
  * The advice about a path through a root complex that the kernel does not trust, a template of

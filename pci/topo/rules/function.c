@@ -1,17 +1,17 @@
 /* Conditions on one function, and on the whole machine; the latter ignore the function. */
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/kernel_log.h"
+#include "pci/topo/log/kernel_log.h"
 #include "pci/topo/names.h"
 #include "pci/topo/resize.h"
-#include "pci/topo/software.h"
+#include "pci/topo/rules/software.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/virtual.h"
 

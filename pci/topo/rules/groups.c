@@ -1,11 +1,11 @@
-#include "pci/topo/groups.h"
+#include "pci/topo/rules/groups.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 #include "pci/topo/tables.h"
 
 /* Ports that isolate without an ACS capability: pci_dev_acs_enabled[] of drivers/pci/quirks.c. */

@@ -1,17 +1,17 @@
 /*
- * pci/topo/groups.h - predicts the IOMMU groups that the kernel forms from configuration space, and
- * whether VFIO can open them.
+ * pci/topo/rules/groups.h - predicts the IOMMU groups that the kernel forms from configuration
+ * space, and whether VFIO can open them.
  *
  * Algorithm: pci_device_group() of Linux drivers/iommu/iommu.c with pci_acs_enabled() of
  * drivers/pci/pci.c. Isolation needs SV, RR, CR and UF on every port up to the root; bits that a
  * port does not support count as set.
  */
-#ifndef PCI_TOPO_GROUPS_H
-#define PCI_TOPO_GROUPS_H
+#ifndef PCI_TOPO_RULES_GROUPS_H
+#define PCI_TOPO_RULES_GROUPS_H
 
 #include <stddef.h>
 
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 #include "pci/topo/model.h"
 
 struct hr_groups {

@@ -1,9 +1,9 @@
-#include "pci/topo/guest.h"
+#include "pci/topo/rules/guest.h"
 
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 #include "pci/topo/tables.h"
 
 /* Names in captures without numbers. `head`: the name of the vendor, or its begin. */

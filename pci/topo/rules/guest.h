@@ -1,5 +1,5 @@
 /*
- * pci/topo/guest.h - virtual machines, by the functions that a hypervisor emulates.
+ * pci/topo/rules/guest.h - virtual machines, by the functions that a hypervisor emulates.
  *
  * The bridges that a guest sees are emulated, whatever cards are passed through: their payload, ACS,
  * links and windows are not those of the hardware, and the host decides where the data goes. Only
@@ -9,10 +9,10 @@
  * functions that cannot be together on hardware. A host that runs virtual machines has no emulated
  * function and is no guest. Virtio functions below a port may be those of a DPU.
  */
-#ifndef PCI_TOPO_GUEST_H
-#define PCI_TOPO_GUEST_H
+#ifndef PCI_TOPO_RULES_GUEST_H
+#define PCI_TOPO_RULES_GUEST_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 /* Set e->emulated and e->guest, from the model and e->opt.vm. */
 void hr_guest_find(struct hr_topology *e);

@@ -2,14 +2,14 @@
  * The kernel's verdict: calc_map_type_and_dist() of drivers/pci/p2pdma.c, step by step. The GPU is
  * the provider (its memory is the target), the SSD is the client.
  */
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 
 #include <errno.h>
 
 #include "pci/topo/fields.h"
 #include "pci/topo/names.h"
 #include "pci/topo/tables.h"
-#include "pci/topo/kernel.h"
+#include "pci/topo/rules/kernel.h"
 
 static bool is_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {

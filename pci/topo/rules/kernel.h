@@ -1,10 +1,10 @@
 /*
- * pci/topo/kernel.h - the verdict of the kernel's own algorithm (calc_map_type_and_dist).
+ * pci/topo/rules/kernel.h - the verdict of the kernel's own algorithm (calc_map_type_and_dist).
  */
-#ifndef PCI_TOPO_KERNEL_H
-#define PCI_TOPO_KERNEL_H
+#ifndef PCI_TOPO_RULES_KERNEL_H
+#define PCI_TOPO_RULES_KERNEL_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 /* Only the kernel's algorithm; sets common, distance, redirect, listed and kernel of *p. */
 void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p);

@@ -1,7 +1,7 @@
 /* Conditions on one function: its link, its payload and request sizes, its ordering. */
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 
-#include "pci/topo/atomics.h"
+#include "pci/topo/rules/atomics.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 #include "pci/topo/uplink.h"

@@ -1,4 +1,4 @@
-#include "pci/topo/offset.h"
+#include "pci/topo/rules/offset.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * pci/topo/offset.h - bus addresses of BARs on hosts whose CPU and bus addresses differ.
+ * pci/topo/rules/offset.h - bus addresses of BARs on hosts whose CPU and bus addresses differ.
  *
  * sysfs `resource`, and with it the text of lspci, has the CPU's address of a BAR; the registers of
  * BARs and bridge windows have bus addresses. They differ by a constant for each window of a host
@@ -11,10 +11,10 @@
  * admissible. All of them give the same result for the windows above a BAR. Where a comparison with
  * other windows depends on the constant, the result is unknown (rule R4-unread).
  */
-#ifndef PCI_TOPO_OFFSET_H
-#define PCI_TOPO_OFFSET_H
+#ifndef PCI_TOPO_RULES_OFFSET_H
+#define PCI_TOPO_RULES_OFFSET_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 enum hr_window_class { HR_WINDOW_MEM, HR_WINDOW_PREF, HR_WINDOW_CLASSES };
 

@@ -1,11 +1,11 @@
 /* Conditions on a pair, over the facts that the walk gathered. */
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/software.h"
-#include "pci/topo/peers.h"
+#include "pci/topo/rules/software.h"
+#include "pci/topo/rules/peers.h"
 #include "pci/topo/tables.h"
 
 static const struct hr_fn *fn(const struct hr_topology *e, int32_t index)

@@ -1,11 +1,11 @@
-#include "pci/topo/peers.h"
+#include "pci/topo/rules/peers.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/rules.h"
-#include "pci/topo/kernel.h"
+#include "pci/topo/rules/rules.h"
+#include "pci/topo/rules/kernel.h"
 
 static const char *const word[HR_PEER_KINDS] = { "GPU", "NVME", "NIC" };
 

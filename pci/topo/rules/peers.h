@@ -1,8 +1,8 @@
 /*
- * pci/topo/peers.h - verdicts and distances among GPUs, SSDs and network cards.
+ * pci/topo/rules/peers.h - verdicts and distances among GPUs, SSDs and network cards.
  *
- * pci/topo/verdict.h gives the verdict for a GPU and an SSD. The same registers decide whether two
- * GPUs, or a GPU and a network card, reach each other:
+ * pci/topo/rules/verdict.h gives the verdict for a GPU and an SSD. The same registers decide
+ * whether two GPUs, or a GPU and a network card, reach each other:
  *   GPU and NVMe   as in verdict.h, with the mode's flows
  *   GPU and GPU    each writes and reads the other's memory at its bus address; the worse direction
  *                  counts
@@ -12,12 +12,12 @@
  * Express (NVLink, XGMI), and the answer of NVIDIA's driver about peer access, are reported beside
  * the verdict and do not change it.
  */
-#ifndef PCI_TOPO_PEERS_H
-#define PCI_TOPO_PEERS_H
+#ifndef PCI_TOPO_RULES_PEERS_H
+#define PCI_TOPO_RULES_PEERS_H
 
-#include "pci/topo/verdict.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/p2p.h"
+#include "pci/topo/rules/verdict.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/gpu_peers.h"
 
 enum hr_topo_peer_kind { HR_PEER_GPU, HR_PEER_NVME, HR_PEER_NIC, HR_PEER_KINDS };
 

@@ -3,8 +3,8 @@
  * row comes first. `why` is the finding, `fix` a command or action, `source` the origin of the
  * rule.
  */
-#include "pci/topo/explain.h"
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/rules/rules.h"
 
 #define NOTE HR_VERDICTS
 #define KERNEL "Linux drivers/pci/p2pdma.c"

@@ -1,15 +1,15 @@
 /*
- * pci/topo/rules.h - conditions of the rule table, shared by the files that define them. Private.
+ * pci/topo/rules/rules.h - conditions of the rule table, shared by the files that define them. Private.
  *
  * A condition on a function looks at one function and its parent. A condition on a pair looks at
  * the facts that the walk over the pair has gathered, and returns the flows that it stops. Neither
  * treats an unknown fact as zero.
  */
-#ifndef PCI_TOPO_RULES_H
-#define PCI_TOPO_RULES_H
+#ifndef PCI_TOPO_RULES_RULES_H
+#define PCI_TOPO_RULES_RULES_H
 
 #include "pci/topo/fields.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 #define F1 1u
 #define F2 2u

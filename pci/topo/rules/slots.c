@@ -1,11 +1,11 @@
 /* Free slots, for the remedy of cards that do not share a switch. */
-#include "pci/topo/rules.h"
+#include "pci/topo/rules/rules.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/slots.h"
+#include "pci/topo/rules/slots.h"
 #include "pci/topo/uplink.h"
 
 static uint32_t port_of(const struct hr_topology *e, int32_t index)

@@ -1,14 +1,14 @@
 /*
- * pci/topo/slots.h - advice about moving a card: where to, and which slots are free.
+ * pci/topo/rules/slots.h - advice about moving a card: where to, and which slots are free.
  *
  * A free slot is a port that implements a slot (or has a slot's name), has nothing below it and
  * reports no card. Its width is known and is at least that of the card's link. Ports of chipsets
  * and of Thunderbolt controllers are not offered.
  */
-#ifndef PCI_TOPO_SLOTS_H
-#define PCI_TOPO_SLOTS_H
+#ifndef PCI_TOPO_RULES_SLOTS_H
+#define PCI_TOPO_RULES_SLOTS_H
 
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 /* Find free slots; part of hr_topology_init(). 0 or -ENOMEM. */
 int hr_pci_slots_find(struct hr_topology *e, struct hr_model *m);

@@ -1,11 +1,11 @@
-#include "pci/topo/software.h"
+#include "pci/topo/rules/software.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/p2p.h"
-#include "pci/topo/rules.h"
+#include "pci/topo/gpu_peers.h"
+#include "pci/topo/rules/rules.h"
 
 #define OPEN_DRIVER 565u /* of NVIDIA, the first with P2PDMA for cuFile */
 #define KEYS_FIX                                                                                \

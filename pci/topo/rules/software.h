@@ -1,16 +1,16 @@
 /*
- * pci/topo/software.h - whether the software of a machine can use a path that its hardware has.
+ * pci/topo/rules/software.h - whether the software of a machine can use a path that its hardware has.
  *
  * One row per GPU and per SSD: product line, driver, requirements of the two ways in which NVIDIA's
  * cuFile can work (nvidia-fs, or PCI P2PDMA of the kernel), file systems. Sources: NVIDIA "GDS
  * Support for NVMe" release 615, GPUDirect Storage troubleshooting guide 14 (NVMe P2PDMA),
  * GPUDirect RDMA guide.
  */
-#ifndef PCI_TOPO_SOFTWARE_H
-#define PCI_TOPO_SOFTWARE_H
+#ifndef PCI_TOPO_RULES_SOFTWARE_H
+#define PCI_TOPO_RULES_SOFTWARE_H
 
 #include "pci/topo/products.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/rules/verdict.h"
 
 enum hr_met { HR_UNSURE, HR_NO, HR_YES };
 

@@ -1,14 +1,14 @@
 /*
  * Traits of a machine: preconditions of rules on pairs. A missing trait means that no pair can
  * match the rule; a trait that is set does not mean that a pair matches. Therefore each test here
- * is at least as wide as the condition in pci/topo/rules_pair.c.
+ * is at least as wide as the condition in pci/topo/rules/pair.c.
  */
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/peers.h"
-#include "pci/topo/rules.h"
-#include "pci/topo/software.h"
-#include "pci/topo/traits.h"
+#include "pci/topo/rules/peers.h"
+#include "pci/topo/rules/rules.h"
+#include "pci/topo/rules/software.h"
+#include "pci/topo/rules/traits.h"
 
 static uint32_t when(bool holds, enum hr_trait trait)
 {

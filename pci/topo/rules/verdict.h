@@ -1,5 +1,5 @@
 /*
- * pci/topo/verdict.h - the verdict whether a GPU and an SSD can do peer-to-peer DMA, and the rule
+ * pci/topo/rules/verdict.h - the verdict whether a GPU and an SSD can do peer-to-peer DMA, and the rule
  * that decides.
  *
  * Four flows have verdicts of their own, because hardware treats them differently:
@@ -9,15 +9,15 @@
  * verdict there is the kernel's verdict (p2pdma), computed with the kernel's algorithm for a given
  * version.
  *
- * Rules are rows of a table (pci/topo/rules.c): a new quirk is one row. A rule that neither the
+ * Rules are rows of a table (pci/topo/rules/rules.c): a new quirk is one row. A rule that neither the
  * specification nor kernel sources confirm is marked `recalled`; it only adds a note.
  *
  * The model is read-only; all state is in the topology. Not thread safe per topology.
  */
-#ifndef PCI_TOPO_VERDICT_H
-#define PCI_TOPO_VERDICT_H
+#ifndef PCI_TOPO_RULES_VERDICT_H
+#define PCI_TOPO_RULES_VERDICT_H
 
-#include "pci/topo/groups.h"
+#include "pci/topo/rules/groups.h"
 #include "pci/topo/model.h"
 
 enum hr_flow { HR_F1, HR_F2, HR_F3, HR_F4, HR_FLOWS };
@@ -126,7 +126,7 @@ enum hr_trait {
 	HR_TRAIT_CUFILE = 1 << 26,	  /* NVIDIA's software is known, nvidia-fs is not loaded */
 };
 
-struct hr_offset; /* pci/topo/offset.h */
+struct hr_offset; /* pci/topo/rules/offset.h */
 
 struct hr_hits {
 	uint64_t word[HR_RULES_MAX / 64];
@@ -201,7 +201,7 @@ struct hr_derived {
 	bool orphan;
 	/* Bus addresses of the BAR that peers address; base > last: none. */
 	uint64_t bar_base, bar_last;
-	/* The same with any admissible constant (pci/topo/offset.h). */
+	/* The same with any admissible constant (pci/topo/rules/offset.h). */
 	struct hr_span bar_reach;
 	int64_t bar_offset;    /* constant in bar_base; 0: none */
 	bool pch;	       /* port of an Intel chipset */

@@ -1,11 +1,11 @@
 /*
- * pci/topo/xml.h - code shared by the readers of XML topologies: NCCL and RCCL, and hwloc.
+ * pci/topo/source/formats.h - code shared by the readers of XML topologies: NCCL and RCCL, and hwloc.
  *
  * expat parses the file and calls a reader for each element in the order of the file. No entity is
  * expanded, and nothing outside the file is read.
  */
-#ifndef PCI_TOPO_XML_H
-#define PCI_TOPO_XML_H
+#ifndef PCI_TOPO_SOURCE_FORMATS_H
+#define PCI_TOPO_SOURCE_FORMATS_H
 
 #include "pci/topo/model.h"
 

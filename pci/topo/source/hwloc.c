@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/source.h"
-#include "pci/topo/number.h"
-#include "pci/topo/xml.h"
+#include "pci/topo/source/source.h"
+#include "config/base/number.h"
+#include "pci/topo/source/formats.h"
 
 /* An open element. It inherits missing facts from the enclosing element. */
 struct object {

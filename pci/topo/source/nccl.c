@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/source.h"
-#include "pci/topo/number.h"
-#include "pci/topo/xml.h"
+#include "pci/topo/source/source.h"
+#include "config/base/number.h"
+#include "pci/topo/source/formats.h"
 
 struct nccl {
 	struct hr_fn *open[HR_DEPTH_MAX]; /* enclosing <pci> elements */

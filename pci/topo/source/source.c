@@ -1,4 +1,4 @@
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,17 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/open.h"
-#include "pci/topo/files.h"
-#include "pci/topo/iommu.h"
-#include "pci/topo/lspci.h"
-#include "pci/topo/paste.h"
-#include "pci/topo/bug_report.h"
-#include "pci/topo/smi.h"
-#include "pci/topo/stream.h"
-#include "pci/topo/sysfs.h"
-#include "pci/topo/unpack.h"
-#include "pci/topo/xml.h"
+#include "config/base/files.h"
+#include "pci/topo/sysfs/files.h"
+#include "pci/topo/boot/iommu.h"
+#include "pci/topo/lspci/lspci.h"
+#include "pci/topo/lspci/paste.h"
+#include "pci/topo/log/bug_report.h"
+#include "pci/topo/lspci/smi.h"
+#include "pci/topo/lspci/stream.h"
+#include "pci/topo/sysfs/sysfs.h"
+#include "pci/topo/source/unpack.h"
+#include "pci/topo/source/formats.h"
 
 /* The longest line: a string of JSON with the text of a whole machine. Only used pages cost memory. */
 #define STREAM_BYTES (4u << 20)

@@ -1,11 +1,11 @@
 /*
- * pci/topo/source.h - reads a topology from any source. Every reader fills a model.
+ * pci/topo/source/source.h - reads a topology from any source. Every reader fills a model.
  *
  * Readers set facts and draw no conclusions. They end with hr_model_link(). Their errors go into
  * model->error, with the line of the capture if there is one.
  */
-#ifndef PCI_TOPO_SOURCE_H
-#define PCI_TOPO_SOURCE_H
+#ifndef PCI_TOPO_SOURCE_SOURCE_H
+#define PCI_TOPO_SOURCE_SOURCE_H
 
 #include "pci/topo/model.h"
 
@@ -14,10 +14,10 @@
  *   directory            sysfs tree: its root (holds sys/), any part of sys, or a folder that holds it
  *   tar                  the same, as an archive
  *   XML                  topology of NCCL or RCCL (<system>) or of hwloc (<topology>)
- *   report               of sos or supportconfig, as a directory or tar (pci/topo/bug_report.h)
+ *   report               of sos or supportconfig, as a directory or tar (pci/topo/log/bug_report.h)
  *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or
  *                        headrace's capture format; lines may be quoted or indented. Matrices of
- *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/smi.h) beside them are read,
+ *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/lspci/smi.h) beside them are read,
  *                        nvidia-bug-report.log, files of supportconfig, the kernel's log
  * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed. "-" is standard
  * input (not for directories).

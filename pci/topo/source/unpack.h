@@ -1,6 +1,6 @@
-/* pci/topo/unpack.h - compressed captures: gzip, bzip2, xz and zstd; and text in UTF-16. */
-#ifndef PCI_TOPO_UNPACK_H
-#define PCI_TOPO_UNPACK_H
+/* pci/topo/source/unpack.h - compressed captures: gzip, bzip2, xz and zstd; and text in UTF-16. */
+#ifndef PCI_TOPO_SOURCE_UNPACK_H
+#define PCI_TOPO_SOURCE_UNPACK_H
 
 #include "pci/topo/model.h"
 

@@ -1,4 +1,4 @@
-#include "pci/topo/xml.h"
+#include "pci/topo/source/formats.h"
 
 #include <errno.h>
 #include <expat.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/number.h"
+#include "config/base/number.h"
 
 #define WORDS_MAX 256u /* of 32 CPUs */
 

@@ -2,7 +2,7 @@
  * Facts that drivers add to sysfs: error counters, and links between virtual switches of one
  * switch.
  */
-#include "pci/topo/sysfs_drivers.h"
+#include "pci/topo/sysfs/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Reads files of a sysfs tree from a directory, or from a tar archive in memory. */
-#include "pci/topo/files.h"
+#include "pci/topo/sysfs/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/bytes.h"
-#include "config/open.h"
+#include "config/base/bytes.h"
+#include "config/base/files.h"
 
 /* ---- a directory */
 

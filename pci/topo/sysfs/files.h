@@ -1,8 +1,8 @@
 /*
- * pci/topo/files.h - files of a sysfs tree: a directory, or a tar archive in memory.
+ * pci/topo/sysfs/files.h - files of a sysfs tree: a directory, or a tar archive in memory.
  */
-#ifndef PCI_TOPO_FILES_H
-#define PCI_TOPO_FILES_H
+#ifndef PCI_TOPO_SYSFS_FILES_H
+#define PCI_TOPO_SYSFS_FILES_H
 
 #include "pci/topo/model.h"
 

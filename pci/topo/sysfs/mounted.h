@@ -1,10 +1,10 @@
 /*
- * pci/topo/mounted.h - finds the NVMe controllers with a mounted file system or swap (rule H6).
+ * pci/topo/sysfs/mounted.h - finds the NVMe controllers with a mounted file system or swap (rule H6).
  */
-#ifndef PCI_TOPO_MOUNTED_H
-#define PCI_TOPO_MOUNTED_H
+#ifndef PCI_TOPO_SYSFS_MOUNTED_H
+#define PCI_TOPO_SYSFS_MOUNTED_H
 
-#include "pci/topo/files.h"
+#include "pci/topo/sysfs/files.h"
 
 /*
  * For NVMe controllers whose disks are mounted or used as swap, set HR_F_MOUNTED and the file

@@ -1,8 +1,8 @@
 /*
  * Drivers, modules and the kernel's configuration, from sysfs, proc and /boot
- * (pci/topo/software.h).
+ * (pci/topo/rules/software.h).
  */
-#include "pci/topo/sysfs_software.h"
+#include "pci/topo/sysfs/sysfs_software.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Facts from sysfs and proc: of a captured tree, or of a live machine together with configuration
  * space. Interface: Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups.
  */
-#include "pci/topo/sysfs.h"
+#include "pci/topo/sysfs/sysfs.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,11 +12,11 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/mounted.h"
-#include "pci/topo/number.h"
-#include "pci/topo/sysfs_drivers.h"
-#include "pci/topo/sysfs_peers.h"
-#include "pci/topo/sysfs_software.h"
+#include "pci/topo/sysfs/mounted.h"
+#include "config/base/number.h"
+#include "pci/topo/sysfs/parts.h"
+#include "pci/topo/sysfs/sysfs_peers.h"
+#include "pci/topo/sysfs/sysfs_software.h"
 
 #define FOLDER_BYTES 384u
 #define PATH_BYTES 512u

@@ -1,10 +1,10 @@
 /*
- * pci/topo/sysfs.h - facts from sysfs and proc, of a captured tree or of this machine.
+ * pci/topo/sysfs/sysfs.h - facts from sysfs and proc, of a captured tree or of this machine.
  */
-#ifndef PCI_TOPO_SYSFS_H
-#define PCI_TOPO_SYSFS_H
+#ifndef PCI_TOPO_SYSFS_SYSFS_H
+#define PCI_TOPO_SYSFS_SYSFS_H
 
-#include "pci/topo/files.h"
+#include "pci/topo/sysfs/files.h"
 
 /* Read all functions of a tree. Returns as hr_source_open(); does not link the model. */
 int hr_read_sysfs(struct hr_model *m, const struct hr_files *files);

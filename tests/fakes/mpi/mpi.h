@@ -1,6 +1,6 @@
 /*
- * tests/fakes/mpi/mpi.h - in place of the header of an MPI library: what boot/ranks/mpi uses. The
- * test defines the functions.
+ * tests/fakes/mpi/mpi.h - in place of the header of an MPI library: what
+ * boot/ranks/plugin_mpi.c uses. The test defines the functions.
  */
 #ifndef TESTS_FAKES_MPI_MPI_H
 #define TESTS_FAKES_MPI_MPI_H

@@ -1,5 +1,5 @@
 # shellcheck shell=dash disable=SC2154,SC2016,SC2086
-# The link between two appliances (gpu/remote) without pipelines: tests/lab/link_drive.c sends tiles
+# The link between two appliances (boot/remote) without pipelines: tests/lab/link_drive.c sends tiles
 # from this guest to the other one and checks their bytes, while the network, the receiver or the
 # sender fails.
 #: run machine=pair boot="intel_iommu=off highres=on"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/log.h"
-#include "gpu/arena.h"
+#include "config/base/log.h"
+#include "gpu/partition.h"
 #include "tests/harness/random.h"
 #include "tests/harness/error.h"
 

@@ -2,7 +2,7 @@
  * The memory of a partition: its sources, the CPU's access, and its release, over the host backend
  * and over one whose memory the CPU cannot access.
  */
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 #include "gpu/places.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "tests/harness/error.h"
 
 /* Distance between the workers' and the CPU's addresses of host memory. */

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/log.h"
-#include "config/limits.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
 #include "tests/fakes/gdr.h"
 #include "tests/harness/error.h"
 

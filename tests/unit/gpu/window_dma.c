@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "pci/function.h"
 #include "tests/harness/conform.h"
 #include "tests/fakes/gdr.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "nvme/events.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"

@@ -1,7 +1,7 @@
 /*
  * A disk of the kernel. The disk is a file in memory; the system calls that ask for a block device
  * answer for it here, so that each size, each limit and each error is exact. Other users of a disk are
- * in tests/unit/nvme/inuse.c; here one disk is mounted, and all others are free.
+ * in tests/unit/nvme/transport/disk_use.c; here one disk is mounted, and all others are free.
  */
 #include "nvme/blk_kernel.h"
 
@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 #include "tests/harness/error.h"
 
 #define DISK "/dev/headrace-test"

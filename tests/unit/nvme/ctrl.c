@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/tick.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/ctrl_check.h"

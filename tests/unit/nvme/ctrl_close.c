@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/ctrl.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"

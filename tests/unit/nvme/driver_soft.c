@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/blk.h"
 #include "nvme/ioqueues.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "boot/engine/ssd.h"
+#include "config/base/clock.h"
+#include "boot/engine/devices/ssd.h"
 #include "nvme/admin.h"
 #include "nvme/events.h"
 #include "tests/fakes/log.h"

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/bytes.h"
-#include "config/limits.h"
+#include "config/base/bytes.h"
+#include "config/base/limits.h"
 #include "nvme/admin.h"
 #include "nvme/events.h"
-#include "nvme/wire.h"
+#include "nvme/queue/wire.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"

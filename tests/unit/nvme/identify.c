@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
 #include "nvme/ctrl_check.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/identify.h"
 #include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"

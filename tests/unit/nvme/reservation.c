@@ -1,4 +1,4 @@
-/* Reservations as text; the rest needs an ssd: tests/unit/boot/engine/reservation.c. */
+/* Reservations as text; the rest needs an ssd: tests/unit/boot/engine/devices/ssd_reservation.c. */
 #include "nvme/reservation.h"
 
 #include <criterion/criterion.h>

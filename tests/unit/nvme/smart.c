@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nvme/wire.h"
+#include "nvme/queue/wire.h"
 #include "tests/fakes/log.h"
 
 TestSuite(smart, .timeout = 60);

@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/lock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/lock.h"
 #include "nvme/ctrl.h"
-#include "nvme/transports.h"
+#include "nvme/transport/hardware.h"
 #include "pci/undo.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

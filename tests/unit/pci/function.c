@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "pci/undo.h"
 #include "pci/function.h"
 #include "tests/fakes/clock.h"

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "pci/function.h"
 #include "pci/undo.h"
 #include "tests/fakes/clock.h"

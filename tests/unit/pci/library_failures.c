@@ -1,5 +1,5 @@
 /*
- * What pci/function.h, pci/live.h and pci/apply.h return, and the registers that they leave, when a
+ * What pci/function.h, pci/machine.h and pci/apply.h return, and the registers that they leave, when a
  * call of libpciaccess fails or a device shows only a part of its registers.
  */
 #include <criterion/criterion.h>
@@ -11,8 +11,8 @@
 
 #include "pci/apply.h"
 #include "pci/function.h"
-#include "pci/live.h"
-#include "pci/topo/change.h"
+#include "pci/machine.h"
+#include "pci/topo/forecast/change.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "tests/fakes/pciaccess.h"

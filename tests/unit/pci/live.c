@@ -17,10 +17,10 @@
 
 #include "pci/apply.h"
 #include "pci/path.h"
-#include "pci/topo/change.h"
+#include "pci/topo/forecast/change.h"
 #include "pci/topo/fields.h"
-#include "pci/live.h"
-#include "pci/topo/source.h"
+#include "pci/machine.h"
+#include "pci/topo/source/source.h"
 #include "tests/fakes/pci_names.h"
 #include "tests/harness/machine.h"
 

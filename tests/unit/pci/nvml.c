@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/p2p.h"
-#include "pci/topo/source.h"
+#include "pci/topo/gpu_peers.h"
+#include "pci/topo/source/source.h"
 #include "tests/harness/machine.h"
 
 #define LINKS 36u

@@ -1,5 +1,5 @@
 /* --html: the verdicts, the matrix, the tree and all explanations as one page. */
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/cmd/report/target.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/html_pair.h"
-#include "boot/cmd/topo/html_peers.h"
-#include "boot/cmd/topo/html_tree.h"
-#include "boot/cmd/topo/matrix.h"
-#include "boot/cmd/topo/table.h"
-#include "config/log.h"
+#include "boot/cmd/topo/html/html_pair.h"
+#include "boot/cmd/topo/html/html_peers.h"
+#include "boot/cmd/topo/html/html_tree.h"
+#include "boot/cmd/topo/views/matrix.h"
+#include "boot/cmd/topo/views/views.h"
+#include "config/base/log.h"
 
 #define CELLS_MAX 32u /* rows and columns of a matrix in the page */
 #define HEADLINES_MAX 64u

@@ -1,12 +1,12 @@
 /*
- * boot/cmd/topo/html.h - shared parts of the page of --html.
+ * boot/cmd/topo/html/html.h - shared parts of the page of --html.
  *
  * The page is one file without external resources. Every text from the machine or the capture
  * passes hr_html_put() or hr_html_text(), which escape it. No such text becomes part of the script
  * or the style sheet.
  */
-#ifndef BOOT_CMD_TOPO_HTML_H
-#define BOOT_CMD_TOPO_HTML_H
+#ifndef BOOT_CMD_TOPO_HTML_HTML_H
+#define BOOT_CMD_TOPO_HTML_HTML_H
 
 #include "boot/cmd/topo/topo.h"
 
@@ -20,7 +20,7 @@ void hr_html_put(FILE *out, const char *markup, ...);
 /* CSS class of a verdict: "good", "root", "detour", "unknown", "bad", "loss". */
 const char *hr_html_colour(enum hr_verdict verdict);
 
-/* boot/cmd/topo/page.css and boot/cmd/topo/page.js. */
+/* boot/cmd/topo/html/page.css and boot/cmd/topo/html/page.js. */
 extern const char hr_html_style[], hr_html_script[];
 
 /*

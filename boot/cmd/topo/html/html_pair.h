@@ -1,11 +1,11 @@
 /*
- * boot/cmd/topo/html_pair.h - articles of the page: one for each kind of pair, one for each
+ * boot/cmd/topo/html/html_pair.h - articles of the page: one for each kind of pair, one for each
  * function in the tree.
  */
-#ifndef BOOT_CMD_TOPO_HTML_PAIR_H
-#define BOOT_CMD_TOPO_HTML_PAIR_H
+#ifndef BOOT_CMD_TOPO_HTML_HTML_PAIR_H
+#define BOOT_CMD_TOPO_HTML_HTML_PAIR_H
 
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 /* Identifier of a function in the page: "f12". text[16]; returns text. */
 char *hr_html_id(int32_t fn, char *text);

@@ -1,10 +1,10 @@
 /*
- * boot/cmd/topo/html_peers.h - the output of --peers as a table of the page.
+ * boot/cmd/topo/html/html_peers.h - the output of --peers as a table of the page.
  */
-#ifndef BOOT_CMD_TOPO_HTML_PEERS_H
-#define BOOT_CMD_TOPO_HTML_PEERS_H
+#ifndef BOOT_CMD_TOPO_HTML_HTML_PEERS_H
+#define BOOT_CMD_TOPO_HTML_HTML_PEERS_H
 
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 /*
  * Write GPUs and network cards against each other as a table, if there are 2 to 32 of them. Memory

@@ -1,11 +1,11 @@
 /*
- * boot/cmd/topo/html_tree.h - the tree of bridges as SVG: root buses at the left, cards at the
+ * boot/cmd/topo/html/html_tree.h - the tree of bridges as SVG: root buses at the left, cards at the
  * right.
  */
-#ifndef BOOT_CMD_TOPO_HTML_TREE_H
-#define BOOT_CMD_TOPO_HTML_TREE_H
+#ifndef BOOT_CMD_TOPO_HTML_HTML_TREE_H
+#define BOOT_CMD_TOPO_HTML_HTML_TREE_H
 
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 /*
  * Write the tree of bridges above evaluated functions as SVG. Sets drawn[functions] for the

@@ -1,13 +1,13 @@
 /* Embeds the style sheet and the script of the page in the binary. */
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 __asm__(".section .rodata\n"
 	".globl hr_html_style\n"
 	".globl hr_html_script\n"
 	"hr_html_style:\n"
-	".incbin \"boot/cmd/topo/page.css\"\n"
+	".incbin \"boot/cmd/topo/html/page.css\"\n"
 	".byte 0\n"
 	"hr_html_script:\n"
-	".incbin \"boot/cmd/topo/page.js\"\n"
+	".incbin \"boot/cmd/topo/html/page.js\"\n"
 	".byte 0\n"
 	".previous\n");

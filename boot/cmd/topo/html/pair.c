@@ -1,13 +1,13 @@
 /* Explanations: an article for each kind of pair, and for each function in the tree. */
-#include "boot/cmd/topo/html_pair.h"
+#include "boot/cmd/topo/html/html_pair.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/explain.h"
+#include "boot/cmd/topo/views/explain.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 char *hr_html_id(int32_t fn, char *text)
 {

@@ -1,5 +1,5 @@
 /* Texts of the page: characters of HTML, and colours of verdicts. */
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "boot/cmd/topo/alone.h"
+#include "boot/cmd/topo/views/alone.h"
 
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/peers.h"
+#include "boot/cmd/topo/views/peers.h"
 #include "boot/cmd/topo/survey.h"
 #include "pci/topo/tables.h"
 

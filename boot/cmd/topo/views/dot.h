@@ -1,8 +1,8 @@
 /*
- * boot/cmd/topo/dot.h - graphviz: bridges as boxes, links as edges; the path of a pair in colour.
+ * boot/cmd/topo/views/dot.h - graphviz: bridges as boxes, links as edges; the path of a pair in colour.
  */
-#ifndef BOOT_CMD_TOPO_DOT_H
-#define BOOT_CMD_TOPO_DOT_H
+#ifndef BOOT_CMD_TOPO_VIEWS_DOT_H
+#define BOOT_CMD_TOPO_VIEWS_DOT_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -1,16 +1,16 @@
 /* One pair, hop by hop, with the deciding rule and the rules that were excluded. */
-#include "boot/cmd/topo/explain.h"
+#include "boot/cmd/topo/views/explain.h"
 
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/peers.h"
-#include "boot/cmd/topo/software.h"
+#include "boot/cmd/topo/views/peers.h"
+#include "boot/cmd/topo/views/software.h"
 #include "pci/topo/fields.h"
 #include "pci/path.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 #include "pci/topo/resize.h"
 #include "pci/topo/uplink.h"
 

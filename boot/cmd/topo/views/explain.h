@@ -1,9 +1,9 @@
 /*
- * boot/cmd/topo/explain.h - one pair, hop by hop, with the deciding rule and the rules that were
+ * boot/cmd/topo/views/explain.h - one pair, hop by hop, with the deciding rule and the rules that were
  * excluded.
  */
-#ifndef BOOT_CMD_TOPO_EXPLAIN_H
-#define BOOT_CMD_TOPO_EXPLAIN_H
+#ifndef BOOT_CMD_TOPO_VIEWS_EXPLAIN_H
+#define BOOT_CMD_TOPO_VIEWS_EXPLAIN_H
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/topo.h"

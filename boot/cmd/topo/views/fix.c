@@ -2,7 +2,7 @@
  * --fix: the smallest ACS change, the commands for it, its side effects, and the commands that undo
  * it.
  */
-#include "boot/cmd/topo/fix.h"
+#include "boot/cmd/topo/views/fix.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +11,13 @@
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/matrix.h"
-#include "boot/cmd/topo/ports.h"
-#include "config/log.h"
-#include "nvme/inuse.h"
+#include "boot/cmd/topo/views/matrix.h"
+#include "boot/cmd/topo/views/ports.h"
+#include "config/base/log.h"
+#include "nvme/transport/disk_use.h"
 #include "pci/apply.h"
-#include "pci/topo/change.h"
-#include "pci/topo/groups.h"
+#include "pci/topo/forecast/change.h"
+#include "pci/topo/rules/groups.h"
 
 /*
  * Print the boot parameter of this kernel version. 6.11 to 6.14 have both parameters with faults,

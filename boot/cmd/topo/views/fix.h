@@ -1,12 +1,12 @@
 /*
- * boot/cmd/topo/fix.h - --fix: the smallest ACS change, the commands for it, its side effects, and
- * the commands that undo it.
+ * boot/cmd/topo/views/fix.h - --fix: the smallest ACS change, the commands for it, its side
+ * effects, and the commands that undo it.
  */
-#ifndef BOOT_CMD_TOPO_FIX_H
-#define BOOT_CMD_TOPO_FIX_H
+#ifndef BOOT_CMD_TOPO_VIEWS_FIX_H
+#define BOOT_CMD_TOPO_VIEWS_FIX_H
 
 #include "boot/cmd/topo/topo.h"
-#include "pci/topo/change.h"
+#include "pci/topo/forecast/change.h"
 
 /*
  * Show the fix: text, or members of t->json. apply: also write the registers of this machine.

@@ -1,12 +1,12 @@
 /* --groups: predicted and real IOMMU groups, and what VFIO can open. */
-#include "boot/cmd/topo/groups.h"
+#include "boot/cmd/topo/views/groups.h"
 
 #include <stdlib.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/notes.h"
-#include "pci/topo/groups.h"
+#include "pci/topo/rules/groups.h"
 
 #define SHOWN 64u
 

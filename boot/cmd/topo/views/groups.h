@@ -1,8 +1,8 @@
 /*
- * boot/cmd/topo/groups.h - --groups: predicted and real IOMMU groups, and what VFIO can open.
+ * boot/cmd/topo/views/groups.h - --groups: predicted and real IOMMU groups, and what VFIO can open.
  */
-#ifndef BOOT_CMD_TOPO_GROUPS_H
-#define BOOT_CMD_TOPO_GROUPS_H
+#ifndef BOOT_CMD_TOPO_VIEWS_GROUPS_H
+#define BOOT_CMD_TOPO_VIEWS_GROUPS_H
 
 #include "boot/cmd/topo/topo.h"
 

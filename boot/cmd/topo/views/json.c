@@ -1,17 +1,17 @@
 /* The documents of --json: verdicts, --explain, --rules. */
-#include "boot/cmd/topo/json_document.h"
+#include "boot/cmd/topo/views/json_document.h"
 
 #include <stdlib.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/explain.h"
+#include "boot/cmd/topo/views/explain.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/peers.h"
+#include "boot/cmd/topo/views/peers.h"
 #include "boot/cmd/topo/survey.h"
-#include "config/log.h"
+#include "config/base/log.h"
 #include "pci/path.h"
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 static void put_functions(const struct hr_topo *t, struct hr_json *out)
 {

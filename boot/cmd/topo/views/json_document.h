@@ -1,8 +1,8 @@
 /*
- * boot/cmd/topo/json_document.h - the documents of `topo --json`.
+ * boot/cmd/topo/views/json_document.h - the documents of `topo --json`.
  */
-#ifndef BOOT_CMD_TOPO_JSON_DOCUMENT_H
-#define BOOT_CMD_TOPO_JSON_DOCUMENT_H
+#ifndef BOOT_CMD_TOPO_VIEWS_JSON_DOCUMENT_H
+#define BOOT_CMD_TOPO_VIEWS_JSON_DOCUMENT_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -2,7 +2,7 @@
  * The matrix in the style of nvidia-smi topo -m: a row per set of equal SSDs, a column per set of
  * equal GPUs.
  */
-#include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/views/matrix.h"
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"

@@ -1,9 +1,9 @@
 /*
- * boot/cmd/topo/matrix.h - a matrix like that of nvidia-smi topo -m, with equal rows and columns
+ * boot/cmd/topo/views/matrix.h - a matrix like that of nvidia-smi topo -m, with equal rows and columns
  * merged.
  */
-#ifndef BOOT_CMD_TOPO_MATRIX_H
-#define BOOT_CMD_TOPO_MATRIX_H
+#ifndef BOOT_CMD_TOPO_VIEWS_MATRIX_H
+#define BOOT_CMD_TOPO_VIEWS_MATRIX_H
 
 #include "boot/cmd/topo/headline.h"
 

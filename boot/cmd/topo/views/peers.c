@@ -2,7 +2,7 @@
  * --peers: the output of nvidia-smi topo -m, with SSDs and verdicts: GPUs, SSDs and network cards
  * against each other, the CPUs and the NUMA node of each, and links between GPUs.
  */
-#include "boot/cmd/topo/peers.h"
+#include "boot/cmd/topo/views/peers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/views/matrix.h"
 #include "boot/cmd/topo/notes.h"
 #include "pci/topo/disk.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/software.h"
-#include "config/log.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/rules/software.h"
+#include "config/base/log.h"
 
 #define GAP 2u
 #define LISTED_MAX 64u /* peers listed by name, without --all */

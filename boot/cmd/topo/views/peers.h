@@ -1,16 +1,16 @@
 /*
- * boot/cmd/topo/peers.h - equal GPUs, SSDs and network cards of --peers, for text and for pages.
+ * boot/cmd/topo/views/peers.h - equal GPUs, SSDs and network cards of --peers, for text and for pages.
  *
  * Two peers of a kind are equal when their cells against all other peers have the same text. Then
  * they share one row and one column.
  */
-#ifndef BOOT_CMD_TOPO_PEERS_H
-#define BOOT_CMD_TOPO_PEERS_H
+#ifndef BOOT_CMD_TOPO_VIEWS_PEERS_H
+#define BOOT_CMD_TOPO_VIEWS_PEERS_H
 
 #include "boot/cmd/topo/topo.h"
 
 #include "boot/cmd/topo/survey.h"
-#include "pci/topo/peers.h"
+#include "pci/topo/rules/peers.h"
 
 #define HR_PEERS_SHOWN 1024u   /* beyond this number --peers shows nothing */
 #define HR_PEERS_COMPARED 512u /* beyond this number no peers are compared; each has its own row */

@@ -1,10 +1,10 @@
-#include "boot/cmd/topo/ports.h"
+#include "boot/cmd/topo/views/ports.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/fix.h"
+#include "boot/cmd/topo/views/fix.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/notes.h"
 

@@ -1,12 +1,13 @@
 /*
- * boot/cmd/topo/ports.h - every port whose ACS control redirects, with the command that clears it.
+ * boot/cmd/topo/views/ports.h - every port whose ACS control redirects, with the command that
+ * clears it.
  *
  * --fix names the ports of pairs that share a switch. A capture without such a pair, such as lines
  * of ACSCtl, still tells which ports redirect. Which of them are between the two devices of a pair
  * follows from the tree of bridges, when the capture has it.
  */
-#ifndef BOOT_CMD_TOPO_PORTS_H
-#define BOOT_CMD_TOPO_PORTS_H
+#ifndef BOOT_CMD_TOPO_VIEWS_PORTS_H
+#define BOOT_CMD_TOPO_VIEWS_PORTS_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -1,5 +1,5 @@
 /* --bandwidth and --plan: rates from the model, now and after the change that --fix proposes. */
-#include "boot/cmd/topo/rates.h"
+#include "boot/cmd/topo/views/rates.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,9 +7,9 @@
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "pci/topo/band.h"
-#include "pci/topo/change.h"
-#include "config/log.h"
+#include "pci/topo/forecast/rates.h"
+#include "pci/topo/forecast/change.h"
+#include "config/base/log.h"
 
 /* Limits without --all and --json. */
 #define PAIRS_SHOWN 64u

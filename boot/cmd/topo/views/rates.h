@@ -1,9 +1,9 @@
 /*
- * boot/cmd/topo/rates.h - --bandwidth and --plan: rates from the model, now and after the change
+ * boot/cmd/topo/views/rates.h - --bandwidth and --plan: rates from the model, now and after the change
  * that --fix proposes.
  */
-#ifndef BOOT_CMD_TOPO_RATES_H
-#define BOOT_CMD_TOPO_RATES_H
+#ifndef BOOT_CMD_TOPO_VIEWS_RATES_H
+#define BOOT_CMD_TOPO_VIEWS_RATES_H
 
 #include "boot/cmd/topo/topo.h"
 

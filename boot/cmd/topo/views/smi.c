@@ -1,4 +1,4 @@
-#include "boot/cmd/topo/smi.h"
+#include "boot/cmd/topo/views/smi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/ports.h"
-#include "pci/topo/smi.h"
+#include "boot/cmd/topo/views/ports.h"
+#include "pci/topo/lspci/smi.h"
 
 #define TEXT 2048u
 

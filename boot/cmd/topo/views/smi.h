@@ -1,12 +1,12 @@
 /*
- * boot/cmd/topo/smi.h - the answer to a text that has no PCI function: a matrix of nvidia-smi,
+ * boot/cmd/topo/views/smi.h - the answer to a text that has no PCI function: a matrix of nvidia-smi,
  * rocm-smi or amd-smi, or lines of ACSCtl without addresses.
  *
  * The devices of a matrix have no PCI addresses, so no view of topo applies to them. The answer
  * tells what the text states, what it does not state, and the command that shows the rest.
  */
-#ifndef BOOT_CMD_TOPO_SMI_H
-#define BOOT_CMD_TOPO_SMI_H
+#ifndef BOOT_CMD_TOPO_VIEWS_SMI_H
+#define BOOT_CMD_TOPO_VIEWS_SMI_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -1,11 +1,11 @@
 /* --software: a row of requirements per GPU and SSD, with the answer to each. */
-#include "boot/cmd/topo/software.h"
+#include "boot/cmd/topo/views/software.h"
 
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "pci/topo/software.h"
+#include "pci/topo/rules/software.h"
 
 typedef unsigned rows_of(const struct hr_topology *e, int32_t fn, struct hr_need *need);
 

@@ -1,9 +1,9 @@
 /*
- * boot/cmd/topo/software.h - --software: a row of requirements per GPU and SSD, with the answer to
- * each.
+ * boot/cmd/topo/views/software.h - --software: a row of requirements per GPU and SSD, with the
+ * answer to each.
  */
-#ifndef BOOT_CMD_TOPO_SOFTWARE_H
-#define BOOT_CMD_TOPO_SOFTWARE_H
+#ifndef BOOT_CMD_TOPO_VIEWS_SOFTWARE_H
+#define BOOT_CMD_TOPO_VIEWS_SOFTWARE_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -2,17 +2,17 @@
  * The default output: first the answer in sentences; then the matrix, other findings, the functions
  * behind the names, and the meaning of abbreviations.
  */
-#include "boot/cmd/topo/table.h"
+#include "boot/cmd/topo/views/views.h"
 
-#include "boot/cmd/topo/alone.h"
+#include "boot/cmd/topo/views/alone.h"
 #include "boot/cmd/topo/common.h"
 #include "pci/topo/disk.h"
 #include "boot/cmd/topo/headline.h"
-#include "boot/cmd/topo/matrix.h"
+#include "boot/cmd/topo/views/matrix.h"
 #include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/ports.h"
-#include "pci/topo/explain.h"
-#include "pci/topo/skipped.h"
+#include "boot/cmd/topo/views/ports.h"
+#include "pci/topo/rules/explain.h"
+#include "pci/topo/lspci/skipped.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * boot/cmd/topo/tree.h - the tree of bridges, with the path of one pair marked.
+ * boot/cmd/topo/views/tree.h - the tree of bridges, with the path of one pair marked.
  */
-#ifndef BOOT_CMD_TOPO_TREE_H
-#define BOOT_CMD_TOPO_TREE_H
+#ifndef BOOT_CMD_TOPO_VIEWS_TREE_H
+#define BOOT_CMD_TOPO_VIEWS_TREE_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -1,8 +1,8 @@
 /*
- * boot/cmd/topo/table.h - the default output: the answer in sentences, the matrix, notes, names.
+ * boot/cmd/topo/views/views.h - the default output: the answer in sentences, the matrix, notes, names.
  */
-#ifndef BOOT_CMD_TOPO_TABLE_H
-#define BOOT_CMD_TOPO_TABLE_H
+#ifndef BOOT_CMD_TOPO_VIEWS_VIEWS_H
+#define BOOT_CMD_TOPO_VIEWS_VIEWS_H
 
 #include "boot/cmd/topo/topo.h"
 

@@ -1,15 +1,15 @@
 /* --what-if and --baseline: verdicts before and after, and other differences. */
-#include "boot/cmd/topo/whatif.h"
+#include "boot/cmd/topo/views/whatif.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "pci/topo/change.h"
-#include "pci/topo/groups.h"
-#include "pci/topo/source.h"
-#include "config/log.h"
+#include "pci/topo/forecast/change.h"
+#include "pci/topo/rules/groups.h"
+#include "pci/topo/source/source.h"
+#include "config/base/log.h"
 
 #define PAIRS_MAX (1u << 20) /* verdicts that are stored for the comparison */
 

@@ -1,15 +1,15 @@
 /*
- * boot/cmd/topo/whatif.h - --what-if and --baseline: verdicts before and after, and other
+ * boot/cmd/topo/views/whatif.h - --what-if and --baseline: verdicts before and after, and other
  * differences.
  */
-#ifndef BOOT_CMD_TOPO_WHATIF_H
-#define BOOT_CMD_TOPO_WHATIF_H
+#ifndef BOOT_CMD_TOPO_VIEWS_WHATIF_H
+#define BOOT_CMD_TOPO_VIEWS_WHATIF_H
 
 #include "boot/cmd/topo/topo.h"
 
 /*
- * Apply n changes (pci/topo/change.h) and show the result: text, or members of t->json. Returns an
- * exit code of topo.
+ * Apply n changes (pci/topo/forecast/change.h) and show the result: text, or members of
+ * t->json. Returns an exit code of topo.
  */
 int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n);
 /* Compare with a capture: text, or members of t->json. Returns an exit code of topo. */

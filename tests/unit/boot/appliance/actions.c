@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/ask.h"
-#include "boot/appliance/reload.h"
-#include "boot/engine/signals.h"
+#include "boot/appliance/requests.h"
+#include "boot/appliance/supervisor/reload.h"
+#include "config/base/signals.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

@@ -15,12 +15,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/signals.h"
-#include "config/clock.h"
-#include "config/tick.h"
+#include "config/base/exit.h"
+#include "config/base/signals.h"
+#include "config/base/clock.h"
+#include "config/base/tick.h"
 #include "gpu/ops/operators.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/engine.h"
 #include "tests/fakes/log.h"

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "boot/cmd/topo/watch.h"
+#include "config/base/clock.h"
+#include "boot/cmd/topo_watch.h"
 #include "pci/uevent.h"
 
 #define MS HR_NS_PER_MS

@@ -2,7 +2,7 @@
  * Which pipelines run at the same time, and the blocks of a gpu for them: each number exactly. No
  * device is up, so a gpu of any size costs nothing.
  */
-#include "boot/engine/schedule.h"
+#include "boot/engine/concurrency.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/uses.h"
-#include "config/when.h"
+#include "config/derived.h"
+#include "config/file/when.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

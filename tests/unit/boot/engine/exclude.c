@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/link.h"
-#include "boot/engine/refuse.h"
-#include "boot/engine/share.h"
+#include "boot/engine/bringup/link.h"
+#include "boot/engine/exclude.h"
+#include "boot/engine/shape/gpu_sharing.h"
 #include "gpu/facts.h"
 #include "gpu/ops/operators.h"
 #include "tests/fakes/log.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "boot/engine/history.h"
 #include "cache/crc32c.h"
 

@@ -1,5 +1,5 @@
 /* Objects that runs use: by the pipelines that run, and by those that will. */
-#include "boot/engine/inuse.h"
+#include "boot/engine/object_users.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * The memory objects of taps and feeds that other processes map, on a backend that makes those of the
  * tiles and on one that does not: which are made where, and that a failure leaves none.
  */
-#include "boot/engine/run_tap.h"
+#include "boot/engine/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

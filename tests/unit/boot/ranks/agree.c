@@ -2,15 +2,15 @@
  * Checks before a job runs: appliances of three ranks, of which one has other work, and the lines
  * that rank 0 has for it.
  */
-#include "boot/engine/written.h"
-#include "boot/ranks/same.h"
+#include "boot/engine/objects/new_objects.h"
+#include "boot/ranks/agree.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/stage_sinks.h"
+#include "boot/engine/bringup/sinks.h"
 #include "tests/harness/error.h"
 #include "tests/harness/ranks_rig.h"
 #include "tests/harness/store.h"

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/ranks/same.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "boot/ranks/agree.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/ranks.h"
 #include "tests/harness/engine.h"

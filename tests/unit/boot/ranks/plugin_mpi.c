@@ -12,7 +12,7 @@
 #include "boot/ranks/ranks.h"
 #include "tests/fakes/mpi/mpi.h"
 
-/* Of boot/ranks/mpi/mpi.c, which is compiled with the header of this library. */
+/* Of boot/ranks/plugin_mpi.c, which is compiled with the header of this library. */
 extern const struct hr_ranks_plugin hr_ranks_plugin;
 
 TestSuite(mpi, .timeout = 60);

@@ -1,5 +1,5 @@
 /* What hr_link_open() and the calls of an owner refuse. */
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/remote/internal.h"
+#include "boot/remote/internal.h"
 #include "tests/harness/link_rig.h"
 #include "tests/harness/mapped.h"
 

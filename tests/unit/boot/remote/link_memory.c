@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 #include "tests/fakes/calloc.h"
 #include "tests/harness/link_rig.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/remote/link.h"
+#include "boot/remote/link.h"
 #include "tests/harness/link_rig.h"
 #include "tests/harness/random.h"
 

@@ -1,5 +1,5 @@
 /* The TCP connection of a link: addresses, sockets, messages in and out. */
-#include "gpu/remote/talk.h"
+#include "boot/remote/tcp.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "gpu/remote/tileset.h"
+#include "boot/remote/tileset.h"
 
 #include <criterion/criterion.h>
 

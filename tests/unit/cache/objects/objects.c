@@ -1,5 +1,5 @@
-/* cache/objects.h with one lane: one worker step by step against a model, and many threads. */
-#include "cache/objects.h"
+/* cache/objects/objects.h with one lane: one worker step by step against a model, and many threads. */
+#include "cache/objects/objects.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/objects_run.h"
+#include "cache/objects/run.h"
 #include "cache/page_policy.h"
 #include "tests/fakes/pager.h"
 #include "tests/harness/objects_rig.h"

@@ -1,11 +1,11 @@
 /* The pages that a read requests before it needs them: all of its own, and none behind them. */
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects_run.h"
+#include "cache/objects/run.h"
 #include "tests/fakes/pager.h"
 #include "tests/harness/random.h"
 

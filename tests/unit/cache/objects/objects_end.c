@@ -1,11 +1,11 @@
 /* Accesses that end with the run: by a stop, and when they would wait for ever. One worker. */
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
-#include "cache/objects_run.h"
+#include "cache/objects/run.h"
 #include "tests/fakes/pager.h"
 #include "tests/harness/objects_rig.h"
 

@@ -1,4 +1,4 @@
-/* The collective code of cache/objects.h: workers with several lanes, whose pages differ. */
+/* The collective code of cache/objects/objects.h: workers with several lanes, whose pages differ. */
 #include "tests/fakes/lanes.h"
 
 #include <criterion/criterion.h>
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
-#include "cache/objects_run.h"
+#include "cache/objects/objects.h"
+#include "cache/objects/run.h"
 #include "tests/fakes/pager.h"
 #include "tests/harness/random.h"
 

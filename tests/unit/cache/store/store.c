@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/error.h"
 #include "tests/harness/store.h"

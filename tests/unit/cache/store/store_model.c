@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/store.h"
 

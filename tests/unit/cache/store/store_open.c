@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/store/objmap.h"
-#include "cache/store/objmap_verify.h"
+#include "cache/store/store.h"
+#include "cache/store/verify.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/store.h"

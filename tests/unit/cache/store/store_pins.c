@@ -1,5 +1,5 @@
 /* Pins: the extent of an object that is read gets no new object, while there is another gap. */
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

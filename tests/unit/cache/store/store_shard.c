@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/store/objmap.h"
-#include "cache/store/objmap_verify.h"
+#include "cache/store/store.h"
+#include "cache/store/verify.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/store.h"
 

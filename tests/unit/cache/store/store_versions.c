@@ -1,5 +1,5 @@
 /* Versions of an object: names, order, the removal of the oldest version, power cuts. */
-#include "cache/store/objmap.h"
+#include "cache/store/store.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The check of a whole store: all lines that it reports, in their order, and what ends it. */
-#include "cache/store/objmap_verify.h"
+#include "cache/store/verify.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Memory with keys or with data of objects is left out of core dumps. */
-#include "config/dump.h"
+#include "config/base/dump.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "gpu/tap/memory.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/hostmem.h"
 #include "nvme/soft/internal.h"
 #include "tests/harness/error.h"
 #include "tests/harness/mapped.h"

@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 #include "tests/fakes/log.h"
 
 static struct hr_error e;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/error.h"
-#include "config/mistakes.h"
+#include "config/base/error.h"
+#include "config/file/mistakes.h"
 #include "tests/fakes/log.h"
 
 #define LAST (HR_ERROR_BYTES - 1) /* characters of the longest text */

@@ -1,5 +1,5 @@
 /* Files of each type: which are accepted, the text of each refusal, and that no open waits. */
-#include "config/open.h"
+#include "config/base/files.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Tests of the JSON writer: bytes and numbers of RFC 8259, nesting, and sinks that fail. */
-#include "config/json.h"
+#include "config/base/json.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
  * The JSON writer at its limits: errors that stay, calls in a wrong order, files that fail late,
  * room that ends in each part of a document, and what is written before an error.
  */
-#include "config/json.h"
+#include "config/base/json.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

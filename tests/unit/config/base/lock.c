@@ -1,5 +1,5 @@
 /* Locks between processes: the holder, the end of a lock, and that no other user can hold one. */
-#include "config/lock.h"
+#include "config/base/lock.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 #include "tests/fakes/clock.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

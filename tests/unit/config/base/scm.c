@@ -1,5 +1,5 @@
 /* Messages with descriptors between processes. */
-#include "boot/engine/pass.h"
+#include "config/base/scm.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

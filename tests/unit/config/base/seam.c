@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 TestSuite(seam, .timeout = 60);
 

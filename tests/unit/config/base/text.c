@@ -1,8 +1,8 @@
 /* Durations as reports print them. */
 #include <criterion/criterion.h>
 
-#include "config/clock.h"
-#include "config/units.h"
+#include "config/base/clock.h"
+#include "config/base/text.h"
 
 Test(units, formats_spans)
 {

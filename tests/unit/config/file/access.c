@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
-#include "config/uses.h"
+#include "config/file/file.h"
+#include "config/derived.h"
 #include "tests/harness/error.h"
 
 TestSuite(config_access, .timeout = 60);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 #define HEAD                                                  \

@@ -2,7 +2,7 @@
  * Arguments of an operator: each value as the operator gets it, what a call returns, and the sizes
  * that the operator computes from them, at each limit and above it.
  */
-#include "config/args.h"
+#include "config/file/args.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/file.h"
-#include "config/group.h"
+#include "config/file/file.h"
+#include "config/file/group.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

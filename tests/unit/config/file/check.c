@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/check.h"
-#include "config/file.h"
-#include "config/group.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/file/keys.h"
+#include "config/file/file.h"
+#include "config/file/group.h"
 #include "config/tile.h"
 #include "tests/harness/error.h"
 

@@ -1,13 +1,13 @@
 /* Pipelines that start each other in a cycle: `after`, `on = "object NAME"`, and both. */
-#include "config/cycles.h"
+#include "config/file/cycles.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 TestSuite(cycles, .timeout = 60);

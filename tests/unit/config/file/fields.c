@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
-#include "config/mistakes.h"
-#include "config/tap.h"
+#include "config/file/file.h"
+#include "config/file/mistakes.h"
+#include "config/file/tap.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

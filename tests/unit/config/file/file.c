@@ -1,7 +1,7 @@
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
 #include "config/default.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "config/tile.h"
 
 #include <criterion/criterion.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/scan.h"
-#include "config/units.h"
+#include "config/file/scan.h"
+#include "config/base/text.h"
 #include "tests/harness/error.h"
 
 TestSuite(config, .timeout = 60);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/group.h"
-#include "config/object.h"
-#include "config/variables.h"
+#include "config/file/group.h"
+#include "config/file/object.h"
+#include "config/file/variables.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

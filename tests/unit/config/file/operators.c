@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "config/tile.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/error.h"

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 #include "tests/harness/heap.h"
 

@@ -1,14 +1,14 @@
 /* Remote sources and sinks in a configuration: what is read, and each mistake with its line. */
-#include "config/remote.h"
+#include "config/file/remote.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/file.h"
-#include "config/uses.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/file/file.h"
+#include "config/derived.h"
 #include "tests/harness/error.h"
 
 TestSuite(remote, .timeout = 60);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/mistakes.h"
-#include "config/nearest.h"
-#include "config/number.h"
-#include "config/scan.h"
-#include "config/units.h"
+#include "config/file/mistakes.h"
+#include "config/base/nearest.h"
+#include "config/file/number.h"
+#include "config/file/scan.h"
+#include "config/base/text.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/check.h"
+#include "config/file/keys.h"
 #include "config/config.h"
-#include "config/json.h"
-#include "config/mistakes.h"
-#include "config/uses.h"
+#include "config/base/json.h"
+#include "config/file/mistakes.h"
+#include "config/derived.h"
 #include "tests/harness/error.h"
 
 static struct hr_config config;

@@ -1,12 +1,12 @@
 /* ${rank} and ${local_rank} in device strings. */
-#include "config/variables.h"
+#include "config/file/variables.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 TestSuite(variables, .timeout = 60);

@@ -1,14 +1,14 @@
 /* The keys that say when a pipeline starts: values, combinations, names, cycles. */
-#include "config/when.h"
+#include "config/file/when.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "config/config.h"
-#include "config/file.h"
-#include "config/uses.h"
+#include "config/file/file.h"
+#include "config/derived.h"
 #include "tests/harness/error.h"
 
 TestSuite(when, .timeout = 60);

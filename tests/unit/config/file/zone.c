@@ -1,4 +1,4 @@
-#include "config/zone.h"
+#include "config/file/zone.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
 #include "gpu/backend.h"
 #include "gpu/measuring.h"
 #include "gpu/ops/operator.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/stages.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "boot/engine/bringup/stages.h"
+#include "config/file/file.h"
 #include "gpu/ops/operator.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"

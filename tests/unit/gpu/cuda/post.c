@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
 #include "boot/cmd/post/step.h"
 #include "boot/cmd/post/gpu.h"
 #include "gpu/worker/probe.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 #include "gpu/backend.h"
 #include "tests/fakes/cuda.h"
 #include "tests/harness/error.h"

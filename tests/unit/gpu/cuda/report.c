@@ -2,10 +2,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/cmd/bench/bench.h"
 #include "boot/cmd/bench/report.h"
-#include "boot/cmd/report/plan.h"
+#include "boot/cmd/report/reports.h"
 #include "tests/fakes/cuda.h"
 #include "tests/harness/error.h"
 #include "tests/harness/json.h"

@@ -9,9 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 #include "gpu/backend.h"
-#include "gpu/cuda/mps.h"
+#include "gpu/cuda/driver/mps.h"
 #include "tests/fakes/cuda.h"
 #include "tests/harness/error.h"
 

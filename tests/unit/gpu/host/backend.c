@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "gpu/backend.h"
 #include "gpu/ops/operators.h"
 #include "gpu/worker/pipeline.h"

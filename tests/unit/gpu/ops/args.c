@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/file.h"
-#include "config/limits.h"
+#include "config/file/file.h"
+#include "config/base/limits.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/operators.h"
 #include "gpu/ops/args.h"

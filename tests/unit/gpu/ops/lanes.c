@@ -13,7 +13,7 @@
 #define hr_checksum_tile lanes_checksum_tile
 #include "cache/crc32c.c"
 #include "gpu/worker/checksum.c"
-#include "gpu/cuda/operators.cu"
+#include "gpu/cuda/image/operators.cu"
 #undef hr_crc32c
 
 #include <criterion/criterion.h>

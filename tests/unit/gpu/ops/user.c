@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "boot/cmd/report/result.h"
-#include "config/log.h"
+#include "config/base/log.h"
 #include "config/config.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"

@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/feed_rig.h"
 #include "tests/harness/random.h"
 

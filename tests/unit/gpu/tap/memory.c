@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/limits.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/limits.h"
 #include "gpu/places.h"
 #include "tests/harness/error.h"
 #include "tests/harness/mapped.h"

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "gpu/tap/watch.h"
+#include "gpu/tap/mirror.h"
 
 TestSuite(tap_watch_lanes, .timeout = 60);
 

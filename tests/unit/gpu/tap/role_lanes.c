@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 
 /* The library's copy is not linked. */
 #include "gpu/tap/role.c"

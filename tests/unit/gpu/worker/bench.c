@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "boot/engine/rings.h"
+#include "config/base/clock.h"
+#include "boot/engine/layout/sizes.h"
 #include "gpu/backend.h"
 #include "gpu/worker/bench.h"
 #include "nvme/soft/soft.h"

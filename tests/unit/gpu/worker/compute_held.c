@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/ops/operators.h"
 #include "gpu/tap/role.h"
 #include "gpu/worker/role.h"

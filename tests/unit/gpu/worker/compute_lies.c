@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/file.h"
+#include "config/file/file.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 #include "tests/harness/error.h"
 #include "tests/harness/rig.h"
 

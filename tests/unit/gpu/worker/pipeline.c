@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "cache/crc32c.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/opcase.h"

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "gpu/launch.h"
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/operators.h"

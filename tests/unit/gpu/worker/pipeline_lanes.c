@@ -26,7 +26,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include "cache/object.c"
 #include "gpu/worker/checksum.c"
 #include "gpu/worker/compute.c"
-#include "gpu/cuda/operators.cu"
+#include "gpu/cuda/image/operators.cu"
 #include "gpu/worker/pipeline.c"
 #include "gpu/worker/role.c"
 #include "gpu/worker/prefetch.c"

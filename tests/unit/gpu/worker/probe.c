@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "cache/crc32c.h"
 #include "gpu/backend.h"
 #include "gpu/worker/probe.h"

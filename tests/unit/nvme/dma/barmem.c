@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/limits.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/limits.h"
 #include "config/operator.h"
 #include "gpu/backend.h"
-#include "nvme/barmem.h"
-#include "nvme/hostmem.h"
+#include "nvme/dma/barmem.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/fakes/tree.h"
 #include "tests/harness/error.h"
 

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/limits.h"
-#include "nvme/hostmem.h"
-#include "nvme/prp.h"
+#include "config/base/limits.h"
+#include "nvme/dma/hostmem.h"
+#include "nvme/dma/prp.h"
 #include "tests/fakes/calloc.h"
 #include "tests/harness/error.h"
 

@@ -1,5 +1,5 @@
 /* Host memory system call by system call, and what is undone when the n-th one fails. The test plays
- * the kernel for nvme/hostmem.c; tests/unit/nvme/hostmem.c has the real one. */
+ * the kernel for nvme/dma/hostmem.c; tests/unit/nvme/dma/hostmem.c has the real one. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/limits.h"
-#include "config/tick.h"
-#include "nvme/hostmem.h"
+#include "config/base/limits.h"
+#include "config/base/tick.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/calls.h"
@@ -109,7 +109,7 @@ EARLY int munmap(void *at, size_t bytes)
 
 int madvise(void *at, size_t bytes, int advice)
 {
-	if (!kernel.on || advice == MADV_DONTDUMP) /* tests/unit/config/dump.c */
+	if (!kernel.on || advice == MADV_DONTDUMP) /* tests/unit/config/base/dump.c */
 		return (int)syscall(SYS_madvise, at, bytes, advice);
 	say("%s %zu+%zu; ",
 	    advice == MADV_POPULATE_WRITE ? "populate"

@@ -1,10 +1,10 @@
 /* Bus addresses of regions: contiguous ones, granules, and the I/O address space that they share. */
-#include "nvme/region.h"
+#include "nvme/dma/region.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 
 #define START (64ull << 30)
 #define END (1ull << 39)

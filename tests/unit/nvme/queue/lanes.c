@@ -1,5 +1,5 @@
 /*
- * The collective part of nvme/queue.h: HR_LANES lanes own one queue pair, like a warp. lanes_64.c
+ * The collective part of nvme/queue/queue.h: HR_LANES lanes own one queue pair, like a warp. lanes_64.c
  * compiles the same tests for 64 lanes.
  */
 #include "tests/fakes/lanes.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/peer.h"
 #include "tests/harness/random.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nvme/queue.h"
+#include "nvme/queue/queue.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/peer.h"
 

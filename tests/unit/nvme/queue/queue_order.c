@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "nvme/queue.h"
+#include "config/base/clock.h"
+#include "nvme/queue/queue.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/peer.h"
 #include "tests/harness/random.h"

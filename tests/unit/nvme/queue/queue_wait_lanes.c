@@ -1,13 +1,13 @@
 /*
- * How often a wait of nvme/queue.h and nvme/queue_one.h looks at the completion queue, and which
- * word ends it; entries that lanes must not touch; commands of lanes whose CIDs are 0.
+ * How often a wait of nvme/queue/queue.h and nvme/queue/single.h looks at the completion
+ * queue, and which word ends it; entries that lanes must not touch; commands of lanes whose CIDs are 0.
  */
 #include "tests/fakes/lanes.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "nvme/queue_one.h"
+#include "nvme/queue/single.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/peer.h"
 

@@ -1,14 +1,14 @@
 /*
- * nvme/queue_one.h: a command at a time by the lanes of a worker, alone and in turns with
- * nvme/queue.h; completions that it leaves to hr_qp_reap(). queue_one_lanes_64.c compiles the same
- * tests for 64 lanes.
+ * nvme/queue/single.h: a command at a time by the lanes of a worker, alone and in turns with
+ * nvme/queue/queue.h; completions that it leaves to hr_qp_reap(). queue_one_lanes_64.c
+ * compiles the same tests for 64 lanes.
  */
 #include "tests/fakes/lanes.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "nvme/queue_one.h"
+#include "nvme/queue/single.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/peer.h"
 
@@ -100,7 +100,7 @@ static void one_of_them(uint32_t i)
 	hr_qp_one_end(&t.qp, &one);
 }
 
-/* The same by nvme/queue.h. */
+/* The same by nvme/queue/queue.h. */
 static void one_of_others(uint32_t i)
 {
 	const struct hr_sqe sqe = sqe_of(i);

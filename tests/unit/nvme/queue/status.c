@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "nvme/status.h"
+#include "nvme/queue/status.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "nvme/prp.h"
-#include "nvme/wire.h"
+#include "nvme/dma/prp.h"
+#include "nvme/queue/wire.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

@@ -1,11 +1,11 @@
 /* Pauses of threads on the host: none at first, then longer and longer ones, up to a limit. */
-#include "nvme/worker.h"
+#include "nvme/queue/worker.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "nvme/wait.h"
+#include "config/base/clock.h"
+#include "nvme/queue/wait.h"
 #include "tests/fakes/clock.h"
 
 TestSuite(worker_host, .timeout = 60);

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/clock.h"
-#include "config/limits.h"
+#include "config/base/clock.h"
+#include "config/base/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/conform.h"

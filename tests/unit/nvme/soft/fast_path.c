@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "config/limits.h"
+#include "config/base/clock.h"
+#include "config/base/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
 #include "tests/harness/random.h"

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "config/limits.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
 #include "tests/harness/error.h"

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/conform.h"
 

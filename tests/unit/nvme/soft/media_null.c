@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/limits.h"
+#include "config/base/limits.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/log.h"
-#include "config/limits.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/log.h"
+#include "config/base/limits.h"
 #include "nvme/soft/soft.h"
 #include "nvme/soft/options.h"
 #include "tests/harness/error.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/conform.h"
 #include "tests/fakes/log.h"

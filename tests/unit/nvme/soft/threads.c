@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/soft/internal.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/conform.h"

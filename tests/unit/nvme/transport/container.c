@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/limits.h"
-#include "nvme/hostmem.h"
-#include "nvme/vfio.h"
+#include "config/base/limits.h"
+#include "nvme/dma/hostmem.h"
+#include "nvme/transport/container.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/pci_names.h"
 #include "tests/fakes/vfio.h"

@@ -15,10 +15,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "nvme/blk_kernel.h"
-#include "nvme/inuse.h"
-#include "nvme/transports.h"
+#include "nvme/transport/disk_use.h"
+#include "nvme/transport/hardware.h"
 #include "pci/bind.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

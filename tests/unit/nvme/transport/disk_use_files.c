@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "nvme/inuse.h"
+#include "nvme/transport/disk_use.h"
 #include "tests/harness/error.h"
 
 #define ROWS(a) (sizeof(a) / sizeof((a)[0]))

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/devices.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/ctrl.h"
-#include "nvme/transports.h"
-#include "nvme/wire.h"
+#include "nvme/transport/hardware.h"
+#include "nvme/queue/wire.h"
 #include "pci/function.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

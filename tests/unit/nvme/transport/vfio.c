@@ -2,7 +2,7 @@
  * The transport of controllers through VFIO, over a fake kernel and functions made of files: what is
  * refused, and that nothing of a refused controller is left.
  */
-#include "nvme/transport.h"
+#include "nvme/transport/transport.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "config/bytes.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/bytes.h"
 #include "nvme/ctrl.h"
-#include "nvme/wire.h"
+#include "nvme/queue/wire.h"
 #include "tests/fakes/calloc.h"
 #include "tests/fakes/tree.h"
 #include "tests/fakes/vfio.h"

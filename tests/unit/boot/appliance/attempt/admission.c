@@ -1,7 +1,7 @@
 /*
  * Which requested start begins next.
  */
-#include "boot/engine/admit.h"
+#include "boot/appliance/attempt/admission.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

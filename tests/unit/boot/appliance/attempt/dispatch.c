@@ -2,7 +2,7 @@
  * The loop of an engine whose pipelines repeat: dispatches, starts, ends, signals, sleep. Each time
  * the engine sleeps, the test makes the next event, so no test waits.
  */
-#include "boot/appliance/dispatch.h"
+#include "boot/appliance/attempt/dispatch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/signals.h"
-#include "config/file.h"
-#include "config/tick.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/signals.h"
+#include "config/file/file.h"
+#include "config/base/tick.h"
 #include "nvme/soft/internal.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

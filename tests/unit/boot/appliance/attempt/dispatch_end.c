@@ -2,7 +2,7 @@
  * The end of an engine whose pipelines repeat: the ends of its starts are durable before it ends.
  * The engine runs in this process; its periodic function plays the supervisor, step by step.
  */
-#include "boot/appliance/dispatch.h"
+#include "boot/appliance/attempt/dispatch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/names.h"
-#include "boot/engine/signals.h"
-#include "config/file.h"
-#include "config/tick.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/signals.h"
+#include "config/file/file.h"
+#include "config/base/tick.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 

@@ -2,16 +2,16 @@
  * Starts of single pipelines in the memory of one plan. The backend launches nothing: each test
  * says when a pipeline ends.
  */
-#include "boot/engine/plan.h"
+#include "boot/appliance/attempt/provision.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

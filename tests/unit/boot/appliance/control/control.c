@@ -1,5 +1,5 @@
 /* The control socket: each request and its reply, users, and the socket itself. */
-#include "boot/appliance/control.h"
+#include "boot/appliance/control/control.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

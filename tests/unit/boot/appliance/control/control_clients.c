@@ -1,5 +1,5 @@
 /* The control socket with clients that are slow, silent, wrong or many. */
-#include "boot/appliance/control.h"
+#include "boot/appliance/control/control.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

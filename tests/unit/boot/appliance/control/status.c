@@ -1,5 +1,5 @@
 /* The document of `headrace status`. */
-#include "boot/appliance/status.h"
+#include "boot/appliance/control/status.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/clock.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/clock.h"
 #include "config/default.h"
-#include "config/file.h"
-#include "nvme/hostmem.h"
+#include "config/file/file.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

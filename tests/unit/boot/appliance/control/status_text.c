@@ -1,5 +1,5 @@
 /* Each member of the document of `headrace status`, with another number in each counter. */
-#include "boot/appliance/status.h"
+#include "boot/appliance/control/status.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/repeat.h"
-#include "boot/appliance/timetable_json.h"
-#include "boot/engine/names.h"
-#include "boot/engine/start.h"
-#include "config/clock.h"
-#include "config/file.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "boot/appliance/schedule/timetable_json.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/process.h"
+#include "config/base/clock.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 #include "tests/harness/json.h"
 

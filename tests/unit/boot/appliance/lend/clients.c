@@ -1,5 +1,5 @@
 /* Clients of a tap without a seat: the entry that each gets, its greeting, and each refusal. */
-#include "boot/appliance/tap_clients.h"
+#include "boot/appliance/lend/clients.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_message.h"
+#include "boot/appliance/protocol/tap_message.h"
 #include "tests/fakes/log.h"
 
 #define AT (1000 * HR_NS_PER_S)

@@ -3,7 +3,7 @@
  * each with words of its own. The test plays the worker; one producer is a child, the other one the
  * test itself.
  */
-#include "boot/appliance/feed_service.h"
+#include "boot/appliance/lend/feeds.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/engine/pass.h"
+#include "config/base/scm.h"
 #include "boot/engine/run_feed.h"
-#include "config/log.h"
-#include "config/seam.h"
+#include "config/base/log.h"
+#include "config/base/seam.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 #include "tests/harness/service_rig.h"

@@ -1,5 +1,5 @@
 /* The listening sockets of the taps of a configuration: which are open, and what a close leaves. */
-#include "boot/appliance/tap_sockets.h"
+#include "boot/appliance/lend/sockets.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

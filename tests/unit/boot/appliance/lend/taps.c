@@ -2,7 +2,7 @@
  * The ends of the runs of a tap: the answers to its consumer, to a silent client and to one that
  * comes later, and what stays open. The run has no worker.
  */
-#include "boot/appliance/tap_service.h"
+#include "boot/appliance/lend/taps.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/pass.h"
-#include "config/log.h"
+#include "config/base/scm.h"
+#include "config/base/log.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 #include "tests/harness/service_rig.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/init.h"
+#include "boot/appliance/machine/machine.h"
 
 TestSuite(boot, .timeout = 60);
 

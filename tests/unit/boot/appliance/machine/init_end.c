@@ -1,7 +1,7 @@
 /*
  * The last actions of the first process of a machine, and its source of the kernel's command line.
  */
-#include "boot/appliance/init.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/seam.h"
+#include "config/base/seam.h"
 #include "tests/fakes/log.h"
 
 TestSuite(init, .timeout = 60);

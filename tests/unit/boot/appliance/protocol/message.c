@@ -1,5 +1,5 @@
 /* Messages of the control socket: what is parsed, and each error. */
-#include "boot/appliance/message.h"
+#include "boot/appliance/protocol/message.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,18 +1,18 @@
 /*
  * The record of an engine: the range of every word, and a page whose writer may die at any moment.
  */
-#include "boot/appliance/record.h"
-#include "boot/appliance/message.h"
-#include "boot/appliance/remember.h"
+#include "boot/appliance/protocol/record.h"
+#include "boot/appliance/protocol/message.h"
+#include "boot/appliance/attempt/remember.h"
 #include "config/default.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
+#include "boot/engine/devices/lookup.h"
 #include "boot/engine/run.h"
-#include "config/file.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 #define NOW_NS 1000u

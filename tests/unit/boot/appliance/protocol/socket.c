@@ -1,5 +1,5 @@
 /* The directory of control sockets, and the address of a control socket. */
-#include "boot/appliance/socket.h"
+#include "boot/appliance/protocol/socket.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* Times of the day in local time, with changes of its offset. */
-#include "boot/appliance/local_time.h"
+#include "boot/appliance/schedule/local_time.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 #define S HR_NS_PER_S
 #define BERLIN "CET-1CEST,M3.5.0,M10.5.0/3"

@@ -1,13 +1,13 @@
 /* Permanent failures, the budget of restarts, and a watchdog that cannot be fed. */
-#include "boot/appliance/retry.h"
+#include "boot/appliance/schedule/retry.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "boot/appliance/watchdog.h"
-#include "config/clock.h"
+#include "boot/appliance/machine/watchdog.h"
+#include "config/base/clock.h"
 #include "tests/fakes/log.h"
 
 #define COUNT(array) (unsigned)(sizeof(array) / sizeof *(array))

@@ -1,13 +1,13 @@
 /* The starts of pipelines on a disk: two pages that alternate, power cuts, foreign and damaged
  * contents. */
-#include "boot/engine/starts.h"
+#include "boot/appliance/schedule/starts.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/appliance.h"
+#include "boot/engine/engine.h"
 #include "tests/harness/random.h"
 #include "tests/harness/store.h"
 

@@ -1,10 +1,10 @@
 /* Requests of the store that the engine serves: each kind, each refusal, beside pipelines. */
-#include "boot/appliance/store_service.h"
+#include "boot/appliance/store/service.h"
 
 #include <sys/resource.h>
 
-#include "boot/engine/stand_in.h"
-#include "boot/engine/starts.h"
+#include "boot/engine/devices/stand_in.h"
+#include "boot/appliance/schedule/starts.h"
 #include "tests/harness/store_service_rig.h"
 
 TestSuite(store_service, .init = begin, .fini = end, .timeout = 120);

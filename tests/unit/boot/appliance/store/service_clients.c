@@ -1,8 +1,8 @@
 /* Verifications that the engine serves, clients that misbehave, and the end of the engine. */
-#include "boot/appliance/store_service.h"
+#include "boot/appliance/store/service.h"
 
-#include "cache/store/objmap_verify.h"
-#include "config/log.h"
+#include "cache/store/verify.h"
+#include "config/base/log.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/store_service_rig.h"
 

@@ -3,7 +3,7 @@
  * of each pipeline, limits of time, and controllers that an engine leaves. Engines follow a script
  * (tests/fakes/engine.h), and the clock is a fake.
  */
-#include "boot/appliance/child.h"
+#include "boot/appliance/supervisor/child.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/signals.h"
-#include "config/tick.h"
+#include "config/base/exit.h"
+#include "config/base/signals.h"
+#include "config/base/tick.h"
 #include "gpu/ops/operators.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/engine.h"

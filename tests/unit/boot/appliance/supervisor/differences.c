@@ -1,13 +1,13 @@
 /* The differences between a configuration and the same file after a change. */
-#include "boot/appliance/differences.h"
+#include "boot/appliance/supervisor/differences.h"
 
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/file/file.h"
 #include "tests/harness/error.h"
 
 TestSuite(differences, .timeout = 60);

@@ -2,7 +2,7 @@
  * The engine as a process: its attributes, its descriptors, its end with the supervisor, and what
  * the supervisor sends to it and gets from it. The engines are real ones, over ssds in memory.
  */
-#include "boot/appliance/process.h"
+#include "boot/appliance/supervisor/process.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -20,14 +20,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/record.h"
-#include "boot/engine/exit.h"
-#include "boot/engine/names.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/signals.h"
-#include "config/clock.h"
-#include "config/file.h"
-#include "config/log.h"
+#include "boot/appliance/protocol/record.h"
+#include "config/base/exit.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/scm.h"
+#include "config/base/signals.h"
+#include "config/base/clock.h"
+#include "config/file/file.h"
+#include "config/base/log.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

@@ -1,5 +1,5 @@
 /* The process that reads the configuration, and all ways in which that process ends. */
-#include "boot/appliance/read.h"
+#include "boot/appliance/supervisor/reader.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* A configuration that is read again while pipelines repeat: the schedule that is in force then. */
-#include "boot/appliance/reload.h"
-#include "config/file.h"
+#include "boot/appliance/supervisor/reload.h"
+#include "config/file/file.h"
 
 #include <poll.h>
 

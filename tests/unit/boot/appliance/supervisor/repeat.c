@@ -360,7 +360,7 @@ Test(repeat, a_pipeline_whose_ssd_failed_at_bring_up)
 	end();
 }
 
-/* ---- requests (boot/appliance/ask.h) */
+/* ---- requests (boot/appliance/requests.h) */
 
 static enum hr_ask_state state(uint32_t i, uint64_t ticket, int *err)
 {

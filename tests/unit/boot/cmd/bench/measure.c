@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/names.h"
-#include "config/clock.h"
-#include "config/file.h"
+#include "boot/engine/devices/lookup.h"
+#include "config/base/clock.h"
+#include "config/file/file.h"
 #include "tests/harness/child.h"
 #include "tests/harness/error.h"
 

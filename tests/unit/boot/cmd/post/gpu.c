@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "boot/cmd/post/step.h"
-#include "boot/engine/devices.h"
-#include "config/clock.h"
+#include "boot/engine/devices/devices.h"
+#include "config/base/clock.h"
 #include "gpu/worker/probe.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"

@@ -5,7 +5,7 @@
 
 #include "boot/cmd/post/step.h"
 #include "boot/cmd/post/machine.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"
 

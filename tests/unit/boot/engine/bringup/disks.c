@@ -1,12 +1,12 @@
 /* Lines of the configuration that name one disk, or two disks of one controller. */
-#include "boot/engine/disks.h"
+#include "boot/engine/bringup/disks.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/log.h"
+#include "config/base/log.h"
 #include "tests/fakes/log.h"
 
 TestSuite(disks, .timeout = 60);

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices.h"
-#include "boot/engine/paths.h"
-#include "boot/engine/prove.h"
-#include "config/clock.h"
-#include "boot/engine/ssd_store.h"
-#include "boot/engine/stages.h"
+#include "boot/engine/devices/devices.h"
+#include "boot/engine/shape/paths.h"
+#include "boot/engine/bringup/prove.h"
+#include "config/base/clock.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "boot/engine/bringup/stages.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/stage_memory.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "boot/engine/bringup/stage_memory.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

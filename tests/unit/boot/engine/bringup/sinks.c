@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/written.h"
+#include "boot/engine/objects/new_objects.h"
 #include "cache/crc32c.h"
 #include "tests/harness/sinks_rig.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/harness/sinks_rig.h"
-#include "boot/engine/written.h"
+#include "boot/engine/objects/new_objects.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/sinks_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

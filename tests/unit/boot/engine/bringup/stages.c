@@ -3,10 +3,10 @@
  * stage, and that all earlier stages are down again (an image is locked while its controller is
  * up).
  */
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/ssd_store.h"
-#include "boot/engine/written.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "boot/engine/objects/new_objects.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "boot/engine/runner.h"
-#include "nvme/hostmem.h"
+#include "config/base/clock.h"
+#include "boot/engine/runner/runner.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

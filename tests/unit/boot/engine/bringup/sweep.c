@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
 #include "tests/fakes/calloc.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "boot/engine/guard.h"
+#include "config/base/clock.h"
+#include "boot/engine/devices/foreign_data.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/post/step.h"
 #include "boot/cmd/post/ssd.h"
-#include "boot/engine/signals.h"
-#include "config/tick.h"
+#include "config/base/signals.h"
+#include "config/base/tick.h"
 #include "tests/harness/engine.h"
 
 static char faults[64];

@@ -1,6 +1,6 @@
 /* Devices by their strings: each form that is accepted or refused, and the identity of a disk, by which
  * clients of an appliance name it. */
-#include "boot/engine/devices.h"
+#include "boot/engine/devices/devices.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/engine/guard.h"
-#include "boot/engine/signals.h"
-#include "cache/store/objmap.h"
+#include "boot/engine/devices/foreign_data.h"
+#include "config/base/signals.h"
+#include "cache/store/store.h"
 #include "tests/harness/store.h"
 
 #define DISK_BYTES (24u << 20)

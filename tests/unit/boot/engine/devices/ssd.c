@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/ssd.h"
-#include "nvme/hostmem.h"
+#include "boot/engine/devices/ssd.h"
+#include "nvme/dma/hostmem.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/tick.h"
+#include "config/base/tick.h"
 #include "tests/harness/reservation_rig.h"
 
 TestSuite(reservation_faults, .init = setup, .fini = teardown, .timeout = 60);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/ssd.h"
-#include "config/clock.h"
+#include "boot/engine/devices/ssd.h"
+#include "config/base/clock.h"
 #include "tests/harness/error.h"
 
 static char image[2][64];

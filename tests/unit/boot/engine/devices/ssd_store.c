@@ -1,5 +1,5 @@
 /* The object store of an ssd: open, format, and the reason of each failure with its remedy. */
-#include "boot/engine/ssd_store.h"
+#include "boot/engine/devices/ssd_store.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* An ssd that another process drives, as a check sees it. */
-#include "boot/engine/stand_in.h"
+#include "boot/engine/devices/stand_in.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

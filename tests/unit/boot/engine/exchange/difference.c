@@ -1,11 +1,11 @@
 /* Data that differ: their kind, place and words, for each cause that has a name. */
-#include "boot/engine/difference.h"
+#include "boot/engine/exchange/difference.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "config/limits.h"
+#include "config/base/clock.h"
+#include "config/base/limits.h"
 
 #define PAGES 4u
 #define BYTES (PAGES * (size_t)HR_PAGE)

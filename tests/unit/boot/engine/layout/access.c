@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/access_layout.h"
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/access.h"
+#include "boot/engine/layout/sizes.h"
 #include "cache/page_policy.h"
 #include "cache/peers.h"
 #include "tests/harness/error.h"

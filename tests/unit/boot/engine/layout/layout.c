@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "boot/engine/layout.h"
+#include "boot/engine/layout/layout.h"
 #include "tests/harness/calls.h"
 
 TestSuite(layout, .timeout = 60);

@@ -4,14 +4,14 @@
  * the bus: a break inside a ring is an error, one between rings is not. Queue pairs and slots are those
  * of whole runs: stage_partition.c, tests/harness/rig.h.
  */
-#include "boot/engine/pipe_layout.h"
+#include "boot/engine/layout/stream.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/rings.h"
+#include "boot/engine/layout/sizes.h"
 #include "tests/harness/error.h"
 
 TestSuite(pipe_layout, .timeout = 60);

@@ -1,13 +1,13 @@
 /* What ranks have of the objects of an access operator: shares of new objects, and everything that an
  * operator cannot divide. */
-#include "boot/engine/access_shards.h"
+#include "boot/engine/objects/access_shards.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/error.h"
+#include "config/base/error.h"
 
 TestSuite(access_shards, .timeout = 60);
 

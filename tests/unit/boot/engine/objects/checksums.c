@@ -2,7 +2,7 @@
  * Checksums of sources and sinks, by whole runs over a software controller: the checksum of a sink,
  * also after an interrupted run, and the result of a run whose source differs from the stored data.
  */
-#include "boot/engine/checksums.h"
+#include "boot/engine/objects/checksums.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/ssd_store.h"
-#include "boot/engine/written.h"
-#include "config/clock.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "boot/engine/objects/new_objects.h"
+#include "config/base/clock.h"
 #include "boot/cmd/cmd.h"
-#include "boot/engine/runner.h"
+#include "boot/engine/runner/runner.h"
 #include "cache/crc32c.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

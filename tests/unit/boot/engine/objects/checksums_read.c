@@ -1,12 +1,12 @@
 /* The checksum of an object on a disk, and the words for results of comparisons. */
-#include "boot/engine/checksums.h"
+#include "boot/engine/objects/checksums.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/signals.h"
+#include "config/base/signals.h"
 #include "cache/crc32c.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/error.h"

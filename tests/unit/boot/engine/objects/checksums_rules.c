@@ -1,6 +1,6 @@
 /* Which sources a run compares, the checksums that are joined from those of tiles, and each result of a
  * comparison, without a disk. */
-#include "boot/engine/checksums.h"
+#include "boot/engine/objects/checksums.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

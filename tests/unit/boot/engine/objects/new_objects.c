@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/pending.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/stage_sinks.h"
-#include "boot/engine/written.h"
+#include "boot/engine/devices/pending.h"
+#include "config/base/signals.h"
+#include "boot/engine/bringup/sinks.h"
+#include "boot/engine/objects/new_objects.h"
 #include "tests/harness/error.h"
 #include "tests/harness/store.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/shards.h"
-#include "config/check.h"
+#include "boot/engine/objects/shards.h"
+#include "config/file/keys.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/error.h"
 

@@ -1,5 +1,5 @@
 /* The file with the key of streams: each documented return. */
-#include "boot/engine/remote_key.h"
+#include "boot/engine/remote/key.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Streams of an engine: whole runs on the host backend, over real links and the fake network device. A
  * thread of the test is the other appliance, and does what a row says.
  */
-#include "boot/engine/remote.h"
+#include "boot/engine/remote/remote.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,16 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/counters.h"
-#include "boot/engine/names.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/stages.h"
+#include "boot/engine/runner/counters.h"
+#include "boot/engine/devices/lookup.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "boot/engine/bringup/stages.h"
 #include "cache/crc32c.h"
-#include "config/clock.h"
-#include "config/file.h"
-#include "config/seam.h"
+#include "config/base/clock.h"
+#include "config/file/file.h"
+#include "config/base/seam.h"
 #include "tests/fakes/memfd.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"

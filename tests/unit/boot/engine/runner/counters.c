@@ -2,12 +2,12 @@
  * The rows of counters: each row has a field of its own and is printed in its outputs; times and
  * rates.
  */
-#include "boot/engine/counters.h"
+#include "boot/engine/runner/counters.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/json.h"
 
 TestSuite(counters, .timeout = 60);

@@ -1,5 +1,5 @@
 /* Counters of taps, feeds, consumers and producers: each from a word of its own. */
-#include "boot/engine/counters.h"
+#include "boot/engine/runner/counters.h"
 #include "tests/harness/words_rig.h"
 
 TestSuite(counters_take, .timeout = 60);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/report/paths.h"
-#include "boot/engine/paths.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/stage_partition.h"
+#include "boot/cmd/report/parts.h"
+#include "boot/engine/shape/paths.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "boot/engine/bringup/stage_partition.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/json.h"
 #include "tests/harness/engine.h"

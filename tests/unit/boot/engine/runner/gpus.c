@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/failure.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/schedule.h"
-#include "boot/engine/seal.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/runner/failure.h"
+#include "boot/engine/runner/runner.h"
+#include "boot/engine/concurrency.h"
+#include "config/base/seal.h"
+#include "config/base/signals.h"
+#include "boot/engine/runner/stall.h"
 #include "cache/peers.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

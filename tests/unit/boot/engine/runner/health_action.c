@@ -1,5 +1,5 @@
 /* Critical warnings: the strictest action of the warnings that are set. */
-#include "boot/engine/warnings.h"
+#include "boot/engine/runner/health_action.h"
 
 #include <criterion/criterion.h>
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "boot/engine/runner.h"
-#include "config/tick.h"
+#include "config/base/clock.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/tick.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

@@ -16,12 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/tap_service.h"
-#include "boot/engine/pass.h"
-#include "boot/engine/remote.h"
-#include "boot/engine/runner.h"
-#include "boot/engine/seal.h"
-#include "config/json.h"
+#include "boot/appliance/lend/taps.h"
+#include "config/base/scm.h"
+#include "boot/engine/remote/remote.h"
+#include "boot/engine/runner/runner.h"
+#include "config/base/seal.h"
+#include "config/base/json.h"
 #include "tests/harness/engine.h"
 #include "tests/harness/link_rig.h"
 

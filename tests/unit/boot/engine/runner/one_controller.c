@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/seal.h"
-#include "config/clock.h"
-#include "boot/engine/disks.h"
-#include "boot/engine/runner.h"
+#include "config/base/seal.h"
+#include "config/base/clock.h"
+#include "boot/engine/bringup/disks.h"
+#include "boot/engine/runner/runner.h"
 #include "nvme/events.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

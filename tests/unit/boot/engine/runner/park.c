@@ -1,5 +1,5 @@
 /* Runs that have left the gpu: what they read, and when it is time to launch again. */
-#include "boot/engine/park.h"
+#include "boot/engine/runner/park.h"
 
 #include <errno.h>
 

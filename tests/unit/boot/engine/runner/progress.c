@@ -1,4 +1,4 @@
-#include "boot/engine/progress.h"
+#include "boot/engine/runner/progress.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "boot/cmd/bench/measure.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 
 TestSuite(progress, .timeout = 60);
 

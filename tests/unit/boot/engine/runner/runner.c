@@ -4,7 +4,7 @@
  * of workers. Sources have no checksums, because no worker computes them.
  */
 #include "boot/engine/done.h"
-#include "boot/engine/runner.h"
+#include "boot/engine/runner/runner.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/seal.h"
-#include "config/clock.h"
-#include "boot/engine/signals.h"
+#include "config/base/seal.h"
+#include "config/base/clock.h"
+#include "config/base/signals.h"
 #include "nvme/ctrl.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"

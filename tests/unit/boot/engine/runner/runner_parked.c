@@ -1,12 +1,12 @@
 /* Runs whose workers leave the gpu and come back, and workers that hang. */
 #include <unistd.h>
 
-#include "boot/engine/exit.h"
-#include "boot/engine/park.h"
-#include "boot/engine/run_tap.h"
-#include "boot/engine/signals.h"
-#include "boot/engine/stuck.h"
-#include "boot/engine/watch.h"
+#include "config/base/exit.h"
+#include "boot/engine/runner/park.h"
+#include "boot/engine/shared_memory.h"
+#include "config/base/signals.h"
+#include "boot/engine/runner/stuck.h"
+#include "boot/engine/runner/stall.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_parked, .timeout = 60);

@@ -2,7 +2,7 @@
  * A running pipeline look by look, with a stopped clock: pauses, stops, checkpoints, and controllers
  * that fail.
  */
-#include "boot/engine/signals.h"
+#include "config/base/signals.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_steps, .timeout = 60);

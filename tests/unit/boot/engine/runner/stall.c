@@ -3,7 +3,7 @@
  * time, are named in the error, and keep all written data.
  */
 #include "boot/engine/run.h"
-#include "boot/engine/watch.h"
+#include "boot/engine/runner/stall.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/clock.h"
-#include "boot/engine/runner.h"
+#include "config/base/clock.h"
+#include "boot/engine/runner/runner.h"
 #include "tests/harness/child.h"
 #include "tests/harness/engine.h"
 

@@ -1,6 +1,6 @@
 /* Progress of an access operator on several gpus: which of them are watched, and the worker that is
  * named. */
-#include "boot/engine/watch.h"
+#include "boot/engine/runner/stall.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * The choice of a path for each ssd and gpu: which pairs the topology is asked about, what the
  * configuration demands, and the words for each result.
  */
-#include "boot/engine/paths.h"
+#include "boot/engine/shape/paths.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

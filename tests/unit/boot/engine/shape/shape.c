@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/schedule.h"
-#include "boot/engine/shape.h"
-#include "boot/engine/stages.h"
+#include "boot/engine/concurrency.h"
+#include "boot/engine/shape/shape.h"
+#include "boot/engine/bringup/stages.h"
 #include "gpu/ops/operators.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

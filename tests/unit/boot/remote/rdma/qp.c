@@ -1,5 +1,5 @@
 /* Queue pairs, memory and the loopback on the fake device, one case for each refusal. */
-#include "gpu/remote/qp.h"
+#include "boot/remote/rdma/qp.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpu/remote/loopback.h"
+#include "boot/remote/rdma/loopback.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver/device.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/cuda.h"
 

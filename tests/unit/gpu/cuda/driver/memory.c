@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpu/cuda/host.h"
-#include "gpu/cuda/memory.h"
+#include "gpu/cuda/driver/host_memory.h"
+#include "gpu/cuda/driver/memory.h"
 #include "tests/fakes/cuda.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gpu/cuda/image.h"
+#include "gpu/cuda/image/image.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/log.h"
 

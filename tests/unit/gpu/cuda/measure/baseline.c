@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/clock.h"
-#include "gpu/cuda/baseline.h"
+#include "config/base/clock.h"
+#include "gpu/cuda/measure/measure.h"
 #include "tests/fakes/cuda.h"
 #include "tests/fakes/cufile.h"
 

@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "config/log.h"
-#include "gpu/cuda/cufile.h"
+#include "config/base/log.h"
+#include "gpu/cuda/measure/cufile.h"
 #include "tests/harness/error.h"
 
 Test(cuda_cufile, the_library_is_found_or_its_absence_named)

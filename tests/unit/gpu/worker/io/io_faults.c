@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "cache/objects/objects.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "tests/harness/access_rig.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -14,12 +14,12 @@ HR_WORKER void hr_idle(uint32_t *spins)
 
 /* Worker code for these lanes; the library's copies are not linked. */
 #include "cache/object.c"
-#include "gpu/worker/access.c"
-#include "gpu/worker/io.c"
-#include "gpu/worker/io_commands.c"
-#include "gpu/worker/io_one.c"
-#include "gpu/worker/io_requests.c"
-#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/io/access.c"
+#include "gpu/worker/io/io.c"
+#include "gpu/worker/io/commands.c"
+#include "gpu/worker/io/single.c"
+#include "gpu/worker/io/requests.c"
+#include "gpu/worker/io/writeback.c"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ HR_WORKER void hr_idle(uint32_t *spins)
 #include <string.h>
 
 #include "cache/page_policy.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "cache/page_policy.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
@@ -124,7 +124,7 @@ Test(io_writes, only_the_ends_of_a_write_are_read)
 #define TRIES 60u
 
 /* Versions of whole pages: each 4-byte word of page p is p + 1 in its upper half and the version in its
- * lower half, or as at the start. cache/objects.h promises no more than whole 4-byte words. */
+ * lower half, or as at the start. cache/objects/objects.h promises no more than whole 4-byte words. */
 static void write_and_read_versions(struct hr_objects *objects)
 {
 	const struct hr_object *o = hr_get_object_map(objects, 0);

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "cache/page_policy.h"
 #include "cache/peers.h"
-#include "config/clock.h"
-#include "config/log.h"
-#include "gpu/worker/io_peers.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
+#include "gpu/worker/io/peers.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "cache/peers.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"

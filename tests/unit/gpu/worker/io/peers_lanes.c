@@ -15,22 +15,22 @@ HR_WORKER void hr_idle(uint32_t *spins)
 
 /* Worker code for these lanes; the library's copies are not linked. */
 #include "cache/object.c"
-#include "gpu/worker/access.c"
-#include "gpu/worker/io.c"
-#include "gpu/worker/io_commands.c"
-#include "gpu/worker/io_one.c"
-#include "gpu/worker/io_peers.c"
-#include "gpu/worker/io_peers_home.c"
-#include "gpu/worker/io_peers_pages.c"
-#include "gpu/worker/io_requests.c"
-#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/io/access.c"
+#include "gpu/worker/io/io.c"
+#include "gpu/worker/io/commands.c"
+#include "gpu/worker/io/single.c"
+#include "gpu/worker/io/peers.c"
+#include "gpu/worker/io/peers_home.c"
+#include "gpu/worker/io/peers_pages.c"
+#include "gpu/worker/io/requests.c"
+#include "gpu/worker/io/writeback.c"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache/page_policy.h"
-#include "config/clock.h"
+#include "config/base/clock.h"
 #include "tests/harness/access_rig.h"
 #include "tests/harness/random.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/objects.h"
+#include "cache/objects/objects.h"
 #include "cache/peers.h"
-#include "config/clock.h"
-#include "config/log.h"
+#include "config/base/clock.h"
+#include "config/base/log.h"
 #include "tests/harness/access_rig.h"
 
 #define TIMEOUT_NS (20 * HR_NS_PER_S)

@@ -1,17 +1,18 @@
 /*
- * gpu/worker/io_one.c: one call for a request, by the lanes of a worker. The controller is a fake whose
- * completion waits before the call, or comes after it. With the 64 lanes of some GPUs; io_lanes.c has
+ * gpu/worker/io/single.c: one call for a request, by the lanes of a worker. The controller is
+ * a fake whose completion waits before the call, or comes after it. With the 64 lanes of some
+ * GPUs; io_lanes.c has
  * 4.
  */
 #define HR_LANES 64u
 #include "tests/fakes/lanes.h"
 
 #include "cache/object.c"
-#include "gpu/worker/io.c"
-#include "gpu/worker/io_commands.c"
-#include "gpu/worker/io_one.c"
-#include "gpu/worker/io_requests.c"
-#include "gpu/worker/io_writeback.c"
+#include "gpu/worker/io/io.c"
+#include "gpu/worker/io/commands.c"
+#include "gpu/worker/io/single.c"
+#include "gpu/worker/io/requests.c"
+#include "gpu/worker/io/writeback.c"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

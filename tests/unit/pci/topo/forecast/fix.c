@@ -1,5 +1,5 @@
 /* Fixes: all of a fix for several switches, and each reason against one. */
-#include "pci/topo/change.h"
+#include "pci/topo/forecast/change.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pci/topo/bootmodel.h"
+#include "pci/topo/boot/boot.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 #include "tests/harness/box.h"
 #include "tests/harness/error.h"
 #include "tests/harness/evaluate.h"

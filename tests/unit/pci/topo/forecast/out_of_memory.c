@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pci/topo/peers.h"
-#include "pci/topo/source.h"
+#include "pci/topo/rules/peers.h"
+#include "pci/topo/source/source.h"
 #include "tests/harness/archive.h"
 #include "tests/harness/machine.h"
 

@@ -1,6 +1,6 @@
 /* Dumps and text of lspci through a stream: long lines, read errors, ends of lines, and the name of
  * what was read. */
-#include "pci/topo/lspci.h"
+#include "pci/topo/lspci/lspci.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * Matrices of vendors' tools: hostile and unusual text, limits, and what becomes a fact of the model.
  */
-#include "pci/topo/smi.h"
+#include "pci/topo/lspci/smi.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 static struct hr_model model;
 

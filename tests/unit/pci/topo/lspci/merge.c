@@ -1,5 +1,5 @@
 /* Two lists of one function: which facts contradict, and what the merged record holds. */
-#include "pci/topo/again.h"
+#include "pci/topo/merge.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

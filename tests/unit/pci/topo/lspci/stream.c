@@ -2,8 +2,8 @@
  * Captures from a descriptor whose reads are short, interrupted or fail: this test is read() of that
  * descriptor.
  */
-#include "pci/topo/source.h"
-#include "pci/topo/stream.h"
+#include "pci/topo/source/source.h"
+#include "pci/topo/lspci/stream.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* Texts of rules and lines of a boot end within their buffers, and evaluations with too little memory
  * are refused. */
-#include "pci/topo/explain.h"
+#include "pci/topo/rules/explain.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/bootmodel.h"
-#include "pci/topo/groups.h"
+#include "pci/topo/boot/boot.h"
+#include "pci/topo/rules/groups.h"
 #include "tests/harness/evaluate.h"
 
 TestSuite(topo_explain, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);

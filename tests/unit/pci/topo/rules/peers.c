@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pci/topo/capture.h"
+#include "pci/topo/lspci/capture.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/peers.h"
-#include "pci/topo/source.h"
+#include "pci/topo/rules/peers.h"
+#include "pci/topo/source/source.h"
 #include "tests/harness/machine.h"
 
 #define ALL_KINDS 7u

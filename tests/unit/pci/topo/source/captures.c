@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 static struct hr_model model, other;
 

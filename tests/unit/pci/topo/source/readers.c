@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/source/source.h"
+#include "pci/topo/rules/verdict.h"
 #include "tests/harness/archive.h"
 #include "tests/harness/folder.h"
 #include "tests/harness/machine.h"

@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pci/topo/capture.h"
+#include "pci/topo/lspci/capture.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
-#include "pci/topo/verdict.h"
+#include "pci/topo/source/source.h"
+#include "pci/topo/rules/verdict.h"
 #include "tests/harness/archive.h"
 #include "tests/harness/machine.h"
 

@@ -1,5 +1,5 @@
 /* Compressed captures: recognized by their first bytes, unpacked by the tools that are installed. */
-#include "pci/topo/unpack.h"
+#include "pci/topo/source/unpack.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 
 static struct hr_model model;
 

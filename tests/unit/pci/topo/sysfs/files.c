@@ -1,5 +1,5 @@
 /* Files of a tree: in a folder, and in an archive, whose headers are written here byte by byte. */
-#include "pci/topo/files.h"
+#include "pci/topo/sysfs/files.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/source.h"
+#include "pci/topo/source/source.h"
 #include "tests/harness/archive.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

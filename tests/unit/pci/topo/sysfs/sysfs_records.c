@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/sysfs.h"
-#include "pci/topo/sysfs_drivers.h"
+#include "pci/topo/sysfs/sysfs.h"
+#include "pci/topo/sysfs/parts.h"
 #include "tests/fakes/files.h"
 #include "tests/harness/described.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/cmd/topo/html.h"
+#include "boot/cmd/topo/html/html.h"
 #include "pci/topo/fields.h"
 #include "tests/harness/box.h"
 
