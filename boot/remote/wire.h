@@ -3,7 +3,7 @@
  * entries of the tables that they write to each other's memory by RDMA. Little-endian.
  *
  * TCP, in this order; a message has a head, a body of a size that follows from its kind, and, from
- * OPEN on, a code (proof.h):
+ * OPEN on, a code (tcp.h):
  *
  *   sender                    receiver
  *   HELLO      ->             version, name, size of a tile, a nonce

@@ -84,7 +84,7 @@ void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, 
 /* Write zeros; bytes above 0. */
 void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes);
 
-/* ---- cache.c: the volatile write cache, block by block, oldest destaged first */
+/* ---- write_cache.c: the volatile write cache, block by block, oldest destaged first */
 
 struct soft_cache {
 	pthread_rwlock_t lock;
@@ -230,7 +230,7 @@ int soft_faults_read(struct soft *soft, const char *file, struct hr_error *e);
 /* Count the command; returns the rule that applies to it, or NULL. */
 const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *sqe, bool admin);
 
-/* ---- bells.c: doorbells */
+/* ---- doorbells.c: doorbells */
 
 /* A doorbell: its location and its last value. */
 struct soft_bell {
@@ -293,14 +293,14 @@ struct soft_poller {
 	bool io;		 /* this round has served an I/O queue */
 	bool dense;		 /* I/O follows I/O within DENSE_NS; threads.c */
 	uint64_t busy_ns, io_ns; /* time of the last work, and of the last I/O */
-	uint32_t look;		 /* number of the last poll of a queue's doorbell; serve.c */
+	uint32_t look;		 /* number of the last poll of a queue's doorbell; fast_path.c */
 	/* per CID modulo SOFT_CIDS: the last poll that found one */
 	uint32_t seen[SOFT_CIDS];
 	struct soft_sq *sq[HR_SOFT_QUEUES];
 	/* atomic, because other threads read it */
 	struct hr_soft_stats stats __attribute__((aligned(SOFT_LINE)));
 	struct soft_completion held[SOFT_HELD];
-	struct soft_late *late; /* peer.c: data that have not arrived yet, in their order */
+	struct soft_late *late; /* peer_faults.c: data that have not arrived yet, in their order */
 	uint8_t *before;	/* and data of the last command that read from a peer */
 	uint64_t before_bytes;
 	struct hr_thread thread;
@@ -308,8 +308,8 @@ struct soft_poller {
 	uint32_t wanted; /* another thread waits for lock; atomic */
 } __attribute__((aligned(SOFT_LINE)));
 
-struct soft_reservations; /* reserve.c */
-struct soft_late;	  /* peer.c */
+struct soft_reservations; /* reservations.c */
+struct soft_late;	  /* peer_faults.c */
 
 struct soft {
 	/* Set at open. */
@@ -468,7 +468,7 @@ static inline struct hr_sqe soft_fetch(const struct hr_sqe *sqe)
 	return copy.sqe;
 }
 
-/* Serve an I/O queue when no faults are scripted (serve.c). True when it had commands. */
+/* Serve an I/O queue when no faults are scripted (fast_path.c). True when it had commands. */
 bool soft_serve_fast(struct soft_poller *p, struct soft_sq *sq);
 bool soft_admin_poll(struct soft_poller *p);
 void soft_queues_clear(struct soft *soft);
@@ -484,7 +484,7 @@ void soft_drop_queues(struct soft *soft, const struct soft_window *w);
 /* Write the CQE, its phase last. The caller has checked that the CQ has room. */
 void soft_post(struct soft_sq *sq, uint16_t cid, uint32_t dw0, uint16_t field);
 
-/* ---- regs.c */
+/* ---- registers.c */
 void soft_regs_reset(struct soft *soft);
 bool soft_regs_poll(struct soft *soft);
 void soft_fail(struct soft *soft);   /* set CSTS.CFS */
@@ -504,14 +504,14 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe);
 /* zoned.c: Identify and I/O commands of a zoned namespace. */
 uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe);
 uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
-/* reserve.c: reservations of the namespace, when the option enables them. */
+/* reservations.c: reservations of the namespace, when the option enables them. */
 int soft_reservations_open(struct soft *soft); /* 0 or -errno */
 void soft_reservations_close(struct soft *soft);
 void soft_reservations_reset(struct soft *soft); /* controller reset */
 uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe);
 /* True when another host's reservation forbids this read, write, or other I/O command. */
 bool soft_reservation_refuses(struct soft *soft, const struct hr_sqe *sqe);
-/* peer.c: transfers to and from memory of peers, with the quirks peer-*. */
+/* peer_faults.c: transfers to and from memory of peers, with the quirks peer-*. */
 #define SOFT_PEER_QUIRKS                                                        \
 	((uint32_t)(HR_SOFT_PEER_ONES | HR_SOFT_PEER_DROP | HR_SOFT_PEER_SWAP | \
 		    HR_SOFT_PEER_LATE | HR_SOFT_PEER_STRAY))

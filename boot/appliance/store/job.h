@@ -27,7 +27,7 @@ void hr_store_job_fail(struct hr_store_service *service, struct hr_store_job *jo
 /* The client disconnected, or is dropped: undo the steps of the request. */
 void hr_store_job_undo(struct hr_store_service *service, struct hr_store_job *job);
 
-/* ---- for boot/appliance/store/put.c and store_job_change.c */
+/* ---- for boot/appliance/store/put.c and change.c */
 
 /* True for the kinds that make job->object. */
 bool hr_store_job_makes(const struct hr_store_job *job);

@@ -1,7 +1,7 @@
 /*
  * boot/engine/remote/remote_gpu.h - tiles of a stream in the memory of a GPU: the dma-buf with
  * which the network device accesses them, and accesses of the GPU for the loopback. For
- * boot/engine/remote/remote.c, remote_sender.c and remote_receiver.c.
+ * boot/engine/remote/remote.c, sender.c and receiver.c.
  */
 #ifndef BOOT_ENGINE_REMOTE_REMOTE_GPU_H
 #define BOOT_ENGINE_REMOTE_REMOTE_GPU_H

@@ -1,6 +1,6 @@
 /*
  * boot/engine/remote/stream.h - the state of one stream. For boot/engine/remote/remote.c,
- * remote_sender.c and remote_receiver.c.
+ * sender.c and receiver.c.
  */
 #ifndef BOOT_ENGINE_REMOTE_STREAM_H
 #define BOOT_ENGINE_REMOTE_STREAM_H

@@ -2,15 +2,15 @@
  * gpu/worker/io/io.h - an I/O worker of an access operator's run; only for access.c and io*.c of this
  * folder. Worker code.
  *
- * A worker with nothing to do takes a single request the short way: io_one.c. Otherwise it
+ * A worker with nothing to do takes a single request the short way: single.c. Otherwise it
  * repeats rounds. In each round it
- *   - reaps completions: io_commands.c
- *   - takes requests, gives frames to pages, posts reads, removes victims: io_requests.c
+ *   - reaps completions: commands.c
+ *   - takes requests, gives frames to pages, posts reads, removes victims: requests.c
  * and in a round with such work, and from time to time, it also
  *   - reads the shared words, and does its part in the change of epochs
- *   - with several gpus, serves messages of other gpus: io_peers.h
- *   - begins to write dirty pages, and serves hr_flush(): io_writeback.c
- *   - sends commands again, and those that waited for an epoch: io_commands.c
+ *   - with several gpus, serves messages of other gpus: peers.h
+ *   - begins to write dirty pages, and serves hr_flush(): writeback.c
+ *   - sends commands again, and those that waited for an epoch: commands.c
  * A doorbell is written once per queue pair and step.
  *
  * The files are one worker, so this header declares functions of all of them.
@@ -114,7 +114,7 @@ struct hr_io_worker {
 	/* Of the words `seen` that are checked: the number of those with the present epoch, and of
 	 * those that have ended: io.c. */
 	uint32_t scan, scan_ended;
-	uint32_t lag;	 /* of the first poll for a single command: io_one.c */
+	uint32_t lag;	 /* of the first poll for a single command: single.c */
 	uint32_t object; /* of the last single request */
 };
 

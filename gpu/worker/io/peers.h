@@ -1,10 +1,10 @@
 /*
- * gpu/worker/io/peers.h - an I/O worker's part in the protocol of cache/peers.h; only for io*.c of this
+ * gpu/worker/io/peers.h - an I/O worker's part in the protocol of cache/peers.h; only for this
  * folder. Worker code. None of this runs with one gpu.
  *
- *   io_peers.c        mailboxes, late answers, the end of the run: this header
- *   io_peers_home.h   the home: the directory of its rows
- *   io_peers_pages.h  the gpu that has or wants pages: requests, answers, the list of pending sets
+ *   peers.c        mailboxes, late answers, the end of the run
+ *   peers_home.c   the home: the directory of its rows
+ *   peers_pages.c  the gpu that has or wants pages: requests, answers, the list of pending sets
  *
  * The list of pending sets has the sets with a way that waits: for its epoch, for the end of a write,
  * or for room in a ring. Each set is in it once.

@@ -458,7 +458,7 @@ HR_WORKER uint32_t io_read_room(const struct hr_io_worker *w)
 HR_WORKER void io_check_deadlock(struct hr_io_worker *w)
 {
 	const struct hr_page_cache *cache = &w->access->cache;
-	/* an answer that does not come is found before: io_peers.c */
+	/* an answer that does not come is found before: peers.c */
 	const uint64_t patience =
 		cache->timeout_ns + (cache->peers ? 4 * cache->peers->timeout_ns : 0);
 	uint64_t now;

@@ -75,7 +75,7 @@ int hr_kernel_log_end(struct hr_kernel_log *l);
 /* Free its memory; also after an error of the reader. */
 void hr_kernel_log_fini(struct hr_kernel_log *l);
 
-/* A message about a function: "pci 0000:60:05.2: TEXT" (kernel_log_pci.c). */
+/* A message about a function: "pci 0000:60:05.2: TEXT" (functions.c). */
 void hr_kernel_log_function(struct hr_fn *f, const char *text);
 /* "4.000 Gb/s available PCIe bandwidth, ...": links of the function and of the limiting port. */
 void hr_kernel_log_link(struct hr_kernel_log *l, struct hr_fn *f, const char *text);

@@ -1,6 +1,6 @@
 /*
  * nvme/queue/single.h: a command at a time by the lanes of a worker, alone and in turns with
- * nvme/queue/queue.h; completions that it leaves to hr_qp_reap(). queue_one_lanes_64.c
+ * nvme/queue/queue.h; completions that it leaves to hr_qp_reap(). single_lanes_64.c
  * compiles the same tests for 64 lanes.
  */
 #include "tests/fakes/lanes.h"

@@ -1,6 +1,6 @@
 /*
  * Reservations over software controllers of one image: what the holder, another host and an operator
- * may do. Commands that fail are in reservation_faults.c.
+ * may do. Commands that fail are in ssd_reservation_faults.c.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

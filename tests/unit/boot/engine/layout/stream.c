@@ -2,7 +2,7 @@
  * The memory of a pipeline: each part of each kind of pipeline; the words of a tap and a feed before a
  * launch, with addresses that differ for the CPU and workers; and rings, which must be contiguous on
  * the bus: a break inside a ring is an error, one between rings is not. Queue pairs and slots are those
- * of whole runs: stage_partition.c, tests/harness/rig.h.
+ * of whole runs: partition.c, tests/harness/rig.h.
  */
 #include "boot/engine/layout/stream.h"
 
