@@ -1,7 +1,7 @@
 /*
- * boot/remote/internal.h - the state of a link. link.c has the public functions, state.c the states of
- * the connection, connect.c its begin, transfer.c tiles and offers, accept.c the strangers of a receiver,
- * poll.c the descriptors.
+ * boot/remote/internal.h - the state of a link. link.c has the public functions, state.c the states
+ * of the connection, connect.c its begin, transfer.c tiles and offers, accept.c the strangers of a
+ * receiver, poll.c the descriptors.
  */
 #ifndef BOOT_REMOTE_INTERNAL_H
 #define BOOT_REMOTE_INTERNAL_H
