@@ -4,7 +4,7 @@
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 
-static const char help[] =
+static const char pause_help[] =
 	"usage: headrace pause PIPELINE [--json] [--appliance NAME]\n\n"
 	"Ask a running appliance to begin no further start of a pipeline, until `headrace resume`. A\n"
 	"run that goes on ends normally.\n\n"
@@ -14,6 +14,6 @@ static const char help[] =
 const struct hr_command hr_cmd_pause = {
 	.name = "pause",
 	.summary = "begin no further start of a pipeline",
-	.help = help,
+	.help = pause_help,
 	.fn = hr_client_command,
 };

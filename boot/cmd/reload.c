@@ -4,7 +4,7 @@
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 
-static const char help[] =
+static const char reload_help[] =
 	"usage: headrace reload [--wait] [--json] [--appliance NAME]\n\n"
 	"Let a running appliance read its configuration again, as SIGHUP does. The schedule of\n"
 	"its pipelines changes at once. Pipelines that are new, changed or removed, ssds, gpus,\n"
@@ -21,6 +21,6 @@ static const char help[] =
 const struct hr_command hr_cmd_reload = {
 	.name = "reload",
 	.summary = "let a running appliance read its configuration again",
-	.help = help,
+	.help = reload_help,
 	.fn = hr_client_command,
 };

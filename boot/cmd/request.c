@@ -4,7 +4,7 @@
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 
-static const char help[] =
+static const char trigger_help[] =
 	"usage: headrace trigger PIPELINE [--wait] [--json] [--appliance NAME]\n\n"
 	"Ask a running appliance (headrace boot) to start a pipeline, whatever its schedule says.\n"
 	"While a start that was asked for has not begun, further requests are the same start;\n"
@@ -17,6 +17,6 @@ static const char help[] =
 const struct hr_command hr_cmd_trigger = {
 	.name = "trigger",
 	.summary = "start a pipeline of a running appliance",
-	.help = help,
+	.help = trigger_help,
 	.fn = hr_client_command,
 };

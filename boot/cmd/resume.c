@@ -4,7 +4,7 @@
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 
-static const char help[] =
+static const char resume_help[] =
 	"usage: headrace resume PIPELINE [--json] [--appliance NAME]\n\n"
 	"Ask a running appliance to start a paused pipeline again when its schedule says so. Also\n"
 	"lifts the suspension of a pipeline in whose run an engine has ended.\n\n"
@@ -14,6 +14,6 @@ static const char help[] =
 const struct hr_command hr_cmd_resume = {
 	.name = "resume",
 	.summary = "permit the starts of a paused pipeline again",
-	.help = help,
+	.help = resume_help,
 	.fn = hr_client_command,
 };

@@ -4,7 +4,7 @@
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
 
-static const char help[] =
+static const char stop_help[] =
 	"usage: headrace stop [--wait] [--json] [--appliance NAME]\n\n"
 	"Stop a running appliance cleanly, as SIGTERM does: no new command is started, commands\n"
 	"in flight end, written tiles are made durable. An appliance that is the first process of\n"
@@ -16,6 +16,6 @@ static const char help[] =
 const struct hr_command hr_cmd_stop = {
 	.name = "stop",
 	.summary = "stop a running appliance cleanly",
-	.help = help,
+	.help = stop_help,
 	.fn = hr_client_command,
 };

@@ -16,7 +16,7 @@ struct text {
 	uint32_t store_percent;
 };
 
-static const struct hr_field fields[] = {
+static const struct hr_field control_fields[] = {
 	{ "mode", HR_FIELD_STRING, .offset = offsetof(struct text, mode), .max = 8 },
 	{ "group", HR_FIELD_NAME, .offset = offsetof(struct text, group), .max = HR_NAME_MAX },
 	{ "store_percent", HR_FIELD_U32, .offset = offsetof(struct text, store_percent), .min = 1,
@@ -106,7 +106,7 @@ void hr_config_control_read(struct hr_config_control *control, const struct hr_g
 {
 	struct text text = { "", "", control->store_percent };
 
-	hr_group_read(group, fields, HR_COUNT(fields), &text);
+	hr_group_read(group, control_fields, HR_COUNT(fields), &text);
 	control->store_percent = text.store_percent;
 	if (*text.mode)
 		read_mode(control, group, text.mode);
