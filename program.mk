@@ -74,7 +74,7 @@ tap_sources := $(wildcard gpu/tap/client/*.c)
 tap_headers := $(addprefix gpu/tap/client/,tap.h feed.h)
 tap_modules := $(wildcard gpu/tap/client/*.py)
 $(tap_library): $(tap_sources) $(wildcard gpu/tap/client/*.h) gpu/tap/protocol.h \
-	gpu/tap/feed_protocol.h program.mk
+	gpu/tap/protocol.h program.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) \
 		$(filter-out -Werror -fsanitize%,$(cflags)) -fPIC -shared -fvisibility=hidden \

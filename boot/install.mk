@@ -9,9 +9,10 @@ python_version = $(shell $(python) -c 'import sys; print("%d.%d" % sys.version_i
 python_dir ?= $(PREFIX)/lib/python$(if $(filter /usr,$(PREFIX)),3,$(python_version))/dist-packages
 unit_dir ?= $(PREFIX)/lib/systemd/system
 doc_dir ?= $(PREFIX)/share/doc/headrace
-documents := README.md LICENSE $(wildcard $(addsuffix .md,boot/*/* cache/* cache/*/* gpu/*/* nvme/* \
-	nvme/*/* pci/*/* tests/bench/*) boot/*.svg pci/topo/*.svg tests/bench/*.svg config/*.conf \
-	config/examples/*.conf pci/topo/examples/* boot/appliance/headrace.service)
+documents := $(wildcard *.md) LICENSE $(wildcard $(addsuffix .md,boot/* boot/*/* cache/* cache/*/* \
+	gpu/*/* gpu/*/*/* nvme/* nvme/*/* pci/*/* tests/bench/*) boot/*.svg pci/topo/*.svg \
+	tests/bench/*.svg config/*.conf config/examples/*.conf pci/topo/examples/* \
+	boot/appliance/headrace.service)
 installed = $(PREFIX)/bin/headrace $(addprefix $(PREFIX)/lib/,$(notdir $(tap_library)) \
 	libheadrace-tap.so headrace/headrace-mpi.so pkgconfig/headrace-tap.pc) \
 	$(addprefix $(PREFIX)/include/headrace/,$(notdir $(tap_headers))) \

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/report/json.h"
+#include "boot/cmd/report/output.h"
 #include "boot/appliance/machine/machine.h"
 #include "config/base/process.h"
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 #define HR_VERSION "0.1.0"
 

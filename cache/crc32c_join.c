@@ -1,5 +1,3 @@
-#include "cache/crc32c_join.h"
-
 #include "cache/crc32c.h"
 
 /*

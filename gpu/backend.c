@@ -1,4 +1,4 @@
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 
 #include "config/base/clock.h"
 #include "nvme/queue/worker.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "nvme/dma/hostmem.h"
 

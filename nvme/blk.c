@@ -8,9 +8,9 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "config/base/tick.h"
-#include "nvme/ctrl_check.h"
-#include "nvme/ioqueues.h"
-#include "nvme/queue/retry.h"
+#include "nvme/ctrl.h"
+#include "nvme/admin.h"
+#include "nvme/queue/deadline.h"
 #include "nvme/queue/status.h"
 #include "nvme/queue/wait.h"
 

@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/seam.h"
 #include "nvme/transport/disk_use.h"
 #include "nvme/transport/transport.h"

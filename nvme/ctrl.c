@@ -6,7 +6,6 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "nvme/admin.h"
-#include "nvme/ctrl_check.h"
 #include "nvme/identify.h"
 #include "nvme/quirks.h"
 #include "nvme/queue/status.h"

@@ -1,4 +1,4 @@
-#include "nvme/ctrl_check.h"
+#include "nvme/ctrl.h"
 
 #define ALL_INTERRUPTS UINT32_MAX
 #define FOREIGN "another process or driver uses it, or the function was reset"

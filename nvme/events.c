@@ -6,7 +6,7 @@
 #include "config/base/log.h"
 #include "nvme/admin.h"
 #include "nvme/identify.h"
-#include "nvme/queue/retry.h"
+#include "nvme/queue/deadline.h"
 #include "nvme/queue/status.h"
 
 #define HEALTH_WARNINGS 0x1fu /* event configuration: all that Base 2.0 defines for disks */

@@ -1,12 +1,11 @@
 /* List and identify the namespaces of a controller (Base 2.0, 5.17). */
-#include "nvme/namespaces.h"
+#include "nvme/identify.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
-#include "nvme/identify.h"
 #include "nvme/quirks.h"
 #include "nvme/queue/status.h"
 

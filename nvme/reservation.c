@@ -12,7 +12,7 @@
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "nvme/admin.h"
-#include "nvme/namespaces.h"
+#include "nvme/identify.h"
 #include "nvme/queue/status.h"
 
 #define IEKEY (1u << 3)

@@ -1,5 +1,5 @@
 /* Writes registers of a fix through libpciaccess. */
-#include "pci/apply.h"
+#include "pci/machine.h"
 
 #include <errno.h>
 #include <pciaccess.h>

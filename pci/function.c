@@ -15,7 +15,7 @@
 #include "pci/library.h"
 #include "pci/undo.h"
 #include "pci/topo/sysfs/files.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 #include "pci/topo/source/source.h"
 
 #define DEVICES "sys/bus/pci/devices"

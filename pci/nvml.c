@@ -3,7 +3,7 @@
  * the driver and is loaded at run time when it is installed. Only the functions below are used;
  * NVIDIA keeps their interface stable (NVML API reference, "NvLink Methods", "Device Queries").
  */
-#include "pci/nvml.h"
+#include "pci/machine.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Replaces nvml.c in a static build, which loads no library at run time. */
-#include "pci/nvml.h"
+#include "pci/machine.h"
 
 #include <errno.h>
 

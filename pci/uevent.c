@@ -1,4 +1,4 @@
-#include "pci/uevent.h"
+#include "pci/machine.h"
 
 #include <errno.h>
 #include <linux/netlink.h>

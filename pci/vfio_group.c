@@ -1,10 +1,9 @@
 /* Explains in one sentence why VFIO cannot open a group of this machine. */
-#include "pci/viable.h"
+#include "pci/machine.h"
 
 #include <stdio.h>
 
 #include "pci/topo/rules/groups.h"
-#include "pci/machine.h"
 
 static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 {

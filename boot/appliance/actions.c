@@ -1,11 +1,10 @@
-#include "boot/appliance/act.h"
+#include "boot/appliance/requests.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/requests.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "nvme/queue/status.h"
 

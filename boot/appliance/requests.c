@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/appliance/supervisor/reload.h"
-#include "config/base/signals.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 
 static int check(const struct hr_supervisor *s)

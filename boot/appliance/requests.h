@@ -46,7 +46,7 @@ int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
 /*
  * Begin to read the file of the configuration again. Its schedule takes effect at once, other
  * differences with the next engine, when no pipeline runs
- * (boot/appliance/supervisor/reload.h); a message names the settings that keep their values
+ * (boot/appliance/supervisor/repeat.h); a message names the settings that keep their values
  * until headrace is started again. 0; -EALREADY: a process reads the file; -ENOTSUP: as above,
  * or the configuration does not come from a file that can be read again; -EBUSY as above;
  * -ENOMEM, -EAGAIN.
@@ -61,5 +61,15 @@ int hr_ask_reload(struct hr_supervisor *s);
  */
 bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,
 		     struct hr_reload_reply *reply);
+
+/* ---- carries out requests of the control socket, and SIGHUP, by calls of a
+ * supervisor (boot/appliance/requests.h), with a text for each refusal.
+ */
+
+/* Fill in the table for a supervisor. */
+void hr_act_open(struct hr_actions *actions, struct hr_supervisor *s);
+
+/* Begin a reload when SIGHUP has come. A refusal is logged. */
+void hr_act_signals(struct hr_supervisor *s);
 
 #endif

@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/act.h"
+#include "boot/appliance/requests.h"
 #include "boot/engine/devices/devices.h"
 #include "boot/appliance/machine/machine.h"
 #include "boot/appliance/attempt/remember.h"
 #include "config/base/text.h"
-#include "boot/appliance/supervisor/reload.h"
+#include "boot/appliance/supervisor/repeat.h"
 #include "boot/engine/exclude.h"
 #include "config/base/clock.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "config/base/log.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/tick.h"
 #include "nvme/queue/status.h"
 #include "nvme/transport/transport.h"

@@ -28,11 +28,10 @@
 #include "boot/appliance/supervisor/child.h"
 #include "boot/appliance/control/control.h"
 #include "boot/appliance/gpus.h"
-#include "boot/appliance/machine/notify.h"
+#include "boot/appliance/machine/machine.h"
 #include "boot/appliance/schedule/retry.h"
 #include "boot/appliance/supervisor/repeat.h"
 #include "boot/appliance/control/status.h"
-#include "boot/appliance/machine/watchdog.h"
 #include "boot/engine/bringup/stages.h"
 
 /* State of a pipeline over all attempts. */

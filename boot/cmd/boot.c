@@ -13,11 +13,8 @@
 #include "config/derived.h"
 #include "config/base/clock.h"
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/options.h"
 #include "boot/appliance/machine/machine.h"
-#include "boot/cmd/load.h"
 #include "config/base/log.h"
-#include "config/base/signals.h"
 #include "config/base/process.h"
 #include "boot/appliance/supervise.h"
 

@@ -13,9 +13,8 @@
 
 #include "boot/appliance/protocol/socket.h"
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/report/json.h"
-#include "boot/cmd/options.h"
-#include "config/base/signals.h"
+#include "boot/cmd/report/output.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 
 #define TIMEOUT_S 5	    /* an appliance answers late during bring-up */

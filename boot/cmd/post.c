@@ -2,13 +2,11 @@
 #include <stdlib.h>
 
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/options.h"
-#include "boot/cmd/report/json.h"
-#include "boot/cmd/load.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/post/post.h"
 #include "boot/engine/exclude.h"
 #include "boot/engine/bringup/disks.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "nvme/transport/transport.h"
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "boot/engine/devices/devices.h"
-#include "config/base/exit.h"
-#include "config/base/signals.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 
 #define APPLIANCES_MAX 64u

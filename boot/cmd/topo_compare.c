@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "boot/cmd/cmd.h"
-#include "boot/cmd/options.h"
 #include "boot/cmd/topo/prove.h"
 #include "config/base/limits.h"
 #include "config/base/log.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/options.h"
-#include "boot/cmd/report/usage.h"
+#include "boot/cmd/cmd.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/options.h"
+#include "boot/cmd/topo/topo.h"
 #include "boot/cmd/topo_watch.h"
 #include "pci/topo/rules/peers.h"
 

@@ -11,16 +11,12 @@
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/html/html.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/views/json_document.h"
-#include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/views/views.h"
-#include "boot/cmd/topo/views/whatif.h"
-#include "config/base/clock.h"
-#include "config/base/signals.h"
 #include "boot/cmd/topo/headline.h"
+#include "config/base/clock.h"
+#include "config/base/process.h"
 #include "pci/machine.h"
 #include "pci/topo/source/source.h"
-#include "pci/uevent.h"
 #include "config/base/log.h"
 
 #define QUIET_NS (200 * HR_NS_PER_MS)

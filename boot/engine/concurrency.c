@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/exclude.h"
 #include "config/derived.h"
 
 static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
@@ -224,7 +223,7 @@ bool hr_schedule_blocked(const struct hr_appliance *app, const struct hr_run *ru
 			 hr_pipelines unended)
 {
 	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (hr_health_failed(&app->ssd[d].health) && hr_run_uses_ssd(run, d))
+		if (hr_health_failed(&app->ssd[d].health) && hr_config_uses_ssd(run->config, d))
 			return true;
 	for (uint32_t s = 0; s < run->config->sources + run->config->objects; s++) {
 		const int from = hr_run_from(run, s);

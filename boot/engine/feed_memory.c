@@ -1,4 +1,4 @@
-#include "boot/engine/run_feed.h"
+#include "boot/engine/shared_memory.h"
 
 #include <unistd.h>
 

@@ -5,8 +5,8 @@
 
 #include "boot/engine/engine.h"
 #include "cache/crc32c.h"
-#include "config/base/json_text.h"
-#include "config/base/quote.h"
+#include "config/base/json.h"
+#include "config/base/text.h"
 
 #define MAGIC "hrpast\0"
 #define VERSION 1u

@@ -1,4 +1,4 @@
-#include "boot/engine/done.h"
+#include "boot/engine/run.h"
 
 #include "config/derived.h"
 #include "nvme/queue/worker.h"

@@ -1,6 +1,3 @@
-#include "boot/engine/run_words.h"
-
-#include "boot/engine/run_feed.h"
 #include "boot/engine/shared_memory.h"
 
 /* Another pipeline has a launch, or its descriptor holds addresses for the next one. */

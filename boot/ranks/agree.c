@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/objects/access_shards.h"
 #include "boot/engine/objects/shards.h"
 #include "boot/engine/bringup/sinks.h"
-#include "boot/ranks/cover.h"
 #include "config/base/bytes.h"
 #include "config/derived.h"
 #include "gpu/ops/user.h"

@@ -7,6 +7,8 @@
 
 #include "boot/engine/engine.h"
 #include "boot/ranks/job.h"
+#include "cache/store/store.h"
+#include "config/base/error.h"
 
 /*
  * Not collective: refuse the selected pipelines that ranks do not run: with a tap or a feed, with an
@@ -21,7 +23,7 @@ void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks);
 /*
  * Collective, after the stage `partition`: compare the pipelines (operator, its code and arguments,
  * tile, verify) and their sources with those of rank 0: length and CRC-32C of whole objects, and
- * whether shards are one data set (boot/ranks/cover.h). Objects are copies, so their ids and places may
+ * whether shards are one data set (boot/ranks/agree.h). Objects are copies, so their ids and places may
  * differ; stores with a sink must be different ones. 0; -EINVAL on all ranks: they differ, and
  * rank 0 has a line for each difference, which names the rank; as hr_job_collect().
  */
@@ -33,5 +35,29 @@ int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_
  * sink of some part is not complete. As hr_sinks_check(), or -ECANCELED.
  */
 int hr_ranks_sinks(struct hr_job *job, struct hr_appliance *app, struct hr_error *e);
+
+/* ---- whether the shards of all ranks are one data set */
+
+/* A source of one rank. */
+struct hr_shard_of {
+	uint64_t is_shard;   /* 0: an object that is no shard; all else does not matter then */
+	uint64_t bytes;	     /* of the object */
+	uint64_t tile_bytes; /* of a tile in this source */
+	struct hr_store_shard shard;
+};
+
+/*
+ * The shards of one object: of[r] is that of rank r, at of + r * step bytes. They must be number r of
+ * `ranks` of the same data set, with rows of the same length, that begin at a tile, and follow each
+ * other without a gap from the first row of the data set to the last. 0, or -EINVAL with one line,
+ * which begins with `what` and names rank and rows.
+ */
+int hr_shards_cover(const struct hr_shard_of *of, size_t step, uint32_t ranks, const char *what,
+		    struct hr_error *e);
+
+/* The same for the sources of one rank: all of them begin and end with the same tiles. names: of the
+ * sources. */
+int hr_shards_agree(const struct hr_shard_of *const of[], const char *const names[],
+		    uint32_t sources, uint32_t rank, const char *what, struct hr_error *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "boot/ranks/cover.h"
+#include "boot/ranks/agree.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/runner/conclude.h"
-#include "boot/engine/objects/shards.h"
 #include "cache/crc32c.h"
 
 /* The run of a rank, as it travels to rank 0. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/base/trust.h"
+#include "config/base/files.h"
 
 /* The loader's text, with the path in place of the name under which it has opened the file. */
 static int complain(const char *path, const char *name, struct hr_error *e)

@@ -1,12 +1,10 @@
-#include "boot/remote/door.h"
+#include "boot/remote/internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "config/base/clock.h"
-#include "boot/remote/flow.h"
-#include "boot/remote/wake.h"
 
 static bool same_address(const struct hr_link_talk *a, const struct hr_link_talk *b)
 {

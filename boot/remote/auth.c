@@ -1,6 +1,6 @@
 /* The functions of libsodium that are used here have one implementation for all machines, and hold no
  * state, so sodium_init(), which would link all of the library, is not needed. */
-#include "boot/remote/proof.h"
+#include "boot/remote/tcp.h"
 
 #include <sodium/crypto_auth_hmacsha256.h>
 #include <sodium/crypto_verify_32.h>

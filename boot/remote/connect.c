@@ -1,10 +1,9 @@
-#include "boot/remote/opening.h"
+#include "boot/remote/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "config/base/seam.h"
-#include "boot/remote/wake.h"
 
 /* Receives beside those for slots. */
 #define SPARE 8u

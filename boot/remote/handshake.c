@@ -1,4 +1,4 @@
-#include "boot/remote/greet.h"
+#include "boot/remote/tcp.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef BOOT_REMOTE_INTERNAL_H
 #define BOOT_REMOTE_INTERNAL_H
 
-#include "boot/remote/greet.h"
+#include "boot/remote/tcp.h"
 #include "boot/remote/link.h"
 #include "boot/remote/rdma/qp.h"
 #include "boot/remote/tileset.h"
@@ -94,5 +94,80 @@ struct hr_link {
 };
 
 #define HR_LINK_TABLE_BYTES ((size_t)HR_LINK_SLOTS_MAX * HR_LINK_ENTRY_BYTES)
+
+/* ---- the states of a link's connection */
+
+/* Do one piece of work at link->now_ns. True: there may be more to do now. */
+bool hr_life_step(struct hr_link *link);
+
+/* END and DONE, when they are known and not said on this connection. */
+void hr_life_say(struct hr_link *link);
+
+/* ---- the queue pair of a connection, and OPEN, which tells the other side of it */
+
+/* Make the queue pair, with receives for all that the other side may write. 0 or -errno with *e. */
+int hr_opening_make(struct hr_link *link, struct hr_error *e);
+
+/* Say OPEN. 0 or -errno. */
+int hr_opening_say(struct hr_link *link);
+
+/* Connect the queue pair to that of link->peer. 0 or -errno with *e. */
+int hr_opening_connect(struct hr_link *link, struct hr_error *e);
+
+/* Sender: take what the receiver has. False: it lacks a tile that the pipeline has given back, and
+ * link->text says so. */
+bool hr_opening_take(struct hr_link *link, const struct hr_link_opening *opening);
+
+/* ---- offers, tiles and their completions on a connection */
+
+/* Queue an event; text: NULL, or one that lives until the next step. */
+void hr_flow_event(struct hr_link *link, struct hr_link_event event);
+
+/* A connection is up: nothing is in flight, all kept offers of a receiver are to be posted. */
+void hr_flow_begin(struct hr_link *link);
+
+/*
+ * Take one completion. 1: there was one; 0: none; -errno: the connection is of no use: link->text says
+ * why. While the connection is broken, only what has arrived counts, and nothing is an error.
+ */
+int hr_flow_poll(struct hr_link *link);
+
+/* Receiver: post offers while the queue has room. -errno as hr_flow_poll(). */
+int hr_flow_offers(struct hr_link *link);
+
+/* The connection is gone: remember the tiles in flight. */
+void hr_flow_end(struct hr_link *link);
+
+/* Receiver: HR_LINK_END when all tiles have arrived, once. */
+void hr_flow_check_end(struct hr_link *link);
+
+/* ---- the strangers of a receiver: connections that have not proved the key yet. Their
+ * number and their time are bounded, so a silent one blocks nothing. When there is no room, the
+ * address with most strangers loses its oldest one.
+ */
+
+/* Accept and greet. Returns a connection that has proved the key, the newest one, or NULL. */
+struct hr_link_talk *hr_door_step(struct hr_link *link);
+
+/* Tell the owner of a connection that was refused, at most once a second. */
+void hr_door_tell(struct hr_link *link, const struct sockaddr_in *peer, const char *why);
+
+void hr_door_close(struct hr_link *link);
+
+/* ---- which descriptors of a link are readable. One system call tells it for all of
+ * them, so a link that moves tiles reads only what has something to read.
+ */
+
+enum hr_link_wake {
+	HR_LINK_WAKE_DOOR = 1,	/* the listener, or a stranger */
+	HR_LINK_WAKE_TALK = 2,	/* the TCP connection */
+	HR_LINK_WAKE_QUEUE = 4, /* the channel of the completion queue */
+};
+
+/* Watch a descriptor, or one that is watched already as another kind. 0 or -errno. */
+int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind);
+
+/* What is readable now: a set of enum hr_link_wake. */
+unsigned hr_wake_look(struct hr_link *link);
 
 #endif

@@ -11,13 +11,10 @@
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/seam.h"
-#include "boot/remote/door.h"
-#include "boot/remote/flow.h"
-#include "boot/remote/life.h"
-#include "boot/remote/rdma/loopback.h"
-#include "boot/remote/wake.h"
+#include "boot/remote/internal.h"
+#include "boot/remote/rdma/device.h"
 
 #define DEPTH_DEFAULT 8u
 #define DEAD_DEFAULT_NS HR_NS_PER_S

@@ -176,4 +176,24 @@ const char *hr_link_describe(struct hr_link *link);
 /* Break the connection, collect all completions, deregister, free. NULL: nothing. */
 void hr_link_close(struct hr_link *link);
 
+/* ---- the RDMA device that a link would use: which one it is, and the proof that it
+ * reaches memory. For `check` and `post`.
+ */
+
+/* What to probe; all strings are the caller's. */
+struct hr_link_probe {
+	enum hr_link_side side;
+	const char *address;	    /* as hr_link_setup.address */
+	const char *device;	    /* the same */
+	uint32_t slots, slot_bytes; /* of memory that the probe takes for its time */
+	/* NULL, or the memory that is proved in place of that */
+	const struct hr_link_memory *memory;
+};
+
+/*
+ * Find the device, and prove with a loopback that it reaches the memory. text: device,
+ * port, GID, MTU and address. 0; -ENOENT, -ENODEV, -EIO, -ENOMEM, -EINVAL as hr_link_open(), in *e.
+ */
+int hr_link_probe(const struct hr_link_probe *probe, char *text, size_t bytes, struct hr_error *e);
+
 #endif

@@ -1,4 +1,4 @@
-#include "boot/remote/wake.h"
+#include "boot/remote/internal.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

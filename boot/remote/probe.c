@@ -1,4 +1,4 @@
-#include "boot/remote/probe.h"
+#include "boot/remote/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "boot/remote/rdma/device.h"
-#include "boot/remote/rdma/loopback.h"
 #include "boot/remote/tcp.h"
 
 /* The address of this machine that the link would have. */

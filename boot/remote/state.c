@@ -1,4 +1,4 @@
-#include "boot/remote/life.h"
+#include "boot/remote/internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -6,10 +6,6 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "boot/remote/door.h"
-#include "boot/remote/flow.h"
-#include "boot/remote/opening.h"
-#include "boot/remote/wake.h"
 
 #define BEAT_NS (100 * HR_NS_PER_MS)
 #define BACKOFF_MIN_NS (50 * HR_NS_PER_MS)

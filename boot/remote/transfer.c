@@ -1,4 +1,4 @@
-#include "boot/remote/flow.h"
+#include "boot/remote/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -67,9 +67,19 @@ void hr_json_i64(struct hr_json *j, const char *key, int64_t value);
 void hr_json_fixed(struct hr_json *j, const char *key, double value, int digits);
 /* With enough digits to differ from every other double. NaN and infinities are null. */
 void hr_json_real(struct hr_json *j, const char *key, double value);
-/* A value that is JSON in one line already; the caller has checked it (config/base/json_text.h). */
+/* A value that is JSON in one line already; the caller has checked it (config/base/json.h). */
 void hr_json_raw(struct hr_json *j, const char *key, const char *text);
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);
+
+/* ---- checks a JSON value that another program, or a disk, has delivered as text */
+
+#define HR_JSON_TEXT_DEPTH 16u /* objects and arrays inside one another */
+
+/*
+ * True when the text is one object (RFC 8259) in one line, nested at most HR_JSON_TEXT_DEPTH deep.
+ * Bytes that are not UTF-8 (RFC 3629), and characters below 0x20, are refused. Keys may be double.
+ */
+bool hr_json_text_is_object(const char *text);
 
 #endif

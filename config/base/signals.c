@@ -1,4 +1,4 @@
-#include "config/base/signals.h"
+#include "config/base/process.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
-#include "config/file/access.h"
+#include "config/file/keys.h"
 
 #include <string.h>
 
-#include "config/base/nearest.h"
-#include "config/file/object.h"
+#include "config/base/text.h"
 #include "config/derived.h"
 
 #define FRAMES_MAX UINT32_MAX /* pages have 32-bit numbers, so more frames are never filled */

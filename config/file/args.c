@@ -1,4 +1,4 @@
-#include "config/file/args.h"
+#include "config/file/keys.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/file/access.h"
-#include "config/file/feed.h"
 #include "config/file/group.h"
-#include "config/file/tap.h"
 #include "config/tile.h"
 #include "config/derived.h"
 

@@ -1,10 +1,8 @@
-#include "config/file/feed.h"
+#include "config/file/keys.h"
 
 #include <string.h>
 
 #include "config/tile.h"
-#include "config/file/control.h"
-#include "config/file/tap.h"
 #include "config/derived.h"
 
 struct written_feed {

@@ -9,21 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/file/boot.h"
 #include "config/file/keys.h"
-#include "config/file/control.h"
-#include "config/file/feed.h"
 #include "config/file/file.h"
 #include "config/file/group.h"
-#include "config/file/health.h"
 #include "config/base/files.h"
-#include "config/file/operators.h"
-#include "config/file/pipeline.h"
-#include "config/file/remote.h"
 #include "config/file/scan.h"
-#include "config/file/tap.h"
-#include "config/file/variables.h"
-#include "config/file/when.h"
 #include "config/base/clock.h"
 
 #define TIMEOUT_MS_MAX 600000u /* a command that takes ten minutes counts as lost */

@@ -31,7 +31,7 @@ void hr_config_operators_forget(struct hr_config *config);
 
 /*
  * Load the files of all user operators. 0; -EINVAL: a file has changed since the configuration was
- * read; or the error of operator_load() (config/names.h).
+ * read; or the error of operator_load() (config/config.h).
  */
 int hr_config_operators_load(struct hr_config *config, struct hr_error *e);
 

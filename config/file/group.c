@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/base/nearest.h"
 #include "config/base/text.h"
 
 #define KEYS_MAX 24u

@@ -1,8 +1,8 @@
-#include "config/file/object.h"
+#include "config/file/keys.h"
 
 #include <string.h>
 
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 /* An object as the file describes it: its ssd by name. */
 struct written_object {

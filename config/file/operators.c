@@ -1,4 +1,4 @@
-#include "config/file/operators.h"
+#include "config/file/keys.h"
 #include "config/file/file.h"
 
 #include <errno.h>

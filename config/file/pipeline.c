@@ -1,17 +1,9 @@
-#include "config/file/pipeline.h"
+#include "config/file/keys.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "config/file/access.h"
-#include "config/file/args.h"
-#include "config/file/feed.h"
-#include "config/base/nearest.h"
-#include "config/file/object.h"
-#include "config/file/operators.h"
-#include "config/file/remote.h"
-#include "config/file/tap.h"
-#include "config/file/when.h"
+#include "config/base/text.h"
 
 #define OPERATOR_S_MAX 86400u
 

@@ -1,4 +1,4 @@
-#include "config/file/remote.h"
+#include "config/file/keys.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
-#include "config/file/tap.h"
+#include "config/file/keys.h"
 
 #include <string.h>
 
 #include "config/tile.h"
-#include "config/file/control.h"
 #include "config/derived.h"
 
 struct written_tap {

@@ -1,4 +1,4 @@
-#include "config/file/variables.h"
+#include "config/file/keys.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,7 @@
-#include "gpu/cuda/arenas.h"
+#include "gpu/cuda/state.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "gpu/cuda/state.h"
 
 int hr_cuda_name_error(const struct hr_backend *b, int err, struct hr_error *e)
 {

@@ -4,7 +4,7 @@
 #ifndef GPU_CUDA_EMBEDDED_H
 #define GPU_CUDA_EMBEDDED_H
 
-#include "gpu/cuda/image/link.h"
+#include "gpu/cuda/image/image.h"
 #include "gpu/cuda/state.h"
 
 /* Name of the entry point of a launch; entry < HR_ENTRY_USER. */

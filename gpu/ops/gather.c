@@ -14,7 +14,7 @@
  */
 #include "gpu/ops/access_op.h"
 #include "gpu/ops/operator.h"
-#include "gpu/ops/zipf.h"
+#include "gpu/ops/random.h"
 
 enum { GATHER_TABLE, GATHER_INDICES, GATHER_ROWS, GATHER_OBJECTS };
 

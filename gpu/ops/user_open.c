@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "config/base/log.h"
-#include "config/base/trust.h"
+#include "config/base/files.h"
 #include "gpu/ops/user.h"
-#include "gpu/ops/user_open.h"
 
 /* Remove the name of the copy from the loader's text, because the caller's text has the path. */
 static int complain(const char *path, struct hr_error *e)

@@ -6,7 +6,6 @@
 
 #include "config/base/log.h"
 #include "gpu/ops/user.h"
-#include "gpu/ops/user_open.h"
 
 int hr_op_user_open(int fd, void **handle, const struct hr_operator **op, struct hr_error *e)
 {

@@ -1,4 +1,4 @@
-#include "gpu/ops/zipf.h"
+#include "gpu/ops/random.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /*
  * gpu/tap/feed.h - the feed role: in place of prefetch, one worker offers free slots to a producer
- * (gpu/tap/feed_protocol.h) and hands the tiles that it commits on to compute.
+ * (gpu/tap/protocol.h) and hands the tiles that it commits on to compute.
  *
  *   FREE --feed offers it, and the producer commits it--> FILLED
  *   FREE --feed--> CLOSING                                             (no more tiles)
@@ -21,7 +21,7 @@
 #ifndef GPU_TAP_FEED_H
 #define GPU_TAP_FEED_H
 
-#include "gpu/tap/feed_protocol.h"
+#include "gpu/tap/protocol.h"
 #include "gpu/worker/pipeline.h"
 
 /* Low bits of an order; the bits above count the orders. */

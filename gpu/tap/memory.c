@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 
 static int fill(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)

@@ -10,7 +10,7 @@
 
 #include "config/operator.h"
 #include "gpu/worker/pipeline.h"
-#include "nvme/queue/retry.h"
+#include "nvme/queue/deadline.h"
 
 /* Rounds between two accesses to host memory (flags, heartbeat), which is slow for a GPU. */
 #define HR_BEAT_ROUNDS (HR_LANES == 1 ? 1u : 64u)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/base/limits.h"
 #include "config/base/tick.h"

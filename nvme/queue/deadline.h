@@ -1,11 +1,15 @@
 /*
- * nvme/queue/deadline.h - deadlines of the commands of a queue pair. Worker code; include
- * nvme/queue/queue.h.
+ * nvme/queue/deadline.h - deadlines and repetitions of commands of a queue pair. Worker code;
+ * include nvme/queue/queue.h.
  */
 #ifndef NVME_QUEUE_DEADLINE_H
 #define NVME_QUEUE_DEADLINE_H
 
 #include "nvme/queue/queue.h"
+
+/* ---- deadlines of the commands of a queue pair. Worker code; include
+ * nvme/queue/queue.h.
+ */
 
 /*
  * Collective. Call when no CQE was reaped, also on a broken queue. True when the deadline of a
@@ -51,6 +55,28 @@ HR_WORKER bool hr_qp_expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_do
 		qp->scan_ns = now + qp->timeout_ns / 8;
 	hr_lanes_sync();
 	return false;
+}
+
+/* ---- the pause before a failed command is sent again. CPU and GPU */
+
+/*
+ * Pause before repetition `tries` (from 0 on) of a command that failed with this CRD: the delay
+ * that the controller asks for (Base 2.0, 3.3.3.2.1 and 5.17.2.1), else a time that doubles up to
+ * 256 ms.
+ */
+#define HR_RETRY_PAUSE_NS 1000000ull /* before the first repetition */
+#define HR_RETRY_DOUBLINGS 8u
+/* Repetitions, some 0.8 s, after which a thread of the host tells that it waits. */
+#define HR_RETRY_TOLD 10u
+#define HR_CRDT_UNIT_NS 100000000ull
+
+HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_nvme_qp *qp, uint8_t crd, uint32_t tries)
+{
+	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
+
+	return asked ? asked
+		     : HR_RETRY_PAUSE_NS
+			       << (tries < HR_RETRY_DOUBLINGS ? tries : HR_RETRY_DOUBLINGS);
 }
 
 #endif

@@ -105,7 +105,7 @@ struct hr_done {
 	uint16_t cid;
 	uint16_t status; /* SCT << 8 | SC */
 	bool dnr;
-	uint8_t crd; /* delay for hr_qp_retry_pause() (nvme/queue/retry.h), when status is not 0 */
+	uint8_t crd; /* delay for hr_qp_retry_pause() (nvme/queue/deadline.h), when status is not 0 */
 };
 
 /*

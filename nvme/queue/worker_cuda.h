@@ -1,6 +1,5 @@
 /*
- * nvme/queue/worker_cuda.h - nvme/queue/worker.h on a GPU: a worker is a warp, a block is a
- * thread block.
+ * nvme/queue/worker_cuda.h - worker.h on a GPU: a worker is a warp, a block is a thread block.
  *
  * The primitives are PTX where CUDA C++ has none with the exact meaning. PTX ISA sections are cited
  * by title because section numbers differ between releases: "Data Movement and Conversion

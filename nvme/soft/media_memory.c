@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "nvme/queue/worker.h"

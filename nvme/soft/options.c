@@ -5,7 +5,6 @@
 
 #include "config/base/log.h"
 #include "nvme/soft/soft.h"
-#include "nvme/soft/options.h"
 
 #define DEFAULT_MDTS 8u
 #define DEFAULT_CACHE (16ull << 20) /* for an image; memory is itself volatile */

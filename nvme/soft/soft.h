@@ -100,4 +100,9 @@ struct hr_soft_stats {
 };
 void hr_soft_stats(const struct hr_transport *t, struct hr_soft_stats *stats);
 
+/* ---- the text of a soft device */
+
+/* Parse the text after "soft:". 0, or -EINVAL. */
+int hr_soft_parse(const char *text, struct hr_soft_options *options, struct hr_error *e);
+
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "nvme/soft/internal.h"
 
 #define DESTAGE 64u /* maximum blocks of one write to the media */

@@ -11,8 +11,7 @@
 #include "config/base/log.h"
 #include "config/base/limits.h"
 #include "nvme/dma/hostmem.h"
-#include "nvme/transport/vfio_calls.h"
-#include "pci/viable.h"
+#include "pci/machine.h"
 
 #define CONTAINER "/dev/vfio/vfio"
 #define RANGES_MAX 16u

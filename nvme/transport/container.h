@@ -58,4 +58,17 @@ void hr_vfio_device_unmap(struct hr_bar_map *map);
 int hr_vfio_map(const struct hr_region *region, struct hr_error *e);
 void hr_vfio_unmap(const struct hr_region *region);
 
+/* ---- the system calls of nvme/transport/container.c, in a file of
+ * their own so that a test can link others (tests/fakes/vfio.c). As the system calls of these
+ * names; -1 and errno.
+ */
+
+int hr_vfio_call_open(const char *path, int flags);
+int hr_vfio_call_close(int fd);
+int hr_vfio_call_ioctl(int fd, unsigned long request, void *argument);
+void *hr_vfio_call_mmap(size_t bytes, int fd, off_t offset); /* readable, writable, shared */
+int hr_vfio_call_munmap(void *at, size_t bytes);
+ssize_t hr_vfio_call_pread(int fd, void *to, size_t bytes, off_t offset);
+ssize_t hr_vfio_call_pwrite(int fd, const void *from, size_t bytes, off_t offset);
+
 #endif

@@ -1,10 +1,5 @@
 /*
- * nvme/transport/hardware.h - common part of the transports of hardware
- * (nvme/transport/transport_pci.h, nvme/transport/transport_vfio.h).
- *
- * address is a PCI function as the user wrote it. Return values as for
- * hr_transport_open(), and -EBUSY: a kernel driver or another process uses the function; -EIO,
- * -EPERM of the host.
+ * nvme/transport/hardware.h - the transports of hardware: by physical addresses, and through VFIO.
  */
 #ifndef NVME_TRANSPORT_HARDWARE_H
 #define NVME_TRANSPORT_HARDWARE_H
@@ -12,6 +7,13 @@
 #include "nvme/transport/transport.h"
 #include "pci/bind.h"
 #include "pci/function.h"
+#include "config/base/error.h"
+
+/*
+ * address is a PCI function as the user wrote it. Return values as for
+ * hr_transport_open(), and -EBUSY: a kernel driver or another process uses the function; -EIO,
+ * -EPERM of the host.
+ */
 
 /* Find the function and refuse any other device than an NVMe controller (-ENODEV). */
 int hr_nvme_function(const char *address, struct hr_function_state *state, struct hr_error *e);
@@ -28,5 +30,19 @@ int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, co
 /* Check that registers are accessible: BAR0 large enough, VS neither zero nor all ones. 0 or
  * -ENODEV. */
 int hr_nvme_registers(const struct hr_transport *t, struct hr_error *e);
+
+/* ---- the transport of controllers by physical addresses
+ * (nvme/transport/hardware.h).
+ */
+
+/* Physical addresses: needs no kernel driver, no translation by an IOMMU, and root. */
+int hr_pci_open(struct hr_transport *t, const char *address, struct hr_error *e);
+
+/* ---- the transport of controllers through the kernel's VFIO
+ * (nvme/transport/hardware.h).
+ */
+
+/* Through the kernel's vfio-pci and a type1 IOMMU container, shared by all ssds of the process. */
+int hr_vfio_open(struct hr_transport *t, const char *address, struct hr_error *e);
 
 #endif

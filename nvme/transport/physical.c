@@ -4,7 +4,6 @@
  * addresses.
  */
 #include "nvme/transport/hardware.h"
-#include "nvme/transport/transport_pci.h"
 
 #include <errno.h>
 #include <stdio.h>

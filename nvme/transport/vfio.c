@@ -3,7 +3,6 @@
  * the kernel resets them when this process ends for any reason.
  */
 #include "nvme/transport/hardware.h"
-#include "nvme/transport/transport_vfio.h"
 
 #include <errno.h>
 #include <stdio.h>

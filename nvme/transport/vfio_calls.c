@@ -1,4 +1,4 @@
-#include "nvme/transport/vfio_calls.h"
+#include "nvme/transport/container.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

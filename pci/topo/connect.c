@@ -7,7 +7,6 @@
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
-#include "pci/topo/virtual.h"
 
 /* Bridges by their secondary bus, for the domain that is being linked. */
 struct below {

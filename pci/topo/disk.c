@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define NAMED 4u /* namespaces in a sentence */
 

@@ -8,10 +8,7 @@
 #include <sys/mman.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/names.h"
-#include "pci/topo/products.h"
 #include "pci/topo/tables.h"
-#include "pci/topo/virtual.h"
 
 #define HASH_BUCKETS 131072u /* a power of two, twice HR_FUNCTIONS_MAX */
 /* Address space for functions, configuration space and words, and the same again for sorting. */

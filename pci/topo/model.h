@@ -260,8 +260,8 @@ struct hr_model {
 	uint32_t gpu_links;
 	struct hr_p2p *p2p; /* answers of NVIDIA's driver, pci/topo/gpu_peers.h */
 	uint32_t p2ps;
-	struct hr_smi
-		*smi; /* matrix of nvidia-smi, rocm-smi or amd-smi, pci/topo/lspci/smi.h; or NULL */
+	struct hr_smi *
+		smi; /* matrix of nvidia-smi, rocm-smi or amd-smi, pci/topo/lspci/text.h; or NULL */
 	struct hr_acs_lines acs_lines;
 	/* A change was assumed, so HR_F_GROUP is outdated: the kernel would form other groups. */
 	bool regrouped;
@@ -273,7 +273,7 @@ struct hr_model {
 	struct hr_error error;	 /* reason of a failed read, with the line */
 	uint32_t warnings;	 /* contradictions that were resolved; see warning[] */
 	char warning[HR_WARNINGS_KEPT][256]; /* the first warnings */
-	/* Lines of a text that state nothing (pci/topo/lspci/skipped.h), and the first of them. */
+	/* Lines of a text that state nothing (pci/topo/lspci/text.h), and the first of them. */
 	uint32_t skipped;
 	unsigned skipped_line;
 	const char *skipped_first; /* NULL: none */
@@ -425,5 +425,26 @@ static inline bool hr_is_rdma(const struct hr_fn *f)
 bool hr_is_integrated(const struct hr_fn *f);
 /* Index of the BAR through which peers reach the function's memory, or -1. */
 int hr_peer_bar(const struct hr_fn *f);
+
+/* ---- virtual functions of SR-IOV (PCIe Base 9.3). Private to the model.
+ *
+ * The registers of a virtual function show identifiers of ffff, BARs of 0 and memory decoding off,
+ * in every state. The true values are in the SR-IOV capability of its physical function.
+ */
+
+/*
+ * Set vf, physfn and HR_F_PHYSFN of all functions, from the readers' facts and from the SR-IOV
+ * capabilities. The model is sorted.
+ */
+void hr_virtual_find(struct hr_model *m);
+
+/*
+ * Copy to virtual functions the facts that their physical functions hold: payload, link, BARs,
+ * memory decoding, identifiers. Without the physical function these facts stay unknown.
+ */
+void hr_virtual_complete(struct hr_model *m);
+
+/* True when memory decoding of a virtual function is on, as far as is known. */
+bool hr_virtual_decodes(const struct hr_model *m, const struct hr_fn *f);
 
 #endif

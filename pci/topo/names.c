@@ -1,4 +1,4 @@
-#include "pci/topo/names.h"
+#include "pci/topo/tables.h"
 
 #include <string.h>
 

@@ -1,11 +1,10 @@
 /* Tables of NVIDIA's products. Numbers from pci.ids; mining cards are in no range. */
-#include "pci/topo/products.h"
+#include "pci/topo/tables.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/names.h"
 
 struct range {
 	uint16_t first, last;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define SMALLEST_ABOVE_4G (4ull << 30) /* a BAR of this size has no place below 4 GiB */
 

@@ -2,7 +2,7 @@
  * Virtual functions (SR-IOV, PCIe Base 9.3). Identifiers, BARs, memory decoding, payload and link
  * of a virtual function are in the registers of its physical function.
  */
-#include "pci/topo/virtual.h"
+#include "pci/topo/model.h"
 
 #include "pci/topo/fields.h"
 

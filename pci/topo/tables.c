@@ -1,6 +1,7 @@
 #include "pci/topo/tables.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define V HR_KERNEL_VERSION
 
@@ -292,7 +293,7 @@ static const struct {
 	{ HR_DEV_TEGRA_PORT, 0x10de, 0x229e, 0x229e },
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x22b0, 0x22b8 }, /* Grace */
 	{ HR_DEV_NVIDIA_CPU, 0x10de, 0x2f95, 0x2f98 }, /* Vera */
-	/* Numbers from pci.ids; the names of the AMD GPUs are in pci/topo/names.c. */
+	/* Numbers from pci.ids; the names of the AMD GPUs are in pci/topo/tables.c. */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x13c0, 0x13c0 }, /* Granite Ridge */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x1304, 0x131d }, /* Kaveri */
 	{ HR_DEV_INTEGRATED, 0x1002, 0x1114, 0x1114 }, /* Krackan */

@@ -1,11 +1,16 @@
 /*
- * pci/topo/tables.h - hardware by number, with properties known from the kernel and vendors.
+ * pci/topo/tables.h - hardware by number and by name, with properties known from the kernel and
+ * vendors.
  */
 #ifndef PCI_TOPO_TABLES_H
 #define PCI_TOPO_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "pci/topo/model.h"
+
+/* ---- hardware by number, with properties known from the kernel and vendors. */
 
 #define HR_KERNEL_VERSION(major, minor) ((uint32_t)(major) << 16 | (minor))
 /* Before this version p2pdma refuses all paths through a root complex. */
@@ -67,5 +72,70 @@ enum hr_device_kind {
 /* True when some version of the kernel lists host bridges of the vendor, or infers them (AMD). */
 bool hr_vendor_is_listed(uint32_t vendor);
 bool hr_device_is(uint32_t vendor, uint32_t device, enum hr_device_kind kind);
+
+/* ---- facts from names of the PCI ID list, for captures without numbers.
+ *
+ * lspci without -nn prints only names, but the kernel's list of trusted root complexes uses
+ * numbers. A name is compared as a whole: "GB10" is not a part of "GB100".
+ */
+
+/*
+ * True when the title has the token, which may be several words: the characters before and after it
+ * are not alphanumeric. A token that ends in '*' may continue: "GA10*" is in "GA102GL".
+ */
+bool hr_name_has_token(const char *title, const char *token);
+
+/* True when the title has one of the tokens; the list ends with NULL. */
+bool hr_name_has_any(const char *title, const char *const *tokens);
+
+/*
+ * Device number of the host bridge with this title (without class); 0: the name does not tell it.
+ * The vendor is known.
+ */
+uint32_t hr_name_host(uint32_t vendor, const char *title);
+
+/* True when the title names a host bridge that no version of the kernel lists. */
+bool hr_name_unlisted(uint32_t vendor, const char *title);
+
+/* True when the title names a port, or a port of the switch, of a chipset. */
+bool hr_name_chipset(uint32_t vendor, const char *title);
+
+/* In the names of Intel VMD controllers, which are no drives although "NVMe RAID" follows. */
+#define HR_NAME_VMD "Volume Management Device"
+
+/* True when the title names a GPU that is part of an AMD processor. */
+bool hr_name_integrated(const char *title);
+
+/* True when the title names an NVIDIA GPU whose memory is the CPU's. */
+bool hr_name_unified(const char *title);
+
+/* ---- NVIDIA's GPUs by device number: product line and architecture.
+ *
+ * The numbers are those of the PCI ID list (2026-05), from Kepler on. GeForce and professional
+ * cards of one chip have interleaved numbers, so the ranges are exact: a number between two ranges
+ * is unknown, and the caller can fall back to the card's name.
+ */
+
+enum hr_product { HR_PRODUCT_UNKNOWN, HR_PRODUCT_CONSUMER, HR_PRODUCT_PROFESSIONAL };
+
+/* Product line of the GPU with this device number; HR_PRODUCT_UNKNOWN: not in the ranges. */
+enum hr_product hr_product_by_id(uint32_t device);
+
+/*
+ * Product line by the name of an NVIDIA GPU, whose product is in brackets after the chip;
+ * HR_PRODUCT_UNKNOWN: the name does not tell it.
+ */
+enum hr_product hr_product_by_name(const char *name);
+
+enum hr_age { HR_AGE_UNKNOWN, HR_AGE_BEFORE_AMPERE, HR_AGE_AMPERE };
+
+/* Architecture of the GPU, Ampere or later, by its device number (0: unknown), else by its name. */
+enum hr_age hr_product_age(uint32_t device, const char *name);
+
+/*
+ * NVIDIA's product line by the card's device number, else by its name; HR_PRODUCT_UNKNOWN for other
+ * vendors and for cards that neither tells.
+ */
+enum hr_product hr_product_of(const struct hr_fn *gpu);
 
 #endif

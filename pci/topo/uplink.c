@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/names.h"
 #include "pci/topo/tables.h"
 
 static bool is(const struct hr_fn *f, enum hr_device_kind kind)

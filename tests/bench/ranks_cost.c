@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "boot/ranks/cover.h"
+#include "boot/ranks/agree.h"
 #include "boot/ranks/job.h"
 #include "boot/ranks/plugin.h"
 

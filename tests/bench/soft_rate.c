@@ -30,11 +30,11 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "nvme/ctrl.h"
-#include "nvme/ioqueues.h"
-#include "nvme/namespaces.h"
+#include "nvme/admin.h"
+#include "nvme/identify.h"
 #include "nvme/soft/internal.h"
 #include "tests/harness/error.h"
-#include "nvme/soft/options.h"
+#include "nvme/soft/soft.h"
 
 #define BATCH_MAX 32u
 #define DRIVERS_MAX 16u

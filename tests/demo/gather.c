@@ -7,7 +7,7 @@
  *                                                                 with DIR/rows if it is there
  *        gather staged DIR THREADS ROW_BYTES LOOKUPS ZIPF SEED    sum with pread() from threads
  */
-#include "gpu/ops/zipf.h"
+#include "gpu/ops/random.h"
 #include "tests/demo/example.h"
 
 static struct {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/cuda/driver/library.h"
+#include "gpu/cuda/driver/driver.h"
 
 #define CONTEXT ((CUcontext)0x1000)
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "config/base/clock.h"
 
 #define DESCRIPTORS 256

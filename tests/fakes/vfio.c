@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "nvme/transport/vfio_calls.h"
+#include "nvme/transport/container.h"
 
 #define CONTAINER 10000
 #define GROUP 20000	/* plus the number of the group */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/lend/feeds.h"
-#include "boot/engine/run_feed.h"
+#include "boot/engine/shared_memory.h"
 #include "config/base/log.h"
 #include "gpu/tap/memory.h"
 #include "tests/fakes/clock.h"

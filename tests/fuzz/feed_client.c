@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "gpu/tap/client/feed.h"
-#include "gpu/tap/feed_protocol.h"
+#include "gpu/tap/protocol.h"
 #include "tests/fuzz/server.h"
 
 static struct side side = { HR_FEED_HELLO, HR_FEED_WELCOME, HR_FEED_VERSION };

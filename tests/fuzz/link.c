@@ -4,7 +4,7 @@
  * lets through are in range, and a greeting never ends in a proof without the key. Half of the inputs
  * get right codes, and must still be messages of a connection.
  */
-#include "boot/remote/greet.h"
+#include "boot/remote/tcp.h"
 #include "tests/fuzz/input.h"
 
 static const uint8_t key[HR_LINK_KEY_BYTES] = { 1, 2, 3 };

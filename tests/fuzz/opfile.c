@@ -8,7 +8,6 @@
 
 #include "config/base/log.h"
 #include "gpu/ops/user.h"
-#include "gpu/ops/user_file.h"
 #include "tests/harness/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -4,7 +4,7 @@
 #ifndef TESTS_HARNESS_LAUNCH_H
 #define TESTS_HARNESS_LAUNCH_H
 
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 #include "tests/harness/error.h"
 
 /* As launch of struct hr_backend_ops, without a stop word or memory that a block shares; the error

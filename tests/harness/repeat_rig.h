@@ -18,7 +18,7 @@
 #include "boot/appliance/attempt/dispatch.h"
 #include "boot/appliance/supervisor/repeat.h"
 #include "boot/engine/devices/lookup.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/file/file.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"

@@ -10,7 +10,7 @@
 #include "boot/engine/layout/sizes.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 #include "nvme/soft/soft.h"
 #include "tests/harness/error.h"
 

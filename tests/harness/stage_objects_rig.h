@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/bringup/stage_objects.h"
+#include "boot/engine/bringup/stage.h"
 #include "gpu/ops/operators.h"
 #include "tests/harness/runs.h"
 

@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "gpu/tap/feed_protocol.h"
+#include "gpu/tap/protocol.h"
 
 #define SLOTS 4u
 #define RING 8u

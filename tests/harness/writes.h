@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/random.h"

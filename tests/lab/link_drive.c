@@ -35,7 +35,6 @@
 
 #include "config/base/clock.h"
 #include "boot/remote/internal.h"
-#include "boot/remote/life.h"
 
 #define LINES_EVERY 100u
 

@@ -44,7 +44,7 @@ FUZZED = {"config": ["config/*"], "soft": ["nvme/soft/*"],
           "objmap": ["cache/store/*", "cache/crc32c*"],
           "tap": ["gpu/tap/*", "boot/appliance/lend/*", "boot/appliance/protocol/tap*"], "feed": ["gpu/tap/*", "boot/appliance/lend/*"],
           "tap_client": ["gpu/tap/client/*", "gpu/tap/protocol.h"],
-          "feed_client": ["gpu/tap/client/*", "gpu/tap/feed_protocol.h"],
+          "feed_client": ["gpu/tap/client/*", "gpu/tap/protocol.h"],
           "message": ["boot/appliance/protocol/message*"], "opfile": ["gpu/ops/user*"],
           "topo_caps": ["pci/topo/*"], "topo_capture": ["pci/topo/*"]}
 HERE = os.path.dirname(os.path.abspath(__file__))

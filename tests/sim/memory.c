@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "tests/sim/command.h"
 #include "tests/sim/schedule.h"
 

@@ -8,7 +8,7 @@
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "config/derived.h"
-#include "nvme/ctrl_check.h"
+#include "nvme/ctrl.h"
 #include "nvme/events.h"
 
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)

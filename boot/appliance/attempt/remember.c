@@ -5,8 +5,8 @@
 
 #include "boot/appliance/schedule/local_time.h"
 #include "boot/appliance/schedule/timetable.h"
-#include "boot/cmd/report/runs.h"
-#include "boot/engine/done.h"
+#include "boot/cmd/report/reports.h"
+#include "boot/engine/run.h"
 #include "config/base/clock.h"
 #include "config/derived.h"
 #include "nvme/queue/status.h"

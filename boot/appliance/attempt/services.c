@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/attempt/remember.h"
-#include "boot/cmd/report/runs.h"
+#include "boot/cmd/report/reports.h"
 #include "config/base/log.h"
 #include "config/base/tick.h"
 #include "config/derived.h"

@@ -1,13 +1,13 @@
-#include "boot/appliance/control/answer.h"
+#include "boot/appliance/control/control.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "boot/appliance/attempt/remember.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "config/base/json.h"
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 /* The members of a reply besides its request. */
 struct verdict {

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/control/answer.h"
 #include "boot/appliance/protocol/socket.h"
 #include "config/base/log.h"
 

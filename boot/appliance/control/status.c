@@ -10,7 +10,7 @@
 #include "boot/appliance/store/service.h"
 #include "boot/appliance/lend/taps.h"
 #include "boot/appliance/supervisor/repeat.h"
-#include "boot/appliance/schedule/timetable_json.h"
+#include "boot/appliance/schedule/timetable.h"
 #include "config/base/clock.h"
 #include "config/base/json.h"
 #include "boot/engine/shape/gpu_sharing.h"

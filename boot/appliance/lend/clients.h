@@ -2,7 +2,7 @@
  * boot/appliance/lend/clients.h - connections to the socket of a tap or a feed that have no seat:
  * each sends HELLO, and then waits until the owner gives it a seat, or refuses it.
  *
- * The kernel reports the user of each connection (boot/appliance/protocol/credentials.h); a
+ * The kernel reports the user of each connection (boot/appliance/protocol/socket.h); a
  * user without permission is refused at once. Nothing here waits, or allocates memory.
  *
  * Hostile clients: a message that is not one of the protocol ends the connection, and so does no
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/protocol/credentials.h"
+#include "boot/appliance/protocol/socket.h"
 #include "config/base/clock.h"
 #include "config/config.h"
 #include "config/base/limits.h"

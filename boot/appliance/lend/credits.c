@@ -1,4 +1,4 @@
-#include "boot/appliance/lend/tap_credits.h"
+#include "boot/appliance/lend/consumer.h"
 
 #define RATE_UNIT 256u
 #define AVERAGE 4u /* of so many times */

@@ -1,4 +1,4 @@
-#include "boot/appliance/lend/feed_owner.h"
+#include "boot/appliance/lend/producer.h"
 
 #include <errno.h>
 #include <string.h>

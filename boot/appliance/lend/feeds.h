@@ -1,12 +1,12 @@
 /*
  * boot/appliance/lend/feeds.h - the sockets of feeds: producers attach and detach
- * (gpu/tap/feed_protocol.h), while pipelines take the tiles that they fill.
+ * (gpu/tap/protocol.h), while pipelines take the tiles that they fill.
  *
  * A pipeline with a feed has a socket while it has a run: from bring-up, or the start of a
  * pipeline that repeats, to the end of the run. The engine owns it. After the death of an engine
  * the next one replaces the socket, and producers connect again. The user of the appliance, root
  * and the members of the source's group may attach; the kernel reports the user of each connection
- * (boot/appliance/protocol/credentials.h). The service runs in the thread that owns the
+ * (boot/appliance/protocol/socket.h). The service runs in the thread that owns the
  * appliance, between two looks at the pipelines. It never waits, and allocates nothing on the heap.
  *
  * One producer is attached at a time; another one is refused (-EBUSY). While the tiles of a producer

@@ -9,7 +9,7 @@
 #include "boot/appliance/protocol/tap_message.h"
 #include "config/base/scm.h"
 #include "boot/engine/layout/sizes.h"
-#include "boot/engine/run_feed.h"
+#include "boot/engine/shared_memory.h"
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "gpu/tap/memory.h"

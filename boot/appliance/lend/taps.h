@@ -6,7 +6,7 @@
  * pipeline is one session of its tap: consumers that come before it wait for it, unless the
  * pipeline does not run any more. The user of the appliance, root and the members of the sink's
  * group may attach; the kernel reports the user of each connection
- * (boot/appliance/protocol/credentials.h). The service runs in the thread that owns the
+ * (boot/appliance/protocol/socket.h). The service runs in the thread that owns the
  * appliance, between two looks at the pipelines. It never waits, and allocates nothing.
  *
  * The states of a consumer: boot/appliance/lend/consumer.h.

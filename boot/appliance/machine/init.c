@@ -14,7 +14,6 @@
 
 #include "config/base/log.h"
 #include "config/base/seam.h"
-#include "boot/appliance/machine/modules.h"
 
 #define HUGE_PAGE (2ull << 20)
 #define CMDLINE_BYTES 4096u

@@ -1,4 +1,4 @@
-#include "boot/appliance/machine/notify.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "boot/appliance/machine/watchdog.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

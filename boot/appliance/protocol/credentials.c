@@ -1,4 +1,4 @@
-#include "boot/appliance/protocol/credentials.h"
+#include "boot/appliance/protocol/socket.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "boot/appliance/protocol/message.h"
 #include "boot/engine/shape/gpu_sharing.h"
 #include "boot/engine/run.h"
-#include "config/base/quote.h"
+#include "config/base/text.h"
 #include "config/derived.h"
 
 #define ERRNO_MAX 4095

@@ -44,6 +44,7 @@
 #include "boot/appliance/schedule/starts.h"
 #include "config/config.h"
 #include "config/base/seam.h"
+#include "config/base/json.h"
 
 /* Pipelines as a bit each, by index. */
 typedef uint32_t hr_timetable_set;
@@ -160,5 +161,16 @@ enum hr_wait_for hr_timetable_wait(const struct hr_timetable *t, uint32_t i,
 
 /* The first moment after wall_ns at which a pipeline with `at` starts. */
 uint64_t hr_when_next_ns(const struct hr_config_when *when, uint64_t wall_ns);
+
+/* ---- the starts of a pipeline in JSON, for `status`
+ * and `check`.
+ */
+
+/* "none", "running", "done", "failed", "interrupted". */
+const char *hr_start_outcome_name(const struct hr_start *start);
+
+/* Add the members of pipeline i to an open object; times that are unknown are left out. */
+void hr_timetable_json(struct hr_json *j, const struct hr_timetable *t, uint32_t i,
+		       const struct hr_moment *at);
 
 #endif

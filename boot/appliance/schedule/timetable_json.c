@@ -1,4 +1,4 @@
-#include "boot/appliance/schedule/timetable_json.h"
+#include "boot/appliance/schedule/timetable.h"
 
 #include "boot/appliance/schedule/local_time.h"
 #include "config/base/clock.h"

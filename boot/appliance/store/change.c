@@ -1,11 +1,10 @@
-#include "boot/appliance/store/store_job_change.h"
+#include "boot/appliance/store/job.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/object_users.h"
-#include "boot/engine/devices/pending.h"
 #include "boot/engine/devices/ssd_store.h"
 
 static int busy(struct hr_store_job *d, const struct hr_run *run, const char *does,

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/store/store_job_change.h"
-#include "boot/appliance/store/store_job_put.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/history.h"
 #include "boot/engine/object_users.h"
 #include "boot/engine/devices/stand_in.h"

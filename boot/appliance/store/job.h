@@ -1,11 +1,14 @@
 /*
- * boot/appliance/store/job.h - the steps of a request of the store. The service
- * (boot/appliance/store/service.h) calls these when client, ssd and rate permit.
+ * boot/appliance/store/job.h - a request of the store in steps: put, rm, mv, cp.
  */
 #ifndef BOOT_APPLIANCE_STORE_JOB_H
 #define BOOT_APPLIANCE_STORE_JOB_H
 
 #include "boot/appliance/store/service.h"
+
+/* ---- the steps of a request of the store. The service
+ * (boot/appliance/store/service.h) calls these when client, ssd and rate permit.
+ */
 
 #define HR_STORE_JOB_BUFFER ((2u << 20) + (64u << 10)) /* a whole map, and the reply behind it */
 
@@ -60,5 +63,41 @@ int hr_store_job_check_own(struct hr_store_job *job, const char *name);
 /* Bytes of a piece of an object, which ends with the object. */
 uint32_t hr_store_service_piece(const struct hr_store_service *service,
 				const struct hr_store_job *job);
+
+/* ---- the steps of a put (boot/appliance/store/job.h): its
+ * incomplete object, the items that the client sends, and the commit.
+ */
+
+/* Create the incomplete object, and permit the client to send its data. */
+void hr_store_job_begin_put(struct hr_store_service *service, struct hr_store_job *job);
+
+/* HR_STORE_JOB_RECEIVES: receive from the client. HR_STORE_JOB_FREE afterwards: the client has
+ * gone, and all is undone. */
+void hr_store_job_receive(struct hr_store_service *service, struct hr_store_job *job);
+
+/* 0, or -ESTALE with job->e: the incomplete object is not there any more. */
+int hr_store_job_check_made(struct hr_store_service *service, struct hr_store_job *job);
+
+/* HR_STORE_JOB_FINISHES: make the object of a put or a copy a whole one. */
+void hr_store_job_finish(struct hr_store_service *service, struct hr_store_job *job);
+
+/* ---- the steps of store-rm, store-mv and store-cp
+ * (boot/appliance/store/job.h). An object that a run uses, or that another client makes, is refused.
+ */
+
+/* Remove or rename objects, and reply. */
+void hr_store_job_remove(struct hr_store_service *service, struct hr_store_job *job);
+void hr_store_job_rename(struct hr_store_service *service, struct hr_store_job *job);
+
+/*
+ * Pin the object job->from, and create its incomplete copy, job->object. Then data go from one to
+ * the other in pieces: the service reads a piece (job->write false) and writes it, and copied()
+ * follows the end of each of these commands.
+ */
+void hr_store_job_begin_copy(struct hr_store_service *service, struct hr_store_job *job);
+void hr_store_job_copied(struct hr_store_service *service, struct hr_store_job *job);
+
+/* The client has the newest progress: the next piece, or the end of the copy. */
+void hr_store_job_copy_on(struct hr_store_service *service, struct hr_store_job *job);
 
 #endif

@@ -1,10 +1,10 @@
-#include "boot/appliance/store/store_job_put.h"
+#include "boot/appliance/store/job.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/object_users.h"
 #include "boot/engine/devices/ssd_store.h"
 

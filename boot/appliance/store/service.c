@@ -7,11 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/store/store_job_put.h"
+#include "boot/appliance/store/job.h"
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/object_users.h"
 #include "config/base/scm.h"
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/json.h"
 #include "config/base/log.h"
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 
 #include "boot/engine/devices/devices.h"
-#include "config/base/exit.h"
-#include "config/base/signals.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/derived.h"
 

@@ -16,9 +16,9 @@
 
 #include "boot/appliance/attempt/attempt.h"
 #include "boot/engine/crash.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "config/base/scm.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "config/base/tick.h"

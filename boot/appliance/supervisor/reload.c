@@ -1,4 +1,4 @@
-#include "boot/appliance/supervisor/reload.h"
+#include "boot/appliance/supervisor/repeat.h"
 
 #include <errno.h>
 #include <stdio.h>

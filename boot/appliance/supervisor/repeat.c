@@ -6,11 +6,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "boot/appliance/supervisor/reload.h"
 #include "boot/appliance/attempt/remember.h"
 #include "boot/appliance/attempt/dispatch.h"
 #include "boot/engine/devices/devices.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "config/base/tick.h"

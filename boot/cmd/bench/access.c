@@ -1,10 +1,9 @@
-#include "boot/cmd/bench/access.h"
+#include "boot/cmd/bench/objects.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/cmd/bench/objects.h"
 #include "boot/engine/runner/runner.h"
 #include "config/base/clock.h"
 

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/cmd/bench/baseline.h"
+#include "boot/cmd/bench/bench.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "boot/engine/runner/progress.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 
 #define PIECE (1u << 20)
 #define FILE_BYTES_DEFAULT (1ull << 30)

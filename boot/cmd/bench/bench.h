@@ -12,12 +12,31 @@
 #include <stdint.h>
 
 #include "boot/cmd/bench/measure.h"
-#include "boot/cmd/bench/remote.h"
 #include "boot/engine/bringup/stages.h"
 #include "config/base/json.h"
 #include "gpu/facts.h"
 #include "gpu/measuring.h"
 
+/* ---- `headrace bench --remote`: tiles of host memory from one process to another
+ * one over a link (boot/remote/link.h), without pipelines and ssds.
+ */
+
+/* The options. 0 or NULL: not given. */
+struct hr_bench_remote {
+	const char *address; /* "A.B.C.D:PORT"; NULL: no such bench */
+	const char *key;     /* file with the key of both sides */
+	bool receive;	     /* listen, and take tiles */
+	bool json;
+	uint32_t tile_bytes, slots;
+	uint32_t depth, tiles; /* the sender's */
+	double seconds;	       /* the sender's, without `tiles` */
+};
+
+/*
+ * Connect both sides, send or take tiles, and print what was measured. Returns an enum hr_exit; errors
+ * are printed. SIGINT and SIGTERM end both sides.
+ */
+int hr_bench_remote(const struct hr_bench_remote *request);
 struct hr_bench_request {
 	const char *file;     /* configuration, or NULL */
 	const char *baseline; /* file to read for baselines, or NULL: none */
@@ -77,5 +96,83 @@ struct hr_bench_run {
 	bool gpu;	/* workers have GPU memory */
 	uint32_t times; /* repetitions of each measurement */
 };
+
+/* ---- `headrace bench`: data rates of an ordinary program */
+
+/*
+ * Data rates of an ordinary program: CPU threads read request->baseline.
+ * An existing file is only read. A missing file is created with the size of the object (at least
+ * HR_BASELINE_FILE_MIN), and removed at the end. A method that this machine does not support is
+ * reported with the reason, and is not an error. 0; -EINVAL: not a regular file, or too short;
+ * -ENOTSUP: no GPU; -EINTR; other errors of the file or the GPU. All but -EINTR fill
+ * run->app->error.
+ */
+int hr_bench_baseline(struct hr_bench_run *run);
+
+/* ---- `headrace bench`: reads of single pages through the page cache of access
+ * operators, beside raw reads of the same ssd.
+ */
+
+/*
+ * On ssd d, which has a store:
+ *   - one worker reads 4 KiB at a time: the latency of a raw read;
+ *   - `chase` follows one chain through a cache of an eighth of the object: the latency of a miss, and
+ *     the times of its steps in an I/O worker;
+ *   - `gather` reads random pages by all compute workers: the rate of misses, compared with the best
+ *     rate of raw random reads of 4 KiB in run->found.
+ * --blocks sets the number of I/O blocks of `gather`. The object of the bench is removed at the end.
+ * The appliance is up to HR_STAGE_STORES, and stays so unless an error occurs, which fills
+ * run->app->error. out: the ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
+ */
+int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
+
+/* ---- `headrace bench`: the built-in operators */
+
+/*
+ * Run each built-in operator over objects of the bench on ssd d, and remove them. The appliance is
+ * up to HR_STAGE_STORES, and stays so unless an error occurs, which fills run->app->error. out: the
+ * ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
+ */
+int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
+
+/* ---- `headrace bench --only peers`: pages of one set of data in the caches of two
+ * gpus.
+ */
+
+/*
+ * On ssd d, which has a store, by `gather` on the first two gpus of the configuration:
+ *   - both read all pages at random from empty caches: reads of the ssd per page;
+ *   - each holds half of the pages, and both read pages at random: the rate of pages that a gpu reads
+ *     in the frames of the other one, and that of pages that its I/O workers copy meanwhile. On GPUs,
+ *     beside it, the rate at which as many warps as the I/O blocks have copy random pages from there,
+ *     and that of loads by all SMs.
+ * --blocks sets the number of I/O blocks. The object of the bench is removed at the end. The appliance
+ * is up to HR_STAGE_STORES, and stays so unless an error occurs, which fills run->app->error. out: the
+ * ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
+ */
+int hr_bench_peers(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
+
+/* ---- `headrace bench`: figures beside limits and baselines */
+
+/* Figures of one ssd beside limits and baselines of the same run. */
+void hr_bench_ratios(const struct hr_bench_run *run, const char *ssd, struct hr_json *out);
+
+/* The best baseline for that read size; io_bytes 0: of all sizes; NULL: none was measured. */
+const struct hr_baseline_row *hr_bench_best_baseline(const struct hr_bench_found *found,
+						     uint32_t io_bytes);
+
+/* ---- `headrace bench`: tables and their JSON */
+
+/* Lines of a table (out NULL), or members of the open object. */
+void hr_bench_head(void);
+void hr_bench_report_limits(const struct hr_link_rates *limits, struct hr_json *out);
+/* Registers per thread by role, from facts that include roles. */
+void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct hr_json *out);
+void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,
+			 struct hr_json *out);
+void hr_bench_operators_head(void);
+/* An element of the open array; out NULL: a line of the table. */
+void hr_bench_report_operator(const char *ssd, const struct hr_bench_operator *op,
+			      struct hr_json *out);
 
 #endif

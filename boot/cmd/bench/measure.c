@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/bringup/stage_memory.h"
+#include "boot/engine/bringup/stage.h"
 #include "boot/engine/run.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/layout/sizes.h"
-#include "config/base/signals.h"
-#include "gpu/launch.h"
+#include "config/base/process.h"
+#include "gpu/backend.h"
 #include "nvme/queue/status.h"
 
 #define OBJECT_BYTES_DEFAULT (256ull << 20)

@@ -1,10 +1,9 @@
-#include "boot/cmd/bench/misses.h"
+#include "boot/cmd/bench/bench.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "boot/cmd/bench/access.h"
 #include "boot/cmd/bench/objects.h"
 #include "boot/engine/runner/counters.h"
 #include "boot/engine/devices/lookup.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/crc32c.h"
 #include "config/base/error.h"
 #include "nvme/queue/status.h"

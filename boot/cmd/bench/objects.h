@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "boot/cmd/bench/bench.h"
+#include "boot/engine/runner/counters.h"
 
 /* Bytes of an object for that ssd: the requested size, or a size such that a second object fits. */
 uint64_t hr_bench_object_bytes(const struct hr_bench_run *run, uint32_t d);
@@ -37,5 +38,39 @@ int hr_bench_complain(const struct hr_ssd *ssd, const char *object, int err, str
  * Returns the copy. */
 struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_appliance *app,
 						  const struct hr_config_pipeline *p);
+
+/* ---- `headrace bench`: runs of access operators, and their results */
+
+/* Values of an operator's result, by their names there; 0: it has none of that name. */
+struct hr_bench_result {
+	struct hr_op_report report;
+	double run_ns, p50_ns, p99_ns;
+};
+
+struct hr_bench_result hr_bench_result(const struct hr_run *run);
+
+/* Sums over the I/O workers of all gpus. After a run. */
+struct hr_io_counters hr_bench_io_counters(const struct hr_run *run);
+
+/*
+ * Run the pipeline once, with all its objects on ssd d, and call note() while its counters are there.
+ * io_blocks 0: those of the pipeline. The appliance is up to HR_STAGE_STORES before and after. 0, or
+ * an error in app->error.
+ */
+int hr_bench_access(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d,
+		    uint32_t io_blocks,
+		    void (*note)(const struct hr_appliance *app, const struct hr_run *run,
+				 void *to),
+		    void *to);
+
+/* fill->piece for an object that is one chain over all its 64-bit elements, whose pages come in no
+ * order. elements: their number, a power of two. */
+void hr_bench_fill_chain(void *piece, uint64_t at, uint32_t bytes, uint64_t elements);
+
+/* Print the rows that belong to `in`, one in a line. */
+void hr_bench_report_rows(const struct hr_counter *row, const void *of, unsigned in);
+
+/* sum / count, or 0 when count is 0. */
+double hr_bench_mean(double sum, uint64_t count);
 
 #endif

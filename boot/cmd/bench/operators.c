@@ -6,8 +6,7 @@
 
 #include "boot/engine/devices/lookup.h"
 #include "boot/cmd/bench/objects.h"
-#include "boot/cmd/bench/operators.h"
-#include "boot/cmd/bench/report.h"
+#include "boot/cmd/bench/bench.h"
 #include "boot/engine/shape/shape.h"
 #include "config/file/file.h"
 #include "config/tile.h"

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/cmd/bench/ratios.h"
+#include "boot/cmd/bench/bench.h"
 #include "boot/engine/runner/counters.h"
 #include "boot/engine/runner/progress.h"
 

@@ -1,4 +1,4 @@
-#include "boot/cmd/bench/remote.h"
+#include "boot/cmd/bench/bench.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,15 +6,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "boot/cmd/bench/access.h"
-#include "boot/cmd/report/json.h"
-#include "boot/cmd/report/usage.h"
+#include "boot/cmd/bench/objects.h"
+#include "boot/cmd/report/output.h"
 #include "boot/engine/runner/counters.h"
-#include "config/base/exit.h"
-#include "boot/engine/remote/key.h"
-#include "config/base/signals.h"
-#include "config/base/clock.h"
 #include "config/base/error.h"
+#include "boot/engine/remote/key.h"
+#include "config/base/process.h"
+#include "config/base/clock.h"
 #include "config/base/seam.h"
 #include "boot/remote/link.h"
 

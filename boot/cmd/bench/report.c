@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "boot/cmd/bench/report.h"
+#include "boot/cmd/bench/bench.h"
 #include "boot/engine/runner/counters.h"
 #include "boot/engine/runner/progress.h"
 

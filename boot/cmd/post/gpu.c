@@ -1,4 +1,4 @@
-#include "boot/cmd/post/gpu.h"
+#include "boot/cmd/post/step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,10 +6,9 @@
 
 #include "config/base/clock.h"
 #include "cache/crc32c.h"
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 #include "gpu/worker/probe.h"
 #include "nvme/dma/hostmem.h"
-#include "boot/cmd/post/step.h"
 
 #define PAGES 512u
 #define PAGES_LEAST 64u /* for launches with few threads */

@@ -1,4 +1,4 @@
-#include "boot/cmd/post/machine.h"
+#include "boot/cmd/post/step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 
 #include "config/base/clock.h"
 #include "cache/crc32c.h"
-#include "boot/cmd/post/step.h"
 
 #define PATTERN_BYTES (8u << 20)
 #define READINGS 1000u

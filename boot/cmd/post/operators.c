@@ -2,7 +2,7 @@
  * Known answers of the operators: worker code runs over a few rows in two tiles, the second one
  * short, and its results are compared with results computed by hand.
  */
-#include "boot/cmd/post/operators.h"
+#include "boot/cmd/post/step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "config/file/file.h"
 #include "config/base/json.h"
 #include "gpu/ops/operators.h"
-#include "boot/cmd/post/step.h"
 
 #define TILES 2u
 #define OUT_BYTES 256u

@@ -1,10 +1,9 @@
-#include "boot/cmd/post/pair.h"
+#include "boot/cmd/post/step.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/cmd/post/step.h"
 #include "boot/engine/exchange/exchange.h"
 #include "boot/engine/shape/paths.h"
 

@@ -4,16 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/cmd/post/gpu.h"
-#include "boot/cmd/post/machine.h"
-#include "boot/cmd/post/operators.h"
-#include "boot/cmd/post/pair.h"
-#include "boot/cmd/post/ssd.h"
 #include "boot/cmd/post/step.h"
 #include "boot/engine/devices/devices.h"
 #include "config/base/clock.h"
 #include "boot/engine/remote/remote.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/tick.h"
 #include "config/derived.h"
 #include "gpu/ops/operators.h"

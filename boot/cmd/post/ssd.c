@@ -1,4 +1,4 @@
-#include "boot/cmd/post/ssd.h"
+#include "boot/cmd/post/step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "boot/engine/exclude.h"
-#include "boot/engine/bringup/stage_stores.h"
+#include "boot/engine/bringup/stage.h"
 #include "config/base/clock.h"
 #include "boot/engine/bringup/disks.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "nvme/admin.h"
 #include "nvme/queue/status.h"
-#include "boot/cmd/post/step.h"
 #include "cache/store/verify.h"
 
 #define ROUND_TRIPS 64u

@@ -1,10 +1,8 @@
 #include "boot/cmd/report/parts.h"
 #include "boot/cmd/report/reports.h"
-#include "boot/cmd/report/remote.h"
-#include "boot/cmd/report/verify.h"
 
 #include "boot/engine/devices/stand_in.h"
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/shape/paths.h"
 #include "boot/engine/concurrency.h"
 #include "boot/engine/shape/shape.h"

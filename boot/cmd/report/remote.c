@@ -1,4 +1,4 @@
-#include "boot/cmd/report/remote.h"
+#include "boot/cmd/report/parts.h"
 
 #include "boot/engine/remote/remote.h"
 #include "boot/engine/layout/sizes.h"

@@ -30,4 +30,21 @@ void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct hr_j
 void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run *run,
 			    struct hr_json *out);
 
+/* ---- results of the pipelines of a run, as text and as JSON */
+
+/*
+ * State and results of the selected pipelines; after hr_run_all(), before going down. `which` has a
+ * bit for each pipeline to show.
+ */
+#define HR_REPORT_ALL UINT32_MAX
+void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out);
+void hr_report_runs_json(const struct hr_appliance *app, struct hr_json *report);
+
+/*
+ * The result of a run whose outcome is HR_RUN_DONE, as the object that hr_report_runs_json() has for
+ * it, in one line; "" for an operator without a result. 0; -ENOBUFS: it does not fit, and the text
+ * has only its single values, not its arrays; or "" when they do not fit either.
+ */
+int hr_report_result(const struct hr_run *run, char *text, size_t bytes);
+
 #endif

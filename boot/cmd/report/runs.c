@@ -1,18 +1,15 @@
 #include "boot/cmd/report/parts.h"
 #include "boot/cmd/report/reports.h"
-#include "boot/cmd/report/remote.h"
-#include "boot/cmd/report/runs.h"
-#include "boot/cmd/report/verify.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/runner/counters.h"
-#include "boot/engine/runner/failure.h"
+#include "boot/engine/runner/conclude.h"
 #include "boot/engine/shape/paths.h"
 #include "boot/cmd/report/result.h"
 #include "boot/engine/runner/progress.h"

@@ -1,4 +1,4 @@
-#include "boot/cmd/report/verify.h"
+#include "boot/cmd/report/parts.h"
 
 #include "boot/engine/objects/checksums.h"
 

@@ -12,15 +12,13 @@
 #include <unistd.h>
 
 #include "config/base/clock.h"
-#include "boot/cmd/report/usage.h"
-#include "config/base/exit.h"
-#include "config/base/dump.h"
+#include "boot/cmd/report/output.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
 #include "config/base/files.h"
 #include "boot/engine/runner/progress.h"
-#include "config/base/signals.h"
-#include "boot/cmd/store/copy.h"
-#include "boot/cmd/report/output.h"
+#include "boot/cmd/store/store.h"
 #include "cache/crc32c.h"
 
 #define BUFFER_BYTES (4u << 20) /* two rounds of the disk's bounce buffers */

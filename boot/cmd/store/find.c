@@ -1,16 +1,16 @@
-#include "boot/cmd/store/find.h"
+#include "boot/cmd/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/report/usage.h"
-#include "config/base/exit.h"
+#include "boot/cmd/report/output.h"
+#include "config/base/error.h"
 #include "boot/engine/devices/lookup.h"
 #include "config/base/clock.h"
 #include "config/config.h"
 #include "config/file/file.h"
 #include "config/base/log.h"
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 #define QUEUE_ENTRIES 64u
 #define TIMEOUT_NS (30 * HR_NS_PER_S)

@@ -1,12 +1,12 @@
 /*
  * `headrace store format` and `unlock`: a disk whose store is not open.
  */
-#include "boot/cmd/store/format.h"
+#include "boot/cmd/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/devices/ssd_store.h"
 
 int hr_store_cmd_format(struct hr_ssd *ssd, const struct hr_store_request *request)

@@ -16,7 +16,4 @@ struct hr_store_local {
 void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *local,
 			 struct hr_ssd *ssd);
 
-/* Add the functions that remove, rename and copy objects, of boot/cmd/store/local_change.c. */
-void hr_store_local_change_open(struct hr_store_access *access);
-
 #endif

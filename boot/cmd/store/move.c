@@ -1,12 +1,12 @@
-#include "boot/cmd/store/move.h"
+#include "boot/cmd/store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/runner/progress.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 

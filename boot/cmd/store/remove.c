@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "boot/cmd/store/remove.h"
-#include "config/base/exit.h"
-#include "config/base/signals.h"
+#include "boot/cmd/store/store.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 
 static int remove_pending(struct hr_store_access *access, const struct hr_store_request *request)
 {

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include "config/base/clock.h"
-#include "config/base/exit.h"
-#include "boot/cmd/report/json.h"
+#include "config/base/error.h"
+#include "boot/cmd/report/output.h"
 #include "boot/engine/runner/progress.h"
-#include "config/base/signals.h"
-#include "boot/cmd/store/report.h"
+#include "config/base/process.h"
+#include "boot/cmd/store/store.h"
 
 static void time_format(char *text, size_t bytes, uint64_t ns)
 {

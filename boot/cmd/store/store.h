@@ -93,4 +93,40 @@ struct hr_store_access {
  */
 int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e);
 
+/* ---- `headrace store`: `format` and `unlock` */
+
+int hr_store_cmd_format(struct hr_ssd *ssd, const struct hr_store_request *request);
+int hr_store_cmd_unlock(struct hr_ssd *ssd, const struct hr_store_request *request);
+
+/* ---- `headrace store`: `put` and `get` */
+
+int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_get(struct hr_store_access *access, const struct hr_store_request *request);
+
+/* ---- `headrace store`: `rm` */
+
+int hr_store_cmd_rm(struct hr_store_access *access, const struct hr_store_request *request);
+
+/* ---- `headrace store`: `ls`, `df` and `verify` */
+
+int hr_store_cmd_ls(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_df(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_verify(struct hr_store_access *access, const struct hr_store_request *request);
+
+/* ---- the ssd that a `headrace store` command names: a device string, or the name
+ * of an ssd in a configuration.
+ */
+
+/* Fill in *out, and the name of the appliance of the configuration (unchanged without one). 0, or an
+ * exit code after the error is logged. */
+int hr_store_find_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
+		      char appliance[HR_NAME_MAX]);
+
+/* ---- `headrace store`: `mv` and `cp`, from one name to another one on the same
+ * ssd (boot/cmd/store/store.h).
+ */
+
+int hr_store_cmd_mv(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_cp(struct hr_store_access *access, const struct hr_store_request *request);
+
 #endif

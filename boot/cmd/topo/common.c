@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "boot/cmd/report/usage.h"
-#include "config/base/number.h"
+#include "boot/cmd/report/output.h"
+#include "config/base/text.h"
 #include "pci/topo/rules/peers.h"
 
 char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)

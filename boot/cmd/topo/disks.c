@@ -1,7 +1,7 @@
 #include "boot/cmd/topo/disks.h"
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/headline.h"
 #include "nvme/tree.h"
 #include "pci/topo/disk.h"
 

@@ -7,7 +7,7 @@
 #include "pci/topo/forecast/rates.h"
 #include "pci/topo/forecast/change.h"
 #include "pci/topo/rules/explain.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define BLOCKS_NAMED 8u
 #define BLOCKS_OTHERS 4u      /* sets of one headline */

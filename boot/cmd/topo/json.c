@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/report/json.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/survey.h"

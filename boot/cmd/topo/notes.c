@@ -1,5 +1,5 @@
 /* Findings other than the deciding rules, and line breaks. */
-#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/headline.h"
 #include "pci/topo/rules/explain.h"
 
 #include <string.h>

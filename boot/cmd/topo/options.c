@@ -1,10 +1,9 @@
 /* Values of the options that change how pairs are evaluated. */
-#include "boot/cmd/topo/options.h"
+#include "boot/cmd/topo/topo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/topo/topo.h"
 #include "pci/topo/tables.h"
 
 bool hr_topo_set_mode(struct hr_options *opt, const char *text)

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/report/usage.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/headline.h"
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/exchange/exchange.h"
 #include "boot/engine/devices/foreign_data.h"
 #include "boot/engine/shape/paths.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/engine/devices/ssd_store.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"

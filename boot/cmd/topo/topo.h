@@ -68,4 +68,11 @@ struct hr_topo_sum {
 
 extern const char hr_topo_help[];
 
+/* ---- values of the options that change how pairs are evaluated */
+
+/* Parse the values of --mode, --iommu and --kernel; false: not a valid value. */
+bool hr_topo_set_mode(struct hr_options *opt, const char *text);
+bool hr_topo_set_iommu(struct hr_options *opt, const char *text);
+bool hr_topo_set_kernel(struct hr_options *opt, const char *text);
+
 #endif

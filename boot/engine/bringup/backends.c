@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "boot/engine/bringup/link.h"
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/concurrency.h"
 #include "boot/engine/shape/gpu_sharing.h"

@@ -1,9 +1,9 @@
-#include "boot/engine/bringup/stage_controllers.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 
 #include "boot/engine/bringup/disks.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/engine/exclude.h"
 #include "config/base/log.h"
 #include "config/base/tick.h"

@@ -7,7 +7,7 @@
 #include "boot/engine/devices/stand_in.h"
 #include "config/base/log.h"
 #include "config/derived.h"
-#include "nvme/namespaces.h"
+#include "nvme/identify.h"
 #include "pci/topo/model.h"
 
 static int same(struct hr_appliance *app, uint32_t d, uint32_t other, const char *what)

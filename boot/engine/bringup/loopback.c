@@ -8,7 +8,7 @@
  * the ssd does not detect it.
  */
 
-#include "boot/engine/bringup/prove.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "config/base/clock.h"
 #include "config/base/log.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "nvme/queue/status.h"
 
 /* pages of a region that are tested: the first, the last, some between */

@@ -1,14 +1,11 @@
-#include "boot/engine/bringup/stage_memory.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "boot/engine/shape/paths.h"
-#include "boot/engine/bringup/prove.h"
-#include "boot/engine/run_feed.h"
 #include "boot/engine/shared_memory.h"
-#include "boot/engine/bringup/stage_partition.h"
 #include "config/base/log.h"
 #include "config/derived.h"
 #include "nvme/queue/status.h"

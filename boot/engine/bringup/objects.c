@@ -2,18 +2,17 @@
  * Stage `objects`: find the objects that pipelines read, and derive the number of tiles and the
  * sizes of sinks. Every error is reported, with its line, before the stage fails.
  */
-#include "boot/engine/bringup/stage_objects.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/exclude.h"
-#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/new_objects.h"
 #include "config/tile.h"
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 #include "config/derived.h"
 
 #define NEAR_MAX 1024u

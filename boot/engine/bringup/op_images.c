@@ -1,7 +1,7 @@
 /*
  * Link the user operators of the selected pipelines on the gpus that run them.
  */
-#include "boot/engine/bringup/link.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 

@@ -2,17 +2,16 @@
  * Stage `partition`: plan the memory of each pipeline on its gpu, part by part, before any
  * allocation.
  */
-#include "boot/engine/bringup/stage_partition.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/shape/shape.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/shape/paths.h"
 #include "boot/engine/concurrency.h"
-#include "boot/engine/shape/shape.h"
 #include "config/tile.h"
 #include "boot/engine/shape/gpu_sharing.h"
 #include "config/base/log.h"

@@ -1,18 +1,16 @@
-#include "boot/engine/bringup/stage_queues.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/shape/shape.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/object_users.h"
-#include "config/base/seal.h"
-#include "boot/engine/shape/shape.h"
+#include "config/base/process.h"
 #include "boot/engine/objects/shards.h"
 #include "config/base/log.h"
 #include "config/derived.h"
 #include "boot/engine/layout/sizes.h"
-#include "config/base/signals.h"
 #include "gpu/ops/operators.h"
 
 /* Workers count tiles in the whole data set, so byte 0 of the extent is that of the data set. It lies

@@ -18,17 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/checksums.h"
 #include "boot/engine/exclude.h"
 #include "boot/engine/remote/remote.h"
 #include "boot/engine/objects/new_objects.h"
 #include "config/base/bytes.h"
-#include "config/base/quote.h"
+#include "config/base/text.h"
 #include "config/derived.h"
 #include "config/base/log.h"
-#include "boot/engine/devices/pending.h"
-#include "boot/engine/objects/shards.h"
+#include "boot/engine/devices/ssd_store.h"
 #include "gpu/ops/user.h"
 #include "nvme/queue/status.h"
 

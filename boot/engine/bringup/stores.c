@@ -3,7 +3,7 @@
  * objects.
  */
 
-#include "boot/engine/bringup/stage_stores.h"
+#include "boot/engine/bringup/stage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,9 +12,8 @@
 
 #include "boot/engine/bringup/disks.h"
 #include "boot/engine/devices/ssd_store.h"
-#include "boot/engine/bringup/stage_controllers.h"
 #include "config/base/log.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/crc32c.h"
 #include "nvme/queue/status.h"
 

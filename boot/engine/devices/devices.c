@@ -11,12 +11,9 @@
 #include "gpu/cuda/cuda.h"
 #include "gpu/host/host.h"
 #include "nvme/soft/soft.h"
-#include "nvme/soft/options.h"
 #include "nvme/transport/hardware.h"
-#include "nvme/transport/transport_vfio.h"
-#include "nvme/transport/transport_pci.h"
 #include "pci/topo/model.h"
-#include "config/base/nearest.h"
+#include "config/base/text.h"
 
 /* The text behind a prefix, or NULL. */
 static const char *after(const char *device, const char *prefix)

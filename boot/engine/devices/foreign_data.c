@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/store/store.h"
 
 #define PIECE (256u << 10)

@@ -1,10 +1,10 @@
-#include "boot/engine/devices/pending.h"
+#include "boot/engine/devices/ssd_store.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "config/base/log.h"
-#include "config/base/quote.h"
+#include "config/base/text.h"
 #include "config/base/seam.h"
 #include "config/derived.h"
 

@@ -5,7 +5,7 @@
 #ifndef BOOT_ENGINE_DEVICES_LOOKUP_H
 #define BOOT_ENGINE_DEVICES_LOOKUP_H
 
-#include "config/names.h"
+#include "config/config.h"
 
 extern const struct hr_config_names hr_names;
 

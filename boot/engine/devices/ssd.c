@@ -9,12 +9,12 @@
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/devices/foreign_data.h"
 #include "config/base/log.h"
-#include "config/base/quote.h"
-#include "nvme/ctrl_check.h"
+#include "config/base/text.h"
+#include "nvme/ctrl.h"
 #include "nvme/events.h"
 #include "nvme/dma/hostmem.h"
-#include "nvme/ioqueues.h"
-#include "nvme/namespaces.h"
+#include "nvme/admin.h"
+#include "nvme/identify.h"
 #include "nvme/queue/status.h"
 
 /* Steps of bring-up of a controller, and of an ssd. */

@@ -4,7 +4,7 @@
 
 #include "boot/engine/devices/ssd.h"
 #include "config/base/log.h"
-#include "config/base/quote.h"
+#include "config/base/text.h"
 
 static int held_by_another(const struct hr_ssd *ssd, const struct hr_resv_holder *holder,
 			   struct hr_error *e)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "boot/engine/devices/pending.h"
 #include "nvme/queue/status.h"
 
 static size_t round_up(size_t bytes)

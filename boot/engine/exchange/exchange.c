@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "boot/engine/exchange/blocks.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "config/base/log.h"
 #include "config/base/tick.h"

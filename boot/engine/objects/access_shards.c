@@ -1,8 +1,7 @@
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 
 #include <errno.h>
 
-#include "boot/engine/objects/shards.h"
 #include "boot/engine/objects/new_objects.h"
 
 #define REFUSE(app, run, k, format, ...)                                                        \

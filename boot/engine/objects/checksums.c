@@ -5,9 +5,8 @@
 #include "config/base/clock.h"
 #include "config/derived.h"
 #include "config/base/error.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/crc32c.h"
-#include "cache/crc32c_join.h"
 #include "config/base/tick.h"
 #include "nvme/queue/status.h"
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices/pending.h"
+#include "boot/engine/devices/ssd_store.h"
 #include "boot/engine/objects/shards.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/log.h"
-#include "config/base/quote.h"
+#include "config/base/text.h"
 #include "config/base/tick.h"
 #include "config/derived.h"
 

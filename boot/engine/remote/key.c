@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/base/trust.h"
+#include "config/base/files.h"
 
 static int read_key(int fd, uint8_t key[HR_LINK_KEY_BYTES], struct hr_error *e)
 {

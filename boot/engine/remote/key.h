@@ -11,7 +11,7 @@
 
 /*
  * Read the key. The file has exactly its bytes, and only its owner, root or the user of this process,
- * can access or replace it (config/base/trust.h). 0; -EACCES: others can; -EMSGSIZE: another length;
+ * can access or replace it (config/base/files.h). 0; -EACCES: others can; -EMSGSIZE: another length;
  * -EINVAL, -EISDIR: no regular file; -errno. An error fills *e. The caller overwrites the key after
  * its use.
  */

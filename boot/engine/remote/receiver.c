@@ -1,4 +1,4 @@
-#include "boot/engine/remote/remote_receiver.h"
+#include "boot/engine/remote/stream.h"
 
 #include <errno.h>
 #include <string.h>

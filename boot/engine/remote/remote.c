@@ -1,6 +1,5 @@
 #include "boot/engine/remote/key.h"
-#include "boot/engine/remote/remote_receiver.h"
-#include "boot/engine/remote/remote_sender.h"
+#include "boot/engine/remote/stream.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,12 +10,12 @@
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/exclude.h"
 #include "boot/engine/layout/sizes.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/engine/objects/new_objects.h"
 #include "config/base/clock.h"
 #include "config/base/tick.h"
 #include "config/derived.h"
-#include "boot/remote/probe.h"
+#include "boot/remote/link.h"
 #include "nvme/queue/wait.h"
 
 #define PAUSE_MIN_NS 10000u

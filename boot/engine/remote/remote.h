@@ -47,7 +47,7 @@ int hr_remote_start(struct hr_appliance *app);
 
 /*
  * For `check`: read the key file of each selected pipeline with a stream, and prove that its network
- * device reaches memory as large as its tiles (boot/remote/probe.h); hr_remote_take() has the
+ * device reaches memory as large as its tiles (boot/remote/link.h); hr_remote_take() has the
  * description then. The partition is planned. Errors as hr_remote_open().
  */
 int hr_remote_check(struct hr_appliance *app);

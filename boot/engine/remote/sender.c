@@ -1,4 +1,4 @@
-#include "boot/engine/remote/remote_sender.h"
+#include "boot/engine/remote/stream.h"
 
 #include <errno.h>
 #include <string.h>

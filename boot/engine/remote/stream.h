@@ -1,6 +1,6 @@
 /*
- * boot/engine/remote/stream.h - the state of one stream. For boot/engine/remote/remote.c,
- * sender.c and receiver.c.
+ * boot/engine/remote/stream.h - the state of one stream of tiles, its sender and its receiver.
+ * For files of this folder.
  */
 #ifndef BOOT_ENGINE_REMOTE_STREAM_H
 #define BOOT_ENGINE_REMOTE_STREAM_H
@@ -8,9 +8,48 @@
 #include <pthread.h>
 
 #include "boot/engine/remote/remote.h"
-#include "boot/engine/remote/remote_gpu.h"
 #include "config/base/seam.h"
+#include "gpu/places.h"
+#include "boot/remote/link.h"
 
+/* ---- the state of one stream. For boot/engine/remote/remote.c,
+ * sender.c and receiver.c.
+ */
+
+/* ---- tiles of a stream in the memory of a GPU: the dma-buf with
+ * which the network device accesses them, and accesses of the GPU for the loopback. For
+ * boot/engine/remote/remote.c, sender.c and receiver.c.
+ */
+
+/* All zero: not open. */
+struct hr_remote_gpu {
+	struct hr_backend *backend;
+	uint8_t *tiles;		 /* for workers */
+	struct hr_region region; /* of hr_remote_gpu_take() */
+	int dmabuf;
+};
+
+/* True when the tiles of a stream on this backend lie in GPU memory. */
+static inline bool hr_remote_is_gpu(const struct hr_backend *b)
+{
+	return b->ops->export_shared != NULL;
+}
+
+/*
+ * Describe a memory object of HR_PLACE_TAP, which begins at `offset`, in *memory: address, dma-buf and
+ * functions; `bytes` and slots are the caller's. No worker runs until the link is open. *gpu outlives
+ * the link. -ENOTSUP: the network device cannot access it, or as export_shared of the backend.
+ */
+int hr_remote_gpu_open(struct hr_remote_gpu *gpu, struct hr_backend *backend,
+		       const struct hr_region *tap, uint64_t offset, struct hr_link_memory *memory,
+		       struct hr_error *e);
+
+/* The same with memory that is allocated for it: so many slots. Errors of the backend. */
+int hr_remote_gpu_take(struct hr_remote_gpu *gpu, struct hr_backend *backend, uint32_t slots,
+		       uint32_t slot_bytes, struct hr_link_memory *memory, struct hr_error *e);
+
+/* Close the dma-buf, and free what was allocated; the link is closed. Does nothing when all zero. */
+void hr_remote_gpu_close(struct hr_remote_gpu *gpu);
 /* Where a slot is. A sender: lent to this service, and sent. A receiver: offered by the feed. */
 enum hr_remote_slot_state {
 	HR_REMOTE_NONE,
@@ -69,5 +108,47 @@ void hr_remote_unlock(struct hr_remote *r);
 /* The stream has failed: the run ends. The first error counts. */
 void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* ---- the sender of a stream: the only consumer of the tap of
+ * its run. It gives the tiles that the tap lends to the link. For boot/engine/remote/remote.c.
+ */
+
+/* Make the memory of the consumer, before the link is open, and describe the tiles. On a GPU all
+ * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
+int hr_remote_sender_memory(struct hr_appliance *app, struct hr_remote *r,
+			    struct hr_link_memory *memory, struct hr_error *e);
+
+/* Give it back; the link is closed. */
+void hr_remote_sender_forget(struct hr_remote *r);
+
+/* The run is about to be launched: give the worker its order. */
+void hr_remote_sender_begin(struct hr_remote *r);
+
+/* In the thread, while the run runs: move what can be moved. True: something was done. */
+bool hr_remote_sender_step(struct hr_remote *r);
+
+/* In the thread: an event of the link. */
+void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *event);
+
+/* ---- the receiver of a stream: the only producer of the
+ * feed of its run. It commits the tiles that come over the link. For boot/engine/remote/remote.c.
+ */
+
+/* Make the memory of the producer, before the link is open, and describe the tiles. On a GPU all
+ * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
+int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
+			      struct hr_link_memory *memory, struct hr_error *e);
+
+/* Give it back; the link is closed. */
+void hr_remote_receiver_forget(struct hr_remote *r);
+
+/* The run is about to be launched: give the worker its order. */
+void hr_remote_receiver_begin(struct hr_remote *r);
+
+/* In the thread, while the run runs: move what can be moved. True: something was done. */
+bool hr_remote_receiver_step(struct hr_remote *r);
+
+/* In the thread: an event of the link. */
+void hr_remote_receiver_event(struct hr_remote *r, const struct hr_link_event *event);
 
 #endif

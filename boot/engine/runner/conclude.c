@@ -3,9 +3,8 @@
 #include <errno.h>
 
 #include "boot/engine/objects/checksums.h"
-#include "boot/engine/runner/failure.h"
 #include "boot/engine/exclude.h"
-#include "boot/engine/done.h"
+#include "boot/engine/run.h"
 #include "boot/engine/objects/shards.h"
 #include "boot/engine/bringup/sinks.h"
 #include "boot/engine/objects/new_objects.h"

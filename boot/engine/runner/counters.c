@@ -4,7 +4,7 @@
 
 #include "boot/engine/remote/remote.h"
 #include "boot/engine/shared_memory.h"
-#include "boot/engine/done.h"
+#include "boot/engine/run.h"
 #include "config/base/clock.h"
 #include "config/derived.h"
 

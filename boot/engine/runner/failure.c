@@ -1,4 +1,4 @@
-#include "boot/engine/runner/failure.h"
+#include "boot/engine/runner/conclude.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "boot/engine/bringup/stages.h"
+#include "boot/engine/engine.h"
 
 struct hr_watch {
 	const struct hr_run *run;
@@ -51,5 +52,16 @@ uint32_t hr_watch_absent(const struct hr_watch *watch);
 
 /* "prefetch", "compute", "write-back", "I/O". */
 const char *hr_role_name(uint32_t role);
+
+/* ---- the message about workers that make no progress
+ * (boot/engine/runner/stall.h).
+ */
+
+/*
+ * Log which worker of the watched run has exceeded its limit: role and index of hr_watch_look(). Also
+ * note it for the supervisor (boot/engine/crash.h).
+ */
+void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
+		  uint32_t index);
 
 #endif

@@ -3,13 +3,13 @@
  * posts and reaps 32 commands at a time; all others run the operator. Frames default to what the
  * objects fill, as far as the memory allows.
  */
-#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/shape/shape.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 #include "boot/engine/concurrency.h"
 #include "boot/engine/object_users.h"
 #include "boot/engine/run.h"

@@ -1,4 +1,4 @@
-#include "boot/remote/rdma/loopback.h"
+#include "boot/remote/rdma/device.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "gpu/cuda/driver/mps.h"
 
 #define CAPABILITY_MIN 80u   /* oldest machine code in the worker image */
 #define DEVICES_SHOWN_MAX 16 /* maximum number of unusable GPUs in a message */

@@ -8,6 +8,8 @@
 #ifndef GPU_CUDA_DRIVER_DEVICE_H
 #define GPU_CUDA_DRIVER_DEVICE_H
 
+#include <stdbool.h>
+
 #include "gpu/cuda/driver/driver.h"
 #include "gpu/facts.h"
 
@@ -53,5 +55,16 @@ int hr_cuda_gpu_wait(struct hr_cuda_gpu *gpu, CUevent event);
 
 /* filling the memory of a GPU takes 0.1 s */
 #define HR_CUDA_WAIT_NS (20ull * 1000 * 1000 * 1000)
+
+/* ---- whether this process is a client of an MPS server ("CUDA
+ * Multi-Process Service"), which lets several processes use a GPU at the same time.
+ *
+ * The driver API does not tell. The driver makes a process a client when it is initialised while a
+ * control daemon runs for its folder: CUDA_MPS_PIPE_DIRECTORY, or /tmp/nvidia-mps. The daemon keeps its
+ * process number there.
+ */
+
+/* True when a control daemon of MPS runs for this process's folder. */
+bool hr_cuda_mps_runs(void);
 
 #endif

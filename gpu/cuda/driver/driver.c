@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "gpu/cuda/driver/library.h"
 
 #define MPS_READY_NS (5 * HR_NS_PER_S)
 #define MPS_PAUSE_NS (50 * HR_NS_PER_MS)

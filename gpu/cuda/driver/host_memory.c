@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/base/dump.h"
+#include "config/base/process.h"
 #include "config/base/limits.h"
 
 /* The driver registers a range once in a process, for all GPUs. Ranges that are registered, with the

@@ -1,4 +1,4 @@
-#include "gpu/cuda/driver/library.h"
+#include "gpu/cuda/driver/driver.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "gpu/cuda/driver/mps.h"
+#include "gpu/cuda/driver/device.h"
 
 #include <fcntl.h>
 #include <stdio.h>

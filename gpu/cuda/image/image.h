@@ -1,13 +1,17 @@
 /*
- * gpu/cuda/image/image.h - worker code on the GPU: load it, and launch it with all its blocks resident.
+ * gpu/cuda/image/image.h - worker code on the GPU: load and link it, and launch it with all its
+ * blocks resident.
  */
 #ifndef GPU_CUDA_IMAGE_IMAGE_H
 #define GPU_CUDA_IMAGE_IMAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gpu/cuda/driver/device.h"
+
+/* ---- worker code on the GPU: load it, and launch it with all its blocks resident. */
 
 struct hr_cuda_image {
 	CUmodule module;
@@ -72,5 +76,24 @@ int hr_cuda_launch_start(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch,
 /* 0: still running; 1: nothing runs; -EIO and others: the launch has failed, and every later
  * call fails. */
 int hr_cuda_launch_poll(struct hr_cuda_gpu *gpu, struct hr_cuda_launch *launch);
+
+/* ---- link relocatable GPU code with the driver's linker, which compiles
+ * PTX for GPUs without machine code. CUDA Driver API: "Module Management", cuLink*.
+ */
+
+/* A relocatable fatbin; name is for the linker's messages. */
+struct hr_cuda_input {
+	const void *data;
+	size_t bytes;
+	const char *name;
+};
+
+/*
+ * Link the inputs and load the result; `what` names it in messages. On an error, the whole log of
+ * the linker is logged as errors. -EINVAL: the linker refuses the inputs; -ENOTSUP: an input has no
+ * code for this GPU, or the driver has no linker; -ENOMEM; -EIO: the GPU has failed.
+ */
+int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+		       const struct hr_cuda_input *input, unsigned inputs, const char *what);
 
 #endif

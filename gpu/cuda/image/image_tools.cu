@@ -1,6 +1,6 @@
 /*
  * The GPU worker image of measurements and of the self-test (gpu/worker/bench.h, gpu/worker/probe.h,
- * gpu/link_rates.h).
+ * gpu/measuring.h).
  */
 #include "nvme/queue/worker.h"
 

@@ -1,5 +1,5 @@
 /*
- * GPU code of gpu/link_rates.h. It is not worker code: it drives no queue. Included by image_tools.cu.
+ * GPU code of gpu/measuring.h. It is not worker code: it drives no queue. Included by image_tools.cu.
  */
 #include <stdint.h>
 

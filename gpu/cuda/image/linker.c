@@ -1,4 +1,4 @@
-#include "gpu/cuda/image/link.h"
+#include "gpu/cuda/image/image.h"
 
 #include <errno.h>
 #include <stdint.h>

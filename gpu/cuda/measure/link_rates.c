@@ -1,4 +1,4 @@
-#include "gpu/cuda/measure/link_rates.h"
+#include "gpu/cuda/measure/measure.h"
 
 #include <assert.h>
 #include <errno.h>

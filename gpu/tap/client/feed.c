@@ -12,7 +12,7 @@
 
 #include "gpu/tap/client/connection.h"
 #include "gpu/tap/client/tap_cuda.h"
-#include "gpu/tap/feed_protocol.h"
+#include "gpu/tap/protocol.h"
 
 #define NS_PER_MS 1000000ull
 #define WELCOME_NS \

@@ -2,7 +2,7 @@
  * Commands of an I/O worker: from pages to queue entries, and from completions to pages.
  */
 #include "gpu/worker/io/io.h"
-#include "gpu/worker/io/io_peers_pages.h"
+#include "gpu/worker/io/peers.h"
 #include "gpu/worker/vector.h"
 #include "nvme/queue/queue.h"
 #include "nvme/queue/status.h"

@@ -3,9 +3,6 @@
  */
 #include "gpu/worker/io/peers.h"
 
-#include "gpu/worker/io/io_peers_home.h"
-#include "gpu/worker/io/io_peers_pages.h"
-
 /* Rounds between two rows that are checked for late answers; on the CPU rounds without other work count
  * as that many. On a GPU a check takes longer than a round. */
 #define PEER_CHECK_ROUNDS (HR_LANES == 1 ? 16u : 64u)

@@ -2,7 +2,7 @@
  * Several gpus: the home of rows. After each message it looks at all entries of the page, and does one
  * step after another as long as cache/peers.h allows one.
  */
-#include "gpu/worker/io/io_peers_home.h"
+#include "gpu/worker/io/peers.h"
 
 /* Messages to one gpu after a message at most: one for each of its entries of the page, and one more
  * for the entry that got GRANT, because CLEAN can follow. A GET adds an entry. */

@@ -2,7 +2,7 @@
  * Several gpus: pages of this gpu. Requests to homes, orders of homes, and the list of pending
  * sets.
  */
-#include "gpu/worker/io/io_peers_pages.h"
+#include "gpu/worker/io/peers.h"
 #include "gpu/worker/vector.h"
 
 /* Times timeout_ns: for the epoch that a page needs to leave, and for an answer of a home, which may

@@ -3,7 +3,7 @@
  */
 #include "cache/page_policy.h"
 #include "gpu/worker/io/io.h"
-#include "gpu/worker/io/io_peers_pages.h"
+#include "gpu/worker/io/peers.h"
 
 /* Frames of a set that are free, or become free, after a page got one: one for each other request for
  * the set, at most IO_ROOM_MAX, and no less than hr_io_worker.reserve. */

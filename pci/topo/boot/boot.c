@@ -6,7 +6,7 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define ACS_KNOWN 0x7fu /* bits that the kernel has names for */
 

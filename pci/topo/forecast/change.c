@@ -9,7 +9,7 @@
 #include "pci/topo/boot/boot.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 struct change {
 	struct hr_model *m;

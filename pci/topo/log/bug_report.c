@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/number.h"
-#include "pci/topo/sysfs/sysfs_software.h"
+#include "config/base/text.h"
+#include "pci/topo/sysfs/parts.h"
 
 #define RULE_LEAST 20u /* underscores of a separator; the tool prints 44 */
 #define FILE_MAX (32u << 20)

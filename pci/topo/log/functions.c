@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define LOG HR_SRC_LOG
 

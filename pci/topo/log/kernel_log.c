@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "pci/topo/merge.h"
-#include "config/base/number.h"
-#include "pci/topo/sysfs/sysfs_software.h"
+#include "config/base/text.h"
+#include "pci/topo/sysfs/parts.h"
 
 #define HOST_MAX 100u /* bytes before "kernel: " in a journal */
 #define LOG HR_SRC_LOG

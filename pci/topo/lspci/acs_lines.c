@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/acs_lines.h"
+#include "pci/topo/lspci/text.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/lspci_path.h"
+#include "pci/topo/lspci/text.h"
 
 #include <string.h>
 

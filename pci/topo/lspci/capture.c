@@ -3,7 +3,7 @@
  * ignores. Facts of the machine come before the first function, facts of a function below its
  * title.
  */
-#include "pci/topo/lspci/capture.h"
+#include "pci/topo/lspci/lspci.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "config/base/bytes.h"
 #include "pci/topo/fields.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 #include "pci/topo/disk.h"
 #include "pci/topo/gpu_peers.h"
 

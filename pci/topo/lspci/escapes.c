@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/escapes.h"
+#include "pci/topo/lspci/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* Lists of IOMMU groups around lines of lspci. */
-#include "pci/topo/lspci/lspci_group.h"
+#include "pci/topo/lspci/text.h"
 
 #include <string.h>
 
 #include "pci/topo/model.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 static size_t indentation(const char *line, size_t length)
 {

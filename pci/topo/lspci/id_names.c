@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/id_names.h"
+#include "pci/topo/lspci/text.h"
 
 #include <string.h>
 #include <strings.h>

@@ -8,22 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/lspci/acs_lines.h"
-#include "pci/topo/merge.h"
-#include "pci/topo/lspci/capture.h"
-#include "pci/topo/decode.h"
-#include "pci/topo/lspci/escapes.h"
-#include "pci/topo/fields.h"
-#include "pci/topo/lspci/lspci_group.h"
-#include "pci/topo/lspci/lspci_machine.h"
-#include "pci/topo/lspci/lspci_path.h"
 #include "pci/topo/lspci/text.h"
-#include "pci/topo/lspci/lspci_title.h"
-#include "pci/topo/lspci/lspci_tree.h"
-#include "pci/topo/lspci/paste.h"
+#include "pci/topo/merge.h"
+#include "pci/topo/decode.h"
+#include "pci/topo/fields.h"
 #include "pci/topo/log/bug_report.h"
-#include "pci/topo/lspci/skipped.h"
-#include "pci/topo/lspci/smi.h"
 
 #define MANY_FUNCTIONS "more PCI functions than one machine can have (65536)"
 #define LINE_MAX_DUMP 253u /* pciutils: 254 with the newline */

@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/smi.h"
+#include "pci/topo/lspci/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 enum table { NO_TABLE, TOPO, WEIGHT, HOPS, TYPE, ACCESS, OTHER };
 

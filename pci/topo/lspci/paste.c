@@ -2,12 +2,12 @@
  * Extracts lspci output from a mail, an issue, a log or a web page: quoted, indented, between tags,
  * after a time or a name.
  */
-#include "pci/topo/lspci/paste.h"
+#include "pci/topo/lspci/lspci.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "pci/topo/lspci/escapes.h"
+#include "pci/topo/lspci/text.h"
 
 #define QUOTE_MAX 31u
 #define DIGITS "0123456789"

@@ -1,4 +1,4 @@
-#include "pci/topo/lspci/skipped.h"
+#include "pci/topo/lspci/text.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,14 +1,12 @@
 /*
  * The first line of a function in lspci output: class, vendor and device, as numbers or names.
  */
-#include "pci/topo/lspci/lspci_title.h"
+#include "pci/topo/lspci/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/lspci/id_names.h"
-#include "pci/topo/names.h"
 #include "pci/topo/tables.h"
 
 static const char *after(const char *text, const char *word)

@@ -5,14 +5,12 @@
  *              \-01.0-[01-02]--+-00.0  Card
  *                              \-00.1  Its second function
  */
-#include "pci/topo/lspci/lspci_tree.h"
+#include "pci/topo/lspci/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "pci/topo/lspci/lspci_title.h"
 
 /* Read `least` to `most` hexadecimal digits at *at; false: fewer or more digits. */
 static bool digits(const char **at, unsigned least, unsigned most, uint32_t *value)

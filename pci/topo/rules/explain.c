@@ -1,16 +1,14 @@
 /* Findings of a pair in the order of the path, and the sentences of the rule table. */
 #include "pci/topo/rules/verdict.h"
-#include "pci/topo/rules/slots.h"
+#include "pci/topo/rules/rules.h"
 #include "pci/topo/rules/explain.h"
 #include "pci/topo/rules/offset.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "pci/topo/rules/atomics.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/resize.h"
-#include "pci/topo/rules/rules.h"
 #include "pci/topo/rules/software.h"
 #include "pci/topo/uplink.h"
 

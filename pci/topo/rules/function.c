@@ -9,11 +9,10 @@
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/log/kernel_log.h"
-#include "pci/topo/names.h"
+#include "pci/topo/tables.h"
 #include "pci/topo/resize.h"
 #include "pci/topo/rules/software.h"
-#include "pci/topo/tables.h"
-#include "pci/topo/virtual.h"
+#include "pci/topo/model.h"
 
 static bool is(const struct hr_fn *f, enum hr_device_kind kind)
 {

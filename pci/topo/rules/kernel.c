@@ -7,9 +7,7 @@
 #include <errno.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/names.h"
 #include "pci/topo/tables.h"
-#include "pci/topo/rules/kernel.h"
 
 static bool is_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "pci/topo/rules/rules.h"
-#include "pci/topo/rules/kernel.h"
 
 static const char *const word[HR_PEER_KINDS] = { "GPU", "NVME", "NIC" };
 

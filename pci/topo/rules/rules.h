@@ -10,6 +10,7 @@
 
 #include "pci/topo/fields.h"
 #include "pci/topo/rules/verdict.h"
+#include "pci/topo/model.h"
 
 #define F1 1u
 #define F2 2u
@@ -98,5 +99,82 @@ static inline bool hr_in_ht_range(const struct hr_derived *d)
 	return d->bar_base <= d->bar_last && d->bar_base <= 0xffffffffffull &&
 	       d->bar_last >= 0xfd00000000ull;
 }
+
+/* ---- properties of a machine that several rules use */
+
+/* Traits of the machine, enum hr_trait; the last part of hr_topology_init(). */
+uint32_t hr_traits_of(const struct hr_topology *e);
+
+/* ---- the verdict of the kernel's own algorithm (calc_map_type_and_dist) */
+
+/* Only the kernel's algorithm; sets common, distance, redirect, listed and kernel of *p. */
+void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p);
+
+/* enum hr_walk_flag of a function from its other derived facts; part of hr_topology_init(). */
+uint8_t hr_walk_flags(const struct hr_topology *e, int32_t fn);
+
+/*
+ * Whether the CPU is AMD of family 17h or later: stated by the source, else derived from bridges and
+ * the data fabric. Part of hr_topology_init().
+ */
+void hr_cpu_find(struct hr_topology *e);
+
+/* Look up the first functions of the root buses; part of hr_topology_init(). 0 or -ENOMEM. */
+int hr_hosts_list(struct hr_topology *e, struct hr_model *m);
+
+/* True when the kernel allows peers through these root complexes: host_bridge_whitelist(). */
+bool hr_root_listed(const struct hr_topology *e, int32_t root_a, int32_t root_b);
+
+/*
+ * True when they are not listed as far as is known, but the capture does not identify one of them.
+ */
+bool hr_root_unread(const struct hr_topology *e, int32_t root_a, int32_t root_b);
+
+/* ---- advice about moving a card: where to, and which slots are free.
+ *
+ * A free slot is a port that implements a slot (or has a slot's name), has nothing below it and
+ * reports no card. Its width is known and is at least that of the card's link. Ports of chipsets
+ * and of Thunderbolt controllers are not offered.
+ */
+
+/* Find free slots; part of hr_topology_init(). 0 or -ENOMEM. */
+int hr_pci_slots_find(struct hr_topology *e, struct hr_model *m);
+#define HR_PCI_SLOTS_NAMED 4u
+/*
+ * Write "; free slots of the GPU's switch: BDF BDF" or nothing to `to`: the slots for `moved` of the
+ * switch above `card`. Returns the length.
+ */
+size_t hr_pci_slots_text(const struct hr_topology *e, int32_t card, int32_t moved,
+			 const char *whose, char *to, size_t capacity);
+
+/*
+ * Which card of a pair to move, for cards without a common switch: away from a chipset, else below
+ * one switch. "move a card so that both are below one switch"; returns the length.
+ */
+size_t hr_pci_move_text(const struct hr_topology *e, const struct hr_pair *p, char *to,
+			size_t capacity);
+/* The slots for that move: "; free slots of the CPU: BDF", or as hr_pci_slots_text(), or nothing. */
+size_t hr_pci_move_slots(const struct hr_topology *e, const struct hr_pair *p, char *to,
+			 size_t capacity);
+
+/* ---- whether PCI Express AtomicOps of a GPU can reach the CPU.
+ *
+ * ROCm uses them on host memory and on the memory of peers. The kernel enables them for a GPU when
+ * each switch port above routes them, no port blocks them on egress and the root port completes
+ * operations of 32 and 64 bits (pci_enable_atomic_ops_to_root in drivers/pci/pci.c). A register that
+ * was not read is not a cause.
+ */
+
+enum hr_atomics {
+	HR_ATOMICS_FINE, /* or not known */
+	HR_ATOMICS_UNROUTED,
+	HR_ATOMICS_BLOCKED,
+	HR_ATOMICS_INCOMPLETE, /* the root port completes not all of them */
+	HR_ATOMICS_OFF,	       /* the driver has not enabled them at the GPU */
+};
+
+/* The first cause on the path from the GPU to the root port; *at is the function that has it. */
+enum hr_atomics hr_atomics_of(const struct hr_model *m, const struct hr_fn *gpu,
+			      const struct hr_fn **at);
 
 #endif

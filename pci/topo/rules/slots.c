@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/rules/slots.h"
 #include "pci/topo/uplink.h"
 
 static uint32_t port_of(const struct hr_topology *e, int32_t index)

@@ -9,7 +9,7 @@
 #ifndef PCI_TOPO_RULES_SOFTWARE_H
 #define PCI_TOPO_RULES_SOFTWARE_H
 
-#include "pci/topo/products.h"
+#include "pci/topo/tables.h"
 #include "pci/topo/rules/verdict.h"
 
 enum hr_met { HR_UNSURE, HR_NO, HR_YES };

@@ -8,7 +8,6 @@
 #include "pci/topo/rules/peers.h"
 #include "pci/topo/rules/rules.h"
 #include "pci/topo/rules/software.h"
-#include "pci/topo/rules/traits.h"
 
 static uint32_t when(bool holds, enum hr_trait trait)
 {

@@ -1,17 +1,14 @@
 #include "pci/topo/rules/verdict.h"
 #include "pci/topo/rules/guest.h"
 #include "pci/topo/rules/offset.h"
-#include "pci/topo/rules/traits.h"
-#include "pci/topo/rules/slots.h"
+#include "pci/topo/rules/rules.h"
 #include "pci/topo/uplink.h"
-#include "pci/topo/rules/kernel.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pci/topo/fields.h"
-#include "pci/topo/rules/rules.h"
 #include "pci/topo/tables.h"
 
 static const struct {

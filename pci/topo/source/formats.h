@@ -1,13 +1,17 @@
 /*
- * pci/topo/source/formats.h - code shared by the readers of XML topologies: NCCL and RCCL, and hwloc.
- *
- * expat parses the file and calls a reader for each element in the order of the file. No entity is
- * expanded, and nothing outside the file is read.
+ * pci/topo/source/formats.h - readers of other formats: XML of NCCL, RCCL and hwloc; compressed
+ * captures.
  */
 #ifndef PCI_TOPO_SOURCE_FORMATS_H
 #define PCI_TOPO_SOURCE_FORMATS_H
 
 #include "pci/topo/model.h"
+
+/* ---- code shared by the readers of XML topologies: NCCL and RCCL, and hwloc.
+ *
+ * expat parses the file and calls a reader for each element in the order of the file. No entity is
+ * expanded, and nothing outside the file is read.
+ */
 
 #define HR_XML_DEPTH_MAX 256u
 
@@ -49,5 +53,22 @@ bool hr_xml_number(const char **attributes, const char *name, int base, unsigned
 const char *hr_xml_cpus(struct hr_model *m, const char *mask);
 /* Add one more name that the system gives a function. */
 void hr_xml_device(struct hr_model *m, struct hr_fn *f, const char *name);
+
+/* ---- compressed captures: gzip, bzip2, xz and zstd; and text in UTF-16. */
+
+#define HR_UNPACKED_MAX (256u << 20)
+
+struct hr_packer;
+
+/* The tool for packed bytes that begin like this; NULL: not a known format. */
+const struct hr_packer *hr_packed_by(const char *head, size_t size);
+
+/*
+ * Unpack the bytes that were read ahead and the rest of fd (-1: none) with the system's tool into
+ * the model's memory, and add a NUL. 0; -EINVAL: damaged, larger than HR_UNPACKED_MAX, or the tool
+ * is not installed; -ENOMEM, -EIO and others.
+ */
+int hr_unpack(struct hr_model *m, const struct hr_packer *p, const char *head, size_t have, int fd,
+	      char **out, size_t *size);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pci/topo/source/source.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 #include "pci/topo/source/formats.h"
 
 /* An open element. It inherits missing facts from the enclosing element. */

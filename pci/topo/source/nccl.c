@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pci/topo/source/source.h"
-#include "config/base/number.h"
+#include "config/base/text.h"
 #include "pci/topo/source/formats.h"
 
 struct nccl {

@@ -13,12 +13,10 @@
 #include "pci/topo/sysfs/files.h"
 #include "pci/topo/boot/iommu.h"
 #include "pci/topo/lspci/lspci.h"
-#include "pci/topo/lspci/paste.h"
 #include "pci/topo/log/bug_report.h"
-#include "pci/topo/lspci/smi.h"
+#include "pci/topo/lspci/text.h"
 #include "pci/topo/lspci/stream.h"
 #include "pci/topo/sysfs/sysfs.h"
-#include "pci/topo/source/unpack.h"
 #include "pci/topo/source/formats.h"
 
 /* The longest line: a string of JSON with the text of a whole machine. Only used pages cost memory. */

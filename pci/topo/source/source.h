@@ -17,7 +17,7 @@
  *   report               of sos or supportconfig, as a directory or tar (pci/topo/log/bug_report.h)
  *   anything else        lspci -x|-xxx|-xxxx dump, -vv[nn] text, -t[v] tree, several of them, or
  *                        headrace's capture format; lines may be quoted or indented. Matrices of
- *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/lspci/smi.h) beside them are read,
+ *                        nvidia-smi, rocm-smi and amd-smi (pci/topo/lspci/text.h) beside them are read,
  *                        nvidia-bug-report.log, files of supportconfig, the kernel's log
  * A file may be compressed by gzip, bzip2, xz or zstd, if that tool is installed. "-" is standard
  * input (not for directories).

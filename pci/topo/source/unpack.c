@@ -2,7 +2,7 @@
  * Unpacks compressed captures with the system's tools: without a shell or an environment, from a
  * file, with limited output.
  */
-#include "pci/topo/source/unpack.h"
+#include "pci/topo/source/formats.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/number.h"
+#include "config/base/text.h"
 
 #define WORDS_MAX 256u /* of 32 CPUs */
 

@@ -2,7 +2,7 @@
  * The system's names of a function, the CPUs of its NUMA node, and AMD's links between GPUs
  * (Documentation/ABI/testing/sysfs-class-kfd of the kernel: the topology of amdkfd).
  */
-#include "pci/topo/sysfs/sysfs_peers.h"
+#include "pci/topo/sysfs/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Finds the NVMe controllers with a mounted file system or swap (rule H6). */
-#include "pci/topo/sysfs/mounted.h"
+#include "pci/topo/sysfs/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

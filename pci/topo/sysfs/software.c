@@ -2,7 +2,7 @@
  * Drivers, modules and the kernel's configuration, from sysfs, proc and /boot
  * (pci/topo/rules/software.h).
  */
-#include "pci/topo/sysfs/sysfs_software.h"
+#include "pci/topo/sysfs/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,11 +12,8 @@
 
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
-#include "pci/topo/sysfs/mounted.h"
-#include "config/base/number.h"
 #include "pci/topo/sysfs/parts.h"
-#include "pci/topo/sysfs/sysfs_peers.h"
-#include "pci/topo/sysfs/sysfs_software.h"
+#include "config/base/text.h"
 
 #define FOLDER_BYTES 384u
 #define PATH_BYTES 512u

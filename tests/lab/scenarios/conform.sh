@@ -4,7 +4,7 @@
 # specification a test fails. The list below has exactly these tests: any difference is a failure.
 #: run pci machine=ports memory=768 cpus=2
 #: run vfio machine=ports_iommu boot=intel_iommu=on memory=768 cpus=2
-#: tests nvme/conformance_registers nvme/conformance_admin nvme/conformance_io nvme/conformance_queues
+#: tests nvme/soft/conformance_registers nvme/soft/conformance_admin nvme/soft/conformance_io nvme/soft/conformance_queues
 #: restores
 #: limit 150
 

@@ -5,7 +5,7 @@
 #: run switch machine=switch_iommu boot=intel_iommu=on
 #: run ports machine=ports_iommu boot=intel_iommu=on memory=768 cpus=2
 #: run one_group machine=one_group boot=intel_iommu=on
-#: tests nvme/window_dma
+#: tests gpu/window_dma
 #: restores
 
 hugepages 16

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cache/crc32c.h"
-#include "cache/crc32c_join.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define BYTES_MAX (200u << 10) /* several rounds of the long streams, and of the short ones */

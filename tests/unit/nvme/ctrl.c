@@ -8,9 +8,7 @@
 #include "config/base/tick.h"
 #include "nvme/admin.h"
 #include "nvme/ctrl.h"
-#include "nvme/ctrl_check.h"
-#include "nvme/ioqueues.h"
-#include "nvme/namespaces.h"
+#include "nvme/identify.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "nvme/ctrl.h"
-#include "nvme/ctrl_check.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/fakes/log.h"

@@ -9,7 +9,6 @@
 
 #include "config/base/log.h"
 #include "nvme/identify.h"
-#include "nvme/namespaces.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/ctrl.h"
 #include "tests/fakes/log.h"

@@ -1,6 +1,6 @@
 /*
- * What pci/function.h, pci/machine.h and pci/apply.h return, and the registers that they leave, when a
- * call of libpciaccess fails or a device shows only a part of its registers.
+ * What pci/function.h and pci/machine.h return, and the registers that they leave, when a call of
+ * libpciaccess fails or a device shows only a part of its registers.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pci/apply.h"
-#include "pci/function.h"
 #include "pci/machine.h"
+#include "pci/function.h"
 #include "pci/topo/forecast/change.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"

@@ -15,11 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pci/apply.h"
+#include "pci/machine.h"
 #include "pci/path.h"
 #include "pci/topo/forecast/change.h"
 #include "pci/topo/fields.h"
-#include "pci/machine.h"
 #include "pci/topo/source/source.h"
 #include "tests/fakes/pci_names.h"
 #include "tests/harness/machine.h"

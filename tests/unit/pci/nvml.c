@@ -2,7 +2,7 @@
  * A management library that this test replaces: the NVLinks that count, their ends, and the answers
  * about peer access.
  */
-#include "pci/nvml.h"
+#include "pci/machine.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* Messages of the kernel about PCI functions: the messages that count, and their sender. */
-#include "pci/uevent.h"
+#include "pci/machine.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -9,10 +9,6 @@
 
 #include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/html/html_pair.h"
-#include "boot/cmd/topo/html/html_peers.h"
-#include "boot/cmd/topo/html/html_tree.h"
-#include "boot/cmd/topo/views/matrix.h"
 #include "boot/cmd/topo/views/views.h"
 #include "config/base/log.h"
 

@@ -9,7 +9,6 @@
 #define BOOT_CMD_TOPO_HTML_HTML_H
 
 #include "boot/cmd/topo/topo.h"
-
 #include "boot/cmd/topo/headline.h"
 
 /* Write a text of any bytes, escaped for content and for attributes in double quotes. */
@@ -29,5 +28,40 @@ extern const char hr_html_style[], hr_html_script[];
  * HR_TOPO_NO_ACCESS, which is reported on stderr.
  */
 int hr_topo_html(struct hr_topo *t, const char *path, bool force);
+
+/* ---- articles of the page: one for each kind of pair, one for each
+ * function in the tree.
+ */
+
+/* Identifier of a function in the page: "f12". text[16]; returns text. */
+char *hr_html_id(int32_t fn, char *text);
+
+/*
+ * Write the explanation of a pair as an article with that identifier; `equal` names all pairs with
+ * this explanation.
+ */
+void hr_html_pair(const struct hr_topo *t, FILE *out, const char *id, const char *equal,
+		  const struct hr_pair *p);
+
+/* Write the facts of a function as an article. */
+void hr_html_function(const struct hr_topo *t, FILE *out, int32_t fn);
+
+/* ---- the output of --peers as a table of the page */
+
+/*
+ * Write GPUs and network cards against each other as a table, if there are 2 to 32 of them. Memory
+ * comes from the model. 0 or -ENOMEM.
+ */
+int hr_html_peers(struct hr_topo *t, FILE *out);
+
+/* ---- the tree of bridges as SVG: root buses at the left, cards at the
+ * right.
+ */
+
+/*
+ * Write the tree of bridges above evaluated functions as SVG. Sets drawn[functions] for the
+ * functions in it. Returns the number of evaluated functions that do not fit into the drawing.
+ */
+uint32_t hr_html_tree(const struct hr_topo *t, const struct hr_survey *s, FILE *out, bool *drawn);
 
 #endif

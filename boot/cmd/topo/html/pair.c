@@ -1,11 +1,11 @@
 /* Explanations: an article for each kind of pair, and for each function in the tree. */
-#include "boot/cmd/topo/html/html_pair.h"
+#include "boot/cmd/topo/html/html.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/views/explain.h"
+#include "boot/cmd/topo/views/views.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/rules/explain.h"
 

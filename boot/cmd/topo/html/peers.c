@@ -1,10 +1,9 @@
 /* GPUs and network cards against each other: the output of --peers as a table of the page. */
-#include "boot/cmd/topo/html/html_peers.h"
-
-#include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/html/html.h"
 
-#include "boot/cmd/topo/views/matrix.h"
+#include "boot/cmd/topo/common.h"
+
+#include "boot/cmd/topo/views/views.h"
 #include "pci/topo/rules/peers.h"
 
 #define PEERS_MAX 32u

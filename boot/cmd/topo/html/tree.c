@@ -1,11 +1,10 @@
 /* The tree of bridges as SVG: root buses at the left, cards at the right. */
-#include "boot/cmd/topo/html/html_tree.h"
+#include "boot/cmd/topo/html/html.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/html/html_pair.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/uplink.h"
 

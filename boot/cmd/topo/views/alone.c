@@ -1,10 +1,9 @@
-#include "boot/cmd/topo/views/alone.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/views/peers.h"
+#include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/survey.h"
 #include "pci/topo/tables.h"
 

@@ -1,5 +1,5 @@
 /* Graphviz: bridges as boxes, links as edges; the path of a pair in colour. */
-#include "boot/cmd/topo/views/dot.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <string.h>
 

@@ -1,13 +1,11 @@
 /* One pair, hop by hop, with the deciding rule and the rules that were excluded. */
-#include "boot/cmd/topo/views/explain.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/disks.h"
-#include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/views/peers.h"
-#include "boot/cmd/topo/views/software.h"
+#include "boot/cmd/topo/headline.h"
 #include "pci/topo/fields.h"
 #include "pci/path.h"
 #include "pci/topo/rules/explain.h"

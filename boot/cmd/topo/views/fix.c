@@ -2,7 +2,7 @@
  * --fix: the smallest ACS change, the commands for it, its side effects, and the commands that undo
  * it.
  */
-#include "boot/cmd/topo/views/fix.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,11 +11,9 @@
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/views/matrix.h"
-#include "boot/cmd/topo/views/ports.h"
 #include "config/base/log.h"
 #include "nvme/transport/disk_use.h"
-#include "pci/apply.h"
+#include "pci/machine.h"
 #include "pci/topo/forecast/change.h"
 #include "pci/topo/rules/groups.h"
 
@@ -51,17 +49,6 @@ static void put_boot(const struct hr_topo *t, const struct hr_fix *fix)
 	      "if no stable\n          update corrected them, keep the redirect that firmware sets, "
 	      "and take one address in\n          config_acs)\n",
 	      t->out);
-}
-
-const char *hr_topo_setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
-			   char *text, size_t bytes)
-{
-	const bool wide = w->width == 4;
-	char bdf[HR_BDF_MAX];
-
-	snprintf(text, bytes, "setpci -s %s ECAP_ACS+%u.%c=%x:2c", hr_bdf(&t->model.fn[w->fn], bdf),
-		 wide ? 8u : 6u, wide ? 'l' : 'w', undo ? w->before & 0x2c : 0);
-	return text;
 }
 
 static void put_setpci(const struct hr_topo *t, const struct hr_fix *fix, bool undo)

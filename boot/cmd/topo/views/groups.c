@@ -1,11 +1,11 @@
 /* --groups: predicted and real IOMMU groups, and what VFIO can open. */
-#include "boot/cmd/topo/views/groups.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/headline.h"
 #include "pci/topo/rules/groups.h"
 
 #define SHOWN 64u

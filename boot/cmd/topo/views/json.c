@@ -1,13 +1,11 @@
 /* The documents of --json: verdicts, --explain, --rules. */
-#include "boot/cmd/topo/views/json_document.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/views/explain.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/views/peers.h"
 #include "boot/cmd/topo/survey.h"
 #include "config/base/log.h"
 #include "pci/path.h"

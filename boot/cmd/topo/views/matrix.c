@@ -2,7 +2,7 @@
  * The matrix in the style of nvidia-smi topo -m: a row per set of equal SSDs, a column per set of
  * equal GPUs.
  */
-#include "boot/cmd/topo/views/matrix.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define GAP 2u
-#define NAME_MAX 20u
+#define NAME_BYTES 20u
 #define ROWS_MAX 32u  /* limit without --format matrix */
 #define BLOCKS_MAX 2u /* sections of columns, one below the other; limit without --format matrix */
 
@@ -84,7 +84,7 @@ static void measure(struct matrix *x, enum form form)
 	x->form = form;
 	x->cell = x->name = 0;
 	for (uint32_t i = 0; i < x->s->columns; i++) {
-		size_t n = strlen(hr_matrix_name(x->t, x->s, false, i, text, NAME_MAX));
+		size_t n = strlen(hr_matrix_name(x->t, x->s, false, i, text, NAME_BYTES));
 
 		x->cell = n > x->cell ? (unsigned)n : x->cell;
 		for (uint32_t j = 0; j < x->s->rows; j++) {
@@ -94,7 +94,7 @@ static void measure(struct matrix *x, enum form form)
 		}
 	}
 	for (uint32_t j = 0; j < x->s->rows; j++) {
-		size_t n = strlen(hr_matrix_name(x->t, x->s, true, j, text, NAME_MAX));
+		size_t n = strlen(hr_matrix_name(x->t, x->s, true, j, text, NAME_BYTES));
 
 		x->name = n > x->name ? (unsigned)n : x->name;
 	}
@@ -108,12 +108,12 @@ static void print_columns(const struct matrix *x, uint32_t from, uint32_t to)
 
 	fprintf(x->t->out, "%-*s", (int)x->name, "");
 	for (uint32_t i = from; i < to; i++) {
-		hr_matrix_name(x->t, x->s, false, i, text, NAME_MAX);
+		hr_matrix_name(x->t, x->s, false, i, text, NAME_BYTES);
 		fprintf(x->t->out, "%*s%-*s", (int)GAP, "", i + 1 < to ? (int)x->cell : 0, text);
 	}
 	fputc('\n', x->t->out);
 	for (uint32_t j = 0; j < x->s->rows; j++) {
-		hr_matrix_name(x->t, x->s, true, j, text, NAME_MAX);
+		hr_matrix_name(x->t, x->s, true, j, text, NAME_BYTES);
 		fprintf(x->t->out, "%-*s", (int)x->name, text);
 		for (uint32_t i = from; i < to; i++) {
 			int pad;

@@ -2,18 +2,16 @@
  * --peers: the output of nvidia-smi topo -m, with SSDs and verdicts: GPUs, SSDs and network cards
  * against each other, the CPUs and the NUMA node of each, and links between GPUs.
  */
-#include "boot/cmd/topo/views/peers.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/cmd/report/usage.h"
+#include "boot/cmd/report/output.h"
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/disks.h"
 #include "boot/cmd/topo/headline.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/views/matrix.h"
-#include "boot/cmd/topo/notes.h"
 #include "pci/topo/disk.h"
 #include "pci/topo/rules/explain.h"
 #include "pci/topo/rules/software.h"
@@ -21,7 +19,7 @@
 
 #define GAP 2u
 #define LISTED_MAX 64u /* peers listed by name, without --all */
-#define NAME_MAX 24u
+#define NAME_BYTES 24u
 
 const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p)
 {
@@ -180,7 +178,7 @@ static void measure(struct grid *g)
 
 	g->cell = g->name = 0;
 	for (uint32_t i = 0; i < g->sets; i++) {
-		size_t n = strlen(hr_peer_set_name(&g->set[i], text, NAME_MAX));
+		size_t n = strlen(hr_peer_set_name(&g->set[i], text, NAME_BYTES));
 
 		g->name = n > g->name ? (unsigned)n : g->name;
 		for (uint32_t j = i; j < g->sets; j++) {
@@ -199,10 +197,10 @@ static void print_columns(const struct grid *g, uint32_t from, uint32_t to)
 	fprintf(g->t->out, "\n%-*s", (int)g->name, "");
 	for (uint32_t j = from; j < to; j++)
 		fprintf(g->t->out, "%*s%-*s", (int)GAP, "", j + 1 < to ? (int)g->cell : 0,
-			hr_peer_set_name(&g->set[j], text, NAME_MAX));
+			hr_peer_set_name(&g->set[j], text, NAME_BYTES));
 	for (uint32_t i = 0; i < g->sets; i++) {
 		fprintf(g->t->out, "\n%-*s", (int)g->name,
-			hr_peer_set_name(&g->set[i], text, NAME_MAX));
+			hr_peer_set_name(&g->set[i], text, NAME_BYTES));
 		for (uint32_t j = from; j < to; j++) {
 			const char *cell = grid_cell(g, i, j, &p, text);
 			int pad = j + 1 < to ? (int)g->cell - (int)strlen(cell) : 0;
@@ -303,7 +301,7 @@ static void print_reasons(const struct grid *g)
 	struct told told = { .n = 0 };
 	struct hr_peer_pair p;
 	unsigned refusals = 0;
-	char a[NAME_MAX], b[NAME_MAX], text[48], verdict[48];
+	char a[NAME_BYTES], b[NAME_BYTES], text[48], verdict[48];
 
 	fputc('\n', g->t->out);
 	for (uint32_t i = 0; i < g->sets; i++)

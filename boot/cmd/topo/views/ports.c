@@ -1,12 +1,11 @@
-#include "boot/cmd/topo/views/ports.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
-#include "boot/cmd/topo/views/fix.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/notes.h"
+#include "boot/cmd/topo/headline.h"
 
 #define UNREAD_MAX 8u  /* ports without an ACS control that are listed */
 #define LISTED_MAX 16u /* ports that are listed without --all */
@@ -24,6 +23,17 @@ static const struct {
 	[LONE_CARD] = { "no", "no second GPU, SSD or network card below its switch: leave it" },
 	[BETWEEN] = { "yes", "between cards of one switch: clear it, and all others of the path" },
 };
+
+const char *hr_topo_setpci(const struct hr_topo *t, const struct hr_fix_write *w, bool undo,
+			   char *text, size_t bytes)
+{
+	const bool wide = w->width == 4;
+	char bdf[HR_BDF_MAX];
+
+	snprintf(text, bytes, "setpci -s %s ECAP_ACS+%u.%c=%x:2c", hr_bdf(&t->model.fn[w->fn], bdf),
+		 wide ? 8u : 6u, wide ? 'l' : 'w', undo ? w->before & 0x2c : 0);
+	return text;
+}
 
 /* lspci -t shows functions without a class: any of them may be a card. */
 static bool is_card(const struct hr_fn *f)

@@ -1,5 +1,5 @@
 /* --bandwidth and --plan: rates from the model, now and after the change that --fix proposes. */
-#include "boot/cmd/topo/views/rates.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,13 +1,12 @@
-#include "boot/cmd/topo/views/smi.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/json.h"
-#include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/views/ports.h"
-#include "pci/topo/lspci/smi.h"
+#include "boot/cmd/topo/headline.h"
+#include "pci/topo/lspci/text.h"
 
 #define TEXT 2048u
 

@@ -1,5 +1,5 @@
 /* --software: a row of requirements per GPU and SSD, with the answer to each. */
-#include "boot/cmd/topo/views/software.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <string.h>
 

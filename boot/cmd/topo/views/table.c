@@ -4,15 +4,11 @@
  */
 #include "boot/cmd/topo/views/views.h"
 
-#include "boot/cmd/topo/views/alone.h"
 #include "boot/cmd/topo/common.h"
 #include "pci/topo/disk.h"
 #include "boot/cmd/topo/headline.h"
-#include "boot/cmd/topo/views/matrix.h"
-#include "boot/cmd/topo/notes.h"
-#include "boot/cmd/topo/views/ports.h"
 #include "pci/topo/rules/explain.h"
-#include "pci/topo/lspci/skipped.h"
+#include "pci/topo/lspci/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The tree of bridges, with the path of one pair marked. */
-#include "boot/cmd/topo/views/tree.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* --what-if and --baseline: verdicts before and after, and other differences. */
-#include "boot/cmd/topo/views/whatif.h"
+#include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Requests to a supervisor, of the control socket and by SIGHUP: what each does, the state of a start,
  * and the text of each refusal.
  */
-#include "boot/appliance/act.h"
+#include "boot/appliance/requests.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,9 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/requests.h"
-#include "boot/appliance/supervisor/reload.h"
-#include "config/base/signals.h"
+#include "boot/appliance/supervisor/repeat.h"
+#include "config/base/process.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 

@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/base/exit.h"
-#include "config/base/signals.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "config/base/tick.h"
 #include "gpu/ops/operators.h"

@@ -7,7 +7,7 @@
 
 #include "config/base/clock.h"
 #include "boot/cmd/topo_watch.h"
-#include "pci/uevent.h"
+#include "pci/machine.h"
 
 #define MS HR_NS_PER_MS
 #define S HR_NS_PER_S

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "config/derived.h"
-#include "config/file/when.h"
+#include "config/file/keys.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/bringup/link.h"
+#include "boot/engine/bringup/stage.h"
 #include "boot/engine/exclude.h"
 #include "boot/engine/shape/gpu_sharing.h"
 #include "gpu/facts.h"

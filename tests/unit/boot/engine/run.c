@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "boot/engine/done.h"
 #include "config/operator.h"
 
 TestSuite(run, .timeout = 60);

@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "boot/engine/run_feed.h"
-#include "boot/engine/run_words.h"
 #include "gpu/tap/memory.h"
 #include "tests/harness/error.h"
 #include "tests/harness/words_rig.h"

@@ -1,5 +1,5 @@
 /* Shards of all ranks: which ones are one data set, and the message about the first that is not. */
-#include "boot/ranks/cover.h"
+#include "boot/ranks/agree.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "boot/engine/runner/runner.h"
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "boot/ranks/agree.h"
 #include "tests/fakes/log.h"
 #include "tests/fakes/ranks.h"

@@ -1,5 +1,5 @@
 /* Strangers, wrong senders and replays at a receiver. */
-#include "boot/remote/door.h"
+#include "boot/remote/internal.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* The expected values are those of Python's hmac module. */
-#include "boot/remote/proof.h"
+#include "boot/remote/tcp.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

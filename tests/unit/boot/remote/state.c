@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/remote/life.h"
+#include "boot/remote/internal.h"
 #include "tests/harness/link_rig.h"
 
 #define S HR_LINK_SENDER

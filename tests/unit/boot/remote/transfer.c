@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "boot/remote/flow.h"
+#include "boot/remote/internal.h"
 #include "tests/harness/link_rig.h"
 
 #define S HR_LINK_SENDER

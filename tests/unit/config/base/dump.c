@@ -1,5 +1,5 @@
 /* Memory with keys or with data of objects is left out of core dumps. */
-#include "config/base/dump.h"
+#include "config/base/process.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>

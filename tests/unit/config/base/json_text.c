@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/base/json_text.h"
+#include "config/base/json.h"
 
 TestSuite(json_text, .timeout = 60);
 

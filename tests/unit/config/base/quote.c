@@ -1,5 +1,5 @@
 /* Texts as words of a shell and as strings of a configuration: what a shell reads is the text. */
-#include "config/base/quote.h"
+#include "config/base/text.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

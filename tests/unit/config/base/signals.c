@@ -1,5 +1,5 @@
 /* Signals that the kernel delivers to any thread of the process, as requests to stop. */
-#include "config/base/signals.h"
+#include "config/base/process.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * Arguments of an operator: each value as the operator gets it, what a call returns, and the sizes
  * that the operator computes from them, at each limit and above it.
  */
-#include "config/file/args.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Pipelines that start each other in a cycle: `after`, `on = "object NAME"`, and both. */
-#include "config/file/cycles.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #include "config/config.h"
 #include "config/file/file.h"
 #include "config/file/mistakes.h"
-#include "config/file/tap.h"
+#include "config/file/keys.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

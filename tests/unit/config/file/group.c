@@ -8,8 +8,7 @@
 
 #include "config/config.h"
 #include "config/file/group.h"
-#include "config/file/object.h"
-#include "config/file/variables.h"
+#include "config/file/keys.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -1,5 +1,5 @@
 /* Remote sources and sinks in a configuration: what is read, and each mistake with its line. */
-#include "config/file/remote.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "config/file/mistakes.h"
-#include "config/base/nearest.h"
-#include "config/file/number.h"
-#include "config/file/scan.h"
 #include "config/base/text.h"
+#include "config/file/scan.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

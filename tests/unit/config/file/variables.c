@@ -1,5 +1,5 @@
 /* ${rank} and ${local_rank} in device strings. */
-#include "config/file/variables.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The keys that say when a pipeline starts: values, combinations, names, cycles. */
-#include "config/file/when.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "config/file/zone.h"
+#include "config/file/keys.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

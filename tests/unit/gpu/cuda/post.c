@@ -8,7 +8,6 @@
 #include "boot/engine/devices/devices.h"
 #include "config/base/clock.h"
 #include "boot/cmd/post/step.h"
-#include "boot/cmd/post/gpu.h"
 #include "gpu/worker/probe.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/cuda.h"

@@ -4,7 +4,6 @@
 
 #include "boot/engine/devices/devices.h"
 #include "boot/cmd/bench/bench.h"
-#include "boot/cmd/bench/report.h"
 #include "boot/cmd/report/reports.h"
 #include "tests/fakes/cuda.h"
 #include "tests/harness/error.h"

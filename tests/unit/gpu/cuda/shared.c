@@ -11,7 +11,7 @@
 
 #include "boot/engine/devices/devices.h"
 #include "gpu/backend.h"
-#include "gpu/cuda/driver/mps.h"
+#include "gpu/cuda/driver/device.h"
 #include "tests/fakes/cuda.h"
 #include "tests/harness/error.h"
 

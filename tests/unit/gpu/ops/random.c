@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "gpu/ops/random.h"
-#include "gpu/ops/zipf.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 

@@ -17,7 +17,6 @@
 #include "config/config.h"
 #include "gpu/ops/operators.h"
 #include "gpu/ops/user.h"
-#include "gpu/ops/user_file.h"
 #include "tests/harness/error.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -1,5 +1,5 @@
 /* What a refusal of the loader says: its text without the name of the copy. */
-#include "gpu/ops/user_open.h"
+#include "gpu/ops/user.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "config/base/clock.h"
-#include "gpu/launch.h"
+#include "gpu/backend.h"
 #include "config/base/log.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/clock.h"

@@ -12,7 +12,6 @@
 #include "config/base/log.h"
 #include "config/base/limits.h"
 #include "nvme/soft/soft.h"
-#include "nvme/soft/options.h"
 #include "tests/harness/error.h"
 
 static char path[64];

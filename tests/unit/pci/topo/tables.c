@@ -7,8 +7,6 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 
-#include "pci/topo/products.h"
-
 TestSuite(topo_tables, .timeout = 60);
 
 Test(topo_tables, each_kind_of_hardware_has_its_device_numbers)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "boot/engine/devices/lookup.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/file/file.h"
 #include "config/base/tick.h"
 #include "tests/fakes/clock.h"

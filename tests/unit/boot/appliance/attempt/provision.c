@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "boot/engine/runner/runner.h"
-#include "config/base/seal.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/supervisor/repeat.h"
-#include "boot/appliance/schedule/timetable_json.h"
+#include "boot/appliance/schedule/timetable.h"
 #include "boot/engine/devices/lookup.h"
 #include "config/base/process.h"
 #include "config/base/clock.h"

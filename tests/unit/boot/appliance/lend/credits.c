@@ -2,7 +2,7 @@
  * Credits of the consumers of a tap: shares by rate, a simulation of consumers with different
  * speeds, and consumers that need several tiles together.
  */
-#include "boot/appliance/lend/tap_credits.h"
+#include "boot/appliance/lend/consumer.h"
 
 #include <criterion/criterion.h>
 

@@ -2,7 +2,7 @@
  * The process that has the memory of a feed on a GPU mapped: which process may be the next one. A pipe
  * plays its pidfd, which is readable when the process has ended.
  */
-#include "boot/appliance/lend/feed_owner.h"
+#include "boot/appliance/lend/producer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "config/base/scm.h"
-#include "boot/engine/run_feed.h"
+#include "boot/engine/shared_memory.h"
 #include "config/base/log.h"
 #include "config/base/seam.h"
 #include "tests/fakes/clock.h"

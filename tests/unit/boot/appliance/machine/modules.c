@@ -2,7 +2,7 @@
  * Kernel modules: which files of modules.dep are loaded, in which order and with which options, and
  * the message of each error. The kernel is the syscall() of this test.
  */
-#include "boot/appliance/machine/modules.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

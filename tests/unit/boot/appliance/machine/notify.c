@@ -2,7 +2,7 @@
  * Messages to a service manager: addresses, the environment, order, and a manager that does not read.
  * The manager is a socket of the test.
  */
-#include "boot/appliance/machine/notify.h"
+#include "boot/appliance/machine/machine.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "boot/appliance/machine/watchdog.h"
+#include "boot/appliance/machine/machine.h"
 #include "config/base/clock.h"
 #include "tests/fakes/log.h"
 

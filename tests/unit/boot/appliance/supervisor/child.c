@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/base/exit.h"
-#include "config/base/signals.h"
+#include "config/base/error.h"
+#include "config/base/process.h"
 #include "config/base/tick.h"
 #include "gpu/ops/operators.h"
 #include "tests/fakes/clock.h"

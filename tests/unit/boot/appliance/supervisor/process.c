@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "boot/appliance/protocol/record.h"
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/devices/lookup.h"
 #include "config/base/scm.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "config/file/file.h"
 #include "config/base/log.h"

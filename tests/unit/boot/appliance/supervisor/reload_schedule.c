@@ -1,5 +1,5 @@
 /* A configuration that is read again while pipelines repeat: the schedule that is in force then. */
-#include "boot/appliance/supervisor/reload.h"
+#include "boot/appliance/supervisor/repeat.h"
 #include "config/file/file.h"
 
 #include <poll.h>

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "boot/cmd/bench/bench.h"
-#include "boot/cmd/bench/ratios.h"
-#include "boot/cmd/bench/baseline.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/json.h"
 

@@ -1,11 +1,10 @@
 /* The self-test of a gpu whose worker blocks do not start ends in limited time. */
-#include "boot/cmd/post/gpu.h"
+#include "boot/cmd/post/step.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
 
-#include "boot/cmd/post/step.h"
 #include "boot/engine/devices/devices.h"
 #include "config/base/clock.h"
 #include "gpu/worker/probe.h"

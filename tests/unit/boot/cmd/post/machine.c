@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "boot/cmd/post/step.h"
-#include "boot/cmd/post/machine.h"
 #include "config/base/clock.h"
 #include "tests/fakes/clock.h"
 #include "tests/harness/error.h"

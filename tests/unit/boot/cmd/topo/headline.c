@@ -5,7 +5,6 @@
 
 #include "boot/cmd/topo/common.h"
 #include "boot/cmd/topo/headline.h"
-#include "boot/cmd/topo/notes.h"
 #include "boot/cmd/topo/views/views.h"
 #include "pci/topo/fields.h"
 #include "tests/harness/box.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

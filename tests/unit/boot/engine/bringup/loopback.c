@@ -11,7 +11,7 @@
 
 #include "boot/engine/devices/devices.h"
 #include "boot/engine/shape/paths.h"
-#include "boot/engine/bringup/prove.h"
+#include "boot/engine/bringup/stage.h"
 #include "config/base/clock.h"
 #include "boot/engine/devices/ssd_store.h"
 #include "boot/engine/bringup/stages.h"

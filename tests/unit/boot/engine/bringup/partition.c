@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "boot/engine/runner/runner.h"
-#include "config/base/seal.h"
-#include "boot/engine/bringup/stage_memory.h"
+#include "config/base/process.h"
+#include "boot/engine/bringup/stage.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

@@ -3,8 +3,7 @@
  * stage, and that all earlier stages are down again (an image is locked while its controller is
  * up).
  */
-#include "config/base/seal.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/engine/devices/ssd_store.h"
 #include "boot/engine/objects/new_objects.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "boot/engine/runner/runner.h"
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "tests/fakes/calloc.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"

@@ -16,8 +16,7 @@
 #include "boot/engine/devices/foreign_data.h"
 #include "boot/cmd/post/post.h"
 #include "boot/cmd/post/step.h"
-#include "boot/cmd/post/ssd.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "config/base/tick.h"
 #include "tests/harness/engine.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "boot/engine/devices/foreign_data.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/store/store.h"
 #include "tests/harness/store.h"
 

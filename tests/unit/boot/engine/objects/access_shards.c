@@ -1,6 +1,6 @@
 /* What ranks have of the objects of an access operator: shares of new objects, and everything that an
  * operator cannot divide. */
-#include "boot/engine/objects/access_shards.h"
+#include "boot/engine/objects/shards.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

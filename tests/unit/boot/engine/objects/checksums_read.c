@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "cache/crc32c.h"
 #include "tests/fakes/memdisk.h"
 #include "tests/harness/error.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices/pending.h"
-#include "config/base/signals.h"
+#include "boot/engine/devices/ssd_store.h"
+#include "config/base/process.h"
 #include "boot/engine/bringup/sinks.h"
 #include "boot/engine/objects/new_objects.h"
 #include "tests/harness/error.h"

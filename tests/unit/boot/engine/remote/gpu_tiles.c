@@ -1,5 +1,5 @@
 /* Tiles of a stream in GPU memory, as the link gets them: over a fake GPU and a fake network device. */
-#include "boot/engine/remote/remote_gpu.h"
+#include "boot/engine/remote/stream.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/remote/probe.h"
+#include "boot/remote/link.h"
 #include "tests/fakes/shared_gpu.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"

@@ -2,7 +2,7 @@
  * The failure of a worker in words: the object, the queue pair and the gpu that each report names,
  * and the first of several failures.
  */
-#include "boot/engine/runner/failure.h"
+#include "boot/engine/runner/conclude.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/runner/failure.h"
+#include "boot/engine/runner/conclude.h"
 #include "boot/engine/runner/runner.h"
 #include "boot/engine/concurrency.h"
-#include "config/base/seal.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "boot/engine/runner/stall.h"
 #include "cache/peers.h"
 #include "config/base/clock.h"

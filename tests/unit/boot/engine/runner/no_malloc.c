@@ -20,7 +20,7 @@
 #include "config/base/scm.h"
 #include "boot/engine/remote/remote.h"
 #include "boot/engine/runner/runner.h"
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "config/base/json.h"
 #include "tests/harness/engine.h"
 #include "tests/harness/link_rig.h"

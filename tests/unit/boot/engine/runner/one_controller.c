@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
 #include "boot/engine/bringup/disks.h"
 #include "boot/engine/runner/runner.h"

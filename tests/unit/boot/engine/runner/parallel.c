@@ -12,8 +12,7 @@
 
 #include "boot/engine/runner/runner.h"
 #include "boot/engine/concurrency.h"
-#include "config/base/seal.h"
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/engine.h"
 

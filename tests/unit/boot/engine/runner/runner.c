@@ -3,7 +3,7 @@
  * durable part, and the next pipelines. The backend launches nothing; each test writes the results
  * of workers. Sources have no checksums, because no worker computes them.
  */
-#include "boot/engine/done.h"
+#include "boot/engine/run.h"
 #include "boot/engine/runner/runner.h"
 
 #include <criterion/criterion.h>
@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/base/seal.h"
+#include "config/base/process.h"
 #include "config/base/clock.h"
-#include "config/base/signals.h"
 #include "nvme/ctrl.h"
 #include "nvme/soft/soft.h"
 #include "tests/fakes/log.h"

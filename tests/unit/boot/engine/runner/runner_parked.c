@@ -1,11 +1,10 @@
 /* Runs whose workers leave the gpu and come back, and workers that hang. */
 #include <unistd.h>
 
-#include "config/base/exit.h"
+#include "config/base/error.h"
 #include "boot/engine/runner/park.h"
 #include "boot/engine/shared_memory.h"
-#include "config/base/signals.h"
-#include "boot/engine/runner/stuck.h"
+#include "config/base/process.h"
 #include "boot/engine/runner/stall.h"
 #include "tests/harness/runner_rig.h"
 

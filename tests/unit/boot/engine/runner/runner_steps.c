@@ -2,7 +2,7 @@
  * A running pipeline look by look, with a stopped clock: pauses, stops, checkpoints, and controllers
  * that fail.
  */
-#include "config/base/signals.h"
+#include "config/base/process.h"
 #include "tests/harness/runner_rig.h"
 
 TestSuite(runner_steps, .timeout = 60);

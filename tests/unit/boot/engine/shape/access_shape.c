@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/shape/access_shape.h"
+#include "boot/engine/shape/shape.h"
 #include "config/operator.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "boot/remote/rdma/loopback.h"
+#include "boot/remote/rdma/device.h"
 #include "tests/harness/error.h"
 #include "tests/harness/link_rig.h"
 

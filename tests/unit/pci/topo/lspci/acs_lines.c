@@ -1,7 +1,7 @@
 /*
  * ACS controls outside the listing of a function: each form of a line, and lines that look alike.
  */
-#include "pci/topo/lspci/acs_lines.h"
+#include "pci/topo/lspci/text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pci/topo/lspci/capture.h"
+#include "pci/topo/lspci/lspci.h"
 #include "pci/topo/fields.h"
 #include "tests/harness/evaluate.h"
 

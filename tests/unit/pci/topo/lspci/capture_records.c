@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pci/topo/lspci/capture.h"
+#include "pci/topo/lspci/lspci.h"
 #include "pci/topo/decode.h"
 #include "pci/topo/fields.h"
 #include "tests/harness/described.h"

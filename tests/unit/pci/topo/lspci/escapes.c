@@ -1,5 +1,5 @@
 /* Escapes of web pages, terminals and strings: what a line is after them. */
-#include "pci/topo/lspci/escapes.h"
+#include "pci/topo/lspci/text.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * Matrices of vendors' tools: hostile and unusual text, limits, and what becomes a fact of the model.
  */
-#include "pci/topo/lspci/smi.h"
+#include "pci/topo/lspci/text.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

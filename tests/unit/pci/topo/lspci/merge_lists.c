@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pci/topo/lspci/capture.h"
+#include "pci/topo/lspci/lspci.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/source/source.h"
 #include "pci/topo/rules/verdict.h"

@@ -1,5 +1,5 @@
 /* Lines of a mail or a page: what is taken off a line, and what stays. */
-#include "pci/topo/lspci/paste.h"
+#include "pci/topo/lspci/lspci.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

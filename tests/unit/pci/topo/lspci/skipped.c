@@ -1,5 +1,5 @@
 /* Lines of a capture that are counted as skipped, and those that any text around lspci has. */
-#include "pci/topo/lspci/skipped.h"
+#include "pci/topo/lspci/text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /*
  * The pairs of host bridges that the kernel trusts, for each state of both bridges and each kernel.
  */
-#include "pci/topo/rules/kernel.h"
+#include "pci/topo/rules/rules.h"
 
 #include <criterion/criterion.h>
 
-#include "pci/topo/rules/rules.h"
 #include "pci/topo/tables.h"
 
 enum { UNLISTED, SAME_HOST, ANY_HOST, UNREAD, STATES };

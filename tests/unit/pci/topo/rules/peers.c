@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pci/topo/lspci/capture.h"
+#include "pci/topo/lspci/lspci.h"
 #include "pci/topo/fields.h"
 #include "pci/topo/rules/peers.h"
 #include "pci/topo/source/source.h"

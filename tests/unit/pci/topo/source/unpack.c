@@ -1,5 +1,5 @@
 /* Compressed captures: recognized by their first bytes, unpacked by the tools that are installed. */
-#include "pci/topo/source/unpack.h"
+#include "pci/topo/source/formats.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Disks with a mounted file system or swap: all that is found below each mount, and what is asked. */
-#include "pci/topo/sysfs/mounted.h"
+#include "pci/topo/sysfs/parts.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
