@@ -10,7 +10,7 @@
 
 static const char *name_of(const struct hr_supervisor *s, uint32_t i)
 {
-	return s->app->config.pipeline[i].name;
+	return s->engine->config.pipeline[i].name;
 }
 
 /* The refusals that do not depend on the pipeline. */
@@ -23,7 +23,7 @@ static int refuse(const struct hr_supervisor *s, int err, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_FAILED, err,
 			       "no pipeline of %s repeats (every, at, after, on, forever): each "
 			       "runs once",
-			       s->app->config.file);
+			       s->engine->config.file);
 	case -EBUSY:
 		return hr_fail(e, HR_ERROR_FAILED, err,
 			       "busy: no engine has read the earlier starts from the ssds yet");
@@ -138,7 +138,7 @@ static bool reloaded(void *to, bool wait, int *result, struct hr_error *e,
 		*e = why;
 	} else if (*result) {
 		hr_fail(e, HR_ERROR_USAGE, *result, "%s: nothing has changed: %s",
-			s->app->config.file,
+			s->engine->config.file,
 			*result == -EINVAL ? "it has mistakes" : "it cannot be read");
 		add_lines(e, *result, why.kind ? why.text : strerror(-*result));
 	}

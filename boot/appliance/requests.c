@@ -71,7 +71,7 @@ int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline)
 		known->deaths = known->suspended_until_ns = 0;
 	if (lifts)
 		hr_info("pipeline '%s' is not suspended any more, on request",
-			s->app->config.pipeline[pipeline].name);
+			s->engine->config.pipeline[pipeline].name);
 	return lifts ? 0 : err;
 }
 
@@ -87,10 +87,10 @@ static void list_running(const struct hr_supervisor *s, char *text, size_t bytes
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (uint32_t i = 0; i < s->app->config.pipelines && at < bytes; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines && at < bytes; i++)
 		if (s->repeat.running >> i & 1)
 			at += (size_t)snprintf(text + at, bytes - at, "%s%s", at ? "\n" : "",
-					       s->app->config.pipeline[i].name);
+					       s->engine->config.pipeline[i].name);
 }
 
 bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,

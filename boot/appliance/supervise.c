@@ -26,7 +26,7 @@
 /* True: a look at the gpus runs. A gpu that has been awaited for too long is not looked at. */
 static bool look_at_gpus(struct hr_supervisor *s)
 {
-	const struct hr_config *config = &s->app->config;
+	const struct hr_config *config = &s->engine->config;
 	const uint32_t awaited = hr_gpus_awaited(&s->gpus, config);
 	uint32_t which = 0;
 	bool looks;
@@ -47,7 +47,7 @@ static void take_suspensions(struct hr_supervisor *s, uint64_t now_ns)
 {
 	const struct hr_moment at = { now_ns, 0 };
 
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
 		struct hr_supervised *known = &s->pipeline[i];
 
 		if (s->repeat.begun) {
@@ -65,8 +65,8 @@ static void tick(void *to, uint64_t now_ns)
 {
 	struct hr_supervisor *s = to;
 
-	hr_child_look(&s->child, &s->app->config, now_ns);
-	s->status.engine = (int)s->child.process.pid;
+	hr_child_look(&s->child, &s->engine->config, now_ns);
+	s->status.engine_pid = (int)s->child.process.pid;
 	s->status.still_ns = s->child.still_ns;
 	hr_repeat_meet(&s->repeat); /* before requests */
 	hr_control_tick(&s->control, now_ns);
@@ -102,19 +102,19 @@ static void set_phase(struct hr_supervisor *s, enum hr_phase phase)
 static int open_sockets(struct hr_supervisor *s)
 {
 	struct hr_error e = { 0 };
-	const int err = hr_tap_sockets_open(&s->sockets, &s->app->config, NULL, &e);
+	const int err = hr_tap_sockets_open(&s->sockets, &s->engine->config, NULL, &e);
 
 	hr_error_log(&e, HR_LOG_ERROR);
 	return err;
 }
 
-int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
+int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool first,
 		      const char *watchdog)
 {
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	s->app = app;
+	s->engine = engine;
 	s->first = first;
 	err = open_sockets(s);
 	if (err)
@@ -126,21 +126,21 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool fi
 		return err;
 	}
 	s->child.process.sockets = &s->sockets;
-	s->child.progress_ns = app->config.boot.progress_s * HR_NS_PER_S;
-	hr_budget_begin(&s->budget, &app->config.boot);
+	s->child.progress_ns = engine->config.boot.progress_s * HR_NS_PER_S;
+	hr_budget_begin(&s->budget, &engine->config.boot);
 	hr_notify_open(&s->notify);
-	hr_status_open(&s->status, app);
+	hr_status_open(&s->status, engine);
 	s->status.history = s->child.process.page ? &s->child.process.page->history : NULL;
-	err = hr_repeat_open(&s->repeat, &s->child, app);
+	err = hr_repeat_open(&s->repeat, &s->child, engine);
 	if (err)
 		hr_warn("no epoll descriptor: %s; the supervisor wakes each 5 ms", strerror(-err));
 	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
-	hr_record_take(&s->status.record, app);
+	hr_record_take(&s->status.record, engine);
 	hr_act_open(&s->actions, s);
 	hr_control_open(&s->control, &s->status, &s->actions);
 	hr_repeat_watch(&s->repeat, s->control.wake);
-	hr_watchdog_open(&s->watchdog, watchdog, app->config.boot.watchdog_ns);
+	hr_watchdog_open(&s->watchdog, watchdog, engine->config.boot.watchdog_ns);
 	hr_tick_set(tick, s);
 	return 0;
 }
@@ -176,17 +176,17 @@ static bool is_left(const struct hr_supervisor *s, uint32_t i)
 
 static bool any_left(const struct hr_supervisor *s)
 {
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		if (is_left(s, i))
 			return true;
 	return false;
 }
 
 /* The contents of soft:memory are lost with its controller, so all objects must be made again. */
-static bool forgets(const struct hr_appliance *app)
+static bool forgets(const struct hr_engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->config.ssd[d].in_memory)
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (engine->config.ssd[d].in_memory)
 			return true;
 	return false;
 }
@@ -197,11 +197,11 @@ static bool forgets(const struct hr_appliance *app)
  */
 static void choose_runs(struct hr_supervisor *s)
 {
-	const bool again = forgets(s->app);
+	const bool again = forgets(s->engine);
 
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
 		const struct hr_supervised *known = &s->pipeline[i];
-		struct hr_run *run = &s->app->run[i];
+		struct hr_run *run = &s->engine->run[i];
 
 		run->suspect = known->suspect;
 		if (known->error || (known->done && !again))
@@ -216,7 +216,7 @@ static void choose_runs(struct hr_supervisor *s)
 /* True for an absent ssd until wait_s has passed. */
 static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
 {
-	const struct hr_config_ssd *ssd = &s->app->config.ssd[d];
+	const struct hr_config_ssd *ssd = &s->engine->config.ssd[d];
 	uint64_t *since = &s->absent_ns[d];
 
 	if (!hr_transport_is_absent(ssd->device)) {
@@ -225,11 +225,11 @@ static bool is_awaited(struct hr_supervisor *s, uint32_t d, uint64_t now_ns)
 	}
 	if (!*since) {
 		*since = now_ns;
-		if (s->app->config.boot.wait_s)
+		if (s->engine->config.boot.wait_s)
 			hr_warn("ssd '%s': %s is absent; waiting for it for %u s", ssd->name,
-				ssd->device, s->app->config.boot.wait_s);
+				ssd->device, s->engine->config.boot.wait_s);
 	}
-	return now_ns - *since < s->app->config.boot.wait_s * HR_NS_PER_S;
+	return now_ns - *since < s->engine->config.boot.wait_s * HR_NS_PER_S;
 }
 
 /* Leave out the pipelines that are suspended. Those that repeat are not dispatched. */
@@ -237,16 +237,16 @@ static void choose_trusted(struct hr_supervisor *s)
 {
 	const uint64_t now_ns = hr_now_ns();
 
-	for (uint32_t i = 0; !s->repeat.on && i < s->app->config.pipelines; i++)
-		if (s->app->run[i].selected && s->pipeline[i].suspended_until_ns > now_ns)
-			hr_leave_out_run(s->app, i);
+	for (uint32_t i = 0; !s->repeat.on && i < s->engine->config.pipelines; i++)
+		if (s->engine->run[i].selected && s->pipeline[i].suspended_until_ns > now_ns)
+			hr_leave_out_run(s->engine, i);
 }
 
 static bool any_suspended(const struct hr_supervisor *s)
 {
 	const uint64_t now_ns = hr_now_ns();
 
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		if (is_left(s, i) && s->pipeline[i].suspended_until_ns > now_ns)
 			return true;
 	return false;
@@ -257,21 +257,21 @@ static void choose_ssds(struct hr_supervisor *s)
 {
 	const uint64_t now_ns = hr_now_ns();
 
-	for (uint32_t d = 0; d < s->app->config.ssds; d++)
+	for (uint32_t d = 0; d < s->engine->config.ssds; d++)
 		if (is_awaited(s, d, now_ns))
-			hr_leave_out_ssd(s->app, d);
+			hr_leave_out_ssd(s->engine, d);
 }
 
 /* Leave out the gpus that are absent and awaited. Asking the driver takes a second or more. */
 static void choose_gpus(struct hr_supervisor *s)
 {
-	const struct hr_config *config = &s->app->config;
+	const struct hr_config *config = &s->engine->config;
 
 	while (look_at_gpus(s) && !hr_signals_pending())
 		hr_wait_ns(LOOK_NS / 10);
 	for (uint32_t g = 0; g < config->gpus; g++)
 		if (hr_gpus_awaited(&s->gpus, config) >> g & 1)
-			hr_leave_out_gpu(s->app, g);
+			hr_leave_out_gpu(s->engine, g);
 }
 
 /*
@@ -280,31 +280,31 @@ static void choose_gpus(struct hr_supervisor *s)
  */
 static void rest_when_done(struct hr_supervisor *s)
 {
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
-		if (s->app->run[i].selected && !s->pipeline[i].done)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
+		if (s->engine->run[i].selected && !s->pipeline[i].done)
 			return;
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
-		if (s->app->run[i].selected)
-			s->app->run[i].outcome = HR_RUN_COMPLETE;
-		s->app->run[i].selected = false;
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
+		if (s->engine->run[i].selected)
+			s->engine->run[i].outcome = HR_RUN_COMPLETE;
+		s->engine->run[i].selected = false;
 	}
 }
 
-/* Initialise the appliance again, except its configuration. 0, or -errno of hr_appliance_init(). */
+/* Initialise the appliance again, except its configuration. 0, or -errno of hr_engine_init(). */
 static int choose(struct hr_supervisor *s)
 {
-	const int err = hr_appliance_init(s->app, NULL);
+	const int err = hr_engine_init(s->engine, NULL);
 
 	if (err)
 		return err;
-	s->app->keep_going = true;
-	s->app->collect_ns = s->app->config.boot.collect_ns;
+	s->engine->keep_going = true;
+	s->engine->collect_ns = s->engine->config.boot.collect_ns;
 	choose_runs(s);
 	choose_ssds(s);
 	choose_gpus(s);
 	choose_trusted(s);
 	rest_when_done(s);
-	hr_record_take(&s->status.record, s->app);
+	hr_record_take(&s->status.record, s->engine);
 	return 0;
 }
 
@@ -314,9 +314,9 @@ static int wait_for_any(struct hr_supervisor *s)
 {
 	int err = choose(s);
 
-	if (!err && !hr_any_selected(s->app))
+	if (!err && !hr_any_selected(s->engine))
 		set_phase(s, any_suspended(s) ? HR_PHASE_BACKOFF : HR_PHASE_WAITING);
-	while (!err && !hr_any_selected(s->app) && !s->repeat.next && !hr_signals_pending()) {
+	while (!err && !hr_any_selected(s->engine) && !s->repeat.next && !hr_signals_pending()) {
 		hr_wait_ns(LOOK_NS);
 		err = choose(s);
 	}
@@ -329,7 +329,8 @@ static int wait_for_any(struct hr_supervisor *s)
 static void fail_with_writer(struct hr_supervisor *s, uint32_t i)
 {
 	for (uint32_t j = 0; j < i; j++) {
-		if (!s->pipeline[j].error || !hr_run_reads_sink(&s->app->run[i], &s->app->run[j]))
+		if (!s->pipeline[j].error ||
+		    !hr_run_reads_sink(&s->engine->run[i], &s->engine->run[j]))
 			continue;
 		s->pipeline[i].error = s->pipeline[j].error;
 		s->pipeline[i].cause = s->pipeline[j].cause;
@@ -339,7 +340,7 @@ static void fail_with_writer(struct hr_supervisor *s, uint32_t i)
 
 static void note_failure(struct hr_supervisor *s, uint32_t i)
 {
-	const struct hr_run *run = &s->app->run[i];
+	const struct hr_run *run = &s->engine->run[i];
 	char text[96];
 
 	s->pipeline[i].suspect = true;
@@ -354,8 +355,8 @@ static void note_failure(struct hr_supervisor *s, uint32_t i)
 /* The engine has ended, or lost a gpu, in the run of a pipeline that runs once. */
 static void suspend(struct hr_supervisor *s, uint32_t i)
 {
-	const struct hr_config_boot *boot = &s->app->config.boot;
-	const struct hr_run *run = &s->app->run[i];
+	const struct hr_config_boot *boot = &s->engine->config.boot;
+	const struct hr_run *run = &s->engine->run[i];
 	struct hr_supervised *known = &s->pipeline[i];
 	uint64_t pause_ns;
 
@@ -365,7 +366,7 @@ static void suspend(struct hr_supervisor *s, uint32_t i)
 	pause_ns = hr_pause_ns(boot, ++known->deaths);
 	if (known->deaths <= boot->restarts) {
 		known->suspended_until_ns = hr_now_ns() + pause_ns;
-		hr_suspension_log(&s->app->config, i, known->deaths, pause_ns);
+		hr_suspension_log(&s->engine->config, i, known->deaths, pause_ns);
 		return;
 	}
 	known->error = run->error;
@@ -380,13 +381,13 @@ static void remember_death(struct hr_supervisor *s, uint32_t i)
 
 	if (!s->status.record.finished && (run->blame || (run->selected && run->started_ns &&
 							  run->outcome == HR_RUN_INTERRUPTED)))
-		hr_remember_death(&s->child.process.page->history, &s->app->config, i, 0, run);
+		hr_remember_death(&s->child.process.page->history, &s->engine->config, i, 0, run);
 }
 
 static void note_outcomes(struct hr_supervisor *s)
 {
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
-		const struct hr_run *run = &s->app->run[i];
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
+		const struct hr_run *run = &s->engine->run[i];
 
 		remember_death(s, i);
 
@@ -406,9 +407,9 @@ static int attempt(struct hr_supervisor *s)
 {
 	int own[HR_CONTROL_FDS + 3] = { s->notify.fd, s->watchdog.fd, s->repeat.wake };
 	const unsigned count = 3 + hr_control_descriptors(&s->control, own + 3);
-	const int err = hr_child_attempt(&s->child, s->app, own, count, &s->cause);
+	const int err = hr_child_attempt(&s->child, s->engine, own, count, &s->cause);
 
-	s->status.engine = 0;
+	s->status.engine_pid = 0;
 	s->has_run = s->status.record.has_run;
 	s->ran_ns = hr_child_ran_ns(&s->child);
 	s->mute |= s->status.record.mute;
@@ -427,7 +428,7 @@ static int attempt(struct hr_supervisor *s)
 /* Exit code of the first pipeline that failed permanently. */
 static int code_of_failures(struct hr_supervisor *s)
 {
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		if (s->pipeline[i].error)
 			return hr_error_report(&s->pipeline[i].cause, s->pipeline[i].error);
 	return HR_EXIT_DONE;
@@ -436,7 +437,7 @@ static int code_of_failures(struct hr_supervisor *s)
 /* Exit code after a signal: a clean stop is a success, also when pipelines are left. */
 static int code_of_stop(struct hr_supervisor *s, int err)
 {
-	if (hr_any_stuck(s->app) || s->child.unsafe)
+	if (hr_any_stuck(s->engine) || s->child.unsafe)
 		return HR_EXIT_DEVICE;
 	/* a pipeline that ends the engine is suspended; that is no failure of the appliance */
 	return err && err != -EINTR && !s->blamed ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
@@ -448,9 +449,9 @@ static bool has_failed(const struct hr_supervisor *s, int err)
 {
 	if (s->repeat.on && s->has_run && err && err != -EINTR)
 		return true;
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		if (is_left(s, i) &&
-		    (s->app->run[i].selected || s->app->run[i].outcome == HR_RUN_FAILED))
+		    (s->engine->run[i].selected || s->engine->run[i].outcome == HR_RUN_FAILED))
 			return true;
 	return false;
 }
@@ -458,14 +459,14 @@ static bool has_failed(const struct hr_supervisor *s, int err)
 /* True when no pipeline failed and another attempt would fail in the same way. */
 static bool is_hopeless(const struct hr_supervisor *s, int err)
 {
-	return !s->has_run && hr_any_selected(s->app) &&
-	       (s->app->refused || hr_error_is_final(err));
+	return !s->has_run && hr_any_selected(s->engine) &&
+	       (s->engine->refused || hr_error_is_final(err));
 }
 
 /* Wait before the next attempt. False: no restart is left. */
 static bool restart(struct hr_supervisor *s)
 {
-	const uint32_t restarts = s->app->config.boot.restarts;
+	const uint32_t restarts = s->engine->config.boot.restarts;
 	uint64_t pause_ns;
 	char span[32];
 
@@ -490,7 +491,7 @@ static void change_sockets(struct hr_supervisor *s)
 {
 	struct hr_error e = { 0 };
 
-	if (hr_tap_sockets_change(&s->sockets, &s->app->config, &e) != 0)
+	if (hr_tap_sockets_change(&s->sockets, &s->engine->config, &e) != 0)
 		hr_error_log(&e, HR_LOG_ERROR);
 	memset(s->absent_ns, 0, sizeof s->absent_ns);
 }
@@ -518,7 +519,7 @@ static bool revert_configuration(struct hr_supervisor *s)
 /* A pipeline is to blame for the end of the engine. False: the next one would not run any. */
 static bool go_on(struct hr_supervisor *s)
 {
-	const uint32_t restarts = s->app->config.boot.restarts;
+	const uint32_t restarts = s->engine->config.boot.restarts;
 
 	if (s->child.unsafe)
 		return false;
@@ -536,7 +537,7 @@ int hr_supervise(struct hr_supervisor *s)
 {
 	int err;
 
-	s->status.restarts_left = s->app->config.boot.restarts;
+	s->status.restarts_left = s->engine->config.boot.restarts;
 	for (;;) {
 		take_configuration(s);
 		err = wait_for_any(s);
@@ -544,7 +545,7 @@ int hr_supervise(struct hr_supervisor *s)
 			continue;
 		if (err)
 			return HR_EXIT_USAGE;
-		if (!hr_any_selected(s->app) && s->repeat.next && !hr_signals_pending())
+		if (!hr_any_selected(s->engine) && s->repeat.next && !hr_signals_pending())
 			continue; /* another configuration than that which waits for its devices */
 		if (!hr_signals_pending())
 			err = attempt(s);

@@ -47,7 +47,7 @@ struct hr_supervised {
 };
 
 struct hr_supervisor {
-	struct hr_appliance *app; /* the configuration is read, no stage is up */
+	struct hr_engine *engine; /* the configuration is read, no stage is up */
 	bool first;		  /* the first process: it collects zombies */
 	struct hr_notify notify;
 	struct hr_status status;
@@ -74,7 +74,7 @@ struct hr_supervisor {
  * process has no other thread. 0; -ENOMEM, or an error of hr_tap_sockets_open(), which is logged:
  * nothing is open.
  */
-int hr_supervise_open(struct hr_supervisor *s, struct hr_appliance *app, bool first,
+int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool first,
 		      const char *watchdog);
 
 /*

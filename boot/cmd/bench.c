@@ -184,7 +184,7 @@ static int measure_only(struct target *t)
 		return measure_one(t, page);
 	if (only->io_bytes <= most)
 		return measure_one(t, *only);
-	return hr_fail(&t->run->app->error, HR_ERROR_USAGE, -EINVAL,
+	return hr_fail(&t->run->engine->error, HR_ERROR_USAGE, -EINVAL,
 		       "bench: --only asks for commands of %u bytes; ssd '%s' takes up to %u",
 		       only->io_bytes, t->name, most);
 }
@@ -196,10 +196,10 @@ static uint32_t or_else(uint32_t asked, uint32_t otherwise)
 
 static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 {
-	const struct hr_appliance *app = t->run->app;
+	const struct hr_engine *engine = t->run->engine;
 	const struct hr_bench_request *request = t->run->request;
 	const bool gpu = t->run->gpu;
-	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_ssd *ssd = &engine->ssd[d];
 	struct hr_measure_shape shape = { .ssd = d, .workers = 1 };
 	uint32_t most;
 
@@ -225,18 +225,18 @@ static struct hr_measure_shape shape_of(struct target *t, uint32_t d)
 
 static void json_ssd(const struct target *t, struct hr_json *out)
 {
-	const struct hr_appliance *app = t->run->app;
+	const struct hr_engine *engine = t->run->engine;
 	const struct hr_measure_shape *shape = &t->measure.shape;
 
 	hr_json_string(out, "name", t->name);
-	hr_json_string(out, "device", app->config.ssd[shape->ssd].device);
-	hr_json_string(out, "gpu", app->backend[0].name);
-	hr_json_string(out, "path", hr_gpu_path(app, shape->gpu));
+	hr_json_string(out, "device", engine->config.ssd[shape->ssd].device);
+	hr_json_string(out, "gpu", engine->backend[0].name);
+	hr_json_string(out, "path", hr_gpu_path(engine, shape->gpu));
 	hr_json_u64(out, "object_bytes", t->measure.extent.bytes);
 	hr_json_u64(out, "blocks", t->queues / shape->workers);
 	hr_json_u64(out, "workers", shape->workers);
 	hr_json_u64(out, "depth", shape->depth);
-	hr_json_u64(out, "processors", app->backend[0].processors);
+	hr_json_u64(out, "processors", engine->backend[0].processors);
 	hr_json_fixed(out, "seconds", t->run->request->seconds, 3);
 	hr_json_u64(out, "repeat", t->run->times);
 	hr_json_array(out, "measurements");
@@ -248,24 +248,24 @@ static void json_ssd(const struct target *t, struct hr_json *out)
  */
 static int bench_misses(struct hr_bench_run *run, uint32_t d)
 {
-	struct hr_appliance *app = run->app;
+	struct hr_engine *engine = run->engine;
 	const int err = hr_bench_misses(run, d, run->report);
 
 	if (run->request->only_misses || (err != -ENOTSUP && err != -ENOSPC))
 		return err;
-	hr_warn("ssd '%s': misses of the page cache are not measured: %s", app->config.ssd[d].name,
-		app->error.text);
-	hr_error_clear(&app->error);
-	hr_appliance_down_to(app, HR_STAGE_STORES);
+	hr_warn("ssd '%s': misses of the page cache are not measured: %s",
+		engine->config.ssd[d].name, engine->error.text);
+	hr_error_clear(&engine->error);
+	hr_engine_down_to(engine, HR_STAGE_STORES);
 	return 0;
 }
 
 static int bench_ssd(struct hr_bench_run *run, uint32_t d)
 {
 	struct hr_json *const out = run->report;
-	struct hr_appliance *app = run->app;
-	const struct hr_ssd *ssd = &app->ssd[d];
-	struct target t = { .run = run, .name = app->config.ssd[d].name };
+	struct hr_engine *engine = run->engine;
+	const struct hr_ssd *ssd = &engine->ssd[d];
+	struct target t = { .run = run, .name = engine->config.ssd[d].name };
 	const bool misses = run->request->only_misses, peers = run->request->only_peers;
 	const bool only = run->request->only.io_bytes != 0 || misses || peers;
 	struct hr_measure_shape shape;
@@ -273,16 +273,17 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d)
 	int err;
 
 	if (!ssd->has_store && !ssd->transport.keeps_no_data)
-		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOTSUP,
+		return hr_fail(&engine->error, HR_ERROR_MISSING, -ENOTSUP,
 			       "%s:%u: ssd '%s' has no object store to write in; make one with "
 			       "'headrace store format'",
-			       app->config.file, app->config.ssd[d].line, app->config.ssd[d].name);
+			       engine->config.file, engine->config.ssd[d].line,
+			       engine->config.ssd[d].name);
 	run->found.measured_count = run->found.op_count = 0;
 	do {
 		queues = hr_ssd_queues(ssd);
 		shape = shape_of(&t, d);
-		err = hr_measure_up(&t.measure, app, &shape);
-	} while (err && hr_queues_fewer(app, d, queues));
+		err = hr_measure_up(&t.measure, engine, &shape);
+	} while (err && hr_queues_fewer(engine, d, queues));
 	if (err)
 		return err;
 	if (out)
@@ -307,12 +308,12 @@ static int bench_ssd(struct hr_bench_run *run, uint32_t d)
 /* Nothing to measure when workers share the host's memory. */
 static int bench_limits(struct hr_bench_run *run)
 {
-	struct hr_backend *b = &run->app->backend[0];
+	struct hr_backend *b = &run->engine->backend[0];
 	int err;
 
 	if (!b->measuring)
 		return 0;
-	err = b->measuring->limits(b, run->times, &run->found.limits, &run->app->error);
+	err = b->measuring->limits(b, run->times, &run->found.limits, &run->engine->error);
 	run->found.has_limits = !err;
 	if (!err)
 		hr_bench_report_limits(&run->found.limits, run->report);
@@ -322,8 +323,8 @@ static int bench_limits(struct hr_bench_run *run)
 /* Show the registers that compute blocks can use, which depend on the other roles. */
 static int bench_roles(struct hr_bench_run *run)
 {
-	struct hr_backend *b = &run->app->backend[0];
-	int err = b->measuring ? b->measuring->roles(b, &run->app->error) : 0;
+	struct hr_backend *b = &run->engine->backend[0];
+	int err = b->measuring ? b->measuring->roles(b, &run->engine->error) : 0;
 
 	if (!err && b->measuring)
 		hr_bench_report_roles(b->facts, run->report);
@@ -334,11 +335,11 @@ static int bench_roles(struct hr_bench_run *run)
 static int bench_machine(struct hr_bench_run *run)
 {
 	const uint32_t asked = run->request->times;
-	int err = hr_appliance_up(run->app, HR_STAGE_BACKENDS);
+	int err = hr_engine_up(run->engine, HR_STAGE_BACKENDS);
 
 	if (err)
 		return err;
-	run->gpu = run->app->backend[0].lanes > 1;
+	run->gpu = run->engine->backend[0].lanes > 1;
 	run->times = or_else(asked, run->gpu ? GPU_TIMES : 1);
 	err = bench_roles(run);
 	if (!err)
@@ -352,10 +353,10 @@ static int bench_all(struct hr_bench_run *run)
 	int err = bench_machine(run);
 
 	if (!err)
-		err = hr_appliance_up(run->app, HR_STAGE_STORES);
+		err = hr_engine_up(run->engine, HR_STAGE_STORES);
 	if (out)
 		hr_json_array(out, "ssds");
-	for (uint32_t d = 0; !err && d < run->app->config.ssds; d++) {
+	for (uint32_t d = 0; !err && d < run->engine->config.ssds; d++) {
 		if (out)
 			hr_json_object(out, NULL);
 		err = hr_gone(bench_ssd(run, d));
@@ -373,36 +374,36 @@ static int bench(const struct hr_bench_request *request)
 	struct hr_json report;
 	int code, err;
 
-	run.app = hr_load(request->file, NULL, &code);
-	if (!run.app)
+	run.engine = hr_load(request->file, NULL, &code);
+	if (!run.engine)
 		return code;
-	run.app->gpu_used[0] = true;
-	if (request->only_peers && run.app->config.gpus < 2) {
-		hr_error("%s: --only peers needs two gpus, and there is %u", run.app->config.file,
-			 run.app->config.gpus);
-		free(run.app);
+	run.engine->gpu_used[0] = true;
+	if (request->only_peers && run.engine->config.gpus < 2) {
+		hr_error("%s: --only peers needs two gpus, and there is %u",
+			 run.engine->config.file, run.engine->config.gpus);
+		free(run.engine);
 		return HR_EXIT_USAGE;
 	}
-	run.app->gpu_used[1] = request->only_peers;
+	run.engine->gpu_used[1] = request->only_peers;
 	/* I/O blocks and one that computes, or the roles of a stream */
-	run.app->min_blocks = or_else(request->blocks, 1) + 1;
-	if (run.app->min_blocks < HR_ROLES)
-		run.app->min_blocks = HR_ROLES;
+	run.engine->min_blocks = or_else(request->blocks, 1) + 1;
+	if (run.engine->min_blocks < HR_ROLES)
+		run.engine->min_blocks = HR_ROLES;
 	hr_signals_catch();
 	hr_signals_announce();
 	if (request->json) {
 		hr_report_begin(&report, "bench");
-		hr_json_string(&report, "configuration", run.app->config.file);
+		hr_json_string(&report, "configuration", run.engine->config.file);
 		run.report = &report;
 	}
 	err = bench_all(&run);
-	hr_appliance_down(run.app);
-	code = hr_error_report(&run.app->error, err);
+	hr_engine_down(run.engine);
+	code = hr_error_report(&run.engine->error, err);
 	if (run.report) {
 		hr_json_i64(&report, "exit_code", code);
 		code = hr_report_end(&report, code, code ? code : HR_EXIT_FAILED);
 	}
-	free(run.app);
+	free(run.engine);
 	return code;
 }
 

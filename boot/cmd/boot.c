@@ -71,7 +71,7 @@ static bool can_reload(const char *file)
 
 static int supervise_opened(struct hr_supervisor *s)
 {
-	const struct hr_config *config = &s->app->config;
+	const struct hr_config *config = &s->engine->config;
 	int code;
 
 	if (can_reload(config->file)) {
@@ -89,13 +89,13 @@ static int supervise_opened(struct hr_supervisor *s)
 	return code;
 }
 
-static int supervise(struct hr_appliance *app, bool first)
+static int supervise(struct hr_engine *engine, bool first)
 {
 	struct hr_supervisor *s; /* too large for a stack */
 	int code;
 
-	if (app->config.pipelines == 0) {
-		hr_error("%s: there are no pipelines to run", app->config.file);
+	if (engine->config.pipelines == 0) {
+		hr_error("%s: there are no pipelines to run", engine->config.file);
 		return HR_EXIT_USAGE;
 	}
 	s = malloc(sizeof *s);
@@ -103,8 +103,8 @@ static int supervise(struct hr_appliance *app, bool first)
 		hr_error("out of memory for the supervisor");
 		return HR_EXIT_MISSING;
 	}
-	code = hr_supervise_open(s, app, first, HR_WATCHDOG_DEVICE) == 0 ? supervise_opened(s)
-									 : HR_EXIT_MISSING;
+	code = hr_supervise_open(s, engine, first, HR_WATCHDOG_DEVICE) == 0 ? supervise_opened(s)
+									    : HR_EXIT_MISSING;
 	free(s);
 	return code;
 }
@@ -127,30 +127,30 @@ static void set_times(void)
 		hr_log_set_wall();
 }
 
-static struct hr_appliance *load(const char *file, enum hr_boot_end *last_resort, int *code)
+static struct hr_engine *load(const char *file, enum hr_boot_end *last_resort, int *code)
 {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 
 	set_times();
-	app = hr_load_to_boot(file, last_resort, code);
-	if (app)
-		hr_log_set_level(hr_config_boot_log(&app->config));
+	engine = hr_load_to_boot(file, last_resort, code);
+	if (engine)
+		hr_log_set_level(hr_config_boot_log(&engine->config));
 	hr_signals_catch();
 	hr_signals_announce();
 	hr_signals_reload_on_hangup();
-	return app;
+	return engine;
 }
 
 static int as_service(const char *file)
 {
 	enum hr_boot_end unused; /* a service does not end the machine */
 	int code;
-	struct hr_appliance *app = load(file, &unused, &code);
+	struct hr_engine *engine = load(file, &unused, &code);
 
-	if (!app)
+	if (!engine)
 		return code;
-	code = supervise(app, false);
-	free(app);
+	code = supervise(engine, false);
+	free(engine);
 	return code;
 }
 
@@ -192,7 +192,7 @@ static void as_first(const char *file)
 	static char named[512];
 	char word[32];
 	enum hr_boot_end after = HR_BOOT_POWEROFF, configured;
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	int code, err;
 
 	if (hr_init_cmdline("headrace.log", word, sizeof word))
@@ -206,13 +206,13 @@ static void as_first(const char *file)
 	if (!file)
 		file = CONFIG_DEFAULT;
 	hr_info("headrace is the first process, %s", file);
-	app = load(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
-	if (app) {
-		after = app->config.boot.after;
-		err = hr_init_prepare(&app->config.boot);
+	engine = load(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
+	if (engine) {
+		after = engine->config.boot.after;
+		err = hr_init_prepare(&engine->config.boot);
 		hr_info("modules and huge pages %s, %.1f ms after the start",
 			err ? "incomplete" : "ready", (double)(hr_now_ns() - hr_start_ns()) / 1e6);
-		code = supervise(app, true);
+		code = supervise(engine, true);
 	}
 	end(after, configured, code);
 }
@@ -220,13 +220,13 @@ static void as_first(const char *file)
 static int list_modules(const char *file)
 {
 	int code;
-	struct hr_appliance *app = hr_load(file, NULL, &code);
+	struct hr_engine *engine = hr_load(file, NULL, &code);
 
-	if (!app)
+	if (!engine)
 		return code;
-	for (uint32_t i = 0; i < app->config.boot.modules; i++)
-		puts(app->config.boot.module[i].name);
-	free(app);
+	for (uint32_t i = 0; i < engine->config.boot.modules; i++)
+		puts(engine->config.boot.module[i].name);
+	free(engine);
 	return HR_EXIT_DONE;
 }
 

@@ -28,18 +28,18 @@
  */
 
 /* The timetable at a boot now. */
-static void begin(struct hr_appliance *app, struct hr_timetable *t, const struct hr_moment *at)
+static void begin(struct hr_engine *engine, struct hr_timetable *t, const struct hr_moment *at)
 {
 	struct hr_starts starts;
 	struct hr_error e = { 0 };
-	const int err = hr_starts_read(app, &starts, &e);
+	const int err = hr_starts_read(engine, &starts, &e);
 
 	if (err && err != -ENOENT)
 		hr_error_log(&e, HR_LOG_WARN);
-	hr_timetable_begin(t, &app->config, starts.sequence ? &starts : NULL, at);
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_when *when = &app->config.pipeline[i].when;
-		const struct hr_ssd *ssd = &app->ssd[when->object_ssd];
+	hr_timetable_begin(t, &engine->config, starts.sequence ? &starts : NULL, at);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_when *when = &engine->config.pipeline[i].when;
+		const struct hr_ssd *ssd = &engine->ssd[when->object_ssd];
 		const struct hr_store_object *object =
 			when->kind == HR_WHEN_OBJECT && ssd->has_store
 				? hr_store_find(&ssd->store, when->text)
@@ -71,58 +71,58 @@ static const char *next(const struct hr_timetable *t, uint32_t i, const struct h
 }
 
 /* Without its objects, the size of a pipeline's memory and sink is not known. */
-static void note_awaited(const struct hr_appliance *app, FILE *out)
+static void note_awaited(const struct hr_engine *engine, FILE *out)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_object *object = app->run[i].awaits;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_object *object = engine->run[i].awaits;
 
 		if (object)
 			fprintf(out,
 				"note: pipeline '%s' waits for object '%s' on ssd '%s', which does "
 				"not exist yet; its memory and sink are not checked\n",
-				app->config.pipeline[i].name, object->object,
-				app->config.ssd[object->ssd].name);
+				engine->config.pipeline[i].name, object->object,
+				engine->config.ssd[object->ssd].name);
 	}
 }
 
-static void print_starts(struct hr_appliance *app, FILE *out)
+static void print_starts(struct hr_engine *engine, FILE *out)
 {
 	const struct hr_moment at = hr_moment_now();
 	char when[HR_NAME_MAX + 16], last[64], text[160];
 	struct hr_timetable t;
 
-	if (!hr_config_repeats(&app->config))
+	if (!hr_config_repeats(&engine->config))
 		return;
-	begin(app, &t, &at);
+	begin(engine, &t, &at);
 	fprintf(out, "\n%-16s %-20s %-26s %-12s next start, if boot began now\n", "pipeline",
 		"starts", "last start", "outcome");
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		const struct hr_start *start = &t.starts.start[i];
 
 		fprintf(out, "%-16s %-20s %-26s %-12s %s\n", start->name,
-			hr_when_text(&app->config.pipeline[i].when, when, sizeof when),
+			hr_when_text(&engine->config.pipeline[i].when, when, sizeof when),
 			start->started_ns ? hr_local_text(start->started_ns, last, sizeof last)
 					  : "-",
 			hr_start_outcome_name(start), next(&t, i, &at, text, sizeof text));
 	}
-	note_awaited(app, out);
+	note_awaited(engine, out);
 }
 
-static void report_starts(struct hr_appliance *app, struct hr_json *report)
+static void report_starts(struct hr_engine *engine, struct hr_json *report)
 {
 	const struct hr_moment at = hr_moment_now();
 	struct hr_timetable t;
 
-	if (!hr_config_repeats(&app->config))
+	if (!hr_config_repeats(&engine->config))
 		return;
-	begin(app, &t, &at);
+	begin(engine, &t, &at);
 	hr_json_array(report, "starts");
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		hr_json_object(report, NULL);
-		hr_json_string(report, "name", app->config.pipeline[i].name);
+		hr_json_string(report, "name", engine->config.pipeline[i].name);
 		hr_timetable_json(report, &t, i, &at);
-		if (app->run[i].awaits)
-			hr_json_string(report, "awaits_object", app->run[i].awaits->object);
+		if (engine->run[i].awaits)
+			hr_json_string(report, "awaits_object", engine->run[i].awaits->object);
 		hr_json_close(report);
 	}
 	hr_json_close(report);
@@ -237,45 +237,46 @@ static int print_operators_json(const struct hr_config *config)
 /* List the operators of a configuration, or without one the built-in operators. Opens no device. */
 static int list_operators(const char *file, bool json)
 {
-	struct hr_appliance *app = NULL;
+	struct hr_engine *engine = NULL;
 	int code = HR_EXIT_DONE;
 
 	if (file) {
-		app = hr_load(file, NULL, &code);
-		if (!app)
+		engine = hr_load(file, NULL, &code);
+		if (!engine)
 			return code;
 	}
 	code = HR_EXIT_DONE;
 	if (json)
-		code = print_operators_json(app ? &app->config : NULL);
+		code = print_operators_json(engine ? &engine->config : NULL);
 	else
-		print_operators(app ? &app->config : NULL);
-	free(app);
+		print_operators(engine ? &engine->config : NULL);
+	free(engine);
 	return code;
 }
 
 /* Ask for facts of GPUs that the report shows and bring-up does not need. */
-static int ask_roles(struct hr_appliance *app)
+static int ask_roles(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
-		if (app->gpu_up[g] && app->backend[g].measuring)
-			err = app->backend[g].measuring->roles(&app->backend[g], &app->error);
+	for (uint32_t g = 0; !err && g < engine->config.gpus; g++)
+		if (engine->gpu_up[g] && engine->backend[g].measuring)
+			err = engine->backend[g].measuring->roles(&engine->backend[g],
+								  &engine->error);
 	return err;
 }
 
 /* A new object which the pipeline reads, and an earlier pipeline makes again in each run; or NULL. */
-static const struct hr_config_object *find_renewed(const struct hr_appliance *app, uint32_t i)
+static const struct hr_config_object *find_renewed(const struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 	const struct hr_config_object *read, *made;
 
 	for (uint32_t k = 0; (read = hr_config_reads(p, k)) != NULL; k++)
 		for (uint32_t j = 0; j < i; j++)
 			for (uint32_t m = 0;
-			     app->run[j].selected &&
-			     (made = hr_config_creates(&app->config.pipeline[j], m));
+			     engine->run[j].selected &&
+			     (made = hr_config_creates(&engine->config.pipeline[j], m));
 			     m++)
 				if (made->replace && made->ssd == read->ssd &&
 				    strcmp(made->object, read->object) == 0)
@@ -284,57 +285,57 @@ static const struct hr_config_object *find_renewed(const struct hr_appliance *ap
 }
 
 /* The next run of the configuration would refuse a sink, because its source is another object then. */
-static void warn_of_chains(const struct hr_appliance *app)
+static void warn_of_chains(const struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = &app->config.pipeline[i];
-		const struct hr_config_object *source = find_renewed(app, i), *made;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = &engine->config.pipeline[i];
+		const struct hr_config_object *source = find_renewed(engine, i), *made;
 
 		for (uint32_t k = 0;
-		     app->run[i].selected && source && (made = hr_config_creates(p, k)) != NULL;
+		     engine->run[i].selected && source && (made = hr_config_creates(p, k)) != NULL;
 		     k++)
 			if (!made->replace)
 				hr_warn("%s:%u: the next run refuses object '%s': pipeline '%s' "
 					"makes it from '%s', which each run makes again (replace, "
 					"line %u); set replace = true here, too",
-					app->config.file, made->line, made->object, p->name,
+					engine->config.file, made->line, made->object, p->name,
 					source->object, source->line);
 	}
 }
 
 static int check(const char *file, bool json)
 {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	int code, err;
 
-	app = hr_load(file, NULL, &code);
-	if (!app)
+	engine = hr_load(file, NULL, &code);
+	if (!engine)
 		return code;
-	app->only_checks = true;
-	app->elsewhere = &hr_beside;
-	err = hr_appliance_up(app, HR_STAGE_PARTITION);
+	engine->only_checks = true;
+	engine->elsewhere = &hr_beside;
+	err = hr_engine_up(engine, HR_STAGE_PARTITION);
 	if (!err)
-		err = hr_sinks_check(app);
+		err = hr_sinks_check(engine);
 	if (!err)
-		err = hr_remote_check(app);
+		err = hr_remote_check(engine);
 	if (!err)
-		err = ask_roles(app);
-	code = hr_error_report(&app->error, err);
+		err = ask_roles(engine);
+	code = hr_error_report(&engine->error, err);
 	if (!err)
-		warn_of_chains(app);
+		warn_of_chains(engine);
 	if (!err && json) {
 		struct hr_json report;
 
 		hr_report_begin(&report, "check");
-		hr_report_plan_json(app, &report);
-		report_starts(app, &report);
+		hr_report_plan_json(engine, &report);
+		report_starts(engine, &report);
 		code = hr_report_end(&report, code, HR_EXIT_FAILED);
 	} else if (!err) {
-		hr_report_plan(app, stdout);
-		print_starts(app, stdout);
+		hr_report_plan(engine, stdout);
+		print_starts(engine, stdout);
 	}
-	hr_appliance_down(app);
-	free(app);
+	hr_engine_down(engine);
+	free(engine);
 	return code;
 }
 

@@ -153,26 +153,26 @@ static int read_it(struct hr_config *config, void *file, struct hr_error *e)
 int hr_load_read(struct hr_config *config, void *file, struct hr_error *e)
 {
 	int err = read_config(config, file, e);
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 
 	if (err)
 		return err;
-	app = calloc(1, sizeof *app);
-	if (!app)
+	engine = calloc(1, sizeof *engine);
+	if (!engine)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for the appliance");
-	app->config = *config;
-	err = hr_appliance_init(app, NULL);
+	engine->config = *config;
+	err = hr_engine_init(engine, NULL);
 	if (err)
-		*e = app->error;
-	free(app);
+		*e = engine->error;
+	free(engine);
 	return err;
 }
 
 /* apart: read the configuration in a separate process */
-static struct hr_appliance *load(const char *file, const char *pipeline, bool apart,
-				 enum hr_boot_end *last_resort, int *code)
+static struct hr_engine *load(const char *file, const char *pipeline, bool apart,
+			      enum hr_boot_end *last_resort, int *code)
 {
-	struct hr_appliance *app = calloc(1, sizeof *app);
+	struct hr_engine *engine = calloc(1, sizeof *engine);
 	char *const named = (char *)(uintptr_t)file;
 	struct hr_error e = { 0 };
 	int err;
@@ -180,34 +180,34 @@ static struct hr_appliance *load(const char *file, const char *pipeline, bool ap
 	*last_resort = HR_BOOT_POWEROFF;
 	set_names(); /* before another process reads: the configuration refers to them here, too */
 	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' creates images */
-	if (!app) {
-		hr_error("out of memory for the appliance: %zu bytes", sizeof *app);
+	if (!engine) {
+		hr_error("out of memory for the appliance: %zu bytes", sizeof *engine);
 		*code = HR_EXIT_MISSING;
 		return NULL;
 	}
-	err = apart ? hr_read_apart(&app->config, read_it, named, HR_READ_NS, &e)
-		    : read_config(&app->config, file, &e);
+	err = apart ? hr_read_apart(&engine->config, read_it, named, HR_READ_NS, &e)
+		    : read_config(&engine->config, file, &e);
 	*code = hr_error_report(&e, err);
-	*last_resort = app->config.boot.last_resort;
+	*last_resort = engine->config.boot.last_resort;
 	if (err == 0) {
-		hr_log_set_level(app->config.log);
-		err = hr_appliance_init(app, pipeline);
+		hr_log_set_level(engine->config.log);
+		err = hr_engine_init(engine, pipeline);
 		if (!err)
-			return app;
-		*code = hr_error_report(&app->error, err);
+			return engine;
+		*code = hr_error_report(&engine->error, err);
 	}
-	free(app);
+	free(engine);
 	return NULL;
 }
 
-struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code)
+struct hr_engine *hr_load(const char *file, const char *pipeline, int *code)
 {
 	enum hr_boot_end unused;
 
 	return load(file, pipeline, false, &unused, code);
 }
 
-struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
+struct hr_engine *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	return load(file, NULL, true, last_resort, code);
 }

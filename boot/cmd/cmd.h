@@ -96,7 +96,7 @@ void hr_load_set_rank(const struct hr_config_rank *rank);
  * free(). file NULL: the embedded configuration. pipeline NULL: all pipelines are selected. NULL on
  * error, with everything logged and the exit code in *code.
  */
-struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
+struct hr_engine *hr_load(const char *file, const char *pipeline, int *code);
 
 /*
  * The same with all pipelines selected, for the supervisor: another process reads the configuration
@@ -104,11 +104,11 @@ struct hr_appliance *hr_load(const char *file, const char *pipeline, int *code);
  * value of the configuration, also after mistakes elsewhere in it. It is the default when the
  * configuration gives none or is not readable.
  */
-struct hr_appliance *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
+struct hr_engine *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code);
 
 /* Read a configuration into *config, in this process, and check that an appliance can be made of it;
  * file: const char *, NULL: the built-in one. Errors are logged. Returns as hr_config_read() and
- * hr_appliance_init(). */
+ * hr_engine_init(). */
 int hr_load_read(struct hr_config *config, void *file, struct hr_error *e);
 
 #endif

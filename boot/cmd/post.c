@@ -52,13 +52,13 @@ static int post(const char *file, bool json)
 
 	state.out = stdout;
 	state.pairs_ns = PAIRS_NS;
-	state.app = hr_load(file, NULL, &code);
-	if (!state.app)
+	state.engine = hr_load(file, NULL, &code);
+	if (!state.engine)
 		return code;
-	for (uint32_t d = 0; d < state.app->config.ssds; d++) {
-		if (hr_disk_check_device(state.app, d) != 0) {
-			hr_stage_error_log(state.app);
-			free(state.app);
+	for (uint32_t d = 0; d < state.engine->config.ssds; d++) {
+		if (hr_disk_check_device(state.engine, d) != 0) {
+			hr_stage_error_log(state.engine);
+			free(state.engine);
 			return HR_EXIT_USAGE;
 		}
 	}
@@ -66,14 +66,14 @@ static int post(const char *file, bool json)
 	hr_signals_announce();
 	if (json) {
 		hr_report_begin(&report, "post");
-		hr_json_string(&report, "configuration", state.app->config.file);
+		hr_json_string(&report, "configuration", state.engine->config.file);
 		hr_json_array(&report, "steps");
 		state.steps = &report;
 	}
 	hr_post_machine(&state);
 	hr_post_ssds(&state);
 	code = finish(&state, state.steps);
-	free(state.app);
+	free(state.engine);
 	return code;
 }
 

@@ -58,56 +58,56 @@ static struct hr_job job;
 static struct hr_config_rank rank;
 static struct hr_merged merged;
 
-static int report(const struct hr_appliance *app, const struct request *request, int code)
+static int report(const struct hr_engine *engine, const struct request *request, int code)
 {
 	struct hr_json out;
 
 	if (request->mpi && rank.rank)
 		return code;
 	if (!request->json) {
-		hr_report_runs(app, HR_REPORT_ALL, stdout);
+		hr_report_runs(engine, HR_REPORT_ALL, stdout);
 		return code;
 	}
 	hr_report_begin(&out, "run");
-	hr_report_runs_json(app, &out);
+	hr_report_runs_json(engine, &out);
 	if (request->mpi)
 		hr_json_u64(&out, "ranks", job.ranks.size);
 	if (request->map)
-		hr_report_map_json(app, &out);
+		hr_report_map_json(engine, &out);
 	hr_json_i64(&out, "exit_code", code);
 	return hr_report_end(&out, code, code ? code : HR_EXIT_FAILED);
 }
 
 /* The map is printed before the last stage, because nothing may be allocated after that stage. */
-static int bring_up(struct hr_appliance *app, const struct request *request)
+static int bring_up(struct hr_engine *engine, const struct request *request)
 {
 	if (request->map && !request->json) {
-		const int err = hr_appliance_up(app, HR_STAGE_MEMORY);
+		const int err = hr_engine_up(engine, HR_STAGE_MEMORY);
 
 		if (err)
 			return err;
-		hr_report_map(app, stdout);
+		hr_report_map(engine, stdout);
 		printf("\n");
 		fflush(stdout);
 	}
-	return hr_appliance_up(app, HR_STAGE_QUEUES);
+	return hr_engine_up(engine, HR_STAGE_QUEUES);
 }
 
 /* The ranks start together: after each of them is up, or not at all. The queues seal the process. */
-static int bring_up_ranks(struct hr_appliance *app, const struct request *request)
+static int bring_up_ranks(struct hr_engine *engine, const struct request *request)
 {
-	int err = hr_appliance_up(app, HR_STAGE_PARTITION);
+	int err = hr_engine_up(engine, HR_STAGE_PARTITION);
 
-	err = hr_job_agree(&job, err, &app->error);
+	err = hr_job_agree(&job, err, &engine->error);
 	if (!err)
-		err = hr_ranks_same(&job, app, &app->error);
+		err = hr_ranks_same(&job, engine, &engine->error);
 	if (!err)
-		err = hr_ranks_sinks(&job, app, &app->error);
+		err = hr_ranks_sinks(&job, engine, &engine->error);
 	if (err)
 		return err;
-	err = bring_up(app, request);
+	err = bring_up(engine, request);
 	hr_unseal();
-	err = hr_job_agree(&job, err, &app->error);
+	err = hr_job_agree(&job, err, &engine->error);
 	if (!err)
 		hr_seal();
 	return err;
@@ -129,22 +129,23 @@ static struct hr_tap_sockets sockets;
 
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
 {
-	const int err = service.app ? hr_pass_send(to_service[0], request, sizeof *request, &fd, 1)
-				    : -ENOTCONN;
+	const int err = service.engine
+				? hr_pass_send(to_service[0], request, sizeof *request, &fd, 1)
+				: -ENOTCONN;
 
 	return err ? hr_fail(e, HR_ERROR_FAILED, err, "busy: the pipelines do not run now") : 0;
 }
 
 static void serve(void *to)
 {
-	if (service.app && job.ranks.ops && hr_job_stops(&job))
+	if (service.engine && job.ranks.ops && hr_job_stops(&job))
 		hr_signals_stop();
 	hr_store_service_step(&service);
 	hr_tap_service_step(&taps);
 	hr_feed_service_step(&feeds);
 }
 
-static void open_service(struct hr_appliance *app)
+static void open_service(struct hr_engine *engine)
 {
 	struct hr_error e = { 0 };
 	int err = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, to_service);
@@ -153,26 +154,26 @@ static void open_service(struct hr_appliance *app)
 		err = hr_fail(&e, HR_ERROR_MISSING, -errno, "store requests: socketpair: %s",
 			      strerror(errno));
 	if (!err)
-		err = hr_store_service_open(&service, app, to_service[1], &e);
+		err = hr_store_service_open(&service, engine, to_service[1], &e);
 	if (err)
 		hr_error_log(&e, HR_LOG_WARN);
-	app->serve = serve;
+	engine->serve = serve;
 }
 
 /* The sockets of taps and feeds. */
-static int open_sockets(struct hr_appliance *app, struct hr_error *e)
+static int open_sockets(struct hr_engine *engine, struct hr_error *e)
 {
 	bool selected[HR_PIPELINES_MAX] = { false };
 	int err;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		selected[i] = app->run[i].selected;
-	err = hr_tap_sockets_open(&sockets, &app->config, selected, e);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		selected[i] = engine->run[i].selected;
+	err = hr_tap_sockets_open(&sockets, &engine->config, selected, e);
 	if (err)
 		return err;
-	err = hr_tap_service_open(&taps, app, &sockets, false, e);
+	err = hr_tap_service_open(&taps, engine, &sockets, false, e);
 	if (!err)
-		err = hr_feed_service_open(&feeds, app, e);
+		err = hr_feed_service_open(&feeds, engine, e);
 	if (err) {
 		hr_tap_service_close(&taps);
 		hr_tap_sockets_close(&sockets);
@@ -189,10 +190,10 @@ static void idle(void *to)
 }
 
 /* Run all pipelines. With --mpi a failure ends the other ranks, and rank 0 gets the results of all. */
-static int run_all(struct hr_appliance *app, const struct request *request)
+static int run_all(struct hr_engine *engine, const struct request *request)
 {
 	struct hr_error e = { 0 }, merging = { 0 };
-	int err = hr_run_all(app, !request->quiet && !rank.rank, &e), code, failed;
+	int err = hr_run_all(engine, !request->quiet && !rank.rank, &e), code, failed;
 
 	code = hr_error_report(&e, err);
 	hr_store_service_close(&service);
@@ -204,54 +205,54 @@ static int run_all(struct hr_appliance *app, const struct request *request)
 		return code;
 	if (err)
 		hr_job_stop(&job);
-	failed = hr_ranks_merge(&job, app, &merged, &merging);
+	failed = hr_ranks_merge(&job, engine, &merged, &merging);
 	failed = hr_error_report(&merging, failed);
 	return failed > code ? failed : code;
 }
 
-static struct hr_appliance *load(const struct request *request, int *code)
+static struct hr_engine *load(const struct request *request, int *code)
 {
-	struct hr_appliance *app = hr_load(request->file, request->pipeline, code);
+	struct hr_engine *engine = hr_load(request->file, request->pipeline, code);
 	struct hr_error e = { 0 };
 
-	if (!app)
+	if (!engine)
 		return NULL;
 	*code = HR_EXIT_DONE;
-	if (app->config.pipelines == 0)
+	if (engine->config.pipelines == 0)
 		hr_fail(&e, HR_ERROR_USAGE, -EINVAL, "%s: there are no pipelines to run",
-			app->config.file);
+			engine->config.file);
 	else if (request->mpi)
-		hr_ranks_check(app, &e);
+		hr_ranks_check(engine, &e);
 	if (e.kind) {
 		*code = hr_error_report(&e, -EINVAL);
-		free(app);
+		free(engine);
 		return NULL;
 	}
 	if (request->mpi)
-		hr_ranks_divide(app, &job.ranks);
-	return app;
+		hr_ranks_divide(engine, &job.ranks);
+	return engine;
 }
 
 /* The configuration usually is the same file on all ranks, so rank 0 reads it first: its mistakes are
  * printed once. */
-static struct hr_appliance *load_ranks(const struct request *request, int *code)
+static struct hr_engine *load_ranks(const struct request *request, int *code)
 {
-	struct hr_appliance *app = NULL;
+	struct hr_engine *engine = NULL;
 
 	*code = HR_EXIT_DONE;
 	if (!rank.rank)
-		app = load(request, code);
+		engine = load(request, code);
 	*code = hr_job_code(&job, *code);
 	if (!*code && rank.rank)
-		app = load(request, code);
+		engine = load(request, code);
 	*code = hr_job_code(&job, *code);
 	if (!*code)
-		return app;
-	free(app);
+		return engine;
+	free(engine);
 	return NULL;
 }
 
-static int run_served(struct hr_appliance *app, const struct request *request,
+static int run_served(struct hr_engine *engine, const struct request *request,
 		      struct hr_control *control)
 {
 	static const struct hr_actions actions = { .stop = stop, .pass = pass };
@@ -260,34 +261,34 @@ static int run_served(struct hr_appliance *app, const struct request *request,
 
 	hr_signals_catch();
 	hr_signals_announce();
-	hr_status_open(&status, app);
+	hr_status_open(&status, engine);
 	hr_control_open(control, &status, &actions);
 	status.phase = HR_PHASE_RUNNING;
-	status.engine = getpid();
+	status.engine_pid = getpid();
 	hr_tick_set(hr_control_tick, control);
-	open_service(app);
+	open_service(engine);
 	status.service = &service;
 	status.taps = &taps;
 	status.feeds = &feeds;
-	err = request->mpi ? bring_up_ranks(app, request) : bring_up(app, request);
+	err = request->mpi ? bring_up_ranks(engine, request) : bring_up(engine, request);
 	if (!err)
-		err = open_sockets(app, &app->error);
-	code = hr_error_report(&app->error, err);
+		err = open_sockets(engine, &engine->error);
+	code = hr_error_report(&engine->error, err);
 	if (!err)
-		code = report(app, request, run_all(app, request));
-	hr_appliance_down(app);
+		code = report(engine, request, run_all(engine, request));
+	hr_engine_down(engine);
 	hr_tick_set(NULL, NULL);
 	hr_control_close(control);
 	return code;
 }
 
-static int run(struct hr_appliance *app, const struct request *request)
+static int run(struct hr_engine *engine, const struct request *request)
 {
 	struct hr_control *control = calloc(1, sizeof *control); /* too large for a stack */
 	int code = HR_EXIT_MISSING;
 
 	if (control)
-		code = run_served(app, request, control);
+		code = run_served(engine, request, control);
 	else
 		hr_error("out of memory for the control socket");
 	free(control);
@@ -297,18 +298,18 @@ static int run(struct hr_appliance *app, const struct request *request)
 static int run_alone(const struct request *request)
 {
 	int code;
-	struct hr_appliance *app = load(request, &code);
+	struct hr_engine *engine = load(request, &code);
 
-	if (app)
-		code = run(app, request);
-	free(app);
+	if (engine)
+		code = run(engine, request);
+	free(engine);
 	return code;
 }
 
 /* One rank of a job. */
 static int run_ranks(struct request *request)
 {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_error e = { 0 };
 	int code, err;
 
@@ -326,11 +327,11 @@ static int run_ranks(struct request *request)
 		hr_report_begun(); /* rank 0 prints the only document */
 	hr_log_set_rank(rank.rank);
 	hr_load_set_rank(&rank);
-	app = load_ranks(request, &code);
-	if (app)
-		code = run(app, request);
+	engine = load_ranks(request, &code);
+	if (engine)
+		code = run(engine, request);
 	hr_merged_free(&merged);
-	free(app);
+	free(engine);
 	return hr_job_close(&job, code);
 }
 

@@ -60,7 +60,7 @@ bool hr_schedule_reads(const struct hr_config_pipeline *reader,
 	return false;
 }
 
-hr_pipelines hr_schedule_before(const struct hr_appliance *app, uint32_t i)
+hr_pipelines hr_schedule_before(const struct hr_engine *engine, uint32_t i)
 {
 	hr_pipelines before = 0;
 
@@ -70,48 +70,48 @@ hr_pipelines hr_schedule_before(const struct hr_appliance *app, uint32_t i)
 
 		for (uint32_t k = j + 1; k <= i; k++)
 			waits |= (k == i || before >> k & 1) &&
-				 hr_schedule_depend(&app->config.pipeline[j],
-						    &app->config.pipeline[k]);
-		if (waits && app->run[j].selected)
+				 hr_schedule_depend(&engine->config.pipeline[j],
+						    &engine->config.pipeline[k]);
+		if (waits && engine->run[j].selected)
 			before |= 1u << j;
 	}
 	return before;
 }
 
-static bool is_of(const struct hr_appliance *app, uint32_t i, uint32_t g)
+static bool is_of(const struct hr_engine *engine, uint32_t i, uint32_t g)
 {
-	return app->run[i].selected && hr_config_uses_gpu(&app->config.pipeline[i], g);
+	return engine->run[i].selected && hr_config_uses_gpu(&engine->config.pipeline[i], g);
 }
 
 /* One of the two waits for the end of the other one. Pipelines that repeat run when they are asked
  * for, so those between the two may not run. */
-static bool exclude(const struct hr_appliance *app, uint32_t i, uint32_t j)
+static bool exclude(const struct hr_engine *engine, uint32_t i, uint32_t j)
 {
-	if (hr_config_repeats(&app->config))
-		return hr_schedule_depend(&app->config.pipeline[i], &app->config.pipeline[j]);
-	return hr_schedule_before(app, i) >> j & 1 || hr_schedule_before(app, j) >> i & 1;
+	if (hr_config_repeats(&engine->config))
+		return hr_schedule_depend(&engine->config.pipeline[i], &engine->config.pipeline[j]);
+	return hr_schedule_before(engine, i) >> j & 1 || hr_schedule_before(engine, j) >> i & 1;
 }
 
 /* Pipelines on gpu g that may run at the same time as pipeline i. */
-static hr_pipelines beside(const struct hr_appliance *app, uint32_t i, uint32_t g)
+static hr_pipelines beside(const struct hr_engine *engine, uint32_t i, uint32_t g)
 {
 	hr_pipelines all = 0;
 
-	for (uint32_t j = 0; j < app->config.pipelines; j++)
-		if (j != i && is_of(app, j, g) && !exclude(app, i, j))
+	for (uint32_t j = 0; j < engine->config.pipelines; j++)
+		if (j != i && is_of(engine, j, g) && !exclude(engine, i, j))
 			all |= 1u << j;
 	return all;
 }
 
 /* Blocks of a set of pipelines; 0: they may not all run at the same time. */
-static uint64_t blocks_of(const struct hr_appliance *app, hr_pipelines set,
+static uint64_t blocks_of(const struct hr_engine *engine, hr_pipelines set,
 			  const hr_pipelines *with, const uint32_t *blocks)
 {
 	uint64_t sum = 0;
 
-	if ((uint32_t)__builtin_popcount(set) > app->config.parallel)
+	if ((uint32_t)__builtin_popcount(set) > engine->config.parallel)
 		return 0;
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		if (!(set >> i & 1))
 			continue;
 		if (set & ~with[i] & ~(1u << i))
@@ -122,21 +122,21 @@ static uint64_t blocks_of(const struct hr_appliance *app, hr_pipelines set,
 }
 
 /* Sets of pipelines that may run at the same time, tried one by one: there are 16 at most. */
-uint64_t hr_schedule_blocks(const struct hr_appliance *app, uint32_t g, const uint32_t *blocks,
+uint64_t hr_schedule_blocks(const struct hr_engine *engine, uint32_t g, const uint32_t *blocks,
 			    hr_pipelines *them)
 {
 	hr_pipelines with[HR_PIPELINES_MAX] = { 0 }, all = 0;
 	uint64_t most = 0;
 
 	*them = 0;
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		if (!is_of(app, i, g))
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		if (!is_of(engine, i, g))
 			continue;
 		all |= 1u << i;
-		with[i] = beside(app, i, g);
+		with[i] = beside(engine, i, g);
 	}
 	for (hr_pipelines set = all; set; set = (set - 1) & all) {
-		const uint64_t sum = blocks_of(app, set, with, blocks);
+		const uint64_t sum = blocks_of(engine, set, with, blocks);
 
 		if (sum >= most && sum) {
 			most = sum;
@@ -146,49 +146,49 @@ uint64_t hr_schedule_blocks(const struct hr_appliance *app, uint32_t g, const ui
 	return most;
 }
 
-uint32_t hr_schedule_beside(const struct hr_appliance *app, uint32_t g)
+uint32_t hr_schedule_beside(const struct hr_engine *engine, uint32_t g)
 {
 	uint32_t one[HR_PIPELINES_MAX];
 	hr_pipelines them;
 
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		one[i] = 1;
-	return (uint32_t)hr_schedule_blocks(app, g, one, &them);
+	return (uint32_t)hr_schedule_blocks(engine, g, one, &them);
 }
 
-uint32_t hr_schedule_budget(const struct hr_appliance *app, uint32_t g)
+uint32_t hr_schedule_budget(const struct hr_engine *engine, uint32_t g)
 {
-	const uint32_t limit = app->config.gpu[g].blocks;
-	const bool gpu = app->backend[g].lanes > 1; /* otherwise each block is a thread */
+	const uint32_t limit = engine->config.gpu[g].blocks;
+	const bool gpu = engine->backend[g].lanes > 1; /* otherwise each block is a thread */
 	uint32_t held = UINT32_MAX;
 
-	if (gpu && hr_schedule_beside(app, g) > 1)
-		held = app->backend[g].side_by_side;
+	if (gpu && hr_schedule_beside(engine, g) > 1)
+		held = engine->backend[g].side_by_side;
 	return limit && limit < held ? limit : held;
 }
 
 /* "'a' (4 blocks), 'b' (2 blocks)" */
-static const char *name_them(const struct hr_appliance *app, hr_pipelines them,
+static const char *name_them(const struct hr_engine *engine, hr_pipelines them,
 			     const uint32_t *blocks, char *text, size_t bytes)
 {
 	size_t at = 0;
 
 	text[0] = '\0';
-	for (uint32_t i = 0; i < app->config.pipelines && at < bytes; i++)
+	for (uint32_t i = 0; i < engine->config.pipelines && at < bytes; i++)
 		if (them >> i & 1)
 			at += (size_t)snprintf(text + at, bytes - at, "%s'%.40s' (%u)",
-					       at ? ", " : "", app->config.pipeline[i].name,
+					       at ? ", " : "", engine->config.pipeline[i].name,
 					       blocks[i]);
 	return text;
 }
 
-static int check_gpu(struct hr_appliance *app, uint32_t g, const uint32_t *blocks)
+static int check_gpu(struct hr_engine *engine, uint32_t g, const uint32_t *blocks)
 {
-	const struct hr_config_gpu *gpu = &app->config.gpu[g];
-	const uint32_t budget = hr_schedule_budget(app, g);
+	const struct hr_config_gpu *gpu = &engine->config.gpu[g];
+	const uint32_t budget = hr_schedule_budget(engine, g);
 	char names[HR_LOG_LINE_MAX / 4], limit[80];
 	hr_pipelines them;
-	const uint64_t need = hr_schedule_blocks(app, g, blocks, &them);
+	const uint64_t need = hr_schedule_blocks(engine, g, blocks, &them);
 
 	if (need <= budget)
 		return 0;
@@ -196,44 +196,45 @@ static int check_gpu(struct hr_appliance *app, uint32_t g, const uint32_t *block
 		snprintf(limit, sizeof limit, "gpus[%u].blocks allows %u", g, budget);
 	else
 		snprintf(limit, sizeof limit, "%.40s holds %u of several pipelines",
-			 app->backend[g].name, budget);
+			 engine->backend[g].name, budget);
 	return hr_error_add(
-		&app->error, HR_ERROR_USAGE, -EINVAL,
+		&engine->error, HR_ERROR_USAGE, -EINVAL,
 		"%s:%u: gpu '%s': pipelines that may run at the same time need %llu blocks, "
 		"but %s: %s; use fewer blocks, or a smaller appliance.parallel (%u)",
-		app->config.file, gpu->line, gpu->name, (unsigned long long)need, limit,
-		name_them(app, them, blocks, names, sizeof names), app->config.parallel);
+		engine->config.file, gpu->line, gpu->name, (unsigned long long)need, limit,
+		name_them(engine, them, blocks, names, sizeof names), engine->config.parallel);
 }
 
-int hr_schedule_check(struct hr_appliance *app)
+int hr_schedule_check(struct hr_engine *engine)
 {
 	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
 	int err = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		for (int role = 0; role < HR_RUN_ROLES; role++)
-			blocks[i] += app->run[i].blocks[role];
-	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
-		if (app->gpu_up[g])
-			err = check_gpu(app, g, blocks);
+			blocks[i] += engine->run[i].blocks[role];
+	for (uint32_t g = 0; !err && g < engine->config.gpus; g++)
+		if (engine->gpu_up[g])
+			err = check_gpu(engine, g, blocks);
 	return err;
 }
 
-bool hr_schedule_blocked(const struct hr_appliance *app, const struct hr_run *run,
+bool hr_schedule_blocked(const struct hr_engine *engine, const struct hr_run *run,
 			 hr_pipelines unended)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (hr_health_failed(&app->ssd[d].health) && hr_config_uses_ssd(run->config, d))
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (hr_health_failed(&engine->ssd[d].health) && hr_config_uses_ssd(run->config, d))
 			return true;
 	for (uint32_t s = 0; s < run->config->sources + run->config->objects; s++) {
 		const int from = hr_run_from(run, s);
 
-		if (from >= 0 && !(unended >> from & 1) && app->run[from].outcome != HR_RUN_DONE &&
-		    app->run[from].outcome != HR_RUN_COMPLETE)
+		if (from >= 0 && !(unended >> from & 1) &&
+		    engine->run[from].outcome != HR_RUN_DONE &&
+		    engine->run[from].outcome != HR_RUN_COMPLETE)
 			return true;
 	}
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
-		if (app->gpu_failed[hr_config_gpu(run->config, p)])
+		if (engine->gpu_failed[hr_config_gpu(run->config, p)])
 			return true;
 	return false;
 }

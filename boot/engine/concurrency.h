@@ -28,29 +28,29 @@ bool hr_schedule_reads(const struct hr_config_pipeline *reader,
 
 /* True when an ssd, a gpu, or a pipeline that this one depends on has failed since bring-up. The
  * pipelines of `unended` run, or are going to. */
-bool hr_schedule_blocked(const struct hr_appliance *app, const struct hr_run *run,
+bool hr_schedule_blocked(const struct hr_engine *engine, const struct hr_run *run,
 			 hr_pipelines unended);
 
 /* The selected pipelines before pipeline i that it waits for, directly or indirectly. */
-hr_pipelines hr_schedule_before(const struct hr_appliance *app, uint32_t i);
+hr_pipelines hr_schedule_before(const struct hr_engine *engine, uint32_t i);
 
 /* Most pipelines that run on a gpu at the same time; 0: none is selected. */
-uint32_t hr_schedule_beside(const struct hr_appliance *app, uint32_t g);
+uint32_t hr_schedule_beside(const struct hr_engine *engine, uint32_t g);
 
 /*
  * Most blocks that pipelines which run at the same time may have on a gpu: gpus[].blocks, or the
  * limit of the backend for several launches; UINT32_MAX: pipelines run one after another, and the
  * file sets no limit. The backend is up.
  */
-uint32_t hr_schedule_budget(const struct hr_appliance *app, uint32_t g);
+uint32_t hr_schedule_budget(const struct hr_engine *engine, uint32_t g);
 
 /* Most blocks that pipelines which run at the same time have on a gpu, when pipeline i has
  * blocks[i]; *them: the set of these pipelines. 0: none is selected. */
-uint64_t hr_schedule_blocks(const struct hr_appliance *app, uint32_t g, const uint32_t *blocks,
+uint64_t hr_schedule_blocks(const struct hr_engine *engine, uint32_t g, const uint32_t *blocks,
 			    hr_pipelines *them);
 
-/* Blocks of all pipelines against the budgets. 0, or -EINVAL, in app->error. For
+/* Blocks of all pipelines against the budgets. 0, or -EINVAL, in engine->error. For
  * stage `partition`, once pipelines have a shape. */
-int hr_schedule_check(struct hr_appliance *app);
+int hr_schedule_check(struct hr_engine *engine);
 
 #endif

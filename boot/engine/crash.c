@@ -13,7 +13,7 @@ static const int caught[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP,
 /* One process has one appliance; handlers get no argument. */
 static struct {
 	struct hr_crash *to; /* NULL: crashes are not noted */
-	const struct hr_appliance *app;
+	const struct hr_engine *engine;
 	struct sigaction before[COUNT(caught)];
 	bool taken; /* the first crash counts */
 } noted;
@@ -21,16 +21,16 @@ static struct {
 /* The pipeline that the work belongs to; HR_PIPELINES_MAX: none. */
 static uint32_t pipeline_of(const void *of)
 {
-	const struct hr_appliance *app = noted.app;
+	const struct hr_engine *engine = noted.engine;
 
-	for (uint32_t i = 0; of && i < app->config.pipelines; i++) {
-		const struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; of && i < engine->config.pipelines; i++) {
+		const struct hr_run *run = &engine->run[i];
 
 		if (of == run->config)
 			return i;
 		for (uint32_t p = 0; run->config && p < hr_run_gpus(run); p++) {
 			const struct hr_partition *memory =
-				&app->partition[hr_config_gpu(run->config, p)];
+				&engine->partition[hr_config_gpu(run->config, p)];
 
 			if (run->started_ns && !run->ended_ns && hr_partition_bound(memory) &&
 			    of == hr_partition_worker(memory, hr_run_descriptor(run, p)))
@@ -78,13 +78,13 @@ static void handle(int signal_number, siginfo_t *info, void *context)
 		raise(signal_number);
 }
 
-void hr_crash_catch(struct hr_crash *crash, const struct hr_appliance *app)
+void hr_crash_catch(struct hr_crash *crash, const struct hr_engine *engine)
 {
 	struct sigaction action = { .sa_sigaction = handle,
 				    .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
 	noted.to = crash;
-	noted.app = app;
+	noted.engine = engine;
 	noted.taken = false;
 	hr_signal_stack();
 	for (size_t i = 0; i < COUNT(caught); i++)
@@ -95,7 +95,7 @@ void hr_crash_catch(struct hr_crash *crash, const struct hr_appliance *app)
 void hr_crash_hangs(const struct hr_run *run, enum hr_work_call call, uint64_t tile)
 {
 	if (noted.to)
-		note((uint32_t)(run - noted.app->run), call, tile, true);
+		note((uint32_t)(run - noted.engine->run), call, tile, true);
 }
 
 bool hr_crash_check(const struct hr_crash *crash, uint32_t pipelines)

@@ -22,7 +22,7 @@ struct hr_crash {
 };
 
 /* From now on note crashes of this process in *crash. Both arguments are valid until its end. */
-void hr_crash_catch(struct hr_crash *crash, const struct hr_appliance *app);
+void hr_crash_catch(struct hr_crash *crash, const struct hr_engine *engine);
 
 /* The worker of a pipeline hangs. Nothing happens before hr_crash_catch(). */
 void hr_crash_hangs(const struct hr_run *run, enum hr_work_call call, uint64_t tile);

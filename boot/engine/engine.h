@@ -64,7 +64,7 @@ struct hr_feed_memory {
 
 struct hr_elsewhere;
 
-struct hr_appliance {
+struct hr_engine {
 	struct hr_config config;
 	struct hr_ssd ssd[HR_SSDS_MAX];
 	struct hr_backend backend[HR_GPUS_MAX];
@@ -84,7 +84,7 @@ struct hr_appliance {
 	/*
 	 * true: leave out a pipeline that fails, or an ssd that fails with its pipelines, and run
 	 * the others (`headrace boot`); false: the failure ends the stage. Set after
-	 * hr_appliance_init().
+	 * hr_engine_init().
 	 */
 	bool keep_going;
 	bool only_checks; /* nothing is written, so no disk is reserved; set after init */
@@ -106,45 +106,45 @@ struct hr_appliance {
 	uint32_t min_blocks;   /* minimum blocks of backends, besides those of pipelines */
 	uint64_t collect_ns;   /* remove incomplete objects older than this; 0: none */
 	bool refused;	       /* bring-up failed for a reason that will not change by itself */
-	struct hr_error error; /* of the stage that fails; hr_appliance_up() logs it */
+	struct hr_error error; /* of the stage that fails; hr_engine_up() logs it */
 	enum hr_stage up;      /* last stage that is up */
 };
 
 /* True when a controller does not stop: memory that it may still write to is never freed. */
-static inline bool hr_any_stuck(const struct hr_appliance *app)
+static inline bool hr_any_stuck(const struct hr_engine *engine)
 {
 	bool any = false;
 
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		any |= app->ssd[d].health.state == HR_HEALTH_STUCK;
+		any |= engine->ssd[d].health.state == HR_HEALTH_STUCK;
 	return any;
 }
 
 /* True when both are the same ssd, or are up on one controller. */
-static inline bool hr_one_controller(const struct hr_appliance *app, uint32_t a, uint32_t b)
+static inline bool hr_one_controller(const struct hr_engine *engine, uint32_t a, uint32_t b)
 {
-	return a == b || hr_ssd_share(&app->ssd[a], &app->ssd[b]);
+	return a == b || hr_ssd_share(&engine->ssd[a], &engine->ssd[b]);
 }
 
 /* The first ssd of the controller that ssd d is up on; it stands for work that is done once per
  * controller. */
-static inline uint32_t hr_first_of_controller(const struct hr_appliance *app, uint32_t d)
+static inline uint32_t hr_first_of_controller(const struct hr_engine *engine, uint32_t d)
 {
 	uint32_t first = 0;
 
-	while (!hr_one_controller(app, first, d))
+	while (!hr_one_controller(engine, first, d))
 		first++;
 	return first;
 }
 
 /* Place of the tiles to and from that ssd, and of the rings of its queue pairs. */
-static inline enum hr_place hr_tile_place(const struct hr_appliance *app, uint32_t g, uint32_t d)
+static inline enum hr_place hr_tile_place(const struct hr_engine *engine, uint32_t g, uint32_t d)
 {
-	return app->path[g][d].direct ? HR_PLACE_GPU : HR_PLACE_HOST;
+	return engine->path[g][d].direct ? HR_PLACE_GPU : HR_PLACE_HOST;
 }
-static inline enum hr_place hr_ring_place(const struct hr_appliance *app, uint32_t g, uint32_t d)
+static inline enum hr_place hr_ring_place(const struct hr_engine *engine, uint32_t g, uint32_t d)
 {
-	return app->config.queues == HR_QUEUES_GPU ? hr_tile_place(app, g, d) : HR_PLACE_HOST;
+	return engine->config.queues == HR_QUEUES_GPU ? hr_tile_place(engine, g, d) : HR_PLACE_HOST;
 }
 
 #endif

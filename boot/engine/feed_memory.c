@@ -19,9 +19,9 @@ uint8_t *hr_run_feed_page(const struct hr_run *run)
 	       hr_run_feed_words(run)->set * hr_feed_page_bytes(run->slots);
 }
 
-int hr_run_feed_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
+int hr_run_feed_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e)
 {
-	const struct hr_run *run = &app->run[i];
+	const struct hr_run *run = &engine->run[i];
 	const struct hr_sets_range range = {
 		.entries_name = "headrace feed entries",
 		.page_name = "headrace feed page",
@@ -32,23 +32,23 @@ int hr_run_feed_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
 		.count = run->layout.feed_sets,
 	};
 
-	return hr_sets_fill(&app->feed_memory[i].sets, &range, e);
+	return hr_sets_fill(&engine->feed_memory[i].sets, &range, e);
 }
 
-static int take(struct hr_appliance *app, uint32_t i)
+static int take(struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_run *run = &app->run[i];
-	struct hr_feed_memory *memory = &app->feed_memory[i];
+	const struct hr_run *run = &engine->run[i];
+	struct hr_feed_memory *memory = &engine->feed_memory[i];
 	const struct hr_part *at = &run->layout.parts.partition->part[run->layout.source[0].part];
-	struct hr_places *places = &app->memory[run->config->gpu];
+	struct hr_places *places = &engine->memory[run->config->gpu];
 	struct hr_backend *b = places->backend;
 	size_t object;
 	int err = b->ops->make_shared(b, &places->region[HR_PLACE_TAP], at->offset, at->bytes,
-				      &object, &memory->tiles, &app->error);
+				      &object, &memory->tiles, &engine->error);
 
 	if (err)
 		return err;
-	err = hr_run_feed_fill(app, i, &app->error);
+	err = hr_run_feed_fill(engine, i, &engine->error);
 	if (err) {
 		close(memory->tiles);
 		hr_sets_give(&memory->sets);
@@ -58,15 +58,15 @@ static int take(struct hr_appliance *app, uint32_t i)
 	return err;
 }
 
-int hr_run_feed_take(struct hr_appliance *app, uint32_t i)
+int hr_run_feed_take(struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_run *run = &app->run[i];
+	const struct hr_run *run = &engine->run[i];
 	int err;
 
-	if (!app->memory[run->config->gpu].backend->ops->make_shared)
+	if (!engine->memory[run->config->gpu].backend->ops->make_shared)
 		return 0;
-	err = take(app, i);
-	hr_error_context(&app->error, "pipeline '%s': feed '%s'", run->config->name,
+	err = take(engine, i);
+	hr_error_context(&engine->error, "pipeline '%s': feed '%s'", run->config->name,
 			 run->config->feed.name);
 	return err;
 }

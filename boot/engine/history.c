@@ -168,10 +168,10 @@ static int find(const struct hr_store *store, const struct hr_store_object **obj
 }
 
 /* The first ssd with a writable store; NULL: there is none. */
-static struct hr_store *store_of(struct hr_appliance *app)
+static struct hr_store *store_of(struct hr_engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_ssd *ssd = &app->ssd[d];
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		struct hr_ssd *ssd = &engine->ssd[d];
 
 		if (ssd->has_store && !hr_health_failed(&ssd->health) && !ssd->blk->read_only)
 			return &ssd->store;
@@ -202,10 +202,10 @@ static int make(struct hr_store *store, const struct hr_store_object **made, str
 	return err;
 }
 
-int hr_history_save(struct hr_appliance *app, struct hr_history *history, struct hr_error *e)
+int hr_history_save(struct hr_engine *engine, struct hr_history *history, struct hr_error *e)
 {
 	static _Alignas(HR_PAGE) struct hr_past_run page;
-	struct hr_store *store = store_of(app);
+	struct hr_store *store = store_of(engine);
 	const struct hr_store_object *object;
 	int err = store ? find(store, &object, e) : no_store(e);
 
@@ -259,18 +259,18 @@ static void add_again(struct hr_history *history, const struct hr_history *befor
 	}
 }
 
-int hr_history_load(struct hr_appliance *app, struct hr_history *history, struct hr_error *e)
+int hr_history_load(struct hr_engine *engine, struct hr_history *history, struct hr_error *e)
 {
 	static struct hr_history before; /* too large for a stack */
-	struct hr_store *store = store_of(app);
+	struct hr_store *store = store_of(engine);
 	const struct hr_store_object *object;
 	int err = store ? find(store, &object, e) : no_store(e);
 
 	if (err || !object)
-		return err ? err : hr_history_save(app, history, e);
+		return err ? err : hr_history_save(engine, history, e);
 	before = *history;
 	memset(history, 0, sizeof *history);
 	err = read_pages(store, object, history, e);
-	add_again(history, &before, &app->config);
-	return err ? err : hr_history_save(app, history, e);
+	add_again(history, &before, &engine->config);
+	return err ? err : hr_history_save(engine, history, e);
 }

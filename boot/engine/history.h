@@ -21,7 +21,7 @@
 #include "cache/store/store.h"
 #include "config/config.h"
 
-struct hr_appliance;
+struct hr_engine;
 
 #define HR_HISTORY_OBJECT "headrace.history"
 #define HR_HISTORY_RUNS 16u /* kept of each pipeline */
@@ -80,7 +80,7 @@ void hr_history_add(struct hr_history *history, const struct hr_config *config,
  * of that name was not made for this; or an error of the store or the disk. *e has the reason. Pages
  * that are not written stay unsaved.
  */
-int hr_history_load(struct hr_appliance *app, struct hr_history *history, struct hr_error *e);
-int hr_history_save(struct hr_appliance *app, struct hr_history *history, struct hr_error *e);
+int hr_history_load(struct hr_engine *engine, struct hr_history *history, struct hr_error *e);
+int hr_history_save(struct hr_engine *engine, struct hr_history *history, struct hr_error *e);
 
 #endif

@@ -10,17 +10,17 @@ static bool runs(const struct hr_run *run)
 }
 
 /* It runs, or will run with the objects that it has found. */
-static bool is_open(const struct hr_appliance *app, const struct hr_run *run)
+static bool is_open(const struct hr_engine *engine, const struct hr_run *run)
 {
-	if (app->resolves_late)
+	if (engine->resolves_late)
 		return runs(run);
 	return run->selected && run->outcome == HR_RUN_WAITING && !run->ended_ns;
 }
 
-bool hr_any_running(const struct hr_appliance *app)
+bool hr_any_running(const struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (runs(&app->run[i]))
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (runs(&engine->run[i]))
 			return true;
 	return false;
 }
@@ -38,11 +38,11 @@ static bool reads(const struct hr_run *run, uint32_t d, uint64_t id)
 	return false;
 }
 
-const struct hr_run *hr_run_reading(const struct hr_appliance *app, uint32_t d, uint64_t id)
+const struct hr_run *hr_run_reading(const struct hr_engine *engine, uint32_t d, uint64_t id)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (is_open(app, &app->run[i]) && reads(&app->run[i], d, id))
-			return &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (is_open(engine, &engine->run[i]) && reads(&engine->run[i], d, id))
+			return &engine->run[i];
 	return NULL;
 }
 
@@ -57,13 +57,13 @@ static bool changes(const struct hr_run *run, uint32_t d, uint64_t id)
 	return false;
 }
 
-const struct hr_run *hr_run_changing(const struct hr_appliance *app, uint32_t d, uint64_t id,
+const struct hr_run *hr_run_changing(const struct hr_engine *engine, uint32_t d, uint64_t id,
 				     bool running)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_run *run = &engine->run[i];
 
-		if ((running ? runs(run) : is_open(app, run)) && changes(run, d, id))
+		if ((running ? runs(run) : is_open(engine, run)) && changes(run, d, id))
 			return run;
 	}
 	return NULL;
@@ -82,18 +82,18 @@ static bool makes(const struct hr_run *run, uint32_t d, const char *name)
 	return false;
 }
 
-const struct hr_run *hr_run_making(const struct hr_appliance *app, uint32_t d, const char *name)
+const struct hr_run *hr_run_making(const struct hr_engine *engine, uint32_t d, const char *name)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (is_open(app, &app->run[i]) && makes(&app->run[i], d, name))
-			return &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (is_open(engine, &engine->run[i]) && makes(&engine->run[i], d, name))
+			return &engine->run[i];
 	return NULL;
 }
 
-void hr_run_extent(const struct hr_appliance *app, uint32_t d, uint64_t id,
+void hr_run_extent(const struct hr_engine *engine, uint32_t d, uint64_t id,
 		   struct hr_extent *extent)
 {
-	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_ssd *ssd = &engine->ssd[d];
 	const struct hr_store_object *object = hr_store_find_id(&ssd->store, id);
 
 	extent->id = id;

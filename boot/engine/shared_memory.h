@@ -12,16 +12,17 @@
  */
 
 /* Make the memory objects of the tap of pipeline i in the places TAP and TAP_WORDS, which are
- * reserved: app->tap_tiles[i]. -ENOMEM, -EMFILE, -ENOSYS, errors of make_shared, in app->error. */
-int hr_run_tap_take(struct hr_appliance *app, uint32_t i);
+ * reserved: engine->tap_tiles[i]. -ENOMEM, -EMFILE, -ENOSYS, errors of make_shared, in
+ * engine->error. */
+int hr_run_tap_take(struct hr_engine *engine, uint32_t i);
 
 /* Other memory for the tiles, because consumers of a run that was broken off may still read them. No
  * worker runs. As hr_run_tap_take(). */
-int hr_run_tap_renew(struct hr_appliance *app, uint32_t i);
+int hr_run_tap_renew(struct hr_engine *engine, uint32_t i);
 
 /* On a GPU: new objects for the sets of the tap that consumers have had (hr_sets_fill()); for all of
  * them at first. */
-int hr_run_tap_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e);
+int hr_run_tap_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e);
 
 /* Close its descriptors. Does nothing when it is not up. The memory goes with the places; processes
  * that have mapped it keep it. */
@@ -44,12 +45,12 @@ uint8_t *hr_run_tap_page_of(const struct hr_run *run, uint32_t seat);
  */
 
 /* Make the memory objects of the feed of pipeline i in the places TAP and TAP_WORDS, which are
- * reserved: app->feed_memory[i]. Does nothing on the host backend. -ENOMEM, -EMFILE, -ENOSYS, errors
- * of make_shared, in app->error. */
-int hr_run_feed_take(struct hr_appliance *app, uint32_t i);
+ * reserved: engine->feed_memory[i]. Does nothing on the host backend. -ENOMEM, -EMFILE, -ENOSYS, errors
+ * of make_shared, in engine->error. */
+int hr_run_feed_take(struct hr_engine *engine, uint32_t i);
 
 /* On a GPU: new objects for the sets of the feed that producers have had (hr_sets_fill()). */
-int hr_run_feed_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e);
+int hr_run_feed_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e);
 
 /* Close the descriptors. Does nothing when it is not up. The memory goes with the places; a process
  * that has mapped it keeps it. */
@@ -67,8 +68,8 @@ uint8_t *hr_run_feed_page(const struct hr_run *run);
  * Pipeline i, which has no client now, is about to run: make new memory for the sets that clients of
  * earlier runs have had. Does nothing without these, and while another run goes on, because the GPU
  * gives memory back only when it executes no launch. The addresses of workers may change, and are
- * wired after this. -ENOMEM, -EMFILE, or as hr_places_attach_words(), in app->error.
+ * wired after this. -ENOMEM, -EMFILE, or as hr_places_attach_words(), in engine->error.
  */
-int hr_run_words_renew(struct hr_appliance *app, uint32_t i);
+int hr_run_words_renew(struct hr_engine *engine, uint32_t i);
 
 #endif

@@ -58,9 +58,9 @@ static int take_tiles(const struct hr_run *run, struct hr_places *places,
 	return fd;
 }
 
-int hr_run_tap_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
+int hr_run_tap_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e)
 {
-	const struct hr_run *run = &app->run[i];
+	const struct hr_run *run = &engine->run[i];
 	const struct hr_sets_range range = {
 		.entries_name = "headrace tap entries",
 		.page_name = "headrace tap page",
@@ -71,19 +71,19 @@ int hr_run_tap_fill(struct hr_appliance *app, uint32_t i, struct hr_error *e)
 		.count = run->layout.tap_sets,
 	};
 
-	return hr_sets_fill(&app->tap_tiles[i].sets, &range, e);
+	return hr_sets_fill(&engine->tap_tiles[i].sets, &range, e);
 }
 
-static int take_named(struct hr_appliance *app, uint32_t i)
+static int take_named(struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_run *run = &app->run[i];
-	struct hr_places *places = &app->memory[run->config->gpu];
-	struct hr_tap_tiles *tiles = &app->tap_tiles[i];
+	const struct hr_run *run = &engine->run[i];
+	struct hr_places *places = &engine->memory[run->config->gpu];
+	struct hr_tap_tiles *tiles = &engine->tap_tiles[i];
 	const bool has_sets = tiles->sets.count;
-	int err = tiles->fd = take_tiles(run, places, tiles, &app->error);
+	int err = tiles->fd = take_tiles(run, places, tiles, &engine->error);
 
 	if (err >= 0 && places->backend->lanes > 1 && !has_sets)
-		err = hr_run_tap_fill(app, i, &app->error);
+		err = hr_run_tap_fill(engine, i, &engine->error);
 	tiles->up = err >= 0;
 	tiles->in_hand = false;
 	if (tiles->up)
@@ -92,25 +92,25 @@ static int take_named(struct hr_appliance *app, uint32_t i)
 		close(tiles->fd);
 	if (!has_sets)
 		hr_sets_give(&tiles->sets);
-	hr_error_context(&app->error, "pipeline '%s': tap '%s'", run->config->name,
+	hr_error_context(&engine->error, "pipeline '%s': tap '%s'", run->config->name,
 			 run->config->tap.name);
 	return err;
 }
 
-int hr_run_tap_take(struct hr_appliance *app, uint32_t i)
+int hr_run_tap_take(struct hr_engine *engine, uint32_t i)
 {
-	return take_named(app, i);
+	return take_named(engine, i);
 }
 
-int hr_run_tap_renew(struct hr_appliance *app, uint32_t i)
+int hr_run_tap_renew(struct hr_engine *engine, uint32_t i)
 {
-	struct hr_tap_tiles *tiles = &app->tap_tiles[i];
+	struct hr_tap_tiles *tiles = &engine->tap_tiles[i];
 
 	if (!tiles->up || !tiles->in_hand)
 		return 0;
 	close(tiles->fd);
 	tiles->up = false;
-	return take_named(app, i);
+	return take_named(engine, i);
 }
 
 void hr_run_tap_give(struct hr_tap_tiles *tiles)

@@ -73,32 +73,32 @@ static const char *refusal(const struct hr_config_pipeline *p)
 	return NULL;
 }
 
-int hr_ranks_check(const struct hr_appliance *app, struct hr_error *e)
+int hr_ranks_check(const struct hr_engine *engine, struct hr_error *e)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = &app->config.pipeline[i];
-		const char *why = app->run[i].selected ? refusal(p) : NULL;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = &engine->config.pipeline[i];
+		const char *why = engine->run[i].selected ? refusal(p) : NULL;
 
 		if (why)
 			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL, "%s:%u: pipeline '%s': %s",
-					   app->config.file, p->line, p->name, why);
+					   engine->config.file, p->line, p->name, why);
 	}
 	return err;
 }
 
-void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks)
+void hr_ranks_divide(struct hr_engine *engine, const struct hr_ranks *ranks)
 {
 	char name[2 * HR_NAME_MAX];
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		app->run[i].part = ranks->rank;
-		app->run[i].parts = ranks->size;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		engine->run[i].part = ranks->rank;
+		engine->run[i].parts = ranks->size;
 	}
-	snprintf(name, sizeof name, "%s.%u", app->config.name, ranks->rank);
-	if (strlen(name) < sizeof app->config.name)
-		memcpy(app->config.name, name, strlen(name) + 1);
+	snprintf(name, sizeof name, "%s.%u", engine->config.name, ranks->rank);
+	if (strlen(name) < sizeof engine->config.name)
+		memcpy(engine->config.name, name, strlen(name) + 1);
 }
 
 static uint32_t crc_of(const struct hr_store_object *object, uint32_t *has)
@@ -107,12 +107,12 @@ static uint32_t crc_of(const struct hr_store_object *object, uint32_t *has)
 	return *has ? object->crc : 0;
 }
 
-static uint64_t describe_object(const struct hr_appliance *app, const struct hr_run *run,
+static uint64_t describe_object(const struct hr_engine *engine, const struct hr_run *run,
 				uint32_t k, uint64_t hash, struct object_work *to)
 {
 	const struct hr_config_object *config = &run->config->object[k];
 	const struct hr_run_object *object = &run->object[k];
-	const struct hr_store *store = &app->ssd[config->ssd].store;
+	const struct hr_store *store = &engine->ssd[config->ssd].store;
 	struct source_work *data = &to->data;
 
 	hash = hr_hash(hash, &object->used, sizeof object->used);
@@ -132,9 +132,9 @@ static uint64_t describe_object(const struct hr_appliance *app, const struct hr_
 	return hash;
 }
 
-static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct pipeline_work *to)
+static void describe_pipeline(const struct hr_engine *engine, uint32_t i, struct pipeline_work *to)
 {
-	const struct hr_run *run = &app->run[i];
+	const struct hr_run *run = &engine->run[i];
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t code = hr_op_built_in(p->op) ? 0 : hr_op_user_checksum(p->op);
 	uint64_t hash = hr_hash(HR_HASH_BEGIN, p->name, strlen(p->name) + 1);
@@ -147,7 +147,7 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 	hash = hr_hash(hash, &p->shard, sizeof p->shard);
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_store_object *object =
-			hr_store_find_id(&app->ssd[p->source[s].ssd].store, run->source[s].id);
+			hr_store_find_id(&engine->ssd[p->source[s].ssd].store, run->source[s].id);
 
 		hash = hr_hash(hash, &run->source[s].tile_bytes, sizeof run->source[s].tile_bytes);
 		to->source[s].bytes = run->source[s].bytes;
@@ -160,21 +160,21 @@ static void describe_pipeline(const struct hr_appliance *app, uint32_t i, struct
 		};
 	}
 	for (uint32_t k = 0; k < p->objects; k++)
-		hash = describe_object(app, run, k, hash, &to->object[k]);
+		hash = describe_object(engine, run, k, hash, &to->object[k]);
 	if (p->has_sink)
-		memcpy(to->sink_store, app->ssd[p->sink.ssd].store.uuid, sizeof to->sink_store);
+		memcpy(to->sink_store, engine->ssd[p->sink.ssd].store.uuid, sizeof to->sink_store);
 	to->selected = 1;
 	to->hash = hash;
 	to->tiles = run->tiles;
 }
 
-static void describe(const struct hr_appliance *app, struct work *to)
+static void describe(const struct hr_engine *engine, struct work *to)
 {
 	memset(to, 0, sizeof *to);
-	to->pipelines = app->config.pipelines;
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
-			describe_pipeline(app, i, &to->pipeline[i]);
+	to->pipelines = engine->config.pipelines;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].selected)
+			describe_pipeline(engine, i, &to->pipeline[i]);
 }
 
 #define CRC_TEXT 24u /* "CRC-32C 00000000" has 17 bytes */
@@ -186,11 +186,11 @@ static const char *crc_text(const struct source_work *source, char text[CRC_TEXT
 }
 
 /* One whole object of two ranks. */
-static int compare_data(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+static int compare_data(const struct hr_engine *engine, const struct hr_config_pipeline *p,
 			const struct hr_config_object *object, const struct source_work *a,
 			const struct source_work *b, uint32_t rank, struct hr_error *e)
 {
-	const char *ssd = app->config.ssd[object->ssd].name;
+	const char *ssd = engine->config.ssd[object->ssd].name;
 	char left[CRC_TEXT], right[CRC_TEXT];
 
 	if (a->bytes != b->bytes)
@@ -209,15 +209,15 @@ static int compare_data(const struct hr_appliance *app, const struct hr_config_p
 }
 
 /* The sources of a pipeline with shard = "tiles", and the whole objects of an access operator. */
-static int compare_whole(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+static int compare_whole(const struct hr_engine *engine, const struct hr_config_pipeline *p,
 			 const struct pipeline_work *first, const struct pipeline_work *other,
 			 uint32_t rank, struct hr_error *e)
 {
 	int err = 0, failed;
 
 	for (uint32_t s = 0; p->shard == HR_SHARD_TILES && s < p->sources; s++) {
-		failed = compare_data(app, p, &p->source[s], &first->source[s], &other->source[s],
-				      rank, e);
+		failed = compare_data(engine, p, &p->source[s], &first->source[s],
+				      &other->source[s], rank, e);
 		err = err ? err : failed;
 	}
 	for (uint32_t k = 0; k < p->objects; k++) {
@@ -225,19 +225,19 @@ static int compare_whole(const struct hr_appliance *app, const struct hr_config_
 
 		if (a->shard.is_shard || b->shard.is_shard)
 			continue;
-		failed = compare_data(app, p, &p->object[k], a, b, rank, e);
+		failed = compare_data(engine, p, &p->object[k], a, b, rank, e);
 		err = err ? err : failed;
 	}
 	return err;
 }
 
-static int compare(const struct hr_appliance *app, const struct works *all, uint32_t rank,
+static int compare(const struct hr_engine *engine, const struct works *all, uint32_t rank,
 		   struct hr_error *e)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 		const struct pipeline_work *a = work_of(all, 0, i), *b = work_of(all, rank, i);
 
 		if (a->selected != b->selected)
@@ -249,17 +249,17 @@ static int compare(const struct hr_appliance *app, const struct works *all, uint
 					   "%s:%u: pipeline '%s' of rank %u differs from that of "
 					   "rank 0 in name, operator, arguments, tile, shard or "
 					   "verify",
-					   app->config.file, p->line, p->name, rank);
-		else if (a->selected && compare_whole(app, p, a, b, rank, e) != 0)
+					   engine->config.file, p->line, p->name, rank);
+		else if (a->selected && compare_whole(engine, p, a, b, rank, e) != 0)
 			err = -EINVAL;
 	}
 	return err;
 }
 
-static int check_shards(const struct hr_appliance *app, uint32_t i, const struct works *all,
+static int check_shards(const struct hr_engine *engine, uint32_t i, const struct works *all,
 			struct hr_error *e)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 	const char *names[HR_SOURCES_MAX];
 	char what[2 * HR_NAME_MAX + 64];
 	int err = 0;
@@ -293,10 +293,10 @@ static int by_uuid(const void *a, const void *b)
 }
 
 /* With shard = "tiles" all ranks have whole objects. */
-static int check_whole(const struct hr_appliance *app, uint32_t i, const struct works *all,
+static int check_whole(const struct hr_engine *engine, uint32_t i, const struct works *all,
 		       struct hr_error *e)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 
 	for (uint32_t r = 0; r < all->ranks; r++)
 		for (uint32_t s = 0; s < p->sources; s++) {
@@ -307,7 +307,7 @@ static int check_whole(const struct hr_appliance *app, uint32_t i, const struct 
 						    "%s:%u: pipeline '%s': object '%s' of rank %u "
 						    "is shard %u of %u of a data set; expected "
 						    "shard = \"objects\"",
-						    app->config.file, p->line, p->name,
+						    engine->config.file, p->line, p->name,
 						    p->source[s].object, r, of->shard.index,
 						    of->shard.last + 1u);
 		}
@@ -316,7 +316,7 @@ static int check_whole(const struct hr_appliance *app, uint32_t i, const struct 
 
 /* Ranks that write to one store would overwrite each other's object map. uuid: of the store of rank 0,
  * in its struct work. */
-static int check_stores(const struct hr_appliance *app, const struct hr_config_pipeline *p,
+static int check_stores(const struct hr_engine *engine, const struct hr_config_pipeline *p,
 			const struct hr_config_object *object, const struct works *all,
 			const uint8_t *uuid, struct hr_error *e)
 {
@@ -338,19 +338,19 @@ static int check_stores(const struct hr_appliance *app, const struct hr_config_p
 					   "%s:%u: pipeline '%s': %s on ssd '%s' of ranks "
 					   "%u and %u is in the same store; expected an ssd for "
 					   "each rank, as with ${rank} in its device",
-					   app->config.file, object->line, p->name,
+					   engine->config.file, object->line, p->name,
 					   p->objects ? object->object : "the sink",
-					   app->config.ssd[object->ssd].name, store[r - 1].rank,
+					   engine->config.ssd[object->ssd].name, store[r - 1].rank,
 					   store[r].rank);
 	free(store);
 	return err;
 }
 
 /* An object of an access operator that is a shard on any rank is one on all. */
-static int check_object(const struct hr_appliance *app, uint32_t i, uint32_t k,
+static int check_object(const struct hr_engine *engine, uint32_t i, uint32_t k,
 			const struct works *all, struct hr_error *e)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 	const struct object_work *first = &work_of(all, 0, i)->object[k];
 	char what[2 * HR_NAME_MAX + 64];
 	bool divided = false;
@@ -362,27 +362,27 @@ static int check_object(const struct hr_appliance *app, uint32_t i, uint32_t k,
 	if (divided)
 		err = hr_shards_cover(&first->data.shard, all->step, all->ranks, what, e);
 	return err || !first->writes ? err
-				     : check_stores(app, p, &p->object[k], all, first->store, e);
+				     : check_stores(engine, p, &p->object[k], all, first->store, e);
 }
 
-static int check_pipeline(const struct hr_appliance *app, uint32_t i, const struct works *all,
+static int check_pipeline(const struct hr_engine *engine, uint32_t i, const struct works *all,
 			  struct hr_error *e)
 {
-	const struct hr_config_pipeline *p = &app->config.pipeline[i];
+	const struct hr_config_pipeline *p = &engine->config.pipeline[i];
 	int err = 0;
 
 	if (p->shard == HR_SHARD_OBJECTS && p->sources)
-		err = check_shards(app, i, all, e);
+		err = check_shards(engine, i, all, e);
 	for (uint32_t k = 0; !err && k < p->objects; k++)
 		if (p->object[k].object[0])
-			err = check_object(app, i, k, all, e);
+			err = check_object(engine, i, k, all, e);
 	return err || !p->has_sink
 		       ? err
-		       : check_stores(app, p, &p->sink, all, work_of(all, 0, i)->sink_store, e);
+		       : check_stores(engine, p, &p->sink, all, work_of(all, 0, i)->sink_store, e);
 }
 
 /* Each rank has as many pipelines, and so the same length, as rank 0. */
-static int check_lengths(const struct hr_appliance *app, const struct hr_collected *all,
+static int check_lengths(const struct hr_engine *engine, const struct hr_collected *all,
 			 uint32_t ranks, struct hr_error *e)
 {
 	size_t at = 0;
@@ -395,48 +395,49 @@ static int check_lengths(const struct hr_appliance *app, const struct hr_collect
 		    all->lengths[r] != work_bytes(work->pipelines))
 			err = hr_fail(e, HR_ERROR_USAGE, -EPROTO,
 				      "rank %u runs another version of headrace than rank 0", r);
-		else if (work->pipelines != app->config.pipelines)
+		else if (work->pipelines != engine->config.pipelines)
 			err = hr_error_add(e, HR_ERROR_USAGE, -EINVAL,
 					   "%s: rank %u has %llu pipelines, but rank 0 has %u",
-					   app->config.file, r, (unsigned long long)work->pipelines,
-					   app->config.pipelines);
+					   engine->config.file, r,
+					   (unsigned long long)work->pipelines,
+					   engine->config.pipelines);
 		at += all->lengths[r];
 	}
 	return err;
 }
 
 /* Rank 0: each rank has sent its work. */
-static int compare_all(const struct hr_job *job, const struct hr_appliance *app,
+static int compare_all(const struct hr_job *job, const struct hr_engine *engine,
 		       const struct hr_collected *collected, struct hr_error *e)
 {
-	const struct works all = { collected->data, work_bytes(app->config.pipelines),
+	const struct works all = { collected->data, work_bytes(engine->config.pipelines),
 				   job->ranks.size };
-	int err = check_lengths(app, collected, all.ranks, e);
+	int err = check_lengths(engine, collected, all.ranks, e);
 
 	if (err)
 		return err;
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
 		if (work_of(&all, 0, i)->selected &&
-		    app->config.pipeline[i].shard == HR_SHARD_TILES)
-			err = check_whole(app, i, &all, e);
+		    engine->config.pipeline[i].shard == HR_SHARD_TILES)
+			err = check_whole(engine, i, &all, e);
 	for (uint32_t r = 1; !err && r < all.ranks; r++)
-		err = compare(app, &all, r, e);
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
+		err = compare(engine, &all, r, e);
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
 		if (work_of(&all, 0, i)->selected && all.ranks > 1)
-			err = check_pipeline(app, i, &all, e);
+			err = check_pipeline(engine, i, &all, e);
 	return err;
 }
 
-int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_error *e)
+int hr_ranks_same(struct hr_job *job, const struct hr_engine *engine, struct hr_error *e)
 {
 	struct hr_collected all;
 	struct work mine;
 	int err;
 
-	describe(app, &mine);
+	describe(engine, &mine);
 	err = hr_job_collect(job, &mine, work_bytes(mine.pipelines), &all, e);
 	if (!err && job->ranks.rank == 0)
-		err = compare_all(job, app, &all, e);
+		err = compare_all(job, engine, &all, e);
 	hr_collected_free(&all);
 	return hr_job_agree(job, err, e);
 }
@@ -457,11 +458,11 @@ static int agree_on_run(struct hr_job *job, struct hr_run *run, struct hr_error 
 	return err;
 }
 
-int hr_ranks_sinks(struct hr_job *job, struct hr_appliance *app, struct hr_error *e)
+int hr_ranks_sinks(struct hr_job *job, struct hr_engine *engine, struct hr_error *e)
 {
-	int err = hr_job_agree(job, hr_sinks_check(app), e);
+	int err = hr_job_agree(job, hr_sinks_check(engine), e);
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
-		err = agree_on_run(job, &app->run[i], e);
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
+		err = agree_on_run(job, &engine->run[i], e);
 	return err;
 }

@@ -14,11 +14,11 @@
  * Not collective: refuse the selected pipelines that ranks do not run: with a tap or a feed, with an
  * access operator, or without shard. 0, or -EINVAL: *e has a line for each.
  */
-int hr_ranks_check(const struct hr_appliance *app, struct hr_error *e);
+int hr_ranks_check(const struct hr_engine *engine, struct hr_error *e);
 
 /* Not collective: give each selected pipeline its part of the tiles, and the appliance a name of its
  * own, NAME.RANK, for `headrace status`. Before the stage `objects`. */
-void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks);
+void hr_ranks_divide(struct hr_engine *engine, const struct hr_ranks *ranks);
 
 /*
  * Collective, after the stage `partition`: compare the pipelines (operator, its code and arguments,
@@ -27,14 +27,14 @@ void hr_ranks_divide(struct hr_appliance *app, const struct hr_ranks *ranks);
  * differ; stores with a sink must be different ones. 0; -EINVAL on all ranks: they differ, and
  * rank 0 has a line for each difference, which names the rank; as hr_job_collect().
  */
-int hr_ranks_same(struct hr_job *job, const struct hr_appliance *app, struct hr_error *e);
+int hr_ranks_same(struct hr_job *job, const struct hr_engine *engine, struct hr_error *e);
 
 /*
  * Collective, after hr_ranks_same(): rehearse the sinks of all ranks, so that no rank writes when one
  * of them cannot; and make a run whose result is that of all parts run again on all ranks, when the
  * sink of some part is not complete. As hr_sinks_check(), or -ECANCELED.
  */
-int hr_ranks_sinks(struct hr_job *job, struct hr_appliance *app, struct hr_error *e);
+int hr_ranks_sinks(struct hr_job *job, struct hr_engine *engine, struct hr_error *e);
 
 /* ---- whether the shards of all ranks are one data set */
 

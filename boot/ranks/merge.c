@@ -28,7 +28,7 @@ struct part {
 /* What is merged for one pipeline. */
 struct merge {
 	struct hr_job *job;
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_run *run;
 	struct part mine;
 	uint64_t durable_tiles;		   /* of all ranks, on rank 0 */
@@ -64,7 +64,7 @@ static void describe_accessed(const struct hr_run *run, struct part *to)
 	}
 }
 
-static void describe_objects(const struct hr_appliance *app, struct hr_run *run, struct part *to)
+static void describe_objects(const struct hr_engine *engine, struct hr_run *run, struct part *to)
 {
 	const struct hr_config_object *sink = &run->config->sink;
 	const struct hr_store_object *object;
@@ -78,14 +78,14 @@ static void describe_objects(const struct hr_appliance *app, struct hr_run *run,
 		return;
 	to->durable_tiles = run->durable_tiles - to->begin;
 	to->sink_held = hr_run_sink_held(run);
-	object = hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
+	object = hr_store_find_id(&engine->ssd[sink->ssd].store, run->sink_id);
 	if (object)
 		to->sink_crc = object->flags & HR_OBJECT_HAS_CRC
 				       ? object->crc
-				       : hr_checksums_sink(app, run, to->end);
+				       : hr_checksums_sink(engine, run, to->end);
 }
 
-static void describe(const struct hr_appliance *app, struct hr_run *run, struct part *to)
+static void describe(const struct hr_engine *engine, struct hr_run *run, struct part *to)
 {
 	memset(to, 0, sizeof *to);
 	to->outcome = run->outcome;
@@ -96,7 +96,7 @@ static void describe(const struct hr_appliance *app, struct hr_run *run, struct 
 	to->tiles_done = run->through_tiles;
 	to->read_bytes = run->read_bytes;
 	to->duration_ns = run->ended_ns - run->started_ns;
-	describe_objects(app, run, to);
+	describe_objects(engine, run, to);
 	describe_accessed(run, to);
 	if (run->gpu[0].access) {
 		/* gpu 0 has the states of all gpus */
@@ -233,7 +233,7 @@ static bool reduces(const struct merge *m)
 /* The states lie in memory of the gpu. */
 static int collect_states(struct merge *m, struct hr_error *e)
 {
-	struct hr_backend *b = &m->app->backend[m->run->config->gpu];
+	struct hr_backend *b = &m->engine->backend[m->run->config->gpu];
 	const uint8_t *states =
 		m->run->pipe ? m->run->pipe->op_states : m->run->gpu[0].access->op_states;
 	const uint64_t bytes = m->mine.workers * m->mine.state_bytes;
@@ -258,7 +258,7 @@ static int collect_states(struct merge *m, struct hr_error *e)
 
 static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_error *e)
 {
-	const uint32_t i = (uint32_t)(m->run - m->app->run);
+	const uint32_t i = (uint32_t)(m->run - m->engine->run);
 	const uint64_t begin = m->mine.begin, unit = m->mine.record_bytes;
 	const uint8_t *records = m->run->cpu.op_records; /* NULL: no records, or no tiles */
 	int err = has_result(m->run) ? collect_states(m, e) : 0;
@@ -377,7 +377,7 @@ static void join_accessed(const struct merge *m)
 /* Rank 0 has everything: the run refers to it. */
 static int take_results(const struct merge *m, const struct hr_merged *merged, struct hr_error *e)
 {
-	const uint32_t i = (uint32_t)(m->run - m->app->run);
+	const uint32_t i = (uint32_t)(m->run - m->engine->run);
 	struct hr_run *run = m->run;
 	int err;
 
@@ -389,7 +389,7 @@ static int take_results(const struct merge *m, const struct hr_merged *merged, s
 				(uint32_t *)(void *)merged->pipeline[i].words[s].data;
 	if (run->outcome != HR_RUN_DONE) /* complete: nothing was read */
 		return 0;
-	err = hr_checksums_verify(m->app, run, e);
+	err = hr_checksums_verify(m->engine, run, e);
 	return err || !has_result(run) ? err : finish(m, e);
 }
 
@@ -411,13 +411,13 @@ static int finish_sinks(struct merge *m, int err, struct hr_error *e)
 	int failed = hr_job_any(m->job, err == -EBADMSG, &damaged, e);
 
 	if (!failed && damaged && m->run->outcome == HR_RUN_DONE) {
-		hr_run_drop_part(m->app, m->run, -EBADMSG);
+		hr_run_drop_part(m->engine, m->run, -EBADMSG);
 		m->run->cause = *e;
 	}
 	err = hr_job_agree(m->job, err ? err : failed, e);
 	if (err)
 		return err;
-	failed = hr_run_finish_part(m->app, m->run);
+	failed = hr_run_finish_part(m->engine, m->run);
 	if (failed)
 		*e = m->run->cause;
 	return hr_job_agree(m->job, failed, e);
@@ -434,7 +434,7 @@ static int merge_results(struct merge *m, struct hr_merged *merged, struct hr_er
 	if (!err && root)
 		err = take_results(m, merged, e);
 	err = finish_sinks(m, err, e);
-	merged->pipeline[m->run - m->app->run].whole = root && !err;
+	merged->pipeline[m->run - m->engine->run].whole = root && !err;
 	return err;
 }
 
@@ -443,7 +443,7 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 	const struct part *parts; /* NULL on other ranks than 0 */
 	int code, err;
 
-	describe(m->app, m->run, &m->mine);
+	describe(m->engine, m->run, &m->mine);
 	err = hr_job_collect_same(m->job, &m->mine, sizeof m->mine, &m->parts, e);
 	if (err)
 		return err;
@@ -471,33 +471,33 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 }
 
 /* Remove the sink that was made from a sink which was removed, because its data is damaged. */
-static void drop_dependent(struct hr_appliance *app, struct hr_run *run)
+static void drop_dependent(struct hr_engine *engine, struct hr_run *run)
 {
 	bool depends = false;
 
 	for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
-		depends |=
-			run->source[s].from >= 0 && app->run[run->source[s].from].error == -EBADMSG;
+		depends |= run->source[s].from >= 0 &&
+			   engine->run[run->source[s].from].error == -EBADMSG;
 	if (depends)
-		hr_run_drop_part(app, run, -EBADMSG);
+		hr_run_drop_part(engine, run, -EBADMSG);
 }
 
-int hr_ranks_merge(struct hr_job *job, struct hr_appliance *app, struct hr_merged *merged,
+int hr_ranks_merge(struct hr_job *job, struct hr_engine *engine, struct hr_merged *merged,
 		   struct hr_error *e)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		struct merge m = { .job = job, .app = app, .run = &app->run[i] };
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++) {
+		struct merge m = { .job = job, .engine = engine, .run = &engine->run[i] };
 
-		if (app->run[i].selected)
+		if (engine->run[i].selected)
 			err = merge_run(&m, merged, e);
 	}
-	for (uint32_t i = 0; err && i < app->config.pipelines; i++)
-		drop_dependent(app, &app->run[i]);
-	for (uint32_t i = 0; err && i < app->config.pipelines; i++)
-		if (app->run[i].selected && !merged->pipeline[i].whole)
-			mark_failed(&app->run[i], err, e);
+	for (uint32_t i = 0; err && i < engine->config.pipelines; i++)
+		drop_dependent(engine, &engine->run[i]);
+	for (uint32_t i = 0; err && i < engine->config.pipelines; i++)
+		if (engine->run[i].selected && !merged->pipeline[i].whole)
+			mark_failed(&engine->run[i], err, e);
 	return err;
 }
 

@@ -28,7 +28,7 @@ struct hr_merged {
  * 0 also then; or the error of the merge on this rank, or -ECANCELED for one on another.
  * hr_merged_free() frees the memory after the report.
  */
-int hr_ranks_merge(struct hr_job *job, struct hr_appliance *app, struct hr_merged *merged,
+int hr_ranks_merge(struct hr_job *job, struct hr_engine *engine, struct hr_merged *merged,
 		   struct hr_error *e);
 void hr_merged_free(struct hr_merged *merged);
 

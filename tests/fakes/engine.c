@@ -22,7 +22,7 @@ enum { POST, BRING_UP, RUNNING, GOING_DOWN };
 
 static struct {
 	struct hr_child *child; /* NULL: no script */
-	const struct hr_appliance *app;
+	const struct hr_engine *engine;
 	const struct fake_engine *row;
 	unsigned count, now; /* index of the next row */
 	pid_t pid;	     /* 0: none, or collected */
@@ -33,12 +33,12 @@ static struct {
 	char log[512];
 } fake;
 
-void fake_engine_begin(struct hr_child *child, const struct hr_appliance *app,
+void fake_engine_begin(struct hr_child *child, const struct hr_engine *engine,
 		       const struct fake_engine *row, unsigned count)
 {
 	memset(&fake, 0, sizeof fake);
 	fake.child = child;
-	fake.app = app;
+	fake.engine = engine;
 	fake.row = row;
 	fake.count = count;
 	fake.phases = -1;
@@ -71,17 +71,17 @@ static const struct fake_engine *row(void)
 
 static void note_start(void)
 {
-	const struct hr_appliance *app = fake.app;
+	const struct hr_engine *engine = fake.engine;
 	char *at = fake.log + strlen(fake.log);
 	char *end = fake.log + sizeof fake.log;
 
 	at += snprintf(at, (size_t)(end - at), "[");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].selected)
 			at += snprintf(at, (size_t)(end - at), "%u%s", i,
-				       app->run[i].suspect ? "?" : "");
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->left_out[d])
+				       engine->run[i].suspect ? "?" : "");
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (engine->left_out[d])
 			at += snprintf(at, (size_t)(end - at), "-%u", d);
 	snprintf(at, (size_t)(end - at), "] ");
 }
@@ -157,7 +157,7 @@ static void finish(int err)
 static void begin_runs(void)
 {
 	fake.record.has_run = 1;
-	for (uint32_t i = 0; i < fake.app->config.pipelines; i++)
+	for (uint32_t i = 0; i < fake.engine->config.pipelines; i++)
 		if (fake.record.run[i].selected && row()->run[i] != FAKE_ENGINE_WAITS)
 			fake.record.run[i].started_ns = hr_now_ns();
 }
@@ -167,7 +167,7 @@ static int end_runs(bool interrupted)
 {
 	int first = interrupted ? -EINTR : 0;
 
-	for (uint32_t i = 0; i < fake.app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < fake.engine->config.pipelines; i++) {
 		struct hr_record_run *run = &fake.record.run[i];
 		const int err = interrupted ? -EINTR : row()->run[i];
 
@@ -242,7 +242,7 @@ pid_t fork(void)
 	fake.started_ns = hr_now_ns();
 	fake.asked_ns = fake.killed_ns = 0;
 	memset(&fake.record, 0, sizeof fake.record);
-	hr_record_take(&fake.record, fake.app);
+	hr_record_take(&fake.record, fake.engine);
 	fake.phases = find_phases();
 	tell(POST);
 	fake_engine_step();

@@ -35,7 +35,7 @@ struct fake_engine {
  * From now on each engine of `child` is the next row; one more engine fails the test. The caller calls
  * fake_engine_step() after each step of the clock.
  */
-void fake_engine_begin(struct hr_child *child, const struct hr_appliance *app,
+void fake_engine_begin(struct hr_child *child, const struct hr_engine *engine,
 		       const struct fake_engine *row, unsigned count);
 void fake_engine_step(void);
 

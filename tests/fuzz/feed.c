@@ -31,7 +31,7 @@
 #define TILES 24u
 #define STEPS 400u
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_feed_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
@@ -52,13 +52,13 @@ static int add_part(enum hr_place place, void *at)
 
 static void set_up(void)
 {
-	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
-	struct hr_run *run = &app.run[0];
+	struct hr_config_pipeline *pipeline = &engine.config.pipeline[0];
+	struct hr_run *run = &engine.run[0];
 	uint8_t *tiles = reserve(SLOTS * TILE);
 
 	hr_log_set_level(HR_LOG_ERROR);
 	make_directory();
-	app.config.pipelines = 1;
+	engine.config.pipelines = 1;
 	pipeline->op = &op;
 	snprintf(pipeline->name, sizeof pipeline->name, "fuzz");
 	snprintf(pipeline->feed.name, sizeof pipeline->feed.name, "f");
@@ -86,7 +86,7 @@ static void set_up(void)
 /* Memory as on a GPU: made before the run; the tiles are the same for all producers. */
 static void make_fixed(bool mps)
 {
-	struct hr_feed_memory *memory = &app.feed_memory[0];
+	struct hr_feed_memory *memory = &engine.feed_memory[0];
 	const struct hr_sets_range range = { .entries_name = "entries",
 					     .page_name = "page",
 					     .entries = role.entries,
@@ -100,21 +100,21 @@ static void make_fixed(bool mps)
 	memory->bytes = SLOTS * TILE;
 	memory->up = true;
 	facts.mps = mps;
-	app.backend[0].facts = &facts;
+	engine.backend[0].facts = &facts;
 }
 
 static void drop_fixed(void)
 {
-	hr_run_feed_give(&app.feed_memory[0]);
+	hr_run_feed_give(&engine.feed_memory[0]);
 	hr_tap_memory_drop(role.entries, SETS * hr_tap_ring_bytes(SLOTS));
 	hr_tap_memory_drop(role.pages, SETS * hr_feed_page_bytes(SLOTS));
-	app.backend[0].facts = NULL;
+	engine.backend[0].facts = NULL;
 }
 
 static void begin(uint8_t how)
 {
 	struct hr_error e = { 0 };
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 
 	if (how & 8)
 		make_fixed(how & 16);
@@ -129,7 +129,7 @@ static void begin(uint8_t how)
 	run->durable_tiles = 0;
 	run->outcome = HR_RUN_WAITING;
 	begin_peers();
-	must(hr_feed_service_open(&service, &app, &e) == 0);
+	must(hr_feed_service_open(&service, &engine, &e) == 0);
 }
 
 /* ---- what must hold */
@@ -161,7 +161,7 @@ static void access_memory(void)
 	entries[sizeof *head]++;
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		words.committed += *(const volatile uint64_t *)&page->commit[s] & 1;
-		if (!app.feed_memory[0].up)
+		if (!engine.feed_memory[0].up)
 			words.next += *(volatile uint8_t *)slots[s].in[0].data;
 	}
 	words.next %= TILES;
@@ -194,7 +194,8 @@ static bool read_answer(int fd)
 	if (m.kind == HR_FEED_WELCOME)
 		must(m.credits >= 1 && m.credits <= CREDITS && m.ring == SLOTS &&
 		     m.slots == SLOTS && m.first < TILES && m.tiles == TILES &&
-		     m.memory == (app.feed_memory[0].up ? HR_TAP_MEMORY_CUDA : HR_TAP_MEMORY_HOST));
+		     m.memory ==
+			     (engine.feed_memory[0].up ? HR_TAP_MEMORY_CUDA : HR_TAP_MEMORY_HOST));
 	else
 		must(m.kind == HR_TAP_REFUSED || m.kind == HR_TAP_END ||
 		     (m.kind == HR_TAP_REVOKED && *m.text));
@@ -239,7 +240,7 @@ static void step(struct input *in)
 		words.fault = offers ? take(in) % 3 : words.fault;
 		break;
 	case 10:
-		app.run[0].durable_tiles++;
+		engine.run[0].durable_tiles++;
 		words.offered = words.committed + 1;
 		break;
 	case 11:
@@ -254,7 +255,7 @@ static void step(struct input *in)
 /* The run ends: with it the worker, so it accesses no memory any more. */
 static void end(uint8_t how)
 {
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 
 	offers = false;
 	run->outcome = how & 1 ? HR_RUN_DONE : HR_RUN_INTERRUPTED;

@@ -28,7 +28,7 @@
 #define CREDITS 5u
 #define STEPS 400u
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_tap_service service;
 static struct hr_tap_sockets sockets;
 static bool supervised;
@@ -48,12 +48,12 @@ static int add_part(enum hr_place place, void *at)
 
 static void set_up(void)
 {
-	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
-	struct hr_run *run = &app.run[0];
+	struct hr_config_pipeline *pipeline = &engine.config.pipeline[0];
+	struct hr_run *run = &engine.run[0];
 
 	hr_log_set_level(HR_LOG_ERROR);
 	make_directory();
-	app.config.pipelines = 1;
+	engine.config.pipelines = 1;
 	snprintf(pipeline->name, sizeof pipeline->name, "fuzz");
 	snprintf(pipeline->tap.name, sizeof pipeline->tap.name, "t");
 	pipeline->tap.credits = CREDITS;
@@ -65,9 +65,10 @@ static void set_up(void)
 	run->tiles = 64;
 	run->sink_tile_bytes = 4096;
 	run->tap.role.ring = role.ring = SLOTS;
-	app.up = HR_STAGE_QUEUES;
-	app.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
-	must(app.tap_tiles[0].fd >= 0 && ftruncate(app.tap_tiles[0].fd, (off_t)SLOTS * 4096) == 0);
+	engine.up = HR_STAGE_QUEUES;
+	engine.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
+	must(engine.tap_tiles[0].fd >= 0 &&
+	     ftruncate(engine.tap_tiles[0].fd, (off_t)SLOTS * 4096) == 0);
 	role.entries = reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
 	role.pages = reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	role.words = &words;
@@ -81,7 +82,7 @@ static void set_up(void)
 static void begin(void)
 {
 	struct hr_error e = { 0 };
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
 	memset(&words, 0, sizeof words);
@@ -91,8 +92,8 @@ static void begin(void)
 	run->ended_ns = 0;
 	run->outcome = HR_RUN_WAITING;
 	begin_peers();
-	must(hr_tap_sockets_open(&sockets, &app.config, NULL, &e) == 0);
-	must(hr_tap_service_open(&service, &app, &sockets, supervised, &e) == 0);
+	must(hr_tap_sockets_open(&sockets, &engine.config, NULL, &e) == 0);
+	must(hr_tap_service_open(&service, &engine, &sockets, supervised, &e) == 0);
 	must(service.port[0].state == HR_TAP_LIVE);
 }
 
@@ -173,7 +174,7 @@ static void step(struct input *in)
 {
 	const uint8_t what = take(in);
 	int *fd = &peer[what >> 4 & (PEERS - 1)];
-	const int fds[2] = { *fd, app.tap_tiles[0].fd };
+	const int fds[2] = { *fd, engine.tap_tiles[0].fd };
 
 	switch (what & 15) {
 	case 0:
@@ -219,7 +220,7 @@ static void step_service(void)
 /* The engine stays, and clients may wait for the next run. */
 static void run_again(void)
 {
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 	struct hr_error e = { 0 };
 
 	hr_tap_service_end(&service, 0);
@@ -239,7 +240,7 @@ static void run_again(void)
 /* The run ends: with it the worker, so it accesses no memory of a seat any more. */
 static void end(uint8_t how)
 {
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 
 	memset(lends, 0, sizeof lends);
 	run->outcome = how & 1 ? HR_RUN_DONE : how & 8 ? HR_RUN_FAILED : HR_RUN_INTERRUPTED;

@@ -18,7 +18,7 @@
 #define UNIT HR_STORE_ALIGN
 #define TILES 4u
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 static struct hr_worker_status status[8]; /* prefetch 2, compute 1, write-back 2, others */
@@ -29,7 +29,7 @@ static uint32_t sums[9];
 
 static inline struct hr_store_object *object(void)
 {
-	return hr_store_find_id(&app->ssd[1].store, run->sink_id);
+	return hr_store_find_id(&engine->ssd[1].store, run->sink_id);
 }
 
 static inline void make_sink(void)
@@ -47,15 +47,15 @@ static inline void begin(void)
 	memset(read_qp, 0, sizeof read_qp);
 	memset(write_qp, 0, sizeof write_qp);
 	memset(io_qp, 0, sizeof io_qp);
-	app = test_runs_begin(4);
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
+	engine = test_runs_begin(4);
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
 	for (uint32_t i = 0; i < 4; i++)
-		app->config.pipeline[i].op = hr_op_find("copy");
+		engine->config.pipeline[i].op = hr_op_find("copy");
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		app->ssd[d].health.state = HR_HEALTH_UP;
-	strcpy(app->config.gpu[0].name, "g");
-	strcpy(app->config.gpu[1].name, "h");
+		engine->ssd[d].health.state = HR_HEALTH_UP;
+	strcpy(engine->config.gpu[0].name, "g");
+	strcpy(engine->config.gpu[1].name, "h");
 	run->source[0].id = test_runs_put(0, "x", TILES * UNIT, 0, true);
 	strcpy(pipeline->source[0].object, "x");
 	pipeline->source[1].ssd = 1;
@@ -108,7 +108,7 @@ static inline void write_tiles(uint64_t first, uint64_t second, uint64_t done)
 
 static inline int finish(struct hr_run_end how)
 {
-	return hr_run_conclude(app, run, &how, 0, test_error());
+	return hr_run_conclude(engine, run, &how, 0, test_error());
 }
 
 static inline void expect_warning(const char *text)

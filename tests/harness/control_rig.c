@@ -18,7 +18,7 @@
 #define STATUS HR_REQUEST_STATUS
 
 char rig_folder[64];
-struct hr_appliance *rig_app;
+struct hr_engine *rig_app;
 struct hr_status rig_status;
 struct hr_control *rig_control;
 uint64_t rig_now_ns = HR_NS_PER_S;
@@ -102,7 +102,7 @@ void rig_begin(void)
 	cr_assert_eq(hr_config_parse(&rig_app->config, &hr_names, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(rig_app, NULL), 0);
+	cr_assert_eq(hr_engine_init(rig_app, NULL), 0);
 	strcpy(rig_app->config.name, "box");
 	hr_status_open(&rig_status, rig_app);
 }

@@ -23,7 +23,7 @@ struct control_rig_life {
 };
 
 extern char rig_folder[64]; /* of the socket */
-extern struct hr_appliance *rig_app;
+extern struct hr_engine *rig_app;
 extern struct hr_status rig_status;
 extern struct hr_control *rig_control;
 extern struct control_rig_life rig_life;

@@ -17,17 +17,17 @@
 #include "tests/harness/error.h"
 
 /* Begin anew with the configuration of the file "f". */
-static inline void engine_read(struct hr_appliance *app, const char *text)
+static inline void engine_read(struct hr_engine *engine, const char *text)
 {
-	memset(app, 0, sizeof *app);
+	memset(engine, 0, sizeof *engine);
 	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", text, strlen(text), test_error()), 0,
-		"%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
+		hr_config_parse(&engine->config, &hr_names, "f", text, strlen(text), test_error()),
+		0, "%s", test_error_text());
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
 }
 
 /* The same; the text has the given values. */
-__attribute__((format(printf, 2, 3))) static inline void engine_print(struct hr_appliance *app,
+__attribute__((format(printf, 2, 3))) static inline void engine_print(struct hr_engine *engine,
 								      const char *format, ...)
 {
 	char text[4096];
@@ -38,17 +38,17 @@ __attribute__((format(printf, 2, 3))) static inline void engine_print(struct hr_
 	n = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	cr_assert(n > 0 && (size_t)n < sizeof text);
-	engine_read(app, text);
+	engine_read(engine, text);
 }
 
 /* The same in new memory, which the caller frees. */
-static inline struct hr_appliance *engine_new(const char *text)
+static inline struct hr_engine *engine_new(const char *text)
 {
-	struct hr_appliance *app = calloc(1, sizeof *app);
+	struct hr_engine *engine = calloc(1, sizeof *engine);
 
-	cr_assert_not_null(app);
-	engine_read(app, text);
-	return app;
+	cr_assert_not_null(engine);
+	engine_read(engine, text);
+	return engine;
 }
 
 #endif

@@ -34,7 +34,7 @@
 #define ORDER(count, what) ((count)*HR_FEED_ORDERS + (what))
 #define WHO "feed 'f': producer 'one' (process 71 of user 5)"
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_config_pipeline *pipeline;
 static struct hr_run *run;
 static struct hr_feed_words *words;
@@ -48,26 +48,26 @@ static int peer = -1; /* the producer's end of the connection */
 
 static inline void set_part(int part, enum hr_place place, void *cpu)
 {
-	app->partition[0].part[part].place = place;
-	app->partition[0].region[place].cpu = cpu;
+	engine->partition[0].part[part].place = place;
+	engine->partition[0].region[place].cpu = cpu;
 }
 
 static inline void begin(void)
 {
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	words = aligned_alloc(64, sizeof *words);
-	cr_assert(app && words);
+	cr_assert(engine && words);
 	memset(words, 0, sizeof *words);
 	reserved = mmap(NULL, RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(reserved, MAP_FAILED);
 	head = (void *)(reserved + 2 * SLOTS * PAGE);
 	page = (void *)(reserved + (2 * SLOTS + SETS) * PAGE);
-	pipeline = &app->config.pipeline[0];
+	pipeline = &engine->config.pipeline[0];
 	strcpy(pipeline->name, "work");
 	strcpy(pipeline->feed.name, "f");
 	strcpy(pipeline->feed.dtype, "bf16");
 	pipeline->feed.columns = 12;
-	run = &app->run[0];
+	run = &engine->run[0];
 	run->config = pipeline;
 	run->slots = SLOTS;
 	run->tiles = 20;
@@ -77,7 +77,7 @@ static inline void begin(void)
 	run->feed.role.ring = SLOTS;
 	run->cpu.slot = slots;
 	slots[0].in[0].data = reserved;
-	run->layout.parts.partition = &app->partition[0];
+	run->layout.parts.partition = &engine->partition[0];
 	run->layout.feed_entries = 1;
 	run->layout.feed_pages = 2;
 	run->layout.feed_words = 3;
@@ -102,7 +102,7 @@ static inline void end(void)
 	hr_sets_give(&memory.sets);
 	munmap(reserved, RESERVED);
 	free(words);
-	free(app);
+	free(engine);
 }
 
 /* As at a bring-up for a GPU. */

@@ -25,7 +25,7 @@ static const struct hr_operator stream = { .name = "stream" }, other = { .name =
 				access_op = { .name = "access", .several_ranks = true },
 				whole_op = { .name = "whole" };
 
-static struct hr_appliance *app[RANKS];
+static struct hr_engine *engine[RANKS];
 static struct hr_store_object stored[RANKS][2][4]; /* of each rank and ssd */
 static struct hr_job job[RANKS];
 static struct hr_error error[RANKS];
@@ -103,9 +103,9 @@ static inline void make_access(struct hr_config_pipeline *p, struct hr_run *run,
 	run->object[3] = (struct hr_run_object){ .used = true, .id = 2, .bytes = 600 };
 }
 
-static inline struct hr_appliance *make(uint32_t r)
+static inline struct hr_engine *make(uint32_t r)
 {
-	struct hr_appliance *a = calloc(1, sizeof *a);
+	struct hr_engine *a = calloc(1, sizeof *a);
 
 	cr_assert_not_null(a);
 	a->config.file = "f";
@@ -151,7 +151,7 @@ static inline void same(struct hr_ranks *ranks, void *to)
 	const uint32_t r = ranks->rank;
 
 	job[r].ranks = *ranks;
-	result[r] = hr_ranks_same(&job[r], app[r], &error[r]);
+	result[r] = hr_ranks_same(&job[r], engine[r], &error[r]);
 }
 
 static inline void begin(void)
@@ -159,13 +159,13 @@ static inline void begin(void)
 	memset(job, 0, sizeof job);
 	memset(error, 0, sizeof error);
 	for (uint32_t r = 0; r < RANKS; r++)
-		app[r] = make(r);
+		engine[r] = make(r);
 }
 
 static inline void end(void)
 {
 	for (uint32_t r = 0; r < RANKS; r++)
-		free(app[r]);
+		free(engine[r]);
 }
 
 #endif

@@ -42,28 +42,28 @@ enum { A, B };
 
 static struct hr_supervisor *s;
 static struct hr_repeat *r;
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_child child;
 static struct hr_record_page page; /* only its history is used */
 static struct hr_record record;
 static struct hr_dispatch dispatch;
-static int engine; /* its end of the socket */
+static int engine_end; /* its end of the socket */
 
 static inline void begin(const char *config)
 {
 	int pair[2];
 
 	s = calloc(1, sizeof *s);
-	app = calloc(1, sizeof *app);
-	cr_assert(s && app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert(s && engine);
 	memset(&record, 0, sizeof record);
-	cr_assert_eq(
-		hr_config_parse(&app->config, &hr_names, "f", config, strlen(config), test_error()),
-		0, "%s", test_error_text());
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "f", config, strlen(config),
+				     test_error()),
+		     0, "%s", test_error_text());
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-	engine = pair[1];
+	engine_end = pair[1];
 	r = &s->repeat;
-	s->app = app;
+	s->engine = engine;
 	memset(&page, 0, sizeof page);
 	child = (struct hr_child){ .record = &record, .process = { .page = &page, .phases = -1 } };
 	child.process.dispatch = pair[0];
@@ -73,7 +73,7 @@ static inline void begin(const char *config)
 		_exit(0);
 	}
 	fake_clock_start(BEGIN, NULL, NULL);
-	cr_assert_eq(hr_repeat_open(r, &child, app), 0);
+	cr_assert_eq(hr_repeat_open(r, &child, engine), 0);
 }
 
 static inline void end(void)
@@ -83,8 +83,8 @@ static inline void end(void)
 	kill(child.process.pid, SIGKILL);
 	waitpid(child.process.pid, NULL, 0);
 	close(child.process.dispatch);
-	close(engine);
-	free(app);
+	close(engine_end);
+	free(engine);
 	free(s);
 }
 
@@ -103,7 +103,7 @@ static inline uint32_t look(void)
 	uint32_t dispatched = 0;
 
 	hr_repeat_look(r);
-	while (recv(engine, &dispatch, sizeof dispatch, 0) == (ssize_t)sizeof dispatch)
+	while (recv(engine_end, &dispatch, sizeof dispatch, 0) == (ssize_t)sizeof dispatch)
 		if (dispatch.kind == HR_DISPATCH_RUN)
 			dispatched |= (uint32_t)dispatch.pipelines;
 	return dispatched;

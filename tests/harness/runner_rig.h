@@ -84,33 +84,33 @@ static inline void up(void)
 		memset(bar[d], 0, sizeof bar[d]);
 		transport[d].bar = bar[d];
 		snprintf(transport[d].name, sizeof transport[d].name, "t%u", d);
-		snprintf(app->ssd[d].transport.name, sizeof transport[d].name, "t%u", d);
+		snprintf(engine->ssd[d].transport.name, sizeof transport[d].name, "t%u", d);
 		ctrl[d].transport = &transport[d];
 		ctrl[d].cc = 0x460001;
 		ctrl[d].health.state = HR_HEALTH_UP;
 		ctrl[d].health.name = transport[d].name;
-		app->ssd[d].health.name = transport[d].name;
-		app->ssd[d].ctrl = &ctrl[d];
+		engine->ssd[d].health.name = transport[d].name;
+		engine->ssd[d].ctrl = &ctrl[d];
 		set_register(d, 0x08, 0x10400);	 /* VS */
 		set_register(d, 0x14, 0x460001); /* CC */
 		set_register(d, 0x1c, 1);	 /* CSTS.RDY */
 	}
 	for (uint32_t g = 0; g < GPUS; g++) {
-		app->backend[g].ops = &ops;
-		app->backend[g].lanes = 1;
-		hr_partition_init(&app->partition[g], (const uint64_t[HR_PLACES]){ 0 });
-		hr_partition_add(&app->partition[g], HR_PLACE_WORKER, 64, 64, "p", "x");
-		run->layout.descriptor = hr_partition_add(&app->partition[g], HR_PLACE_WORKER, 64,
-							  64, "p", "descriptor");
+		engine->backend[g].ops = &ops;
+		engine->backend[g].lanes = 1;
+		hr_partition_init(&engine->partition[g], (const uint64_t[HR_PLACES]){ 0 });
+		hr_partition_add(&engine->partition[g], HR_PLACE_WORKER, 64, 64, "p", "x");
+		run->layout.descriptor = hr_partition_add(&engine->partition[g], HR_PLACE_WORKER,
+							  64, 64, "p", "descriptor");
 		region[HR_PLACE_WORKER].worker = (uint8_t *)0x100000 + 0x10000 * g;
-		hr_partition_bind(&app->partition[g], region);
+		hr_partition_bind(&engine->partition[g], region);
 	}
-	run->layout.parts.partition = &app->partition[0];
+	run->layout.parts.partition = &engine->partition[0];
 	run->cpu.control = &control;
 	run->started_ns = 0;
 	run->sink_made = true;
-	runner.app = app;
-	app->config.parallel = 1;
+	runner.engine = engine;
+	engine->config.parallel = 1;
 	fake_clock_start(BEGAN, NULL, NULL);
 }
 

@@ -7,41 +7,41 @@
 
 struct fake_store test_runs_disk[TEST_RUNS_SSDS];
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
-struct hr_appliance *test_runs_begin(uint32_t pipelines)
+struct hr_engine *test_runs_begin(uint32_t pipelines)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	app->config.file = "f";
-	app->config.ssds = TEST_RUNS_SSDS;
-	app->config.pipelines = pipelines;
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	engine->config.file = "f";
+	engine->config.ssds = TEST_RUNS_SSDS;
+	engine->config.pipelines = pipelines;
 	for (uint32_t d = 0; d < TEST_RUNS_SSDS; d++) {
 		fake_store_init(&test_runs_disk[d], 4096);
-		snprintf(app->config.ssd[d].name, HR_NAME_MAX, "%c", 'a' + (int)d);
-		snprintf(app->config.ssd[d].device, HR_DEVICE_MAX, "soft:%c", 'x' + (int)d);
-		app->ssd[d].has_store = true;
-		app->ssd[d].blk = &test_runs_disk[d].disk.blk;
-		app->ssd[d].store = test_runs_disk[d].store;
+		snprintf(engine->config.ssd[d].name, HR_NAME_MAX, "%c", 'a' + (int)d);
+		snprintf(engine->config.ssd[d].device, HR_DEVICE_MAX, "soft:%c", 'x' + (int)d);
+		engine->ssd[d].has_store = true;
+		engine->ssd[d].blk = &test_runs_disk[d].disk.blk;
+		engine->ssd[d].store = test_runs_disk[d].store;
 	}
 	for (uint32_t i = 0; i < pipelines; i++) {
-		snprintf(app->config.pipeline[i].name, HR_NAME_MAX, "p%u", i);
-		app->run[i].config = &app->config.pipeline[i];
-		app->run[i].selected = true;
+		snprintf(engine->config.pipeline[i].name, HR_NAME_MAX, "p%u", i);
+		engine->run[i].config = &engine->config.pipeline[i];
+		engine->run[i].selected = true;
 	}
-	return app;
+	return engine;
 }
 
 void test_runs_end(void)
 {
 	for (uint32_t d = 0; d < TEST_RUNS_SSDS; d++)
 		fake_store_fini(&test_runs_disk[d]);
-	free(app);
+	free(engine);
 }
 
 uint64_t test_runs_put(uint32_t d, const char *name, uint64_t bytes, uint64_t tag, bool whole)
 {
-	struct hr_store *store = &app->ssd[d].store;
+	struct hr_store *store = &engine->ssd[d].store;
 	struct hr_store_object *object;
 	uint64_t id;
 

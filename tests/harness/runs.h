@@ -16,7 +16,7 @@ extern struct fake_store test_runs_disk[TEST_RUNS_SSDS];
  * An appliance of the file "f" with the ssds "a" (soft:x) and "b" (soft:y), and that many pipelines p0,
  * p1 ... without sources and sinks, all selected. Valid until test_runs_end().
  */
-struct hr_appliance *test_runs_begin(uint32_t pipelines);
+struct hr_engine *test_runs_begin(uint32_t pipelines);
 void test_runs_end(void);
 
 /* Make an object in the store of ssd d, complete or not; returns its id. An incomplete one of that name

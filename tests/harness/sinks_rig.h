@@ -15,16 +15,16 @@
 
 #define UNIT HR_STORE_ALIGN
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 
 /* Pipeline p0 copies objects "x" of ssd a and "y" of ssd b to "out" of ssd a: 3 tiles of a unit. */
 static inline void begin(void)
 {
-	app = test_runs_begin(1);
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
+	engine = test_runs_begin(1);
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
 	pipeline->op = hr_op_find("copy");
 	pipeline->sources = 2;
 	pipeline->tile_bytes = UNIT;
@@ -52,14 +52,14 @@ static inline void end(void)
 /* Put the tag of the run's own sink, plus `other`, into an object. */
 static inline uint64_t mine(bool checksum, uint64_t other)
 {
-	return hr_sink_tag(hr_run_fingerprint(app, run), checksum) + other;
+	return hr_sink_tag(hr_run_fingerprint(engine, run), checksum) + other;
 }
 
 static inline struct hr_store_object *found(uint32_t d, const char *name)
 {
-	struct hr_store_object *object = hr_store_find(&app->ssd[d].store, name);
+	struct hr_store_object *object = hr_store_find(&engine->ssd[d].store, name);
 
-	return object ? object : hr_store_find_pending(&app->ssd[d].store, name);
+	return object ? object : hr_store_find_pending(&engine->ssd[d].store, name);
 }
 
 #endif

@@ -33,7 +33,7 @@ static const char config[] =
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 	"pipelines = ( { name = \"sum\"; source = { object = \"in\"; }; operator = \"crc32c\"; } );\n";
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_store_service *service;
 static struct hr_store *store;
 static int hands[2]; /* to the service */
@@ -50,21 +50,21 @@ static inline void note_change(void *to)
 /* The appliance is not up. */
 static inline void begin_down(void)
 {
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	service = calloc(1, sizeof *service);
 	answer = malloc(8u << 20);
 	in = malloc(IN_BYTES);
-	cr_assert(app && service && answer && in);
+	cr_assert(engine && service && answer && in);
 	for (uint64_t i = 0; i < IN_BYTES / sizeof i; i++)
 		memcpy(in + i * sizeof i, &i, sizeof i);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "test.conf", config,
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "test.conf", config,
 				     sizeof config - 1, test_error()),
 		     0, "%s", test_error_text());
 	hr_log_set_level(HR_LOG_ERROR);
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	store = &app->ssd[0].store;
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	store = &engine->ssd[0].store;
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, hands), 0);
-	cr_assert_eq(hr_store_service_open(service, app, hands[1], NULL), 0);
+	cr_assert_eq(hr_store_service_open(service, engine, hands[1], NULL), 0);
 	service->changed = note_change;
 	changes = 0;
 }
@@ -72,19 +72,19 @@ static inline void begin_down(void)
 static inline void begin(void)
 {
 	begin_down();
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
 }
 
 static inline void end(void)
 {
 	hr_store_service_close(service);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	close(hands[0]);
 	close(hands[1]);
 	free(in);
 	free(answer);
 	free(service);
-	free(app);
+	free(engine);
 }
 
 /* ---- clients */

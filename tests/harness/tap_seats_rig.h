@@ -29,7 +29,7 @@
 #define SEAT_BYTES 4096u /* of the entries, and of the page */
 #define FDS 256
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_config_pipeline *pipeline;
 static struct hr_run *run;
 static struct hr_tap_table *table;
@@ -55,7 +55,7 @@ static inline unsigned new_fds(void)
 
 static inline void set_part(int part, enum hr_place place, uint64_t offset)
 {
-	struct hr_partition *p = &app->partition[0];
+	struct hr_partition *p = &engine->partition[0];
 
 	p->part[part].place = place;
 	p->part[part].offset = offset;
@@ -66,34 +66,34 @@ static inline void begin(void)
 {
 	for (int fd = 0; fd < FDS; fd++)
 		was_open[fd] = is_open(fd);
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	table = calloc(1, sizeof *table);
 	words = aligned_alloc(64, sizeof *words);
-	cr_assert(app && table && words);
+	cr_assert(engine && table && words);
 	memset(words, 0, sizeof *words);
 	reserved = mmap(NULL, 2 * HR_TAP_SEATS * SEAT_BYTES, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	cr_assert_neq(reserved, MAP_FAILED);
-	pipeline = &app->config.pipeline[1];
+	pipeline = &engine->config.pipeline[1];
 	strcpy(pipeline->name, "work");
 	strcpy(pipeline->tap.name, "t");
 	pipeline->tap.deliver = HR_TAP_ONE;
-	run = &app->run[1];
+	run = &engine->run[1];
 	run->config = pipeline;
 	run->slots = SLOTS;
 	run->started_ns = BEGIN_NS;
 	run->tap.role.ring = SLOTS;
-	run->layout.parts.partition = &app->partition[0];
+	run->layout.parts.partition = &engine->partition[0];
 	run->layout.tap_words = 1;
 	run->layout.tap_entries = 2;
 	run->layout.tap_pages = 3;
 	set_part(1, HR_PLACE_CONTROL, 0);
 	set_part(2, HR_PLACE_TAP_WORDS, 0);
 	set_part(3, HR_PLACE_TAP_WORDS, HR_TAP_SEATS * SEAT_BYTES);
-	app->partition[0].region[HR_PLACE_CONTROL].cpu = words;
-	app->partition[0].region[HR_PLACE_TAP_WORDS].cpu = reserved;
-	app->tap_tiles[1].fd = STDERR_FILENO;
-	table->app = app;
+	engine->partition[0].region[HR_PLACE_CONTROL].cpu = words;
+	engine->partition[0].region[HR_PLACE_TAP_WORDS].cpu = reserved;
+	engine->tap_tiles[1].fd = STDERR_FILENO;
+	table->engine = engine;
 	table->pipeline = 1;
 	table->run = run;
 	table->epoch = 0x1122334455667788;
@@ -111,11 +111,11 @@ static inline void end(void)
 			if (fds[k] >= 0)
 				close(fds[k]);
 	}
-	hr_sets_give(&app->tap_tiles[1].sets);
+	hr_sets_give(&engine->tap_tiles[1].sets);
 	munmap(reserved, 2 * HR_TAP_SEATS * SEAT_BYTES);
 	free(words);
 	free(table);
-	free(app);
+	free(engine);
 }
 
 static inline struct hr_tap_head *head_at(uint32_t seat)

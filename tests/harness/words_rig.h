@@ -18,7 +18,7 @@
 #define SLOTS 3u
 #define MEMORY_BYTES (2u << 20)
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 static struct hr_pipe pipe_words;
@@ -29,7 +29,7 @@ static uint8_t *memory; /* of all places */
 /* A part behind the others. */
 static inline int words_part(enum hr_place place, uint64_t bytes)
 {
-	struct hr_partition *p = &app->partition[0];
+	struct hr_partition *p = &engine->partition[0];
 	const int part = hr_partition_add(p, place, bytes, 64, "t", "t");
 
 	cr_assert_geq(part, 0);
@@ -40,24 +40,24 @@ static inline void begin(void)
 {
 	struct hr_region region[HR_PLACES] = { 0 };
 
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	memory = aligned_alloc(4096, MEMORY_BYTES);
-	cr_assert(app && memory);
+	cr_assert(engine && memory);
 	memset(memory, 0, MEMORY_BYTES);
 	memset(&pipe_words, 0, sizeof pipe_words);
 	memset(&control, 0, sizeof control);
 	memset(&tap_role, 0, sizeof tap_role);
 	for (uint32_t i = 0; i < HR_PLACES; i++)
 		region[i].cpu = region[i].worker = memory + i * (MEMORY_BYTES / 8);
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
-	app->config.pipelines = 1;
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
+	engine->config.pipelines = 1;
 	strcpy(pipeline->name, "p");
 	strcpy(pipeline->tap.name, "t");
 	run->config = pipeline;
 	run->slots = SLOTS;
-	hr_partition_init(&app->partition[0], (const uint64_t[HR_PLACES]){ 0 });
-	run->layout.parts.partition = &app->partition[0];
+	hr_partition_init(&engine->partition[0], (const uint64_t[HR_PLACES]){ 0 });
+	run->layout.parts.partition = &engine->partition[0];
 	words_part(HR_PLACE_WORKER, 100); /* the next parts do not begin at 0 */
 	run->layout.tap_lending =
 		words_part(HR_PLACE_WORKER, SLOTS * sizeof(struct hr_tap_lending));
@@ -65,7 +65,7 @@ static inline void begin(void)
 	run->layout.feed_words = words_part(HR_PLACE_CONTROL, sizeof(struct hr_feed_words));
 	run->layout.tap_pages =
 		words_part(HR_PLACE_TAP_WORDS, HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
-	hr_partition_bind(&app->partition[0], region);
+	hr_partition_bind(&engine->partition[0], region);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
 		hr_run_tap_words(run)->seat[seat].set = seat;
 	run->cpu.control = &control;
@@ -76,7 +76,7 @@ static inline void begin(void)
 static inline void end(void)
 {
 	free(memory);
-	free(app);
+	free(engine);
 }
 
 static inline struct hr_tap_lending *lending(void)

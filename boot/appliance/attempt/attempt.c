@@ -23,48 +23,48 @@
 
 static int test(struct hr_attempt *attempt)
 {
-	struct hr_appliance *app = attempt->app;
+	struct hr_engine *engine = attempt->engine;
 	static struct hr_post post; /* one per process */
 
-	if (app->config.boot.post == HR_BOOT_POST_OFF)
+	if (engine->config.boot.post == HR_BOOT_POST_OFF)
 		return 0;
 	memset(&post, 0, sizeof post);
-	post.app = app;
+	post.engine = engine;
 	post.out = stdout;
 	post.pairs_ns = PAIRS_NS;
 	hr_attempt_tell(attempt, HR_PHASE_POST);
 	hr_post_machine(&post);
-	if (app->config.boot.post == HR_BOOT_POST_FULL && !post.failed)
+	if (engine->config.boot.post == HR_BOOT_POST_FULL && !post.failed)
 		hr_post_ssds(&post);
 	hr_info("self-test: %u passed, %u failed, %u skipped", post.passed, post.failed,
 		post.skipped);
 	if (!post.failed)
 		return hr_signals_pending() ? -EINTR : 0;
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
 		if (!post.ssd_error[d])
 			continue;
-		app->error = post.ssd_cause[d];
-		hr_refuse_ssd(app, d, post.ssd_error[d]);
+		engine->error = post.ssd_cause[d];
+		hr_refuse_ssd(engine, d, post.ssd_error[d]);
 	}
-	if (!post.machine_failed && hr_any_selected(app))
+	if (!post.machine_failed && hr_any_selected(engine))
 		return 0;
-	app->error = post.cause;
+	engine->error = post.cause;
 	return post.error;
 }
 
-static void note_start(const struct hr_appliance *app)
+static void note_start(const struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].first_submit_ns)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].first_submit_ns)
 			hr_info("pipeline '%s': first tile submitted %.1f ms after the start",
-				app->run[i].config->name,
-				(double)(app->run[i].first_submit_ns - hr_start_ns()) / 1e6);
+				engine->run[i].config->name,
+				(double)(engine->run[i].first_submit_ns - hr_start_ns()) / 1e6);
 }
 
-static bool any_suspect(const struct hr_appliance *app)
+static bool any_suspect(const struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected && app->run[i].suspect)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].selected && engine->run[i].suspect)
 			return true;
 	return false;
 }
@@ -75,27 +75,27 @@ static bool any_suspect(const struct hr_appliance *app)
  */
 static int run_all(struct hr_attempt *attempt)
 {
-	struct hr_appliance *app = attempt->app;
+	struct hr_engine *engine = attempt->engine;
 	int first = 0, err;
 
-	if (any_suspect(app)) {
-		first = hr_run_trusted(app, false, &app->error);
+	if (any_suspect(engine)) {
+		first = hr_run_trusted(engine, false, &engine->error);
 		hr_unseal();
 		hr_attempt_report(attempt, false);
 		hr_seal();
 	}
-	err = hr_run_all(app, false, &app->error);
+	err = hr_run_all(engine, false, &engine->error);
 	return hr_gone(first ? first : err);
 }
 
 static int run(struct hr_attempt *attempt)
 {
-	struct hr_appliance *app = attempt->app;
+	struct hr_engine *engine = attempt->engine;
 	uint64_t began;
 	int err;
 
 	hr_attempt_tell(attempt, HR_PHASE_BRING_UP);
-	err = hr_appliance_up(app, HR_STAGE_QUEUES);
+	err = hr_engine_up(engine, HR_STAGE_QUEUES);
 	if (err)
 		return err;
 	attempt->record.has_run = true;
@@ -108,10 +108,10 @@ static int run(struct hr_attempt *attempt)
 	hr_attempt_close_services(attempt);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_unseal();
-	note_start(app);
+	note_start(engine);
 	hr_attempt_report(attempt, true);
 	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	return err;
 }
 
@@ -127,15 +127,15 @@ static int load_operators(struct hr_config *config, struct hr_error *e)
 int hr_attempt_make(struct hr_attempt *attempt)
 {
 	struct hr_record *record = &attempt->record;
-	int err = load_operators(&attempt->app->config, &attempt->app->error);
+	int err = load_operators(&attempt->engine->config, &attempt->engine->error);
 
 	if (!err)
 		err = test(attempt);
 	if (!err)
-		err = hr_config_repeats(&attempt->app->config) ? hr_dispatch_serve(attempt)
-							       : run(attempt);
-	hr_record_put_error(&record->error, err, &attempt->app->error);
-	record->refused = attempt->app->refused;
+		err = hr_config_repeats(&attempt->engine->config) ? hr_dispatch_serve(attempt)
+								  : run(attempt);
+	hr_record_put_error(&record->error, err, &attempt->engine->error);
+	record->refused = attempt->engine->refused;
 	record->mute = fflush(stdout) != 0 || ferror(stdout);
 	record->finished = true;
 	hr_attempt_publish(attempt);

@@ -13,7 +13,7 @@
 
 struct hr_attempt {
 	/* Initialised; pipelines and ssds are selected, no stage is up. */
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_record_page *page; /* page in which the record is published */
 	/* Each phase is sent here as one byte; the engine never waits for it. */
 	int phases;
@@ -34,7 +34,7 @@ void hr_attempt_publish(struct hr_attempt *attempt);
 /*
  * Make the attempt, according to the group `boot` of the configuration. Reports go to stdout.
  * Returns 0, or the error of the first failure of the self-test, a stage or hr_run_all(), with
- * app->error. The record also holds it, with the outcome of each pipeline.
+ * engine->error. The record also holds it, with the outcome of each pipeline.
  */
 int hr_attempt_make(struct hr_attempt *attempt);
 
@@ -49,7 +49,7 @@ void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
 
 /* Serve clients of the stores, taps and feeds from now on, also while pipelines run; changed(to) is
  * called after a put, or NULL. An engine that cannot serve clients of the stores goes on, with a
- * warning; one that cannot serve taps or feeds has no use: -errno, in app->error. */
+ * warning; one that cannot serve taps or feeds has no use: -errno, in engine->error. */
 int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to);
 void hr_attempt_close_services(struct hr_attempt *attempt);
 

@@ -13,39 +13,39 @@
 
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)
 
-static bool is_used(const struct hr_appliance *app, hr_pipelines running, uint32_t d)
+static bool is_used(const struct hr_engine *engine, hr_pipelines running, uint32_t d)
 {
 	bool used = false;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		used |= running >> i & 1 && hr_run_uses_ssd(&app->run[i], d);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		used |= running >> i & 1 && hr_run_uses_ssd(&engine->run[i], d);
 	return used;
 }
 
-void hr_mend_read_health(struct hr_appliance *app)
+void hr_mend_read_health(struct hr_engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (!app->left_out[d] && app->ssd[d].ctrl &&
-		    hr_health_commands(&app->ssd[d].health))
-			hr_ctrl_read_smart(app->ssd[d].ctrl, NULL);
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (!engine->left_out[d] && engine->ssd[d].ctrl &&
+		    hr_health_commands(&engine->ssd[d].health))
+			hr_ctrl_read_smart(engine->ssd[d].ctrl, NULL);
 }
 
-void hr_mend_look(struct hr_appliance *app, hr_pipelines running)
+void hr_mend_look(struct hr_engine *engine, hr_pipelines running)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_ssd *ssd = &app->ssd[d];
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		struct hr_ssd *ssd = &engine->ssd[d];
 		struct hr_error e = { 0 };
 		int err;
 
-		if (app->left_out[d] || !ssd->ctrl || !hr_health_commands(&ssd->health) ||
-		    is_used(app, running, d))
+		if (engine->left_out[d] || !ssd->ctrl || !hr_health_commands(&ssd->health) ||
+		    is_used(engine, running, d))
 			continue;
 		err = hr_ctrl_check(ssd->ctrl, &e);
 		if (!err)
 			err = hr_ctrl_events(ssd->ctrl, &ssd->ns, &e);
 		if (!err)
 			continue;
-		hr_error_context(&e, "ssd '%s' is lost", app->config.ssd[d].name);
+		hr_error_context(&e, "ssd '%s' is lost", engine->config.ssd[d].name);
 		hr_error_log(&e, HR_LOG_ERROR);
 		if (err == -ENXIO)
 			hr_health_fault(&ssd->health, HR_FAULT_NAMESPACE, NULL, err, NULL);
@@ -53,23 +53,23 @@ void hr_mend_look(struct hr_appliance *app, hr_pipelines running)
 	}
 }
 
-bool hr_mend_is_due(const struct hr_appliance *app, uint32_t i)
+bool hr_mend_is_due(const struct hr_engine *engine, uint32_t i)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (hr_ssd_wants_reset(&app->ssd[d]) &&
-		    hr_config_uses_ssd(&app->config.pipeline[i], d))
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (hr_ssd_wants_reset(&engine->ssd[d]) &&
+		    hr_config_uses_ssd(&engine->config.pipeline[i], d))
 			return true;
 	return false;
 }
 
 /* A running pipeline uses ssd d, or another ssd of its controller. */
-static bool is_controller_used(const struct hr_appliance *app, hr_pipelines running, uint32_t d)
+static bool is_controller_used(const struct hr_engine *engine, hr_pipelines running, uint32_t d)
 {
 	bool used = false;
 
-	for (uint32_t other = 0; other < app->config.ssds; other++)
-		if (other == d || hr_ssd_share(&app->ssd[other], &app->ssd[d]))
-			used |= is_used(app, running, other);
+	for (uint32_t other = 0; other < engine->config.ssds; other++)
+		if (other == d || hr_ssd_share(&engine->ssd[other], &engine->ssd[d]))
+			used |= is_used(engine, running, other);
 	return used;
 }
 
@@ -100,28 +100,28 @@ static void reset(struct hr_ssd *ssd)
 	hr_error_log(&e, HR_LOG_ERROR);
 }
 
-hr_pipelines hr_mend_ssds(struct hr_appliance *app, hr_pipelines running, hr_pipelines planned)
+hr_pipelines hr_mend_ssds(struct hr_engine *engine, hr_pipelines running, hr_pipelines planned)
 {
 	hr_pipelines held = 0;
 	bool any = false;
 
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		if (app->left_out[d] || !hr_ssd_wants_reset(&app->ssd[d]))
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		if (engine->left_out[d] || !hr_ssd_wants_reset(&engine->ssd[d]))
 			continue;
-		if (!is_controller_used(app, running, d) &&
-		    !is_early(&app->config.boot, app->ssd[d].controller))
-			reset(&app->ssd[d]);
-		any |= hr_ssd_wants_reset(&app->ssd[d]);
+		if (!is_controller_used(engine, running, d) &&
+		    !is_early(&engine->config.boot, engine->ssd[d].controller))
+			reset(&engine->ssd[d]);
+		any |= hr_ssd_wants_reset(&engine->ssd[d]);
 	}
-	for (uint32_t i = 0; any && i < app->config.pipelines; i++)
-		if (!(planned >> i & 1) || hr_mend_is_due(app, i))
+	for (uint32_t i = 0; any && i < engine->config.pipelines; i++)
+		if (!(planned >> i & 1) || hr_mend_is_due(engine, i))
 			held |= 1u << i;
 	return held;
 }
 
-void hr_mend_disable(struct hr_appliance *app)
+void hr_mend_disable(struct hr_engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (hr_ssd_wants_reset(&app->ssd[d]))
-			hr_ssd_disable(&app->ssd[d]);
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (hr_ssd_wants_reset(&engine->ssd[d]))
+			hr_ssd_disable(&engine->ssd[d]);
 }

@@ -15,25 +15,25 @@
 
 /* ---- the runs that the stages process */
 
-static hr_pipelines selected(const struct hr_appliance *app)
+static hr_pipelines selected(const struct hr_engine *engine)
 {
 	hr_pipelines set = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		set |= (uint32_t)app->run[i].selected << i;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		set |= (uint32_t)engine->run[i].selected << i;
 	return set;
 }
 
-static void select_runs(struct hr_appliance *app, hr_pipelines set)
+static void select_runs(struct hr_engine *engine, hr_pipelines set)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		app->run[i].selected = set >> i & 1;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		engine->run[i].selected = set >> i & 1;
 }
 
 /* Reset a run, except the members that stage `backends` has set. */
-static void reset(struct hr_appliance *app, uint32_t i)
+static void reset(struct hr_engine *engine, uint32_t i)
 {
-	struct hr_run *run = &app->run[i];
+	struct hr_run *run = &engine->run[i];
 	enum hr_entry entry[HR_GPUS_MAX];
 	uint32_t threads[HR_GPUS_MAX];
 
@@ -42,7 +42,7 @@ static void reset(struct hr_appliance *app, uint32_t i)
 		threads[p] = run->gpu[p].entry_threads;
 	}
 	memset(run, 0, sizeof *run);
-	run->config = &app->config.pipeline[i];
+	run->config = &engine->config.pipeline[i];
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
 		run->gpu[p].entry = entry[p];
 		run->gpu[p].entry_threads = threads[p];
@@ -51,19 +51,19 @@ static void reset(struct hr_appliance *app, uint32_t i)
 
 /* Find the objects of one pipeline, as they are now: sinks that other pipelines make do not
  * count. */
-static int find_objects(struct hr_appliance *app, uint32_t i)
+static int find_objects(struct hr_engine *engine, uint32_t i)
 {
-	const hr_pipelines before = selected(app);
-	const bool keep_going = app->keep_going;
+	const hr_pipelines before = selected(engine);
+	const bool keep_going = engine->keep_going;
 	int err;
 
-	hr_error_clear(&app->error);
-	reset(app, i);
-	select_runs(app, 1u << i);
-	app->keep_going = false;
-	err = hr_objects_up(app);
-	app->keep_going = keep_going;
-	select_runs(app, before);
+	hr_error_clear(&engine->error);
+	reset(engine, i);
+	select_runs(engine, 1u << i);
+	engine->keep_going = false;
+	err = hr_objects_up(engine);
+	engine->keep_going = keep_going;
+	select_runs(engine, before);
 	return err;
 }
 
@@ -72,18 +72,18 @@ static int find_objects(struct hr_appliance *app, uint32_t i)
 /* The pipelines whose objects exist. Of the others only those that are wanted are an error. */
 static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *found)
 {
-	struct hr_appliance *app = plan->app;
+	struct hr_engine *engine = plan->engine;
 
 	*found = 0;
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const int err = plan->usable >> i & 1 ? find_objects(app, i) : -ENODEV;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const int err = plan->usable >> i & 1 ? find_objects(engine, i) : -ENODEV;
 
 		if (!err)
 			*found |= 1u << i;
 		else if (wanted >> i & 1)
 			return err;
 	}
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	return 0;
 }
 
@@ -93,17 +93,17 @@ static hr_pipelines last_of(hr_pipelines set)
 }
 
 /* Leave out one pipeline after the other, until the rest has room. */
-static hr_pipelines choose(struct hr_appliance *app, hr_pipelines found, hr_pipelines wanted)
+static hr_pipelines choose(struct hr_engine *engine, hr_pipelines found, hr_pipelines wanted)
 {
 	hr_pipelines set = found;
 	int err;
 
 	do {
-		select_runs(app, set);
-		err = set ? hr_partition_up(app) : 0;
+		select_runs(engine, set);
+		err = set ? hr_partition_up(engine) : 0;
 		if (!err || set == wanted)
 			break;
-		hr_error_clear(&app->error);
+		hr_error_clear(&engine->error);
 		set &= ~last_of(set & ~wanted);
 	} while (set);
 	return set;
@@ -112,58 +112,58 @@ static hr_pipelines choose(struct hr_appliance *app, hr_pipelines found, hr_pipe
 /* Memory for these pipelines, whose objects were found one by one. */
 static int take_memory(struct hr_plan *plan, hr_pipelines set)
 {
-	struct hr_appliance *app = plan->app;
+	struct hr_engine *engine = plan->engine;
 	int err;
 
-	hr_error_clear(&app->error);
-	select_runs(app, set);
-	app->up = HR_STAGE_OBJECTS;
-	err = hr_appliance_raise(app, HR_STAGE_MEMORY);
+	hr_error_clear(&engine->error);
+	select_runs(engine, set);
+	engine->up = HR_STAGE_OBJECTS;
+	err = hr_engine_up_keeping(engine, HR_STAGE_MEMORY);
 	if (err)
-		hr_appliance_down_to(app, HR_STAGE_STORES);
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
+		hr_engine_down_to(engine, HR_STAGE_STORES);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (!err && set >> i & 1)
-			plan->run[i] = app->run[i];
+			plan->run[i] = engine->run[i];
 	plan->planned = err ? 0 : set;
 	return err;
 }
 
-static void make_room(struct hr_appliance *app, hr_pipelines found)
+static void make_room(struct hr_engine *engine, hr_pipelines found)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (found >> i & 1)
-			app->run[i].tiles += app->run[i].tiles / 2 + 16;
+			engine->run[i].tiles += engine->run[i].tiles / 2 + 16;
 }
 
 /* The status does not show the tiles of the plan. */
-static void reset_found(struct hr_appliance *app, hr_pipelines found)
+static void reset_found(struct hr_engine *engine, hr_pipelines found)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (found >> i & 1)
-			reset(app, i);
-	select_runs(app, 0);
+			reset(engine, i);
+	select_runs(engine, 0);
 }
 
 int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted)
 {
-	struct hr_appliance *app = plan->app;
+	struct hr_engine *engine = plan->engine;
 	hr_pipelines found, set;
 	int err;
 
 	err = find_all(plan, wanted, &found);
 	if (err) {
-		hr_error_log(&app->error, HR_LOG_ERROR);
+		hr_error_log(&engine->error, HR_LOG_ERROR);
 		return err;
 	}
 	plan->planned = 0;
-	hr_appliance_down_to(app, HR_STAGE_STORES);
-	make_room(app, found);
-	set = choose(app, found, wanted);
+	hr_engine_down_to(engine, HR_STAGE_STORES);
+	make_room(engine, found);
+	set = choose(engine, found, wanted);
 	err = set ? take_memory(plan, set) : 0;
 	if (err && err != -EINTR &&
 	    set != wanted) /* the machine has less memory than the limits say */
 		err = wanted ? take_memory(plan, wanted) : 0;
-	reset_found(app, found);
+	reset_found(engine, found);
 	return err;
 }
 
@@ -186,8 +186,8 @@ static bool fits(const struct hr_run *planned, const struct hr_run *run)
 /* The objects of this start, and the memory of the plan, zeroed. */
 static int lay_out(struct hr_plan *plan, uint32_t i)
 {
-	struct hr_appliance *app = plan->app;
-	struct hr_run *run = &app->run[i];
+	struct hr_engine *engine = plan->engine;
+	struct hr_run *run = &engine->run[i];
 	const bool selected_before = run->selected;
 	int err = 0;
 
@@ -200,35 +200,36 @@ static int lay_out(struct hr_plan *plan, uint32_t i)
 	run->sink_bytes = plan->fresh.sink_bytes;
 	for (uint32_t p = 0; !err && p < hr_run_gpus(run); p++)
 		err = hr_layout_clear(hr_run_layout(run, p),
-				      &app->memory[hr_config_gpu(run->config, p)], &app->error);
-	err = err ? err : hr_run_words_renew(app, i);
-	return err ? err : hr_run_tap_renew(app, i);
+				      &engine->memory[hr_config_gpu(run->config, p)],
+				      &engine->error);
+	err = err ? err : hr_run_words_renew(engine, i);
+	return err ? err : hr_run_tap_renew(engine, i);
 }
 
 /* The stages `sinks` and `queues` for one run. */
-static int raise_one(struct hr_appliance *app, uint32_t i)
+static int raise_one(struct hr_engine *engine, uint32_t i)
 {
-	const hr_pipelines before = selected(app);
-	const bool keep_going = app->keep_going;
+	const hr_pipelines before = selected(engine);
+	const bool keep_going = engine->keep_going;
 	int err;
 
-	select_runs(app, 1u << i);
-	app->keep_going = false;
-	err = hr_sinks_up(app);
-	if (!err && app->run[i].outcome == HR_RUN_WAITING)
-		err = hr_queues_up(app);
-	app->keep_going = keep_going;
-	app->refused = false;
-	select_runs(app, before);
+	select_runs(engine, 1u << i);
+	engine->keep_going = false;
+	err = hr_sinks_up(engine);
+	if (!err && engine->run[i].outcome == HR_RUN_WAITING)
+		err = hr_queues_up(engine);
+	engine->keep_going = keep_going;
+	engine->refused = false;
+	select_runs(engine, before);
 	return err;
 }
 
 int hr_plan_check(struct hr_plan *plan, uint32_t i)
 {
-	int err = find_objects(plan->app, i);
+	int err = find_objects(plan->engine, i);
 
-	hr_error_clear(&plan->app->error);
-	if (!err && (!(plan->planned >> i & 1) || !fits(&plan->run[i], &plan->app->run[i]))) {
+	hr_error_clear(&plan->engine->error);
+	if (!err && (!(plan->planned >> i & 1) || !fits(&plan->run[i], &plan->engine->run[i]))) {
 		plan->planned &= ~(1u << i);
 		err = -EAGAIN;
 	}
@@ -237,12 +238,12 @@ int hr_plan_check(struct hr_plan *plan, uint32_t i)
 
 int hr_plan_start(struct hr_plan *plan, uint32_t i)
 {
-	struct hr_appliance *app = plan->app;
-	struct hr_run *run = &app->run[i];
+	struct hr_engine *engine = plan->engine;
+	struct hr_run *run = &engine->run[i];
 	int err;
 
 	hr_unseal();
-	err = find_objects(app, i);
+	err = find_objects(engine, i);
 	if (!err && (!(plan->planned >> i & 1) || !fits(&plan->run[i], run))) {
 		plan->planned &= ~(1u << i);
 		return -EAGAIN;
@@ -250,7 +251,7 @@ int hr_plan_start(struct hr_plan *plan, uint32_t i)
 	if (!err)
 		err = lay_out(plan, i);
 	if (!err)
-		err = hr_signals_pending() ? -EINTR : raise_one(app, i);
+		err = hr_signals_pending() ? -EINTR : raise_one(engine, i);
 	if (err == -EAGAIN) { /* the plan has more queue pairs than a controller creates */
 		hr_plan_end(plan, i);
 		plan->planned = 0;
@@ -266,33 +267,33 @@ int hr_plan_start(struct hr_plan *plan, uint32_t i)
 
 void hr_plan_end(struct hr_plan *plan, uint32_t i)
 {
-	struct hr_appliance *app = plan->app;
-	struct hr_run *run = &app->run[i];
+	struct hr_engine *engine = plan->engine;
+	struct hr_run *run = &engine->run[i];
 
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
-		for (uint32_t d = 0; d < app->config.ssds; d++)
+		for (uint32_t d = 0; d < engine->config.ssds; d++)
 			if (hr_run_wired(run) && hr_run_uses_ssd(run, d))
-				hr_ssd_delete_qps_of(&app->ssd[d], hr_run_layout(run, p));
+				hr_ssd_delete_qps_of(&engine->ssd[d], hr_run_layout(run, p));
 	run->pipe = NULL;
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++)
 		run->gpu[p].access = NULL;
-	hr_sinks_down(app);
+	hr_sinks_down(engine);
 }
 
 void hr_plan_refuse(struct hr_plan *plan, uint32_t i, int err)
 {
-	struct hr_appliance *app = plan->app;
-	struct hr_run *run = &app->run[i];
+	struct hr_engine *engine = plan->engine;
+	struct hr_run *run = &engine->run[i];
 	char text[96];
 
 	if (err != -EINTR) {
-		hr_fail(&app->error, HR_ERROR_FAILED, err, "pipeline '%s': %s", run->config->name,
-			hr_error_name(err, text, sizeof text));
-		hr_error_log(&app->error, HR_LOG_ERROR);
+		hr_fail(&engine->error, HR_ERROR_FAILED, err, "pipeline '%s': %s",
+			run->config->name, hr_error_name(err, text, sizeof text));
+		hr_error_log(&engine->error, HR_LOG_ERROR);
 	}
 	run->selected = true;
 	run->outcome = err == -EINTR ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
 	run->error = err;
-	run->cause = app->error;
-	hr_error_clear(&app->error);
+	run->cause = engine->error;
+	hr_error_clear(&engine->error);
 }

@@ -18,7 +18,7 @@
 #include "boot/engine/concurrency.h"
 
 struct hr_plan {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	hr_pipelines usable;  /* those whose devices are up: set by the owner */
 	hr_pipelines planned; /* 0: no plan, stage `stores` is the last one that is up */
 	/* Of planned pipelines: the shape and the layout, in which tiles is the largest number. */
@@ -29,7 +29,7 @@ struct hr_plan {
 /*
  * Make a new plan, in place of the old one: of as many usable pipelines as the memory has room
  * for, but at least of the pipelines in `wanted`. No pipeline runs. 0, also when no pipeline can
- * be planned; or the error of `wanted`, in app->error, which is logged; -EINTR: a signal requests
+ * be planned; or the error of `wanted`, in engine->error, which is logged; -EINTR: a signal requests
  * a stop.
  */
 int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted);
@@ -49,7 +49,7 @@ int hr_plan_check(struct hr_plan *plan, uint32_t i);
  */
 int hr_plan_start(struct hr_plan *plan, uint32_t i);
 
-/* Give up a start of pipeline i for err, in app->error: outcome, error and cause of its run are
+/* Give up a start of pipeline i for err, in engine->error: outcome, error and cause of its run are
  * set. */
 void hr_plan_refuse(struct hr_plan *plan, uint32_t i, int err);
 

@@ -66,14 +66,14 @@ static void put_result(struct hr_past_run *past, const struct hr_run *run)
 		past->result[0] = '\0';
 }
 
-void hr_remember_run(struct hr_history *history, const struct hr_appliance *app, uint32_t i,
+void hr_remember_run(struct hr_history *history, const struct hr_engine *engine, uint32_t i,
 		     uint64_t start)
 {
 	static struct hr_past_run past; /* a page, too large for a stack */
-	const struct hr_run *run = &app->run[i];
+	const struct hr_run *run = &engine->run[i];
 	const bool ran = run->outcome != HR_RUN_COMPLETE && run->started_ns;
 
-	begin(&past, history, &app->config, i, start);
+	begin(&past, history, &engine->config, i, start);
 	past.outcome = (uint64_t)run->outcome;
 	past.error = run->error;
 	put_times(&past, ran ? run->started_ns : 0, ran ? run->ended_ns : 0);
@@ -87,7 +87,7 @@ void hr_remember_run(struct hr_history *history, const struct hr_appliance *app,
 	}
 	if (run->outcome == HR_RUN_DONE)
 		put_result(&past, run);
-	hr_history_add(history, &app->config, &past);
+	hr_history_add(history, &engine->config, &past);
 }
 
 void hr_remember_death(struct hr_history *history, const struct hr_config *config, uint32_t i,

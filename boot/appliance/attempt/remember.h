@@ -10,7 +10,7 @@
 #include "config/base/json.h"
 
 /* In the engine: run i has ended. start: its number; 0: one more than the last one. */
-void hr_remember_run(struct hr_history *history, const struct hr_appliance *app, uint32_t i,
+void hr_remember_run(struct hr_history *history, const struct hr_engine *engine, uint32_t i,
 		     uint64_t start);
 
 /* In the supervisor: the engine ended in the run, and did not add it. */

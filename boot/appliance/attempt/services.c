@@ -15,7 +15,7 @@
 
 void hr_attempt_publish(struct hr_attempt *attempt)
 {
-	hr_record_take(&attempt->record, attempt->app);
+	hr_record_take(&attempt->record, attempt->engine);
 	hr_store_service_take(&attempt->service, &attempt->record.store);
 	hr_tap_service_take(&attempt->taps, attempt->record.consumer);
 	hr_feed_service_take(&attempt->feeds, attempt->record.producer);
@@ -50,7 +50,7 @@ void hr_attempt_load_history(struct hr_attempt *attempt)
 {
 	struct hr_error e = { 0 };
 
-	note_history(&e, hr_history_load(attempt->app, &attempt->page->history, &e));
+	note_history(&e, hr_history_load(attempt->engine, &attempt->page->history, &e));
 }
 
 void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
@@ -58,8 +58,8 @@ void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
 	struct hr_history *history = &attempt->page->history;
 	struct hr_error e = { 0 };
 
-	hr_remember_run(history, attempt->app, i, start);
-	note_history(&e, hr_history_save(attempt->app, history, &e));
+	hr_remember_run(history, attempt->engine, i, start);
+	note_history(&e, hr_history_save(attempt->engine, history, &e));
 }
 
 /*
@@ -69,22 +69,22 @@ void hr_attempt_remember(struct hr_attempt *attempt, uint32_t i, uint64_t start)
  */
 void hr_attempt_report(struct hr_attempt *attempt, bool all)
 {
-	const struct hr_appliance *app = attempt->app;
+	const struct hr_engine *engine = attempt->engine;
 	uint32_t which = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		struct hr_record_run *run = &attempt->record.run[i];
 
-		if (run->reported || (!all && app->run[i].outcome == HR_RUN_WAITING))
+		if (run->reported || (!all && engine->run[i].outcome == HR_RUN_WAITING))
 			continue;
 		which |= 1u << i;
 		run->reported = true;
-		if (attempt->dispatch < 0 && app->run[i].selected &&
-		    app->run[i].outcome != HR_RUN_WAITING)
+		if (attempt->dispatch < 0 && engine->run[i].selected &&
+		    engine->run[i].outcome != HR_RUN_WAITING)
 			hr_attempt_remember(attempt, i, 0);
 	}
-	if (which && (app->config.boot.results || !hr_config_repeats(&app->config)))
-		hr_report_runs(app, which, stdout);
+	if (which && (engine->config.boot.results || !hr_config_repeats(&engine->config)))
+		hr_report_runs(engine, which, stdout);
 	fflush(stdout);
 	hr_tick_at_once();
 }
@@ -103,7 +103,7 @@ static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), vo
 {
 	struct hr_error e = { 0 };
 
-	if (hr_store_service_open(&attempt->service, attempt->app, attempt->clients, &e) != 0) {
+	if (hr_store_service_open(&attempt->service, attempt->engine, attempt->clients, &e) != 0) {
 		hr_error_log(&e, HR_LOG_WARN);
 		return;
 	}
@@ -115,18 +115,19 @@ static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), vo
 
 int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
 {
-	struct hr_appliance *app = attempt->app;
-	int err = hr_tap_service_open(&attempt->taps, app, attempt->sockets, true, &app->error);
+	struct hr_engine *engine = attempt->engine;
+	int err =
+		hr_tap_service_open(&attempt->taps, engine, attempt->sockets, true, &engine->error);
 
 	if (!err)
-		err = hr_feed_service_open(&attempt->feeds, app, &app->error);
+		err = hr_feed_service_open(&attempt->feeds, engine, &engine->error);
 	if (err) {
-		hr_error_log(&app->error, HR_LOG_ERROR);
+		hr_error_log(&engine->error, HR_LOG_ERROR);
 		return err;
 	}
 	open_store(attempt, changed, to);
-	app->serve = serve;
-	app->serve_to = attempt;
+	engine->serve = serve;
+	engine->serve_to = attempt;
 	return 0;
 }
 

@@ -88,7 +88,7 @@ static uint32_t format(const struct hr_control *c, const struct hr_control_clien
 
 	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
-	hr_json_string(&j, "appliance", c->status->app->config.name);
+	hr_json_string(&j, "appliance", c->status->engine->config.name);
 	hr_json_string(&j, "request", hr_request_name(client->request.kind));
 	if (hr_request_has_pipeline(client->request.kind))
 		hr_json_string(&j, "pipeline", client->request.pipeline);
@@ -169,12 +169,12 @@ static int check_permission(struct hr_control *c, const struct hr_control_client
 	return hr_fail(&c->e, HR_ERROR_MISSING, -EACCES,
 		       "user %u may not send '%s': control.mode is \"%04o\"",
 		       (unsigned)client->credentials.user, hr_request_name(client->request.kind),
-		       c->status->app->config.control.mode);
+		       c->status->engine->config.control.mode);
 }
 
 static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
 {
-	const struct hr_config *config = &c->status->app->config;
+	const struct hr_config *config = &c->status->engine->config;
 	const char *known[HR_PIPELINES_MAX], *near;
 
 	for (uint32_t i = 0; i < config->pipelines; i++) {

@@ -79,7 +79,7 @@ static void admit(struct hr_control *c, int fd, uint64_t now_ns)
 	client->since_ns = now_ns;
 	client->got = client->sent = client->length = 0;
 	watch(c, EPOLL_CTL_ADD, fd, EPOLLIN);
-	err = hr_credentials_get(&client->credentials, fd, &c->status->app->config.control);
+	err = hr_credentials_get(&client->credentials, fd, &c->status->engine->config.control);
 	if (err)
 		hr_debug("control socket: credentials of a client: %s", strerror(-err));
 }
@@ -251,7 +251,7 @@ static int open_wake(struct hr_control *c)
 int hr_control_open(struct hr_control *c, struct hr_status *status,
 		    const struct hr_actions *actions)
 {
-	const struct hr_config *config = &status->app->config;
+	const struct hr_config *config = &status->engine->config;
 	int err;
 
 	memset(c, 0, sizeof *c);

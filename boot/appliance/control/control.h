@@ -130,7 +130,7 @@ struct hr_control {
 };
 
 /*
- * Open the socket of the appliance status->app. On an error the appliance runs on, and a warning
+ * Open the socket of the appliance status->engine. On an error the appliance runs on, and a warning
  * gives the reason why there is no socket. 0; -EADDRINUSE: an appliance of that name runs; or
  * another error of hr_socket_listen(). When no variable names a directory, the message has the level
  * debug.

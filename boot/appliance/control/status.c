@@ -53,7 +53,7 @@ static void put_tap(struct hr_json *j, const struct hr_status *status, uint32_t 
 		    const struct hr_tap_counters *count)
 {
 	const uint64_t share = status->record.run[i].share;
-	const struct hr_config_tap *tap = &status->app->config.pipeline[i].tap;
+	const struct hr_config_tap *tap = &status->engine->config.pipeline[i].tap;
 
 	hr_json_object(j, "tap");
 	hr_json_string(j, "name", tap->name);
@@ -90,7 +90,7 @@ static void put_feed(struct hr_json *j, const struct hr_status *status, uint32_t
 	const struct hr_record_producer *p = &status->record.producer[i];
 
 	hr_json_object(j, "feed");
-	hr_json_string(j, "name", status->app->config.pipeline[i].feed.name);
+	hr_json_string(j, "name", status->engine->config.pipeline[i].feed.name);
 	hr_counters_json(j, hr_feed_counters, count, HR_IN_STATUS);
 	hr_json_array(j, "attached");
 	if (p->attached) {
@@ -132,7 +132,7 @@ static void put_suspension(struct hr_json *j, const struct hr_status *status, ui
 static void put_run(struct hr_json *j, const struct hr_status *status, uint32_t i,
 		    const struct hr_record_run *run, uint64_t now_ns)
 {
-	const struct hr_config *config = &status->app->config;
+	const struct hr_config *config = &status->engine->config;
 	const struct hr_moment at = { now_ns, hr_wall_ns() };
 	const struct hr_config_pipeline *p = &config->pipeline[i];
 	struct hr_counters count = run->count;
@@ -246,7 +246,7 @@ static void begin(struct hr_json *j, const struct hr_status *status, char *text,
 {
 	hr_json_to_text(j, HR_JSON_LINE, text, bytes);
 	hr_json_schema(j, "headrace.status", HR_STATUS_SCHEMA);
-	hr_json_string(j, "appliance", status->app->config.name);
+	hr_json_string(j, "appliance", status->engine->config.name);
 	hr_json_u64(j, "pid", (uint64_t)getpid());
 }
 
@@ -261,16 +261,16 @@ static size_t format_failure(const struct hr_status *status, char *text, size_t 
 	return hr_json_done(&j) == 0 ? j.length : 0;
 }
 
-void hr_status_open(struct hr_status *status, const struct hr_appliance *app)
+void hr_status_open(struct hr_status *status, const struct hr_engine *engine)
 {
 	memset(status, 0, sizeof *status);
-	status->app = app;
+	status->engine = engine;
 	status->phase = HR_PHASE_STARTING;
 }
 
 static void take(struct hr_status *status)
 {
-	hr_record_take(&status->record, status->app);
+	hr_record_take(&status->record, status->engine);
 	if (status->service)
 		hr_store_service_take(status->service, &status->record.store);
 	if (status->taps)
@@ -281,7 +281,7 @@ static void take(struct hr_status *status)
 
 size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)
 {
-	const struct hr_config *config = &status->app->config;
+	const struct hr_config *config = &status->engine->config;
 	const struct hr_record *record = &status->record;
 	struct hr_json j;
 
@@ -289,8 +289,8 @@ size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, s
 		take(status);
 	begin(&j, status, text, bytes);
 	hr_json_string(&j, "configuration", config->file);
-	hr_json_u64(&j, "engine_pid", (uint64_t)status->engine);
-	if (status->engine)
+	hr_json_u64(&j, "engine_pid", (uint64_t)status->engine_pid);
+	if (status->engine_pid)
 		hr_json_u64(&j, "progress_age_ms", status->still_ns / HR_NS_PER_MS);
 	hr_json_u64(&j, "uptime_ms", (now_ns - hr_start_ns()) / HR_NS_PER_MS);
 	hr_json_string(&j, "phase", hr_phase_name(status->phase));

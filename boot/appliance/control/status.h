@@ -25,18 +25,18 @@ struct hr_tap_service;
 struct hr_repeat;
 
 struct hr_status {
-	const struct hr_appliance *app; /* the described appliance */
+	const struct hr_engine *engine; /* the described appliance */
 	enum hr_phase phase;		/* present activity */
 	uint32_t restarts;		/* restarts of the appliance since its start */
 	uint32_t restarts_left;		/* restarts left before it fails; 0 for `headrace run` */
-	int engine;			/* process identifier of the engine; 0: none runs */
+	int engine_pid;			/* process identifier of the engine; 0: none runs */
 	uint64_t still_ns;		/* time since the engine published its progress */
 	const struct hr_repeat *repeat; /* NULL: no pipeline repeats */
 	/* By index of the pipeline: engines in a row that have died in its runs, and the end of its
 	 * suspension (hr_now_ns()). */
 	uint64_t deaths[HR_PIPELINES_MAX], suspended_until_ns[HR_PIPELINES_MAX];
 	const struct hr_history *history; /* NULL: none is kept */
-	bool told; /* the owner fills `record`; false: it is copied from app and service */
+	bool told; /* the owner fills `record`; false: it is copied from engine and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
 	const struct hr_tap_service *taps;	/* NULL: none, or told */
 	const struct hr_feed_service *feeds;	/* NULL: none, or told */
@@ -44,7 +44,7 @@ struct hr_status {
 };
 
 /* Describe an appliance that has not started. */
-void hr_status_open(struct hr_status *status, const struct hr_appliance *app);
+void hr_status_open(struct hr_status *status, const struct hr_engine *engine);
 
 /*
  * Write the document to text, with a NUL. A document that needs more than `bytes` (HR_STATUS_MIN or

@@ -43,7 +43,7 @@ static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
 
 static struct hr_tap_tiles *tiles_of(const struct hr_tap_table *table)
 {
-	return &table->app->tap_tiles[table->pipeline];
+	return &table->engine->tap_tiles[table->pipeline];
 }
 
 /* The objects were made at bring-up: the consumer gets a set that no other one has had. On the host

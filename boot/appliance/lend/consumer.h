@@ -93,7 +93,7 @@ struct hr_tap_consumer {
 
 /* The consumers of the tap of one run. */
 struct hr_tap_table {
-	struct hr_appliance *app; /* and the index of the pipeline in it */
+	struct hr_engine *engine; /* and the index of the pipeline in it */
 	uint32_t pipeline;
 	struct hr_run *run;
 	const struct hr_gpu_facts *facts; /* of the GPU that has the tiles; NULL: host memory */

@@ -74,7 +74,7 @@ static void step_port(struct hr_feed_service *s, struct hr_feed_port *port, bool
 
 static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 {
-	struct hr_run *run = &s->app->run[i];
+	struct hr_run *run = &s->engine->run[i];
 	const struct hr_config_feed *feed = &run->config->feed;
 	struct hr_feed_port *port = &s->port[i];
 	const struct hr_feed_owner owner = port->producer.owner;
@@ -83,8 +83,8 @@ static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 
 	memset(port, 0, sizeof *port);
 	port->producer.run = run;
-	port->producer.memory = &s->app->feed_memory[i];
-	port->producer.facts = s->app->backend[run->config->gpu].facts;
+	port->producer.memory = &s->engine->feed_memory[i];
+	port->producer.facts = s->engine->backend[run->config->gpu].facts;
 	port->producer.owner = owner;
 	port->producer.fd = port->producer.pidfd = -1;
 	do
@@ -112,7 +112,7 @@ static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 
 int hr_feed_service_begin(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 {
-	const struct hr_run *run = &s->app->run[i];
+	const struct hr_run *run = &s->engine->run[i];
 	int err = 0;
 
 	if (!hr_config_has_feed(run->config) || hr_config_receives(run->config))
@@ -137,15 +137,15 @@ static bool is_served(const struct hr_run *run)
 	return run->selected && run->cpu.feed && run->outcome == HR_RUN_WAITING;
 }
 
-int hr_feed_service_open(struct hr_feed_service *s, struct hr_appliance *app, struct hr_error *e)
+int hr_feed_service_open(struct hr_feed_service *s, struct hr_engine *engine, struct hr_error *e)
 {
 	int err = 0;
 
 	memset(s, 0, sizeof *s);
-	s->app = app;
+	s->engine = engine;
 	s->wake = -1;
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
-		if (is_served(&app->run[i]))
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
+		if (is_served(&engine->run[i]))
 			err = hr_feed_service_begin(s, i, e);
 	if (err)
 		hr_feed_service_close(s);
@@ -164,7 +164,7 @@ void hr_feed_service_step(struct hr_feed_service *s)
 		return;
 	s->at_ns = now_ns;
 	events = hr_wait_readable(s->wake, 0);
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		if (s->port[i].open)
 			step_port(s, &s->port[i], events, now_ns);
 }
@@ -173,21 +173,21 @@ void hr_feed_service_take(const struct hr_feed_service *s,
 			  struct hr_record_producer producers[HR_PIPELINES_MAX])
 {
 	memset(producers, 0, HR_PIPELINES_MAX * sizeof *producers);
-	for (uint32_t i = 0; s->app && i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; s->engine && i < s->engine->config.pipelines; i++)
 		if (s->port[i].open)
 			hr_feed_producer_take(&s->port[i].producer, &producers[i]);
 }
 
 void hr_feed_service_close(struct hr_feed_service *s)
 {
-	if (!s->app)
+	if (!s->engine)
 		return;
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
 		hr_feed_service_end(s, i);
 		hr_feed_owner_forget(&s->port[i].producer.owner);
 	}
 	if (s->wake >= 0)
 		close(s->wake);
 	s->wake = -1;
-	s->app = NULL;
+	s->engine = NULL;
 }

@@ -32,7 +32,7 @@ struct hr_feed_port {
 };
 
 struct hr_feed_service {
-	struct hr_appliance *app; /* the caller's; NULL: closed */
+	struct hr_engine *engine; /* the caller's; NULL: closed */
 	uint32_t ports;		  /* open ones */
 	int wake;		  /* epoll of all descriptors; -1: there was no port yet */
 	uint64_t at_ns;
@@ -45,7 +45,7 @@ struct hr_feed_service {
  * 0; or -EADDRINUSE, -ENOKEY (no variable names the directory of sockets), -errno: nothing is open,
  * and *e names the feed.
  */
-int hr_feed_service_open(struct hr_feed_service *service, struct hr_appliance *app,
+int hr_feed_service_open(struct hr_feed_service *service, struct hr_engine *engine,
 			 struct hr_error *e);
 
 /* A run of pipeline i, whose queues are up, starts: open its socket. Does nothing without a feed. As

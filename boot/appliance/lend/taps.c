@@ -86,7 +86,7 @@ static bool runs_again(const struct hr_tap_service *s, const struct hr_run *run)
 {
 	if (!s->supervised)
 		return false;
-	if (hr_config_repeats(&s->app->config))
+	if (hr_config_repeats(&s->engine->config))
 		return true;
 	return run->outcome == HR_RUN_WAITING ||
 	       (run->outcome == HR_RUN_FAILED && !hr_error_is_final(run->error));
@@ -113,7 +113,7 @@ static void end_port(struct hr_tap_service *s, uint32_t i)
 	const struct hr_run *run = port->table.run;
 
 	log_failed(port);
-	s->app->tap_tiles[i].in_hand |= run->outcome != HR_RUN_DONE;
+	s->engine->tap_tiles[i].in_hand |= run->outcome != HR_RUN_DONE;
 	hr_tap_consumers_end(&port->table,
 			     runs_again(s, run) && run->outcome != HR_RUN_INTERRUPTED);
 	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;
@@ -141,12 +141,12 @@ static void open_port(struct hr_tap_service *s, uint32_t i)
 {
 	struct hr_tap_port *port = &s->port[i];
 	struct hr_tap_clients *c = &port->clients;
-	struct hr_run *run = &s->app->run[i];
+	struct hr_run *run = &s->engine->run[i];
 
-	port->table.app = s->app;
+	port->table.engine = s->engine;
 	port->table.run = run;
 	port->table.pipeline = i;
-	port->table.facts = s->app->backend[run->config->gpu].facts;
+	port->table.facts = s->engine->backend[run->config->gpu].facts;
 	hr_tap_consumers_begin(&port->table);
 	*c = (struct hr_tap_clients){ .kind = "tap",
 				      .name = run->config->tap.name,
@@ -166,7 +166,7 @@ int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *
 	struct hr_tap_port *port = &s->port[i];
 	int err;
 
-	if (!s->app || port->state == HR_TAP_CLOSED)
+	if (!s->engine || port->state == HR_TAP_CLOSED)
 		return 0;
 	err = hr_random(&port->table.epoch, sizeof port->table.epoch);
 	if (err)
@@ -179,26 +179,26 @@ int hr_tap_service_begin(struct hr_tap_service *s, uint32_t i, struct hr_error *
 
 void hr_tap_service_end(struct hr_tap_service *s, uint32_t i)
 {
-	if (s->app && s->port[i].state == HR_TAP_LIVE)
+	if (s->engine && s->port[i].state == HR_TAP_LIVE)
 		end_port(s, i);
 }
 
-static bool is_up(const struct hr_appliance *app, const struct hr_run *run)
+static bool is_up(const struct hr_engine *engine, const struct hr_run *run)
 {
-	return app->up >= HR_STAGE_QUEUES && run->selected && run->outcome == HR_RUN_WAITING;
+	return engine->up >= HR_STAGE_QUEUES && run->selected && run->outcome == HR_RUN_WAITING;
 }
 
-int hr_tap_service_open(struct hr_tap_service *s, struct hr_appliance *app,
+int hr_tap_service_open(struct hr_tap_service *s, struct hr_engine *engine,
 			struct hr_tap_sockets *sockets, bool supervised, struct hr_error *e)
 {
 	int err = 0;
 
 	memset(s, 0, sizeof *s);
-	s->app = app;
+	s->engine = engine;
 	s->sockets = sockets;
 	s->supervised = supervised;
 	s->wake = -1;
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++) {
 		if (!sockets || sockets->fd[i] < 0)
 			continue;
 		if (s->wake < 0)
@@ -209,7 +209,7 @@ int hr_tap_service_open(struct hr_tap_service *s, struct hr_appliance *app,
 			continue;
 		}
 		open_port(s, i);
-		if (is_up(app, &app->run[i]))
+		if (is_up(engine, &engine->run[i]))
 			err = hr_tap_service_begin(s, i, e);
 	}
 	if (err)
@@ -222,15 +222,15 @@ void hr_tap_service_step(struct hr_tap_service *s)
 	uint64_t now_ns;
 	bool events;
 
-	if (!s->app || s->wake < 0)
+	if (!s->engine || s->wake < 0)
 		return;
 	now_ns = hr_now_ns();
 	if (now_ns - s->at_ns < HR_TAP_STEP_NS)
 		return;
 	s->at_ns = now_ns;
 	events = hr_wait_readable(s->wake, 0);
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++) {
-		if (s->port[i].state == HR_TAP_LIVE && s->app->run[i].ended_ns)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
+		if (s->port[i].state == HR_TAP_LIVE && s->engine->run[i].ended_ns)
 			end_port(s, i);
 		if (s->port[i].state != HR_TAP_CLOSED)
 			step_port(&s->port[i], events, now_ns);
@@ -251,14 +251,14 @@ static void close_port(struct hr_tap_service *s, uint32_t i)
 
 void hr_tap_service_close(struct hr_tap_service *s)
 {
-	if (!s->app)
+	if (!s->engine)
 		return;
-	for (uint32_t i = 0; i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
 		close_port(s, i);
 	if (s->wake >= 0)
 		close(s->wake);
 	s->wake = -1;
-	s->app = NULL;
+	s->engine = NULL;
 }
 
 void hr_tap_service_take(const struct hr_tap_service *s,
@@ -267,7 +267,7 @@ void hr_tap_service_take(const struct hr_tap_service *s,
 	uint32_t count = 0;
 
 	memset(consumers, 0, HR_RECORD_CONSUMERS * sizeof *consumers);
-	for (uint32_t i = 0; s->app && i < s->app->config.pipelines; i++)
+	for (uint32_t i = 0; s->engine && i < s->engine->config.pipelines; i++)
 		for (uint32_t seat = 0; s->port[i].state == HR_TAP_LIVE && seat < HR_TAP_SEATS &&
 					count < HR_RECORD_CONSUMERS;
 		     seat++)

@@ -41,7 +41,7 @@ struct hr_tap_port {
 };
 
 struct hr_tap_service {
-	struct hr_appliance *app;	/* the caller's; NULL: closed */
+	struct hr_engine *engine;	/* the caller's; NULL: closed */
 	struct hr_tap_sockets *sockets; /* the caller's */
 	/* An engine of a supervisor: other engines and runs follow, so the sockets stay. */
 	bool supervised;
@@ -55,7 +55,7 @@ struct hr_tap_service {
  * waits has its run from now on, when the queues are up. Does nothing without taps. 0; or -EMFILE,
  * -ENOMEM, -errno: it is not open, as *e says.
  */
-int hr_tap_service_open(struct hr_tap_service *service, struct hr_appliance *app,
+int hr_tap_service_open(struct hr_tap_service *service, struct hr_engine *engine,
 			struct hr_tap_sockets *sockets, bool supervised, struct hr_error *e);
 
 /* The memory of a run of pipeline i is there: consumers that wait get their seats. Does nothing

@@ -55,7 +55,7 @@ int hr_record_get_error(const struct hr_record_error *from, struct hr_error *e)
 	return (int)from->code;
 }
 
-static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
+static void take_run(struct hr_record_run *to, const struct hr_engine *engine,
 		     const struct hr_run *run)
 {
 	const char *why;
@@ -67,40 +67,40 @@ static void take_run(struct hr_record_run *to, const struct hr_appliance *app,
 				      .number = to->number,
 				      .started_ns = run->started_ns,
 				      .ended_ns = run->ended_ns };
-	if (app->up >= HR_STAGE_BACKENDS && run->config && hr_config_has_tap(run->config))
-		to->share = (uint64_t)hr_run_share(app, run, &why);
+	if (engine->up >= HR_STAGE_BACKENDS && run->config && hr_config_has_tap(run->config))
+		to->share = (uint64_t)hr_run_share(engine, run, &why);
 	hr_record_put_error(&to->error, run->error, &run->cause);
-	hr_counters_take(&to->count, app, run);
+	hr_counters_take(&to->count, engine, run);
 }
 
-void hr_record_take(struct hr_record *record, const struct hr_appliance *app)
+void hr_record_take(struct hr_record *record, const struct hr_engine *engine)
 {
-	record->stage = (uint64_t)app->up;
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		const struct hr_health *health = &app->ssd[d].health;
+	record->stage = (uint64_t)engine->up;
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		const struct hr_health *health = &engine->ssd[d].health;
 
 		record->ssd[d].health = (uint64_t)health->state;
 		memcpy(record->ssd[d].faults, health->count, sizeof health->count);
-		if (app->ssd[d].ctrl)
-			record->ssd[d].smart = app->ssd[d].ctrl->smart;
+		if (engine->ssd[d].ctrl)
+			record->ssd[d].smart = engine->ssd[d].ctrl->smart;
 	}
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		/* an ended run keeps its values until the reader has seen them */
 		if (!record->run[i].over)
-			take_run(&record->run[i], app, &app->run[i]);
+			take_run(&record->run[i], engine, &engine->run[i]);
 }
 
-void hr_record_apply(const struct hr_record *record, struct hr_appliance *app)
+void hr_record_apply(const struct hr_record *record, struct hr_engine *engine)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		struct hr_health *health = &app->ssd[d].health;
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		struct hr_health *health = &engine->ssd[d].health;
 
 		health->state = (enum hr_health_state)record->ssd[d].health;
 		memcpy(health->count, record->ssd[d].faults, sizeof health->count);
 	}
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		const struct hr_record_run *from = &record->run[i];
-		struct hr_run *run = &app->run[i];
+		struct hr_run *run = &engine->run[i];
 
 		run->selected = from->selected;
 		run->outcome = (enum hr_outcome)from->outcome;

@@ -149,7 +149,7 @@ struct hr_record {
  * appliance does not hold (`reported`, `number`, the result of the attempt, `store`, `consumer`,
  * `producer`) do not change, nor does a pipeline that is `over`.
  */
-void hr_record_take(struct hr_record *record, const struct hr_appliance *app);
+void hr_record_take(struct hr_record *record, const struct hr_engine *engine);
 
 /* Copy an error, with its first line; and back, as one that has been printed. Both return code. */
 int hr_record_put_error(struct hr_record_error *to, int code, const struct hr_error *e);
@@ -159,7 +159,7 @@ int hr_record_get_error(const struct hr_record_error *from, struct hr_error *e);
  * Copy back: outcome, error and counters of each pipeline, and the state of ssds. The record has
  * passed hr_record_check().
  */
-void hr_record_apply(const struct hr_record *record, struct hr_appliance *app);
+void hr_record_apply(const struct hr_record *record, struct hr_engine *engine);
 
 /*
  * Name of a member whose value no engine of this configuration can have published by now_ns; NULL:

@@ -169,15 +169,15 @@ static bool is_up(const struct hr_ssd *ssd)
 	return ssd->has_store && !hr_health_failed(&ssd->health);
 }
 
-int hr_starts_read(struct hr_appliance *app, struct hr_starts *starts, struct hr_error *e)
+int hr_starts_read(struct hr_engine *engine, struct hr_starts *starts, struct hr_error *e)
 {
 	struct hr_starts found;
 	int first = -ENOENT;
 
 	memset(starts, 0, sizeof *starts);
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		int err = is_up(&app->ssd[d]) ? hr_starts_load(&app->ssd[d].store, &found, e)
-					      : -ENOENT;
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		int err = is_up(&engine->ssd[d]) ? hr_starts_load(&engine->ssd[d].store, &found, e)
+						 : -ENOENT;
 
 		if (!err && found.sequence > starts->sequence)
 			*starts = found;
@@ -187,11 +187,11 @@ int hr_starts_read(struct hr_appliance *app, struct hr_starts *starts, struct hr
 	return first;
 }
 
-int hr_starts_write(struct hr_appliance *app, struct hr_starts *starts, struct hr_error *e)
+int hr_starts_write(struct hr_engine *engine, struct hr_starts *starts, struct hr_error *e)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (is_up(&app->ssd[d]) && !app->ssd[d].blk->read_only)
-			return hr_starts_save(&app->ssd[d].store, starts, e);
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (is_up(&engine->ssd[d]) && !engine->ssd[d].blk->read_only)
+			return hr_starts_save(&engine->ssd[d].store, starts, e);
 	return hr_error_add(e, HR_ERROR_MISSING, -ENODEV,
 			    "no ssd has a writable object store for the starts of pipelines");
 }

@@ -27,7 +27,7 @@
 #include "cache/store/store.h"
 #include "config/config.h"
 
-struct hr_appliance;
+struct hr_engine;
 
 #define HR_STARTS_OBJECT "headrace.starts"
 
@@ -91,8 +91,8 @@ int hr_starts_save(struct hr_store *store, struct hr_starts *starts, struct hr_e
 
 /* The same for an appliance whose stores are open: load takes the newest of all ssds, save takes the
  * first ssd with a writable store; -ENODEV: there is none. */
-int hr_starts_read(struct hr_appliance *app, struct hr_starts *starts, struct hr_error *e);
-int hr_starts_write(struct hr_appliance *app, struct hr_starts *starts, struct hr_error *e);
+int hr_starts_read(struct hr_engine *engine, struct hr_starts *starts, struct hr_error *e);
+int hr_starts_write(struct hr_engine *engine, struct hr_starts *starts, struct hr_error *e);
 
 /* A page as it is on a disk. */
 void hr_starts_put(const struct hr_starts *starts, uint8_t page[HR_PAGE]);

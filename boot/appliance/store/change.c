@@ -18,7 +18,7 @@ static int busy(struct hr_store_job *d, const struct hr_run *run, const char *do
 /* 0; -EBUSY: a run makes an object of that name, or the name is one of the appliance. */
 static int check_name(const struct hr_store_service *c, struct hr_store_job *d, const char *name)
 {
-	const struct hr_run *run = hr_run_making(c->app, d->ssd, name);
+	const struct hr_run *run = hr_run_making(c->engine, d->ssd, name);
 	const int err = hr_store_job_check_own(d, name);
 
 	return !err && run ? busy(d, run, "makes", name) : err;
@@ -28,11 +28,11 @@ static int check_name(const struct hr_store_service *c, struct hr_store_job *d, 
 static int check_unused(const struct hr_store_service *c, struct hr_store_job *d,
 			const struct hr_store_object *object)
 {
-	const struct hr_run *run = hr_run_reading(c->app, d->ssd, object->id);
+	const struct hr_run *run = hr_run_reading(c->engine, d->ssd, object->id);
 
 	if (run)
 		return busy(d, run, "reads", object->name);
-	run = hr_run_changing(c->app, d->ssd, object->id, false);
+	run = hr_run_changing(c->engine, d->ssd, object->id, false);
 	return run ? busy(d, run, "changes", object->name) : 0;
 }
 
@@ -52,7 +52,7 @@ static bool is_made(const struct hr_store_service *c, uint32_t ssd, uint64_t id)
 static int explain(const struct hr_store_service *c, struct hr_store_job *d, const char *name,
 		   int err)
 {
-	return hr_ssd_store_explain(&c->app->ssd[d->ssd], name, err, &d->e);
+	return hr_ssd_store_explain(&c->engine->ssd[d->ssd], name, err, &d->e);
 }
 
 static void settle(struct hr_store_service *c, struct hr_store_job *d, int err)
@@ -77,7 +77,7 @@ static bool is_in_use(void *arg, const struct hr_store_object *object)
 {
 	const struct choice *choice = arg;
 
-	return hr_run_making(choice->service->app, choice->ssd, object->name) ||
+	return hr_run_making(choice->service->engine, choice->ssd, object->name) ||
 	       is_made(choice->service, choice->ssd, object->id);
 }
 
@@ -221,7 +221,7 @@ void hr_store_job_copy_on(struct hr_store_service *c, struct hr_store_job *d)
 		hr_fail(&d->e, HR_ERROR_DEVICE, -EBADMSG,
 			"ssd '%s': '%s': CRC-32C of the read data is %08x, expected %08x; nothing "
 			"is copied",
-			c->app->config.ssd[d->ssd].name, d->from.name, d->crc, d->from.crc);
+			c->engine->config.ssd[d->ssd].name, d->from.name, d->crc, d->from.crc);
 		hr_store_job_fail(c, d);
 	} else {
 		d->state = HR_STORE_JOB_FINISHES;

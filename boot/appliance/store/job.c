@@ -27,7 +27,7 @@ _Static_assert(HR_MESSAGE_HEADER + sizeof(struct hr_ssd_facts) + HR_MESSAGE_HEAD
 
 static struct hr_ssd *ssd_of(const struct hr_store_service *c, const struct hr_store_job *d)
 {
-	return &c->app->ssd[d->ssd];
+	return &c->engine->ssd[d->ssd];
 }
 
 struct hr_store *hr_store_job_store(const struct hr_store_service *c, const struct hr_store_job *d)
@@ -37,7 +37,7 @@ struct hr_store *hr_store_job_store(const struct hr_store_service *c, const stru
 
 static const char *ssd_name(const struct hr_store_service *c, const struct hr_store_job *d)
 {
-	return c->app->config.ssd[d->ssd].name;
+	return c->engine->config.ssd[d->ssd].name;
 }
 
 /* ---- data to the client */
@@ -87,7 +87,7 @@ void hr_store_job_reply(const struct hr_store_service *c, struct hr_store_job *d
 
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)head + HR_MESSAGE_HEADER, REPLY_MAX);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
-	hr_json_string(&j, "appliance", c->app->config.name);
+	hr_json_string(&j, "appliance", c->engine->config.name);
 	hr_json_string(&j, "request", hr_request_name(d->request.kind));
 	if (d->ssd < HR_SSDS_MAX)
 		hr_json_string(&j, "ssd", ssd_name(c, d));
@@ -165,7 +165,7 @@ void hr_store_job_fail(struct hr_store_service *c, struct hr_store_job *d)
 
 static int find_ssd(const struct hr_store_service *c, struct hr_store_job *d)
 {
-	const struct hr_config *config = &c->app->config;
+	const struct hr_config *config = &c->engine->config;
 	const char *name = strncmp(d->request.disk, "name:", 5) == 0 ? d->request.disk + 5 : NULL;
 
 	for (uint32_t i = 0; i < config->ssds; i++) {
@@ -173,15 +173,15 @@ static int find_ssd(const struct hr_store_service *c, struct hr_store_job *d)
 			 : strcmp(d->request.disk, c->identity[i]) != 0)
 			continue;
 		d->ssd = i;
-		if (c->app->left_out[i] || !c->app->ssd[i].ctrl)
+		if (c->engine->left_out[i] || !c->engine->ssd[i].ctrl)
 			return hr_fail(&d->e, HR_ERROR_FAILED, -EAGAIN,
 				       "ssd '%s' is not up: no pipeline that runs uses it, or it "
 				       "has failed",
 				       config->ssd[i].name);
-		if (!c->app->ssd[i].has_store && d->request.kind != HR_REQUEST_STORE_FACTS)
+		if (!c->engine->ssd[i].has_store && d->request.kind != HR_REQUEST_STORE_FACTS)
 			return hr_fail(&d->e, HR_ERROR_FAILED, -ENOMEDIUM,
 				       "ssd '%s' has no object store", config->ssd[i].name);
-		return hr_health_refuse(&c->app->ssd[i].health, &d->e);
+		return hr_health_refuse(&c->engine->ssd[i].health, &d->e);
 	}
 	d->absent = true;
 	return hr_fail(&d->e, HR_ERROR_MISSING, -ENODEV, "this appliance has no ssd '%s'",
@@ -191,7 +191,7 @@ static int find_ssd(const struct hr_store_service *c, struct hr_store_job *d)
 int hr_store_job_check_changing(const struct hr_store_service *c, struct hr_store_job *d,
 				uint64_t id, bool running)
 {
-	const struct hr_run *run = hr_run_changing(c->app, d->ssd, id, running);
+	const struct hr_run *run = hr_run_changing(c->engine, d->ssd, id, running);
 	const struct hr_store_object *object = hr_store_find_id(hr_store_job_store(c, d), id);
 
 	if (!run)

@@ -10,7 +10,7 @@
 
 static int create(struct hr_store_service *c, struct hr_store_job *d)
 {
-	const struct hr_run *run = hr_run_making(c->app, d->ssd, d->request.object);
+	const struct hr_run *run = hr_run_making(c->engine, d->ssd, d->request.object);
 	struct hr_store_object *object;
 	int err = hr_store_job_check_own(d, d->request.object);
 
@@ -23,7 +23,7 @@ static int create(struct hr_store_service *c, struct hr_store_job *d)
 	err = hr_store_create(hr_store_job_store(c, d), d->request.object, d->request.bytes, 0,
 			      d->request.replace, &object, &d->e);
 	if (err)
-		return hr_ssd_store_explain(&c->app->ssd[d->ssd], d->request.object, err, &d->e);
+		return hr_ssd_store_explain(&c->engine->ssd[d->ssd], d->request.object, err, &d->e);
 	d->object = *object;
 	return 0;
 }
@@ -164,13 +164,13 @@ static int publish(struct hr_store_service *c, struct hr_store_job *d)
 			       d->object.name);
 	if (old && hr_store_job_check_changing(c, d, old->id, false))
 		return -EBUSY;
-	if (old && hr_run_reading(c->app, d->ssd, old->id) && keep_old(c, d, old->id))
+	if (old && hr_run_reading(c->engine, d->ssd, old->id) && keep_old(c, d, old->id))
 		return hr_fail(&d->e, HR_ERROR_FAILED, -EBUSY,
 			       "busy: pipelines read %u replaced objects now: try again when they "
 			       "have ended",
 			       HR_STORE_CLIENTS);
 	err = hr_store_finish(store, d->object.id, true, d->crc, &d->e);
-	return err ? hr_ssd_store_explain(&c->app->ssd[d->ssd], d->object.name, err, &d->e) : 0;
+	return err ? hr_ssd_store_explain(&c->engine->ssd[d->ssd], d->object.name, err, &d->e) : 0;
 }
 
 void hr_store_job_finish(struct hr_store_service *c, struct hr_store_job *d)

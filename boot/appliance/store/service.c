@@ -87,7 +87,7 @@ static void refuse(const struct hr_store_service *c, const struct hr_request *re
 
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)message + HR_MESSAGE_HEADER, REFUSAL_MAX);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
-	hr_json_string(&j, "appliance", c->app->config.name);
+	hr_json_string(&j, "appliance", c->engine->config.name);
 	hr_json_string(&j, "request", hr_request_name(request->kind));
 	hr_json_string(&j, "result", "failed");
 	hr_json_u64(&j, "code", HR_ERROR_FAILED);
@@ -172,9 +172,9 @@ static bool any_on_disk(const struct hr_store_service *c)
 static void account(struct hr_store_service *c, uint64_t now_ns)
 {
 	const uint64_t passed_ns = now_ns - c->at_ns;
-	const uint32_t percent = c->app->config.control.store_percent;
+	const uint32_t percent = c->engine->config.control.store_percent;
 
-	c->limited = percent < 100 && hr_any_running(c->app);
+	c->limited = percent < 100 && hr_any_running(c->engine);
 	if (any_on_disk(c))
 		c->credit_ns -= (int64_t)passed_ns;
 	c->credit_ns += (int64_t)(passed_ns / 100 * percent);
@@ -245,7 +245,7 @@ static bool has_disk(const struct hr_store_service *c, const struct hr_store_job
 
 static void poll_disk(struct hr_store_service *c, struct hr_store_job *d)
 {
-	const int err = hr_nvme_blk_poll(&c->app->ssd[d->ssd].disk);
+	const int err = hr_nvme_blk_poll(&c->engine->ssd[d->ssd].disk);
 
 	if (err != -EINPROGRESS)
 		hr_store_job_used_disk(c, d, err);
@@ -288,7 +288,7 @@ static void move(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 
 static void serve(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
-	d->changed |= d->pinned && hr_run_changing(c->app, d->ssd, d->pinned_id, true);
+	d->changed |= d->pinned && hr_run_changing(c->engine, d->ssd, d->pinned_id, true);
 	for (int i = 0; i < MOVES && d->state != HR_STORE_JOB_FREE; i++) {
 		const enum hr_store_job_state before = d->state;
 		const size_t sent = d->sent, length = d->length, got = d->head_got;
@@ -314,9 +314,9 @@ static void serve(struct hr_store_service *c, struct hr_store_job *d, uint64_t n
 static void release(struct hr_store_service *c)
 {
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++) {
-		if (!c->kept[i].id || hr_run_reading(c->app, c->kept[i].ssd, c->kept[i].id))
+		if (!c->kept[i].id || hr_run_reading(c->engine, c->kept[i].ssd, c->kept[i].id))
 			continue;
-		hr_store_unpin(&c->app->ssd[c->kept[i].ssd].store, c->kept[i].pin);
+		hr_store_unpin(&c->engine->ssd[c->kept[i].ssd].store, c->kept[i].pin);
 		c->kept[i].id = 0;
 	}
 }
@@ -325,7 +325,7 @@ void hr_store_service_step(struct hr_store_service *c)
 {
 	uint64_t now_ns;
 
-	if (!c->app)
+	if (!c->engine)
 		return;
 	now_ns = hr_now_ns();
 	account(c, now_ns);
@@ -360,7 +360,7 @@ void hr_store_service_take(const struct hr_store_service *c, struct hr_record_st
 	store->requests = c->requests;
 	store->refused = c->refused;
 	store->dropped = c->dropped;
-	for (uint32_t i = 0; c->app && i < HR_STORE_CLIENTS; i++)
+	for (uint32_t i = 0; c->engine && i < HR_STORE_CLIENTS; i++)
 		if (c->job[i].state != HR_STORE_JOB_FREE)
 			take_job(&store->job[i], &c->job[i]);
 }
@@ -369,7 +369,7 @@ uint64_t hr_store_service_pause_ns(const struct hr_store_service *c)
 {
 	uint64_t pause_ns = HR_STORE_SERVICE_PAUSE_NS;
 
-	for (uint32_t i = 0; c->app && i < HR_STORE_CLIENTS; i++) {
+	for (uint32_t i = 0; c->engine && i < HR_STORE_CLIENTS; i++) {
 		const struct hr_store_job *d = &c->job[i];
 
 		if (d->state == HR_STORE_JOB_ON_DISK)
@@ -398,7 +398,7 @@ static int open_wake(struct hr_store_service *c)
 	return 0;
 }
 
-int hr_store_service_open(struct hr_store_service *c, struct hr_appliance *app, int clients,
+int hr_store_service_open(struct hr_store_service *c, struct hr_engine *engine, int clients,
 			  struct hr_error *e)
 {
 	int err;
@@ -414,14 +414,15 @@ int hr_store_service_open(struct hr_store_service *c, struct hr_appliance *app, 
 		return hr_fail(e, HR_ERROR_MISSING, err, "store requests cannot be served: %s",
 			       strerror(-err));
 	}
-	c->app = app;
+	c->engine = engine;
 	c->at_ns = hr_now_ns();
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++)
 		c->job[i].buffer = c->memory + i * (size_t)HR_STORE_JOB_BUFFER;
 	/* an ssd without an identity is found by its name only */
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		(void)hr_transport_identity(app->config.ssd[d].device, app->config.ssd[d].nsid,
-					    c->identity[d], sizeof c->identity[d]);
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		(void)hr_transport_identity(engine->config.ssd[d].device,
+					    engine->config.ssd[d].nsid, c->identity[d],
+					    sizeof c->identity[d]);
 	return 0;
 }
 
@@ -435,7 +436,7 @@ void hr_store_service_wake_by(const struct hr_store_service *c, int fd)
 
 void hr_store_service_close(struct hr_store_service *c)
 {
-	if (!c->app)
+	if (!c->engine)
 		return;
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++) {
 		struct hr_store_job *d = &c->job[i];
@@ -455,9 +456,9 @@ void hr_store_service_close(struct hr_store_service *c)
 	}
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++)
 		if (c->kept[i].id)
-			hr_store_unpin(&c->app->ssd[c->kept[i].ssd].store, c->kept[i].pin);
+			hr_store_unpin(&c->engine->ssd[c->kept[i].ssd].store, c->kept[i].pin);
 	munmap(c->memory, HR_STORE_CLIENTS * (size_t)HR_STORE_JOB_BUFFER);
 	close(c->wake);
 	c->wake = -1;
-	c->app = NULL;
+	c->engine = NULL;
 }

@@ -84,7 +84,7 @@ struct hr_store_job {
 };
 
 struct hr_store_service {
-	struct hr_appliance *app; /* the caller's; its stores are up. NULL: closed */
+	struct hr_engine *engine; /* the caller's; its stores are up. NULL: closed */
 	int clients;		  /* where clients come from */
 	int wake; /* readable when there is work that hr_store_service_step() does at once */
 	/* Called after an object was made or replaced; NULL: nothing is called. */
@@ -113,7 +113,7 @@ struct hr_store_service {
  * Serve the clients that come from the socket `clients` (-1: none come). Allocates; the other
  * functions do not. 0; -ENOMEM, -EMFILE, as a text in *e.
  */
-int hr_store_service_open(struct hr_store_service *service, struct hr_appliance *app, int clients,
+int hr_store_service_open(struct hr_store_service *service, struct hr_engine *engine, int clients,
 			  struct hr_error *e);
 
 /* `wake` is readable also when fd is; a negative one is skipped. */

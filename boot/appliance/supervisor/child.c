@@ -143,18 +143,18 @@ static const char *progress(const struct hr_counters *count, char *text, size_t 
 }
 
 /* The pipelines that run and their progress, or the stage when no pipeline runs. */
-static const char *doing(const struct hr_child *c, const struct hr_appliance *app, char *text,
+static const char *doing(const struct hr_child *c, const struct hr_engine *engine, char *text,
 			 size_t bytes)
 {
 	size_t at = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines && at < bytes; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines && at < bytes; i++) {
 		const struct hr_record_run *run = &c->record->run[i];
 		char done[64];
 
 		if (run->selected && run->started_ns && !run->ended_ns)
 			at += (size_t)snprintf(text + at, bytes - at, "%spipeline '%s', %s",
-					       at ? "; " : "", app->config.pipeline[i].name,
+					       at ? "; " : "", engine->config.pipeline[i].name,
 					       progress(&run->count, done, sizeof done));
 	}
 	if (at == 0)
@@ -215,13 +215,13 @@ static const char *where(const struct hr_child *c, const struct hr_config *confi
 	return text;
 }
 
-static void say_end(struct hr_child *c, const struct hr_appliance *app, pid_t pid, int status)
+static void say_end(struct hr_child *c, const struct hr_engine *engine, pid_t pid, int status)
 {
 	const bool device = WIFEXITED(status) && WEXITSTATUS(status) == HR_EXIT_DEVICE;
 	char text[HR_LOG_LINE_MAX / 2], in[4 * HR_NAME_MAX];
 
-	doing(c, app, text, sizeof text);
-	where(c, &app->config, in, sizeof in);
+	doing(c, engine, text, sizeof text);
+	where(c, &engine->config, in, sizeof in);
 	if (c->killed_ns)
 		hr_info("engine %d: ended", (int)pid);
 	else if (WIFSIGNALED(status))
@@ -258,7 +258,7 @@ static void end_it(struct hr_child *c, uint64_t now_ns)
 }
 
 /* Only a kill ends an engine that hangs. Written tiles that are not durable are written again. */
-static void end_if_over(struct hr_child *c, const struct hr_appliance *app, uint64_t now_ns)
+static void end_if_over(struct hr_child *c, const struct hr_engine *engine, uint64_t now_ns)
 {
 	char text[HR_LOG_LINE_MAX / 2];
 
@@ -266,19 +266,19 @@ static void end_if_over(struct hr_child *c, const struct hr_appliance *app, uint
 		hr_fail(&c->death, HR_ERROR_DEVICE, -ETIMEDOUT,
 			"engine %d: no progress for %llu ms; it is killed; it ran: %s",
 			(int)c->process.pid, (unsigned long long)(c->still_ns / HR_NS_PER_MS),
-			doing(c, app, text, sizeof text));
+			doing(c, engine, text, sizeof text));
 		end_it(c, now_ns);
 	} else if (c->asked_ns && now_ns - c->asked_ns >= c->stop_ns) {
 		hr_fail(&c->death, HR_ERROR_DEVICE, -ETIMEDOUT,
 			"engine %d: not stopped %llu ms after the signal; it is killed; it ran: %s",
 			(int)c->process.pid, (unsigned long long)(c->stop_ns / HR_NS_PER_MS),
-			doing(c, app, text, sizeof text));
+			doing(c, engine, text, sizeof text));
 		end_it(c, now_ns);
 	}
 }
 
 /* False: the engine still runs after SIGKILL. */
-static bool wait_for_end(struct hr_child *c, const struct hr_appliance *app, int *status)
+static bool wait_for_end(struct hr_child *c, const struct hr_engine *engine, int *status)
 {
 	while (!hr_process_ended(&c->process, status)) {
 		const uint64_t now_ns = hr_now_ns();
@@ -286,7 +286,7 @@ static bool wait_for_end(struct hr_child *c, const struct hr_appliance *app, int
 		if (hr_signals_pending())
 			hr_child_stop(c, now_ns);
 		if (!c->killed_ns)
-			end_if_over(c, app, now_ns);
+			end_if_over(c, engine, now_ns);
 		else if (now_ns - c->killed_ns >= HR_CHILD_KILL_NS)
 			return false;
 		if (c->rest)
@@ -350,14 +350,14 @@ static void settle(struct hr_child *c, const struct hr_config *config, bool clea
 
 /* ---- an attempt */
 
-static void begin(struct hr_child *c, const struct hr_appliance *app)
+static void begin(struct hr_child *c, const struct hr_engine *engine)
 {
 	memset(c->record, 0, sizeof *c->record);
-	hr_record_take(c->record, app);
+	hr_record_take(c->record, engine);
 	c->sequence = c->still_ns = c->running_ns = c->asked_ns = c->killed_ns = 0;
 	c->looked_ns = hr_now_ns();
 	c->kills = count_kills();
-	c->masters = masters(&app->config);
+	c->masters = masters(&engine->config);
 	c->phase = HR_PHASE_STARTING;
 	c->wrong = NULL;
 	c->hung_up = false;
@@ -419,7 +419,7 @@ static void break_off_all(struct hr_child *c, const struct hr_config *config, in
 }
 
 /* Complete the record as the engine would have, and return the error of the attempt. */
-static int complete(struct hr_child *c, struct hr_appliance *app, int status, struct hr_error *e)
+static int complete(struct hr_child *c, struct hr_engine *engine, int status, struct hr_error *e)
 {
 	struct hr_record *record = c->record;
 	int err = hr_record_get_error(&record->error, e);
@@ -427,11 +427,11 @@ static int complete(struct hr_child *c, struct hr_appliance *app, int status, st
 	if (!record->finished) {
 		err = error_of(c, status);
 		*e = c->death;
-		break_off_all(c, &app->config, err);
+		break_off_all(c, &engine->config, err);
 		record->stage = HR_STAGE_NONE;
 		memset(record->ssd, 0, sizeof record->ssd);
 	}
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		struct hr_counters *count = &record->run[i].count;
 
 		memset(count->role, 0, sizeof count->role);
@@ -442,20 +442,20 @@ static int complete(struct hr_child *c, struct hr_appliance *app, int status, st
 	memset(record->consumer, 0, sizeof record->consumer);
 	memset(record->producer, 0, sizeof record->producer);
 	memset(record->store.job, 0, sizeof record->store.job);
-	hr_record_apply(record, app);
-	app->refused = record->refused;
+	hr_record_apply(record, engine);
+	engine->refused = record->refused;
 	return err;
 }
 
-int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fds, unsigned count,
+int hr_child_attempt(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
 		     struct hr_error *e)
 {
 	int status, err;
 	pid_t pid;
 
-	begin(c, app);
+	begin(c, engine);
 	hr_error_clear(e);
-	err = hr_process_start(&c->process, app, fds, count);
+	err = hr_process_start(&c->process, engine, fds, count);
 	if (err) {
 		hr_fail(e, HR_ERROR_FAILED, err, "the engine cannot be started: %s",
 			strerror(-err));
@@ -467,7 +467,7 @@ int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fd
 		epoll_ctl(c->wake, EPOLL_CTL_ADD, c->process.phases,
 			  &(struct epoll_event){ .events = EPOLLIN });
 	hr_info("engine %d: started", (int)pid);
-	if (!wait_for_end(c, app, &status)) {
+	if (!wait_for_end(c, engine, &status)) {
 		c->unsafe = true;
 		hr_fail(e, HR_ERROR_DEVICE, -ETIMEDOUT,
 			"engine %d: SIGKILL has not ended it within %llu ms: it hangs in the "
@@ -476,8 +476,8 @@ int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fd
 		hr_error_log(e, HR_LOG_ERROR);
 		return -ETIMEDOUT;
 	}
-	hr_child_look(c, &app->config, hr_now_ns());
-	say_end(c, app, pid, status);
-	settle(c, &app->config, WIFEXITED(status) && c->record->finished);
-	return complete(c, app, status, e);
+	hr_child_look(c, &engine->config, hr_now_ns());
+	say_end(c, engine, pid, status);
+	settle(c, &engine->config, WIFEXITED(status) && c->record->finished);
+	return complete(c, engine, status, e);
 }

@@ -81,8 +81,8 @@ void hr_child_stop(struct hr_child *c, uint64_t now_ns);
 bool hr_child_moves(const struct hr_child *c);
 
 /*
- * Start an engine that makes an attempt of app, and wait for its end; a signal is forwarded as
- * SIGTERM. fds: as for hr_process_start(). Sets pipelines, ssds, refused and stuck of app as the
+ * Start an engine that makes an attempt of engine, and wait for its end; a signal is forwarded as
+ * SIGTERM. fds: as for hr_process_start(). Sets pipelines, ssds, refused and stuck of engine as the
  * engine left them; a pipeline that ran when the engine died has failed. An abnormal end is logged
  * in one line.
  *
@@ -90,7 +90,7 @@ bool hr_child_moves(const struct hr_child *c);
  * result: -ETIMEDOUT: the engine hung and was killed; -EIO: it exited with HR_EXIT_DEVICE;
  * -EOWNERDEAD: it ended in another way; or the error of hr_process_start(). *e has been printed.
  */
-int hr_child_attempt(struct hr_child *c, struct hr_appliance *app, const int *fds, unsigned count,
+int hr_child_attempt(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
 		     struct hr_error *e);
 
 /* Time in which pipelines ran in that attempt, up to now. */

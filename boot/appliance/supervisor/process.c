@@ -79,7 +79,7 @@ struct ends {
 
 /* Ends with exit(), not _exit(), because the GPU driver and leak checkers have exit handlers. */
 static void __attribute__((noreturn))
-be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own, pid_t supervisor)
+be_engine(struct hr_process *p, struct hr_engine *engine, const struct ends *own, pid_t supervisor)
 {
 	static struct hr_attempt attempt; /* one per process */
 
@@ -91,15 +91,15 @@ be_engine(struct hr_process *p, struct hr_appliance *app, const struct ends *own
 	hr_threads_nice(p->nice);
 	prctl(PR_SET_NAME, "headrace-engine");
 	hr_signals_hold();
-	attempt.app = app;
+	attempt.engine = engine;
 	attempt.page = p->page;
 	attempt.phases = own->phases;
 	attempt.dispatch = own->dispatch;
 	attempt.clients = own->clients;
 	attempt.sockets = p->sockets;
 	hr_tick_set(publish, &attempt);
-	hr_crash_catch(&p->page->crash, app);
-	exit(hr_error_report(&app->error, hr_attempt_make(&attempt)));
+	hr_crash_catch(&p->page->crash, engine);
+	exit(hr_error_report(&engine->error, hr_attempt_make(&attempt)));
 }
 
 /* ---- the supervisor */
@@ -139,14 +139,14 @@ static void close_ends(const struct ends *ends)
 	close_one(ends->clients);
 }
 
-int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *fds, unsigned count)
+int hr_process_start(struct hr_process *p, struct hr_engine *engine, const int *fds, unsigned count)
 {
 	struct ends mine = { -1, -1, -1 }, its = mine;
 	const pid_t self = getpid();
 	pid_t pid = 0;
 	int err = open_phases(&mine, &its);
 
-	if (!err && hr_config_repeats(&app->config))
+	if (!err && hr_config_repeats(&engine->config))
 		err = open_pair(&mine.dispatch, &its.dispatch);
 	if (!err)
 		err = open_pair(&mine.clients, &its.clients);
@@ -160,7 +160,7 @@ int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *
 		for (unsigned i = 0; i < count; i++)
 			close_one(fds[i]);
 		close_ends(&mine);
-		be_engine(p, app, &its, self);
+		be_engine(p, engine, &its, self);
 	}
 	close_ends(&its);
 	if (err) {

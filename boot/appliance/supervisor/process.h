@@ -50,11 +50,11 @@ struct hr_process {
 int hr_process_open(struct hr_process *p);
 
 /*
- * Start an engine that makes one attempt of `app`. It closes `count` descriptors that only the
+ * Start an engine that makes one attempt of `engine`. It closes `count` descriptors that only the
  * supervisor uses; a negative one is skipped. The previous engine has ended and its pipe is closed.
  * 0; -EAGAIN, -ENOMEM: the kernel cannot create a process; -EMFILE.
  */
-int hr_process_start(struct hr_process *p, struct hr_appliance *app, const int *fds,
+int hr_process_start(struct hr_process *p, struct hr_engine *engine, const int *fds,
 		     unsigned count);
 
 /* True once after the end of the engine, with its status (wait(2)). */

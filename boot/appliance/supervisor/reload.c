@@ -42,7 +42,7 @@ static const char *joined(const char *lines, char *text, size_t bytes)
 /* The present configuration stays, with the schedule of the new one. */
 static void take_schedule(struct hr_repeat *r, const struct hr_moment *at)
 {
-	struct hr_config *config = &r->app->config;
+	struct hr_config *config = &r->engine->config;
 
 	r->renew |= other_objects(config, r->fresh);
 	for (uint32_t i = 0; i < config->pipelines; i++)
@@ -58,14 +58,14 @@ static void plan_switch(struct hr_repeat *r)
 	r->next = r->fresh;
 	r->fresh = NULL;
 	r->renew = true;
-	hr_info("%s: read again; a new engine takes it over%s: %s", r->app->config.file,
+	hr_info("%s: read again; a new engine takes it over%s: %s", r->engine->config.file,
 		r->running ? " when the pipelines that run have ended" : "",
 		joined(r->differences.engine, text, sizeof text));
 }
 
 static int check(struct hr_repeat *r)
 {
-	const char *file = r->app->config.file;
+	const char *file = r->engine->config.file;
 	struct hr_error *e = &r->reload_error;
 
 	if (!hr_config_repeats(r->fresh))
@@ -74,7 +74,7 @@ static int check(struct hr_repeat *r)
 			"%s: no pipeline repeats (every, at, after, on, forever); expected one "
 			"that does: stop the appliance for a configuration without",
 			file);
-	if (hr_differences(&r->app->config, r->fresh, &r->differences) != 0)
+	if (hr_differences(&r->engine->config, r->fresh, &r->differences) != 0)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory to compare it",
 			       file);
 	return 0;
@@ -91,8 +91,8 @@ static void take_over(struct hr_repeat *r, const struct hr_moment *at)
 	if (*r->differences.restart)
 		hr_warn("%s: read again; these differ, and stay as they are until headrace is "
 			"started again: %s",
-			r->app->config.file, joined(r->differences.restart, text, sizeof text));
-	hr_differences_keep(&r->app->config, r->fresh);
+			r->engine->config.file, joined(r->differences.restart, text, sizeof text));
+	hr_differences_keep(&r->engine->config, r->fresh);
 	free(r->next);
 	r->next = NULL;
 	if (*r->differences.engine)
@@ -139,7 +139,7 @@ static void move_results(struct hr_repeat *r, const struct hr_config *fresh)
 	memcpy(before, r->result, sizeof before);
 	memset(r->result, 0, sizeof r->result);
 	for (uint32_t i = 0; i < fresh->pipelines; i++) {
-		const uint32_t was = hr_pipeline_index(&r->app->config, fresh->pipeline[i].name);
+		const uint32_t was = hr_pipeline_index(&r->engine->config, fresh->pipeline[i].name);
 
 		if (was < HR_PIPELINES_MAX)
 			memcpy(r->result[i], before[was], sizeof before[was]);
@@ -150,8 +150,8 @@ static void put_in_force(struct hr_repeat *r, const struct hr_config *config,
 			 const struct hr_moment *at)
 {
 	move_results(r, config);
-	r->app->config = *config;
-	hr_timetable_reload(&r->timetable, &r->app->config, at);
+	r->engine->config = *config;
+	hr_timetable_reload(&r->timetable, &r->engine->config, at);
 	memset(r->number, 0, sizeof r->number);
 	memset(r->child->record, 0, sizeof *r->child->record);
 	r->held = r->refused = 0;
@@ -168,14 +168,14 @@ bool hr_reload_switch(struct hr_repeat *r, const struct hr_moment *at)
 	if (!r->former) {
 		r->former = malloc(sizeof *r->former);
 		if (r->former)
-			*r->former = r->app->config;
+			*r->former = r->engine->config;
 	}
 	if (r->former)
 		put_in_force(r, next, at);
 	else
-		r->reload_result =
-			hr_fail(&r->reload_error, HR_ERROR_MISSING, -ENOMEM,
-				"%s: out of memory for the new configuration", r->app->config.file);
+		r->reload_result = hr_fail(&r->reload_error, HR_ERROR_MISSING, -ENOMEM,
+					   "%s: out of memory for the new configuration",
+					   r->engine->config.file);
 	hr_error_log(&r->reload_error, HR_LOG_ERROR);
 	free(next);
 	return r->former != NULL;
@@ -185,7 +185,7 @@ void hr_reload_settle(struct hr_repeat *r)
 {
 	if (!r->former)
 		return;
-	hr_info("%s: the new configuration is in force", r->app->config.file);
+	hr_info("%s: the new configuration is in force", r->engine->config.file);
 	free(r->former);
 	r->former = NULL;
 }
@@ -202,7 +202,7 @@ bool hr_reload_revert(struct hr_repeat *r, const struct hr_error *cause, const s
 		return false;
 	if (r->next) { /* the next engine has a newer configuration, not the earlier one */
 		hr_warn("%s: no engine comes up with it, and it has been read again since: %s",
-			r->app->config.file, cause->kind ? cause->text : "the engine has died");
+			r->engine->config.file, cause->kind ? cause->text : "the engine has died");
 		return true;
 	}
 	hr_error_clear(&r->reload_error);
@@ -210,7 +210,7 @@ bool hr_reload_revert(struct hr_repeat *r, const struct hr_error *cause, const s
 		&r->reload_error, cause->kind ? cause->kind : HR_ERROR_FAILED, -ECANCELED,
 		"%s: no engine comes up with the new configuration, and the earlier one is in "
 		"force again: %s",
-		r->app->config.file, cause->kind ? cause->text : "the engine has died");
+		r->engine->config.file, cause->kind ? cause->text : "the engine has died");
 	hr_error_log(&r->reload_error, HR_LOG_ERROR);
 	r->former = NULL;
 	put_in_force(r, former, at);

@@ -40,11 +40,12 @@ static void rest(void *to)
 	hr_tick_at_once();
 }
 
-int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_appliance *app)
+int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_engine *engine)
 {
-	*r = (struct hr_repeat){
-		.wake = -1, .child = child, .app = app, .on = hr_config_repeats(&app->config)
-	};
+	*r = (struct hr_repeat){ .wake = -1,
+				 .child = child,
+				 .engine = engine,
+				 .on = hr_config_repeats(&engine->config) };
 	if (!r->on)
 		return 0;
 	r->wake = epoll_create1(EPOLL_CLOEXEC);
@@ -112,7 +113,7 @@ static void suspend(struct hr_repeat *r, uint32_t i, const struct hr_moment *at)
 
 	hr_timetable_died(&r->timetable, i, started ? at->now_ns - run->started_ns : 0, at);
 	r->blamed |= 1u << i;
-	hr_suspension_log(&r->app->config, i, suspension->deaths,
+	hr_suspension_log(&r->engine->config, i, suspension->deaths,
 			  hr_timetable_suspended_ns(&r->timetable, i, at));
 }
 
@@ -127,7 +128,7 @@ static void end_start(struct hr_repeat *r, uint32_t i, int err, const struct hr_
 /* A pipeline that has not begun, because one that it reads from has failed, pauses. */
 static void take_ends(struct hr_repeat *r, const struct hr_moment *at)
 {
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++) {
 		const struct hr_record_run *run = &r->child->record->run[i];
 
 		if (r->running >> i & 1 && has_begun(r, i) && run->over)
@@ -143,14 +144,14 @@ static void greet(struct hr_repeat *r, const struct hr_moment *at)
 	r->greeted = true;
 	hr_reload_settle(r);
 	if (!r->begun)
-		hr_timetable_begin(&r->timetable, &r->app->config,
+		hr_timetable_begin(&r->timetable, &r->engine->config,
 				   record->starts.sequence ? &record->starts : NULL, at);
 	r->begun = true;
 }
 
 static void take_versions(struct hr_repeat *r, const struct hr_moment *at)
 {
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		hr_timetable_object(&r->timetable, i, r->child->record->version[i], at);
 }
 
@@ -158,12 +159,13 @@ static void take_versions(struct hr_repeat *r, const struct hr_moment *at)
 
 static bool is_absent(const struct hr_repeat *r, uint32_t i)
 {
-	for (uint32_t g = 0; g < r->app->config.gpus; g++)
-		if (r->absent_gpus >> g & 1 && hr_config_uses_gpu(&r->app->config.pipeline[i], g))
+	for (uint32_t g = 0; g < r->engine->config.gpus; g++)
+		if (r->absent_gpus >> g & 1 &&
+		    hr_config_uses_gpu(&r->engine->config.pipeline[i], g))
 			return true;
-	for (uint32_t d = 0; d < r->app->config.ssds; d++)
-		if (hr_config_uses_ssd(&r->app->config.pipeline[i], d) &&
-		    hr_transport_is_absent(r->app->config.ssd[d].device))
+	for (uint32_t d = 0; d < r->engine->config.ssds; d++)
+		if (hr_config_uses_ssd(&r->engine->config.pipeline[i], d) &&
+		    hr_transport_is_absent(r->engine->config.ssd[d].device))
 			return true;
 	return false;
 }
@@ -182,7 +184,7 @@ static void cannot_start(struct hr_repeat *r, uint32_t i, const struct hr_moment
 		note_end(r, i, error_of(run, -EIO), at);
 	} else if (!is_absent(r, i)) {
 		hr_info("pipeline '%s' is due, and its ssd or gpu is not up: a new engine brings it up",
-			r->app->config.pipeline[i].name);
+			r->engine->config.pipeline[i].name);
 		r->renew = true;
 	}
 }
@@ -190,7 +192,7 @@ static void cannot_start(struct hr_repeat *r, uint32_t i, const struct hr_moment
 /* The first ssd of the pipeline with a warning that holds its starts, or -1. */
 static int holder(const struct hr_repeat *r, uint32_t i, uint32_t *which)
 {
-	const struct hr_config *config = &r->app->config;
+	const struct hr_config *config = &r->engine->config;
 
 	for (uint32_t d = 0; d < config->ssds; d++)
 		if (hr_config_uses_ssd(&config->pipeline[i], d) &&
@@ -203,7 +205,7 @@ static int holder(const struct hr_repeat *r, uint32_t i, uint32_t *which)
 /* Pipelines that do not start while a warning of an ssd lasts: they stay due. */
 static hr_timetable_set held(struct hr_repeat *r)
 {
-	const struct hr_config *config = &r->app->config;
+	const struct hr_config *config = &r->engine->config;
 	hr_timetable_set set = 0;
 
 	for (uint32_t i = 0; i < config->pipelines; i++) {
@@ -230,7 +232,7 @@ static uint64_t newest_run(const struct hr_repeat *r, uint32_t i)
 	static struct hr_past_run run; /* a page, too large for a stack */
 	const struct hr_record_page *page = r->child->process.page;
 
-	return page && hr_history_newest(&page->history, r->app->config.pipeline[i].name,
+	return page && hr_history_newest(&page->history, r->engine->config.pipeline[i].name,
 					 UINT64_MAX, &run)
 		       ? run.sequence
 		       : 0;
@@ -240,7 +242,7 @@ static hr_timetable_set suspects(const struct hr_repeat *r)
 {
 	hr_timetable_set set = 0;
 
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		set |= (uint32_t)(r->timetable.starts.suspension[i].deaths != 0) << i;
 	return set;
 }
@@ -260,7 +262,7 @@ static void dispatch(struct hr_repeat *r, hr_timetable_set due, const struct hr_
 	dispatch.number = r->dispatches + 1;
 	dispatch.pipelines = due;
 	dispatch.starts = r->timetable.starts;
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		if (due >> i & 1)
 			r->before[i] = newest_run(r, i);
 	if (hr_process_dispatch(&r->child->process, &dispatch, sizeof dispatch) != 0) {
@@ -270,7 +272,7 @@ static void dispatch(struct hr_repeat *r, hr_timetable_set due, const struct hr_
 	r->timetable.changed = false;
 	r->running |= due;
 	r->dispatches += due != 0;
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		if (due >> i & 1)
 			r->number[i] = r->dispatches;
 }
@@ -281,7 +283,7 @@ static void start_due(struct hr_repeat *r, const struct hr_moment *at)
 	const bool stops = hr_signals_pending() || r->renew;
 	hr_timetable_set due = stops ? 0 : hr_timetable_due(&r->timetable, at);
 
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		if (due >> i & 1 && !(usable >> i & 1))
 			cannot_start(r, i, at);
 	due &= (hr_timetable_set)usable & ~held(r);
@@ -323,10 +325,10 @@ void hr_repeat_end(struct hr_repeat *r)
 {
 	const struct hr_moment at = hr_moment_now();
 
-	for (uint32_t i = 0; r->begun && i < r->app->config.pipelines; i++) {
+	for (uint32_t i = 0; r->begun && i < r->engine->config.pipelines; i++) {
 		if (r->running >> i & 1 && has_begun(r, i) && !r->child->record->finished &&
 		    newest_run(r, i) == r->before[i]) /* the engine has not added the run */
-			hr_remember_death(&r->child->process.page->history, &r->app->config, i,
+			hr_remember_death(&r->child->process.page->history, &r->engine->config, i,
 					  r->timetable.starts.start[i].starts,
 					  &r->child->record->run[i]);
 		if (r->running >> i & 1)
@@ -341,9 +343,9 @@ void hr_repeat_end(struct hr_repeat *r)
 
 bool hr_repeat_can_run(const struct hr_repeat *r)
 {
-	for (uint32_t i = 0; i < r->app->config.pipelines; i++)
+	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		if (!r->timetable.timed[i].over &&
-		    r->timetable.starts.suspension[i].deaths <= r->app->config.boot.restarts)
+		    r->timetable.starts.suspension[i].deaths <= r->engine->config.boot.restarts)
 			return true;
 	return !r->begun;
 }

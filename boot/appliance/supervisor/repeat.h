@@ -28,7 +28,7 @@ struct hr_repeat {
 	bool on;	      /* a pipeline of the configuration repeats; all else is 0 otherwise */
 	int wake;	      /* epoll descriptor whose events end the sleep; -1: none */
 	struct hr_child *child;
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	bool begun; /* the timetable is valid: an engine has read the starts */
 	struct hr_timetable timetable;
 	/* Error of the start with number n of a pipeline, at n modulo HR_REPEAT_RESULTS. */
@@ -60,7 +60,7 @@ struct hr_repeat {
 /*
  * Sets child->rest and child->wake. 0, or -errno: without a descriptor the sleep ends every 5 ms.
  */
-int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_appliance *app);
+int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_engine *engine);
 
 /* Wake also when fd can be read; a negative one is skipped. */
 void hr_repeat_watch(const struct hr_repeat *r, int fd);

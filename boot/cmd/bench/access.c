@@ -61,26 +61,26 @@ struct hr_io_counters hr_bench_io_counters(const struct hr_run *run)
 	return sum;
 }
 
-int hr_bench_access(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d,
+int hr_bench_access(struct hr_engine *engine, const struct hr_config_pipeline *p, uint32_t d,
 		    uint32_t io_blocks,
-		    void (*note)(const struct hr_appliance *app, const struct hr_run *run,
+		    void (*note)(const struct hr_engine *engine, const struct hr_run *run,
 				 void *to),
 		    void *to)
 {
-	struct hr_config_pipeline *own = hr_bench_only_pipeline(app, p);
+	struct hr_config_pipeline *own = hr_bench_only_pipeline(engine, p);
 	int err;
 
 	for (uint32_t i = 0; i < own->objects; i++)
 		own->object[i].ssd = d;
 	if (io_blocks)
 		own->io_blocks = io_blocks;
-	err = hr_appliance_raise(app, HR_STAGE_QUEUES);
+	err = hr_engine_up_keeping(engine, HR_STAGE_QUEUES);
 	if (err)
 		return err;
-	err = hr_run_all(app, false, &app->error);
+	err = hr_run_all(engine, false, &engine->error);
 	if (!err)
-		note(app, &app->run[0], to);
-	hr_appliance_down_to(app, HR_STAGE_STORES);
+		note(engine, &engine->run[0], to);
+	hr_engine_down_to(engine, HR_STAGE_STORES);
 	return err;
 }
 

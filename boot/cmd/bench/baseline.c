@@ -169,7 +169,7 @@ static void print_method(const char *method, const struct hr_baseline_row *row, 
 static int measure_method(struct hr_bench_run *run, const struct file *f,
 			  enum hr_baseline_method method)
 {
-	struct hr_backend *b = &run->app->backend[0];
+	struct hr_backend *b = &run->engine->backend[0];
 	struct hr_baseline_plan plan = {
 		.method = method,
 		.fd = f->fd,
@@ -188,7 +188,7 @@ static int measure_method(struct hr_bench_run *run, const struct file *f,
 	err = b->measuring->baseline(b, &plan, &e);
 	if (err && err != -ENOENT && err != -ENOTSUP) {
 		if (err != -EINTR)
-			hr_fail(&run->app->error, e.kind, err, "bench: baseline by %s: %s",
+			hr_fail(&run->engine->error, e.kind, err, "bench: baseline by %s: %s",
 				method_name(method), e.text);
 		return err;
 	}
@@ -227,15 +227,15 @@ static int measure_methods(struct hr_bench_run *run, const struct file *f)
 int hr_bench_baseline(struct hr_bench_run *run)
 {
 	const uint64_t asked = (uint64_t)run->request->object_mib << 20;
-	struct hr_error *e = &run->app->error;
+	struct hr_error *e = &run->engine->error;
 	struct file f = { .name = run->request->baseline, .fd = -1, .e = e };
 	uint8_t *piece;
 	int err;
 
-	if (!run->app->backend[0].measuring)
+	if (!run->engine->backend[0].measuring)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP,
 			       "bench: --baseline needs a GPU, but gpu '%s' is %s",
-			       run->app->config.gpu[0].name, run->app->backend[0].name);
+			       run->engine->config.gpu[0].name, run->engine->backend[0].name);
 	piece = malloc(PIECE);
 	if (!piece)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,

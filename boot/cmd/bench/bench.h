@@ -89,7 +89,7 @@ struct hr_bench_found {
 };
 
 struct hr_bench_run {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	const struct hr_bench_request *request;
 	struct hr_json *report; /* written while figures are measured; NULL: tables */
 	struct hr_bench_found found;
@@ -105,7 +105,7 @@ struct hr_bench_run {
  * HR_BASELINE_FILE_MIN), and removed at the end. A method that this machine does not support is
  * reported with the reason, and is not an error. 0; -EINVAL: not a regular file, or too short;
  * -ENOTSUP: no GPU; -EINTR; other errors of the file or the GPU. All but -EINTR fill
- * run->app->error.
+ * run->engine->error.
  */
 int hr_bench_baseline(struct hr_bench_run *run);
 
@@ -122,7 +122,7 @@ int hr_bench_baseline(struct hr_bench_run *run);
  *     rate of raw random reads of 4 KiB in run->found.
  * --blocks sets the number of I/O blocks of `gather`. The object of the bench is removed at the end.
  * The appliance is up to HR_STAGE_STORES, and stays so unless an error occurs, which fills
- * run->app->error. out: the ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
+ * run->engine->error. out: the ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
  */
 int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
 
@@ -130,7 +130,7 @@ int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
 
 /*
  * Run each built-in operator over objects of the bench on ssd d, and remove them. The appliance is
- * up to HR_STAGE_STORES, and stays so unless an error occurs, which fills run->app->error. out: the
+ * up to HR_STAGE_STORES, and stays so unless an error occurs, which fills run->engine->error. out: the
  * ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
  */
 int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
@@ -147,8 +147,8 @@ int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct hr_json *out
  *     beside it, the rate at which as many warps as the I/O blocks have copy random pages from there,
  *     and that of loads by all SMs.
  * --blocks sets the number of I/O blocks. The object of the bench is removed at the end. The appliance
- * is up to HR_STAGE_STORES, and stays so unless an error occurs, which fills run->app->error. out: the
- * ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
+ * is up to HR_STAGE_STORES, and stays so unless an error occurs, which fills
+ * run->engine->error. out: the ssd's object is open in it; or NULL. -EINTR: a signal requested a stop.
  */
 int hr_bench_peers(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
 

@@ -31,7 +31,7 @@ static uint32_t workers(const struct hr_measure *m)
 
 static bool on_gpu(const struct hr_measure *m)
 {
-	return m->app->backend[m->shape.gpu].lanes > 1;
+	return m->engine->backend[m->shape.gpu].lanes > 1;
 }
 
 /* Number of commands of io_bytes for which each of `count` workers has buffers. */
@@ -55,7 +55,7 @@ static uint64_t tile_bytes(const struct hr_measure *m)
 /* Number of histograms: one per lane of a worker. */
 static uint32_t histograms(const struct hr_measure *m)
 {
-	return workers(m) * m->app->backend[m->shape.gpu].lanes;
+	return workers(m) * m->engine->backend[m->shape.gpu].lanes;
 }
 
 static size_t histogram_bytes(const struct hr_measure *m)
@@ -81,7 +81,7 @@ double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
 
 static int lay_out(struct hr_measure *m)
 {
-	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	const struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 	const uint32_t ring_bytes = hr_plan_ring_bytes(ssd->queue_entries);
 	const uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
 	const uint64_t prp_bytes = hr_buffer_prp_bytes(m->shape.io_max, ssd->chunk_bytes);
@@ -116,23 +116,23 @@ static int lay_out(struct hr_measure *m)
 	hr_partition_init(m->partition, limit);
 	hr_layout_begin(&m->parts, m->partition, "bench");
 	err = hr_layout_add(&m->parts, row, sizeof row / sizeof *row);
-	return err ? hr_fail(&m->app->error, HR_ERROR_FAILED, err,
+	return err ? hr_fail(&m->engine->error, HR_ERROR_FAILED, err,
 			     "bench: the layout of its memory failed")
 		   : 0;
 }
 
 static int take_memory(struct hr_measure *m)
 {
-	struct hr_transport *t = &m->app->ssd[m->shape.ssd].transport;
-	int err = hr_places_take(&m->memory, &m->app->backend[m->shape.gpu], m->partition->used,
-				 &m->app->error);
+	struct hr_transport *t = &m->engine->ssd[m->shape.ssd].transport;
+	int err = hr_places_take(&m->memory, &m->engine->backend[m->shape.gpu], m->partition->used,
+				 &m->engine->error);
 
-	hr_error_context(&m->app->error, "bench");
+	hr_error_context(&m->engine->error, "bench");
 	if (err)
 		return err;
-	err = t->ops->map(t, &m->memory.region[HR_PLACE_HOST], &m->app->error);
+	err = t->ops->map(t, &m->memory.region[HR_PLACE_HOST], &m->engine->error);
 	if (err) {
-		hr_error_context(&m->app->error,
+		hr_error_context(&m->engine->error,
 				 "bench: cannot map %zu bytes of host memory for %s",
 				 m->memory.region[HR_PLACE_HOST].bytes, t->name);
 		return err;
@@ -140,7 +140,7 @@ static int take_memory(struct hr_measure *m)
 	m->mapped = true;
 	hr_partition_bind(m->partition, m->memory.region);
 	hr_layout_point_cpu(&m->parts, &m->cpu);
-	return hr_attach_bar(m->app, m->shape.gpu, m->shape.ssd);
+	return hr_attach_bar(m->engine, m->shape.gpu, m->shape.ssd);
 }
 
 /* Remove the object of an earlier bench that was killed. */
@@ -155,7 +155,7 @@ static int remove_leftover(struct hr_store *store, struct hr_error *e)
 
 static void use_extent(struct hr_measure *m, uint64_t offset, uint64_t bytes)
 {
-	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	const struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 
 	m->extent.lba = offset >> ssd->ns.lba_shift;
 	m->extent.bytes = bytes;
@@ -167,19 +167,19 @@ static void use_extent(struct hr_measure *m, uint64_t offset, uint64_t bytes)
 
 static bool keeps_data(const struct hr_measure *m)
 {
-	return !m->app->ssd[m->shape.ssd].transport.keeps_no_data;
+	return !m->engine->ssd[m->shape.ssd].transport.keeps_no_data;
 }
 
 /* An ssd that keeps no data has no objects and no data that could be overwritten. */
 static int use_namespace(struct hr_measure *m)
 {
-	const struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	const struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 	const uint64_t whole = ssd->ns.blocks << ssd->ns.lba_shift;
 	const uint64_t bytes = whole - whole % m->shape.io_max;
 	const uint64_t least = (uint64_t)m->shape.io_max * workers(m);
 
 	if (bytes < least)
-		return hr_fail(&m->app->error, HR_ERROR_FAILED, -ENOSPC,
+		return hr_fail(&m->engine->error, HR_ERROR_FAILED, -ENOSPC,
 			       "bench: '%s' has %llu bytes; %u workers need %llu",
 			       ssd->transport.name, (unsigned long long)whole, workers(m),
 			       (unsigned long long)least);
@@ -190,12 +190,12 @@ static int use_namespace(struct hr_measure *m)
 
 static int create_object(struct hr_measure *m)
 {
-	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 	uint64_t bytes = m->shape.object_bytes;
 	struct hr_store_space space;
 	struct hr_store_object *object;
 	char name[96];
-	int err = remove_leftover(&ssd->store, &m->app->error);
+	int err = remove_leftover(&ssd->store, &m->engine->error);
 
 	hr_store_space(&ssd->store, &space);
 	if (bytes == 0)
@@ -206,11 +206,11 @@ static int create_object(struct hr_measure *m)
 		err = -ENOSPC;
 	if (!err)
 		err = hr_store_create(&ssd->store, HR_MEASURE_OBJECT, bytes, OBJECT_TAG, false,
-				      &object, &m->app->error);
+				      &object, &m->engine->error);
 	if (err) {
-		hr_fail(&m->app->error, HR_ERROR_FAILED, err, "%s",
+		hr_fail(&m->engine->error, HR_ERROR_FAILED, err, "%s",
 			hr_store_error_name(err, name, sizeof name));
-		hr_error_context(&m->app->error,
+		hr_error_context(&m->engine->error,
 				 "bench: object '%s' cannot be created on '%s' (largest gap %llu "
 				 "bytes)",
 				 HR_MEASURE_OBJECT, ssd->transport.name,
@@ -225,35 +225,35 @@ static int create_object(struct hr_measure *m)
 
 static int create_queues(struct hr_measure *m)
 {
-	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 	struct hr_ssd_qp_memory memory = {
 		.rings = &m->memory.region[HR_PLACE_HOST],
 		.ring_at = m->partition->part[m->rings].offset,
 		.tables = &m->memory.region[HR_PLACE_WORKER],
 		.table_at = m->partition->part[m->tables].offset,
-		.bar = m->app->bar[m->shape.gpu][m->shape.ssd],
+		.bar = m->engine->bar[m->shape.gpu][m->shape.ssd],
 	};
 	int err = 0;
 
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
-		err = hr_ssd_create_qp(ssd, &m->cpu.qp[w], &memory, &m->app->error);
+		err = hr_ssd_create_qp(ssd, &m->cpu.qp[w], &memory, &m->engine->error);
 		memory.table_at += hr_plan_table_bytes(ssd->queue_entries);
 		memory.ring_at += hr_plan_ring_bytes(ssd->queue_entries);
 	}
 	return err;
 }
 
-int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
+int hr_measure_up(struct hr_measure *m, struct hr_engine *engine,
 		  const struct hr_measure_shape *shape)
 {
 	int err;
 
 	memset(m, 0, sizeof *m);
-	m->app = app;
+	m->engine = engine;
 	m->shape = *shape;
 	m->partition = calloc(1, sizeof *m->partition);
 	if (!m->partition)
-		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+		return hr_fail(&engine->error, HR_ERROR_MISSING, -ENOMEM,
 			       "bench: out of memory for the layout: %zu bytes",
 			       sizeof *m->partition);
 	err = lay_out(m);
@@ -388,7 +388,7 @@ static void sum_up(const struct hr_measure *m, struct hr_measurement *r)
 /* Keep the error of the first failed block, and mark the ssd when its queue is no longer usable. */
 static int find_failure(struct hr_measure *m)
 {
-	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 	const struct hr_nvme_qp *qp = m->cpu.qp;
 	char name[96];
 	int err = 0;
@@ -402,7 +402,7 @@ static int find_failure(struct hr_measure *m)
 		if (!hr_acquire_sys_u32(&status->failed))
 			continue;
 		err = f->error;
-		hr_fail(&m->app->error, HR_ERROR_DEVICE, err,
+		hr_fail(&m->engine->error, HR_ERROR_DEVICE, err,
 			"bench: '%s', LBA %llu: queue %u command 0x%04x (%s): %s",
 			ssd->transport.name, (unsigned long long)f->lba, f->qid, f->cid,
 			hr_opcode_name(f->opcode, false), hr_error_name(err, name, sizeof name));
@@ -413,7 +413,7 @@ static int find_failure(struct hr_measure *m)
 /* Limit for workers that do not start, or do not end, in ms; the same as for pipelines. */
 static unsigned long long limit_ms(const struct hr_measure *m)
 {
-	return (m->app->timeout_ns ? m->app->timeout_ns : HR_WATCH_TIMEOUT_NS) / HR_NS_PER_MS;
+	return (m->engine->timeout_ns ? m->engine->timeout_ns : HR_WATCH_TIMEOUT_NS) / HR_NS_PER_MS;
 }
 
 /* Workers whose block does not run yet. */
@@ -433,7 +433,7 @@ static uint32_t absent(const struct hr_measure *m)
  */
 static void give_up(struct hr_measure *m, uint32_t missing)
 {
-	const char *gpu = m->app->backend[m->shape.gpu].name;
+	const char *gpu = m->engine->backend[m->shape.gpu].name;
 
 	if (missing)
 		hr_error("bench: %u of %u workers have not started after %llu ms: %s does not hold "
@@ -444,8 +444,8 @@ static void give_up(struct hr_measure *m, uint32_t missing)
 			"bench: worker blocks of %s have not ended %llu ms after their time limit; "
 			"controllers are disabled",
 			gpu, limit_ms(m));
-	for (uint32_t d = 0; d < m->app->config.ssds; d++)
-		hr_ssd_disable(&m->app->ssd[d]);
+	for (uint32_t d = 0; d < m->engine->config.ssds; d++)
+		hr_ssd_disable(&m->engine->ssd[d]);
 	_exit(HR_EXIT_DEVICE);
 }
 
@@ -453,12 +453,12 @@ static void give_up(struct hr_measure *m, uint32_t missing)
 static int wait_ended(struct hr_measure *m, struct hr_launch *launch, uint64_t duration_ns)
 {
 	const uint64_t began = hr_now_ns(), end = began + duration_ns;
-	const uint64_t limit = end + 2 * m->app->ssd[m->shape.ssd].timeout_ns;
+	const uint64_t limit = end + 2 * m->engine->ssd[m->shape.ssd].timeout_ns;
 	const uint64_t grace = limit_ms(m) * HR_NS_PER_MS;
 	bool stopped = false;
 	int ended;
 
-	while ((ended = hr_launch_poll(launch, &m->app->error)) == 0) {
+	while ((ended = hr_launch_poll(launch, &m->engine->error)) == 0) {
 		const uint64_t now = hr_now_ns();
 		const uint32_t missing = now > began + grace ? absent(m) : 0;
 
@@ -475,7 +475,7 @@ static int wait_ended(struct hr_measure *m, struct hr_launch *launch, uint64_t d
 
 static int launch_and_wait(struct hr_measure *m, uint64_t duration_ns)
 {
-	struct hr_backend *backend = &m->app->backend[m->shape.gpu];
+	struct hr_backend *backend = &m->engine->backend[m->shape.gpu];
 	const struct hr_launch_args args = {
 		.entry = HR_ENTRY_BENCH,
 		.argument = hr_partition_worker(m->partition, m->descriptor),
@@ -484,7 +484,7 @@ static int launch_and_wait(struct hr_measure *m, uint64_t duration_ns)
 		.stop = m->cpu.stop,
 	};
 	struct hr_launch *launch;
-	int err = backend->ops->launch(backend, &args, &launch, &m->app->error);
+	int err = backend->ops->launch(backend, &args, &launch, &m->engine->error);
 
 	if (err)
 		return err;
@@ -500,15 +500,15 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 	int err;
 
 	describe(m, duration_ns, result);
-	err = hr_layout_upload(&m->parts, &m->memory, &m->app->error);
+	err = hr_layout_upload(&m->parts, &m->memory, &m->engine->error);
 	began = hr_now_ns();
 	if (!err)
 		err = launch_and_wait(m, duration_ns);
 	result->elapsed_ns = hr_now_ns() - began;
 	if (!err)
-		err = hr_layout_download(&m->parts, &m->memory, &m->app->error);
+		err = hr_layout_download(&m->parts, &m->memory, &m->engine->error);
 	if (err)
-		hr_health_fault(&m->app->ssd[m->shape.ssd].health, HR_FAULT_UNKNOWN_QUEUES, NULL,
+		hr_health_fault(&m->engine->ssd[m->shape.ssd].health, HR_FAULT_UNKNOWN_QUEUES, NULL,
 				err, NULL);
 	else
 		err = find_failure(m);
@@ -551,7 +551,7 @@ int hr_measure_median(struct hr_measure *m, uint64_t duration_ns, uint32_t times
 void hr_measure_down(struct hr_measure *m)
 {
 	struct hr_error e = { 0 };
-	struct hr_ssd *ssd = &m->app->ssd[m->shape.ssd];
+	struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
 
 	if (m->extent.id && !hr_health_failed(&ssd->health))
 		hr_store_remove(&ssd->store, m->extent.id, &e);
@@ -561,7 +561,7 @@ void hr_measure_down(struct hr_measure *m)
 			ssd->transport.name);
 		return;
 	}
-	hr_detach_bar(m->app, m->shape.gpu, m->shape.ssd);
+	hr_detach_bar(m->engine, m->shape.gpu, m->shape.ssd);
 	if (m->mapped)
 		ssd->transport.ops->unmap(&ssd->transport, &m->memory.region[HR_PLACE_HOST]);
 	hr_places_give(&m->memory);

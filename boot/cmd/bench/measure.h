@@ -28,7 +28,7 @@ struct hr_measure_shape {
 };
 
 struct hr_measure {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_measure_shape shape;
 	struct hr_partition *partition;
 	struct hr_places memory;
@@ -74,14 +74,14 @@ struct hr_measurement {
  */
 #define HR_MEASURE_BYTES (128ull << 20)
 
-/* 0, or an error with everything freed and the reason in app->error. */
-int hr_measure_up(struct hr_measure *m, struct hr_appliance *app,
+/* 0, or an error with everything freed and the reason in engine->error. */
+int hr_measure_up(struct hr_measure *m, struct hr_engine *engine,
 		  const struct hr_measure_shape *shape);
 
 /*
  * Make one measurement of duration_ns with result->write, pattern and io_bytes. 0; -EINTR: a signal
- * requested a stop; > 0 or -errno of the command that failed, in app->error. Ends the process with
- * HR_EXIT_DEVICE when a worker block does not start, or does not end, within app->timeout_ns, or
+ * requested a stop; > 0 or -errno of the command that failed, in engine->error. Ends the process with
+ * HR_EXIT_DEVICE when a worker block does not start, or does not end, within engine->timeout_ns, or
  * HR_WATCH_TIMEOUT_NS when that is 0: blocks cannot be ended from outside.
  */
 int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result);

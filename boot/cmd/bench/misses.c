@@ -107,7 +107,7 @@ static double us_of_cycle(const struct hr_run *run)
 	return cycles ? (double)(run->ended_ns - run->started_ns) / 1e3 / (double)cycles : 0;
 }
 
-static void note_chase(const struct hr_appliance *app, const struct hr_run *run, void *to)
+static void note_chase(const struct hr_engine *engine, const struct hr_run *run, void *to)
 {
 	struct misses *m = to;
 	const struct hr_io_counters io = hr_bench_io_counters(run);
@@ -115,7 +115,7 @@ static void note_chase(const struct hr_appliance *app, const struct hr_run *run,
 	const double us = us_of_cycle(run);
 	struct hr_counters c;
 
-	hr_counters_take(&c, app, run);
+	hr_counters_take(&c, engine, run);
 	m->miss_p50_us = result.p50_ns / 1e3;
 	m->miss_p99_us = result.p99_ns / 1e3;
 	m->miss_mean_us = hr_bench_mean(result.run_ns / 1e3, c.cache.misses);
@@ -125,13 +125,13 @@ static void note_chase(const struct hr_appliance *app, const struct hr_run *run,
 	m->rest_us = us > 0 ? m->miss_mean_us - m->serve_us - m->ssd_us - m->settle_us : 0;
 }
 
-static void note_gather(const struct hr_appliance *app, const struct hr_run *run, void *to)
+static void note_gather(const struct hr_engine *engine, const struct hr_run *run, void *to)
 {
 	struct misses *m = to;
 	const struct hr_io_counters io = hr_bench_io_counters(run);
 	const struct hr_bench_result result = hr_bench_result(run);
 
-	(void)app;
+	(void)engine;
 	m->misses_per_s = result.run_ns > 0 ? (double)io.reads * 1e9 / result.run_ns : 0;
 	m->reads_per_miss = hr_bench_mean((double)io.reads, pages_entered(run, &io));
 	m->commands_per_batch = hr_bench_mean((double)io.read_commands, io.serves);
@@ -166,7 +166,8 @@ static int measure(struct hr_bench_run *run, const struct hr_config *config, uin
 
 	for (uint32_t i = 0; !err && i < run->times; i++) {
 		each[i] = *m;
-		err = hr_bench_access(run->app, &config->pipeline[0], d, 0, note_chase, &each[i]);
+		err = hr_bench_access(run->engine, &config->pipeline[0], d, 0, note_chase,
+				      &each[i]);
 	}
 	if (err)
 		return err;
@@ -174,7 +175,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config *config, uin
 	*m = each[run->times / 2];
 	for (uint32_t i = 0; !err && i < run->times; i++) {
 		each[i] = *m;
-		err = hr_bench_access(run->app, &config->pipeline[1], d, run->request->blocks,
+		err = hr_bench_access(run->engine, &config->pipeline[1], d, run->request->blocks,
 				      note_gather, &each[i]);
 	}
 	if (err)
@@ -199,7 +200,7 @@ static int measure_read(struct hr_bench_run *run, uint32_t d, struct misses *m)
 		.pattern = HR_BENCH_RANDOM, .io_bytes = HR_PAGE, .queues = 1, .copied = true
 	};
 	struct hr_measure measure;
-	int err = hr_measure_up(&measure, run->app, &shape);
+	int err = hr_measure_up(&measure, run->engine, &shape);
 
 	if (err)
 		return err;
@@ -251,8 +252,8 @@ static void report(const char *ssd, const struct misses *m, struct hr_json *out)
 static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *config,
 		       struct misses *m)
 {
-	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_error *e = &run->app->error;
+	struct hr_ssd *ssd = &run->engine->ssd[d];
+	struct hr_error *e = &run->engine->error;
 	const uint64_t bytes = object_bytes(run, d);
 	const struct hr_bench_fill fill = { hr_bench_fill_chain, bytes / sizeof(uint64_t), false };
 	int err = hr_bench_drop(ssd, NEXT, e);
@@ -267,7 +268,7 @@ static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *c
 		err = hr_bench_make(ssd, NEXT, bytes, &fill, e);
 	if (!err)
 		err = measure(run, config, d, m);
-	if (run->app->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
+	if (run->engine->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
 		const int failed = hr_bench_drop(ssd, NEXT, e);
 
 		err = err ? err : failed;
@@ -280,13 +281,13 @@ int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out)
 	struct misses m = { .raw_per_s = best_raw(run) };
 	struct hr_config *config = calloc(1, sizeof *config);
 	int err = config ? measure_all(run, d, config, &m)
-			 : hr_fail(&run->app->error, HR_ERROR_MISSING, -ENOMEM,
+			 : hr_fail(&run->engine->error, HR_ERROR_MISSING, -ENOMEM,
 				   "bench: out of memory for the configuration: %zu bytes",
 				   sizeof *config);
 
 	if (!err) {
 		m.of_raw = m.raw_per_s > 0 ? m.misses_per_s / m.raw_per_s : 0;
-		report(run->app->config.ssd[d].name, &m, out);
+		report(run->engine->config.ssd[d].name, &m, out);
 	}
 	free(config);
 	return err;

@@ -16,7 +16,7 @@
 
 uint64_t hr_bench_object_bytes(const struct hr_bench_run *run, uint32_t d)
 {
-	const struct hr_ssd *ssd = &run->app->ssd[d];
+	const struct hr_ssd *ssd = &run->engine->ssd[d];
 	const uint64_t most = run->gpu ? GPU_BYTES : HOST_BYTES;
 	struct hr_store_space space;
 	uint64_t bytes;
@@ -33,7 +33,7 @@ uint64_t hr_bench_source_bytes(const struct hr_bench_run *run, uint32_t d)
 	const uint64_t asked = hr_bench_object_bytes(run, d);
 	struct hr_store_space space;
 
-	hr_store_space(&run->app->ssd[d].store, &space);
+	hr_store_space(&run->engine->ssd[d].store, &space);
 	return (asked < space.largest_gap / 3 ? asked : space.largest_gap / 3) & ~(MIB - 1);
 }
 
@@ -87,18 +87,18 @@ int hr_bench_make(struct hr_ssd *ssd, const char *name, uint64_t bytes,
 	return err ? hr_bench_complain(ssd, name, err, e) : 0;
 }
 
-struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_appliance *app,
+struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_engine *engine,
 						  const struct hr_config_pipeline *p)
 {
-	struct hr_config_pipeline *own = &app->config.pipeline[0];
+	struct hr_config_pipeline *own = &engine->config.pipeline[0];
 
 	*own = *p;
-	app->config.pipelines = 1;
-	app->config.memory_host = app->config.memory_gpu = 0;
-	memset(&app->run[0], 0, sizeof app->run[0]);
-	app->run[0].config = own;
-	app->run[0].selected = true;
-	for (uint32_t k = 0; k < hr_run_gpus(&app->run[0]); k++)
-		app->run[0].gpu[k].entry = own->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
+	engine->config.pipelines = 1;
+	engine->config.memory_host = engine->config.memory_gpu = 0;
+	memset(&engine->run[0], 0, sizeof engine->run[0]);
+	engine->run[0].config = own;
+	engine->run[0].selected = true;
+	for (uint32_t k = 0; k < hr_run_gpus(&engine->run[0]); k++)
+		engine->run[0].gpu[k].entry = own->objects ? HR_ENTRY_ACCESS : HR_ENTRY_PIPE;
 	return own;
 }

@@ -36,7 +36,7 @@ int hr_bench_complain(const struct hr_ssd *ssd, const char *object, int err, str
 
 /* Make a copy of this the only pipeline of the appliance, in place of those of its configuration.
  * Returns the copy. */
-struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_appliance *app,
+struct hr_config_pipeline *hr_bench_only_pipeline(struct hr_engine *engine,
 						  const struct hr_config_pipeline *p);
 
 /* ---- `headrace bench`: runs of access operators, and their results */
@@ -55,11 +55,11 @@ struct hr_io_counters hr_bench_io_counters(const struct hr_run *run);
 /*
  * Run the pipeline once, with all its objects on ssd d, and call note() while its counters are there.
  * io_blocks 0: those of the pipeline. The appliance is up to HR_STAGE_STORES before and after. 0, or
- * an error in app->error.
+ * an error in engine->error.
  */
-int hr_bench_access(struct hr_appliance *app, const struct hr_config_pipeline *p, uint32_t d,
+int hr_bench_access(struct hr_engine *engine, const struct hr_config_pipeline *p, uint32_t d,
 		    uint32_t io_blocks,
-		    void (*note)(const struct hr_appliance *app, const struct hr_run *run,
+		    void (*note)(const struct hr_engine *engine, const struct hr_run *run,
 				 void *to),
 		    void *to);
 

@@ -139,10 +139,10 @@ struct variant {
 	enum hr_bounce_policy bounce;
 };
 
-static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeline *p,
+static void set_pipeline(struct hr_engine *engine, const struct hr_config_pipeline *p,
 			 const struct variant *variant, uint32_t d)
 {
-	struct hr_config_pipeline *own = hr_bench_only_pipeline(app, p);
+	struct hr_config_pipeline *own = hr_bench_only_pipeline(engine, p);
 
 	own->bounce = variant->bounce;
 	own->verify = variant->verified ? HR_VERIFY_ON : HR_VERIFY_OFF;
@@ -150,17 +150,17 @@ static void set_pipeline(struct hr_appliance *app, const struct hr_config_pipeli
 	for (uint32_t s = 0; s < own->sources; s++)
 		own->source[s].ssd = d;
 	own->sink.ssd = d;
-	fit_tile(&app->ssd[d], own);
+	fit_tile(&engine->ssd[d], own);
 }
 
-static void note(const struct hr_appliance *app, const struct hr_run *run,
+static void note(const struct hr_engine *engine, const struct hr_run *run,
 		 struct hr_bench_operator *op)
 {
 	op->bytes = 0;
 	for (uint32_t s = 0; s < run->config->sources; s++)
 		op->bytes += run->source[s].bytes;
 	op->name = run->config->op->name;
-	op->bounces = hr_run_bounce(app, run) != NULL;
+	op->bounces = hr_run_bounce(engine, run) != NULL;
 	op->writes = run->config->has_sink;
 	op->duration_ms = (double)(run->ended_ns - run->started_ns) / 1e6;
 	op->bytes_per_s = (double)op->bytes / op->duration_ms * 1e3;
@@ -168,20 +168,20 @@ static void note(const struct hr_appliance *app, const struct hr_run *run,
 	op->blocks = op->io_blocks + run->blocks[HR_ROLE_COMPUTE];
 }
 
-static int run_once(struct hr_appliance *app, const struct hr_config_pipeline *p,
+static int run_once(struct hr_engine *engine, const struct hr_config_pipeline *p,
 		    const struct variant *variant, uint32_t d, struct hr_bench_operator *op)
 {
 	int err;
 
-	set_pipeline(app, p, variant, d);
+	set_pipeline(engine, p, variant, d);
 	/* The stores stay up, also after a signal, because the objects are removed at the end. */
-	err = hr_appliance_raise(app, HR_STAGE_QUEUES);
+	err = hr_engine_up_keeping(engine, HR_STAGE_QUEUES);
 	if (err)
 		return err;
-	err = hr_run_all(app, false, &app->error);
+	err = hr_run_all(engine, false, &engine->error);
 	if (!err)
-		note(app, &app->run[0], op);
-	hr_appliance_down_to(app, HR_STAGE_STORES);
+		note(engine, &engine->run[0], op);
+	hr_engine_down_to(engine, HR_STAGE_STORES);
 	return err;
 }
 
@@ -201,9 +201,10 @@ static int repeat(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 
 	assert(run->times > 0);
 	for (uint32_t i = 0; !err && i < run->times; i++) {
-		err = run_once(run->app, p, variant, d, &each[i]);
+		err = run_once(run->engine, p, variant, d, &each[i]);
 		if (!err && p->has_sink)
-			err = hr_bench_drop(&run->app->ssd[d], p->sink.object, &run->app->error);
+			err = hr_bench_drop(&run->engine->ssd[d], p->sink.object,
+					    &run->engine->error);
 	}
 	if (err)
 		return err;
@@ -239,15 +240,15 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 	op.best_verified_bytes_per_s = verified.best_bytes_per_s;
 	if (found->op_count < HR_BENCH_OPERATORS_MAX)
 		found->op[found->op_count++] = op;
-	hr_bench_report_operator(run->app->config.ssd[d].name, &op, out);
+	hr_bench_report_operator(run->engine->config.ssd[d].name, &op, out);
 	return 0;
 }
 
 static int measure_all(struct hr_bench_run *run, const struct hr_config *config, uint32_t d,
 		       struct hr_json *out)
 {
-	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_error *e = &run->app->error;
+	struct hr_ssd *ssd = &run->engine->ssd[d];
+	struct hr_error *e = &run->engine->error;
 	int err = drop_all(ssd, e);
 	const uint64_t bytes = hr_bench_source_bytes(run, d);
 
@@ -258,7 +259,7 @@ static int measure_all(struct hr_bench_run *run, const struct hr_config *config,
 		if (!err)
 			err = measure(run, &config->pipeline[i], d, out);
 	}
-	if (run->app->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
+	if (run->engine->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
 		const int failed = drop_all(ssd, e);
 
 		err = err ? err : failed;
@@ -269,7 +270,7 @@ static int measure_all(struct hr_bench_run *run, const struct hr_config *config,
 int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct hr_json *out)
 {
 	struct hr_config *config = calloc(1, sizeof *config);
-	struct hr_error *e = &run->app->error;
+	struct hr_error *e = &run->engine->error;
 	int err = config ? read_pipelines(config, e)
 			 : hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
 				   "bench: out of memory for the configuration: %zu bytes",

@@ -82,13 +82,13 @@ struct found {
 	uint32_t io_workers;
 };
 
-static void note(const struct hr_appliance *app, const struct hr_run *run, void *to)
+static void note(const struct hr_engine *engine, const struct hr_run *run, void *to)
 {
 	const struct hr_io_counters io = hr_bench_io_counters(run);
 	struct found *found = to;
 	struct hr_counters c;
 
-	hr_counters_take(&c, app, run);
+	hr_counters_take(&c, engine, run);
 	found->peer_reads = c.cache.peer_reads;
 	found->run_ns = hr_bench_result(run).run_ns;
 	found->reads = io.reads;
@@ -111,7 +111,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->times; i++)
-		err = hr_bench_access(run->app, p, d, run->request->blocks, note, &each[i]);
+		err = hr_bench_access(run->engine, p, d, run->request->blocks, note, &each[i]);
 	if (err)
 		return err;
 	qsort(each, run->times, sizeof *each, by_time);
@@ -121,7 +121,7 @@ static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 
 static int measure_plain(struct hr_bench_run *run, struct peers *m)
 {
-	struct hr_backend *b = run->app->backend;
+	struct hr_backend *b = run->engine->backend;
 	const uint32_t warps = m->io_workers > HR_LIMIT_BLOCK_WARPS
 				       ? m->io_workers / HR_LIMIT_BLOCK_WARPS * HR_LIMIT_BLOCK_WARPS
 				       : HR_LIMIT_BLOCK_WARPS;
@@ -130,7 +130,7 @@ static int measure_plain(struct hr_bench_run *run, struct peers *m)
 
 	if (!b[0].measuring)
 		return 0;
-	err = b[0].measuring->peer(&b[0], &b[1], warps, run->times, &rates, &run->app->error);
+	err = b[0].measuring->peer(&b[0], &b[1], warps, run->times, &rates, &run->engine->error);
 	if (err)
 		return err;
 	m->page_bytes_per_s = rates.page;
@@ -181,8 +181,8 @@ static int read_pipelines(uint64_t pages, struct hr_config *config, struct hr_er
 static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *config,
 		       struct peers *m)
 {
-	struct hr_ssd *ssd = &run->app->ssd[d];
-	struct hr_error *e = &run->app->error;
+	struct hr_ssd *ssd = &run->engine->ssd[d];
+	struct hr_error *e = &run->engine->error;
 	const uint64_t bytes = object_bytes(run, d);
 	const struct hr_bench_fill fill = { hr_bench_fill_chain, bytes / sizeof(uint64_t), false };
 	int err = hr_bench_drop(ssd, TABLE, e);
@@ -195,7 +195,7 @@ static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *c
 		err = hr_bench_make(ssd, TABLE, bytes, &fill, e);
 	if (!err)
 		err = measure_pipelines(run, config, d, bytes / HR_PAGE, m);
-	if (run->app->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
+	if (run->engine->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
 		const int failed = hr_bench_drop(ssd, TABLE, e);
 
 		err = err ? err : failed;
@@ -214,7 +214,8 @@ static void report(const struct hr_bench_run *run, uint32_t d, const struct peer
 		hr_json_close(out);
 		return;
 	}
-	printf("\n%-10s pages of 4 KiB in the caches of two gpus\n", run->app->config.ssd[d].name);
+	printf("\n%-10s pages of 4 KiB in the caches of two gpus\n",
+	       run->engine->config.ssd[d].name);
 	hr_bench_report_rows(row, m, in);
 }
 
@@ -223,7 +224,7 @@ int hr_bench_peers(struct hr_bench_run *run, uint32_t d, struct hr_json *out)
 	struct hr_config *config = calloc(1, sizeof *config);
 	struct peers m = { 0 };
 	int err = config ? measure_all(run, d, config, &m)
-			 : hr_fail(&run->app->error, HR_ERROR_MISSING, -ENOMEM,
+			 : hr_fail(&run->engine->error, HR_ERROR_MISSING, -ENOMEM,
 				   "bench: out of memory for the configuration: %zu bytes",
 				   sizeof *config);
 

@@ -15,7 +15,7 @@
 #define SLEEP_LONGEST_NS (250 * HR_NS_PER_MS)
 #define WAITS 8u /* one of these waits must be short; the others may be longer on a busy machine */
 
-int hr_post_cpu(struct hr_appliance *app, char *detail, struct hr_error *e)
+int hr_post_cpu(struct hr_engine *engine, char *detail, struct hr_error *e)
 {
 	static const char digits[] = "123456789";
 	uint32_t crc;
@@ -49,16 +49,16 @@ static size_t test_words(volatile uint64_t *word, size_t words)
 	return wrong;
 }
 
-int hr_post_memory(struct hr_appliance *app, char *detail, struct hr_error *e)
+int hr_post_memory(struct hr_engine *engine, char *detail, struct hr_error *e)
 {
 	uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t *memory;
 	size_t wrong;
 
-	if (app->config.memory_host > have)
+	if (engine->config.memory_host > have)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
 			       "memory.host is %llu MiB, but the machine has %llu MiB",
-			       (unsigned long long)app->config.memory_host >> 20,
+			       (unsigned long long)engine->config.memory_host >> 20,
 			       (unsigned long long)have >> 20);
 	memory = malloc(PATTERN_BYTES);
 	if (!memory)
@@ -74,7 +74,7 @@ int hr_post_memory(struct hr_appliance *app, char *detail, struct hr_error *e)
 	return 0;
 }
 
-int hr_post_clock(struct hr_appliance *app, char *detail, struct hr_error *e)
+int hr_post_clock(struct hr_engine *engine, char *detail, struct hr_error *e)
 {
 	uint64_t last = hr_now_ns(), slept = UINT64_MAX;
 	struct timespec step;

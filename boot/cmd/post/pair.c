@@ -8,13 +8,13 @@
 #include "boot/engine/shape/paths.h"
 
 /* The reason why no tile of the pair lies in GPU memory; NULL: the data are compared. */
-static const char *no_path(const struct hr_appliance *app, uint32_t g, uint32_t d)
+static const char *no_path(const struct hr_engine *engine, uint32_t g, uint32_t d)
 {
-	const struct hr_path *path = &app->path[g][d];
+	const struct hr_path *path = &engine->path[g][d];
 
-	if (app->ssd[d].transport.keeps_no_data)
+	if (engine->ssd[d].transport.keeps_no_data)
 		return "the ssd keeps no data";
-	if (app->config.path == HR_PATH_BOUNCE)
+	if (engine->config.path == HR_PATH_BOUNCE)
 		return "memory.path is \"bounce\": no ssd accesses GPU memory";
 	return path->pair && !path->direct ? path->why : NULL;
 }
@@ -54,10 +54,10 @@ static int conclude(const struct hr_exchange_result *r, char *detail, struct hr_
 }
 
 /* Without a direct path, memory that the ssd cannot reach is no fault. */
-static int leave_out(const struct hr_appliance *app, uint32_t g, uint32_t d, int err, char *detail,
+static int leave_out(const struct hr_engine *engine, uint32_t g, uint32_t d, int err, char *detail,
 		     struct hr_error *e)
 {
-	if (err == -EINTR || app->path[g][d].direct || hr_health_failed(&app->ssd[d].health))
+	if (err == -EINTR || engine->path[g][d].direct || hr_health_failed(&engine->ssd[d].health))
 		return err;
 	snprintf(detail, HR_POST_DETAIL, "%.*s", (int)HR_POST_DETAIL - 1,
 		 e->kind ? e->text : "the ssd cannot access memory of this gpu");
@@ -65,25 +65,26 @@ static int leave_out(const struct hr_appliance *app, uint32_t g, uint32_t d, int
 	return HR_POST_SKIP;
 }
 
-int hr_post_pair(struct hr_appliance *app, uint32_t g, uint32_t d, uint64_t budget_ns, char *detail,
+int hr_post_pair(struct hr_engine *engine, uint32_t g, uint32_t d, uint64_t budget_ns, char *detail,
 		 struct hr_error *e)
 {
-	const struct hr_exchange x = { .ssd = &app->ssd[d],
-				       .backend = &app->backend[g],
+	const struct hr_exchange x = { .ssd = &engine->ssd[d],
+				       .backend = &engine->backend[g],
 				       .budget_ns = budget_ns };
 	struct hr_exchange_result r;
-	int err = hr_path_ask(app, g, d);
+	int err = hr_path_ask(engine, g, d);
 
 	if (err) {
-		snprintf(detail, HR_POST_DETAIL, "%.*s", (int)HR_POST_DETAIL - 1, app->error.text);
-		hr_error_clear(&app->error);
+		snprintf(detail, HR_POST_DETAIL, "%.*s", (int)HR_POST_DETAIL - 1,
+			 engine->error.text);
+		hr_error_clear(&engine->error);
 		return HR_POST_SKIP;
 	}
-	if (no_path(app, g, d)) {
+	if (no_path(engine, g, d)) {
 		snprintf(detail, HR_POST_DETAIL, "%.*s", (int)HR_POST_DETAIL - 1,
-			 no_path(app, g, d));
+			 no_path(engine, g, d));
 		return HR_POST_SKIP;
 	}
 	err = hr_exchange_run(&x, &r, e);
-	return err ? leave_out(app, g, d, err, detail, e) : conclude(&r, detail, e);
+	return err ? leave_out(engine, g, d, err, detail, e) : conclude(&r, detail, e);
 }

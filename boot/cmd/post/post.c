@@ -64,7 +64,7 @@ static void test_machine(struct hr_post *post)
 {
 	static const struct {
 		const char *name;
-		int (*fn)(struct hr_appliance *app, char *detail, struct hr_error *e);
+		int (*fn)(struct hr_engine *engine, char *detail, struct hr_error *e);
 	} step[] = {
 		{ "cpu", hr_post_cpu },
 		{ "memory", hr_post_memory },
@@ -75,7 +75,7 @@ static void test_machine(struct hr_post *post)
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
 		struct hr_error e = { 0 };
-		int result = step[i].fn(post->app, detail, &e);
+		int result = step[i].fn(post->engine, detail, &e);
 
 		show(post, step[i].name, "-", result, since_ms(began), detail, &e);
 	}
@@ -102,15 +102,15 @@ static void test_backend(struct hr_post *post, const char *gpu, struct hr_backen
 
 static void test_gpus(struct hr_post *post)
 {
-	for (uint32_t g = 0; g < post->app->config.gpus && !hr_signals_pending(); g++) {
-		const struct hr_config_gpu *gpu = &post->app->config.gpu[g];
+	for (uint32_t g = 0; g < post->engine->config.gpus && !hr_signals_pending(); g++) {
+		const struct hr_config_gpu *gpu = &post->engine->config.gpu[g];
 		char detail[HR_POST_DETAIL];
 		struct hr_error e = { 0 };
 		uint64_t began = hr_now_ns();
 		struct hr_backend backend;
 		int err = 0;
 
-		if (post->app->gpu_left_out[g])
+		if (post->engine->gpu_left_out[g])
 			continue;
 		err = hr_backend_open(&backend, gpu->device, 1, &e);
 		if (!err)
@@ -144,7 +144,7 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 {
 	static const struct {
 		const char *name;
-		int (*fn)(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
+		int (*fn)(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
 		bool needed; /* the steps after this one need it */
 	} step[] = {
 		{ "controller", hr_post_controller, true }, { "queue", hr_post_queue, true },
@@ -156,13 +156,13 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 		char detail[HR_POST_DETAIL] = "";
 		uint64_t began = hr_now_ns();
 		struct hr_error e = { 0 };
-		int result = step[i].fn(post->app, d, detail, &e);
+		int result = step[i].fn(post->engine, d, detail, &e);
 
 		if (result == -EINTR)
 			break;
 		if (i) /* the previous step found the ssd */
 			result = hr_gone(result);
-		show(post, step[i].name, post->app->config.ssd[d].name, result, since_ms(began),
+		show(post, step[i].name, post->engine->config.ssd[d].name, result, since_ms(began),
 		     detail, &e);
 		if (result && result != HR_POST_SKIP && !post->ssd_error[d]) {
 			post->ssd_error[d] = result;
@@ -172,13 +172,13 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 			break;
 	}
 	if (post->ssd_error[d])
-		hr_ssd_down(&post->app->ssd[d]);
+		hr_ssd_down(&post->engine->ssd[d]);
 }
 
 /* The network device of each stream to or from another appliance. */
 static void test_remotes(struct hr_post *post)
 {
-	const struct hr_config *config = &post->app->config;
+	const struct hr_config *config = &post->engine->config;
 
 	for (uint32_t i = 0; i < config->pipelines && !hr_signals_pending(); i++) {
 		const struct hr_config_pipeline *p = &config->pipeline[i];
@@ -206,14 +206,14 @@ void hr_post_machine(struct hr_post *post)
 /* True for an ssd that is up and has passed its steps. */
 static bool is_sound(const struct hr_post *post, uint32_t d)
 {
-	return !post->app->left_out[d] && !post->ssd_error[d] && post->app->ssd[d].controller &&
-	       !hr_health_failed(&post->app->ssd[d].health);
+	return !post->engine->left_out[d] && !post->ssd_error[d] &&
+	       post->engine->ssd[d].controller && !hr_health_failed(&post->engine->ssd[d].health);
 }
 
 /* The data of one gpu with each ssd. A fault of a path is no fault of the ssd. */
 static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
 {
-	const struct hr_config *config = &post->app->config;
+	const struct hr_config *config = &post->engine->config;
 
 	for (uint32_t d = 0; d < config->ssds && !hr_signals_pending(); d++) {
 		char detail[HR_POST_DETAIL] = "", subject[2 * HR_NAME_MAX];
@@ -225,7 +225,7 @@ static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
 			continue;
 		snprintf(subject, sizeof subject, "%s %s", config->gpu[g].name,
 			 config->ssd[d].name);
-		result = hr_post_pair(post->app, g, d, budget_ns, detail, &e);
+		result = hr_post_pair(post->engine, g, d, budget_ns, detail, &e);
 		if (result == -EINTR)
 			break;
 		show(post, "peer_data", subject, hr_gone(result), since_ms(began), detail, &e);
@@ -235,29 +235,29 @@ static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
 /* The steps of the gpus have reported a backend that cannot be opened. */
 static void test_pairs(struct hr_post *post)
 {
-	struct hr_appliance *app = post->app;
-	const uint32_t pairs = app->config.gpus * app->config.ssds;
+	struct hr_engine *engine = post->engine;
+	const uint32_t pairs = engine->config.gpus * engine->config.ssds;
 
-	for (uint32_t g = 0; pairs && g < app->config.gpus && !hr_signals_pending(); g++) {
+	for (uint32_t g = 0; pairs && g < engine->config.gpus && !hr_signals_pending(); g++) {
 		struct hr_error e = { 0 };
 
-		if (app->gpu_left_out[g] ||
-		    hr_backend_open(&app->backend[g], app->config.gpu[g].device, 1, &e) != 0)
+		if (engine->gpu_left_out[g] ||
+		    hr_backend_open(&engine->backend[g], engine->config.gpu[g].device, 1, &e) != 0)
 			continue;
 		test_pairs_of(post, g, post->pairs_ns / pairs);
-		app->backend[g].ops->close(&app->backend[g]);
+		engine->backend[g].ops->close(&engine->backend[g]);
 	}
 }
 
 /* An ssd that passes stays up, so that the following ones are compared with it. */
 void hr_post_ssds(struct hr_post *post)
 {
-	for (uint32_t d = 0; d < post->app->config.ssds && !hr_signals_pending(); d++)
-		if (!post->app->left_out[d])
+	for (uint32_t d = 0; d < post->engine->config.ssds && !hr_signals_pending(); d++)
+		if (!post->engine->left_out[d])
 			test_ssd(post, d);
 	test_pairs(post);
-	for (uint32_t d = post->app->config.ssds; d-- > 0;) {
-		hr_ssd_down(&post->app->ssd[d]);
+	for (uint32_t d = post->engine->config.ssds; d-- > 0;) {
+		hr_ssd_down(&post->engine->ssd[d]);
 		hr_tick();
 	}
 }

@@ -12,7 +12,7 @@
 
 /* Large: not for a stack. */
 struct hr_post {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_json *steps; /* an array is open for them; NULL: print lines to out */
 	FILE *out;
 	/* For the data of all pairs of gpus and ssds, with an equal share for each pair. One size is
@@ -29,7 +29,7 @@ struct hr_post {
 /*
  * Test CPU, memory, clock, backends, known answers of operators and network devices of remote sinks
  * and sources; then each ssd that is not left
- * out. A signal stops the test between two steps. The caller sets post->app, ->steps, ->out and
+ * out. A signal stops the test between two steps. The caller sets post->engine, ->steps, ->out and
  * ->pairs_ns.
  */
 void hr_post_machine(struct hr_post *post);

@@ -30,26 +30,26 @@ static int name_call(struct hr_error *e, const char *what, int err)
 	return err;
 }
 
-/* A stage fills app->error. */
-static int take_stage_error(struct hr_appliance *app, struct hr_error *e, const char *what, int err)
+/* A stage fills engine->error. */
+static int take_stage_error(struct hr_engine *engine, struct hr_error *e, const char *what, int err)
 {
-	*e = app->error;
-	hr_error_clear(&app->error);
+	*e = engine->error;
+	hr_error_clear(&engine->error);
 	return e->kind ? err : name_call(e, what, err);
 }
 
-int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_controller(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	const struct hr_config_ssd *config = &app->config.ssd[d];
-	struct hr_ssd *ssd = &app->ssd[d];
-	int err = hr_disk_up(app, d);
+	const struct hr_config_ssd *config = &engine->config.ssd[d];
+	struct hr_ssd *ssd = &engine->ssd[d];
+	int err = hr_disk_up(engine, d);
 
 	if (!err)
-		err = hr_disk_check_same(app, d);
+		err = hr_disk_check_same(engine, d);
 	if (!err)
-		err = hr_ssd_reserve(ssd, &app->error);
+		err = hr_ssd_reserve(ssd, &engine->error);
 	if (err)
-		return take_stage_error(app, e, config->device, err);
+		return take_stage_error(engine, e, config->device, err);
 	snprintf(detail, HR_POST_DETAIL,
 		 "%s, serial %s, firmware %s, NVMe %u.%u, %llu blocks of %u bytes, %u queue pairs",
 		 ssd->ctrl->model, ssd->ctrl->serial, ssd->ctrl->firmware, ssd->ctrl->vs >> 16,
@@ -59,9 +59,9 @@ int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail, struc
 }
 
 /* Read single blocks through an I/O queue pair, including the first and the last block. */
-int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_queue(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	struct hr_blk *blk = app->ssd[d].blk;
+	struct hr_blk *blk = engine->ssd[d].blk;
 	uint8_t *block = aligned_alloc(HR_PAGE, HR_PAGE);
 	uint64_t began = hr_now_ns(), spent;
 	int err = 0;
@@ -83,9 +83,9 @@ int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail, struct hr_
 	return 0;
 }
 
-int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_smart(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	struct hr_ctrl *ctrl = app->ssd[d].ctrl;
+	struct hr_ctrl *ctrl = engine->ssd[d].ctrl;
 	struct nvme_smart_log smart;
 	int err = hr_admin_get_log(ctrl, NVME_LOG_LID_SMART, SMART_BYTES, e), kelvin;
 
@@ -105,14 +105,14 @@ int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail, struct hr_
 	return 0;
 }
 
-int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_store(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	struct hr_ssd *ssd = &app->ssd[d];
+	struct hr_ssd *ssd = &engine->ssd[d];
 	struct hr_store_space space;
-	int err = hr_store_up(app, d);
+	int err = hr_store_up(engine, d);
 
 	if (err)
-		return take_stage_error(app, e, "object store", err);
+		return take_stage_error(engine, e, "object store", err);
 	if (!ssd->has_store) {
 		snprintf(detail, HR_POST_DETAIL, "none on this ssd");
 		return HR_POST_SKIP;
@@ -158,9 +158,9 @@ static int write_and_compare(struct hr_blk *blk, uint64_t offset, uint8_t *out, 
 	return 0;
 }
 
-int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_loopback(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	struct hr_ssd *ssd = &app->ssd[d];
+	struct hr_ssd *ssd = &engine->ssd[d];
 	uint8_t *memory;
 	int err;
 
@@ -187,9 +187,9 @@ static void keep_fault(void *arg, bool fault, const char *line)
 		hr_fail(arg, HR_ERROR_FAILED, -EUCLEAN, "%s", line);
 }
 
-int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e)
+int hr_post_verify(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e)
 {
-	struct hr_ssd *ssd = &app->ssd[d];
+	struct hr_ssd *ssd = &engine->ssd[d];
 	const struct hr_store_check check = { .report = keep_fault, .arg = e };
 	uint32_t faults;
 	int err;

@@ -20,19 +20,19 @@
 
 /* ---- steps of the self-test: CPU, memory and clock */
 
-int hr_post_cpu(struct hr_appliance *app, char *detail, struct hr_error *e);
-int hr_post_memory(struct hr_appliance *app, char *detail, struct hr_error *e);
-int hr_post_clock(struct hr_appliance *app, char *detail, struct hr_error *e);
+int hr_post_cpu(struct hr_engine *engine, char *detail, struct hr_error *e);
+int hr_post_memory(struct hr_engine *engine, char *detail, struct hr_error *e);
+int hr_post_clock(struct hr_engine *engine, char *detail, struct hr_error *e);
 
 /* ---- steps of the self-test of an ssd */
 
 /* In this order; each needs the previous ones. */
-int hr_post_controller(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
-int hr_post_queue(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
-int hr_post_smart(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
-int hr_post_store(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
-int hr_post_loopback(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
-int hr_post_verify(struct hr_appliance *app, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_controller(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_queue(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_smart(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_store(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_loopback(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
+int hr_post_verify(struct hr_engine *engine, uint32_t d, char *detail, struct hr_error *e);
 
 /* ---- steps of the self-test of a gpu */
 
@@ -58,7 +58,7 @@ int hr_post_operator(uint32_t id, char *detail, struct hr_error *e);
  * Both are up. Only the scratch area of the store is written. HR_POST_SKIP: no direct path, or
  * a direction cannot be proven.
  */
-int hr_post_pair(struct hr_appliance *app, uint32_t g, uint32_t d, uint64_t budget_ns, char *detail,
+int hr_post_pair(struct hr_engine *engine, uint32_t g, uint32_t d, uint64_t budget_ns, char *detail,
 		 struct hr_error *e);
 
 #endif

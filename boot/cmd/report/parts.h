@@ -17,25 +17,25 @@
 
 /* Print the path of each ssd of a run to each of its gpus, as the topology decided, one line per
  * pair; no line for a pair without PCI functions. */
-void hr_report_paths(const struct hr_appliance *app, const struct hr_run *run, const char *indent,
+void hr_report_paths(const struct hr_engine *engine, const struct hr_run *run, const char *indent,
 		     FILE *out);
 
 /* Write the first members of the JSON object of a pipeline: name, operator, gpus, path, and the
  * array `paths` with an element per gpu and ssd. */
-void hr_report_head_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_head_json(const struct hr_engine *engine, const struct hr_run *run,
 			 struct hr_json *out);
 
 /* ---- streams of pipelines to and from other appliances, in results and plans */
 
 /* The stream of a run that has one, after its end. */
-void hr_report_remote(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote(const struct hr_engine *engine, const struct hr_run *run,
 		      const struct hr_remote_counters *c, FILE *out);
-void hr_report_remote_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote_json(const struct hr_engine *engine, const struct hr_run *run,
 			   const struct hr_remote_counters *c, struct hr_json *out);
 
 /* The same of a run whose partition is planned. */
-void hr_report_remote_plan(const struct hr_appliance *app, const struct hr_run *run, FILE *out);
-void hr_report_remote_plan_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote_plan(const struct hr_engine *engine, const struct hr_run *run, FILE *out);
+void hr_report_remote_plan_json(const struct hr_engine *engine, const struct hr_run *run,
 				struct hr_json *out);
 
 /* ---- which data of a run are compared with their checksums, for

@@ -21,18 +21,18 @@ static const char *namespace_text(const struct hr_ssd *ssd, char *text, size_t b
 	return text;
 }
 
-static void print_ssds(const struct hr_appliance *app, FILE *out)
+static void print_ssds(const struct hr_engine *engine, FILE *out)
 {
 	fprintf(out, "ssds\n");
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		const struct hr_ssd *ssd = &app->ssd[d];
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		const struct hr_ssd *ssd = &engine->ssd[d];
 		uint64_t bytes = ssd->ns.blocks << ssd->ns.lba_shift;
 		char text[32];
 
 		fprintf(out,
 			"  %-12s %s%s: %s, serial %s, %.0f MiB in blocks of %u, commands up to %u "
 			"KiB, %u queue pairs%s\n",
-			app->config.ssd[d].name, ssd->transport.name,
+			engine->config.ssd[d].name, ssd->transport.name,
 			namespace_text(ssd, text, sizeof text), ssd->ctrl->model, ssd->ctrl->serial,
 			(double)bytes / MIB, 1u << ssd->ns.lba_shift, ssd->chunk_bytes >> 10,
 			hr_ssd_queues(ssd), ssd->ctrl->volatile_cache ? ", volatile cache" : "");
@@ -48,21 +48,21 @@ static void print_ssds(const struct hr_appliance *app, FILE *out)
 	}
 }
 
-static void print_gpus(const struct hr_appliance *app, FILE *out)
+static void print_gpus(const struct hr_engine *engine, FILE *out)
 {
 	fprintf(out, "\ngpus\n");
-	for (uint32_t g = 0; g < app->config.gpus; g++) {
-		const struct hr_backend *b = &app->backend[g];
+	for (uint32_t g = 0; g < engine->config.gpus; g++) {
+		const struct hr_backend *b = &engine->backend[g];
 		char text[HR_LOG_LINE_MAX];
 
-		if (!app->gpu_up[g]) {
+		if (!engine->gpu_up[g]) {
 			fprintf(out, "  %-12s %s, not used by any pipeline\n",
-				app->config.gpu[g].name, app->config.gpu[g].device);
+				engine->config.gpu[g].name, engine->config.gpu[g].device);
 			continue;
 		}
-		fprintf(out, "  %-12s %s\n", app->config.gpu[g].name, b->name);
-		if (*app->backend[g].note)
-			fprintf(out, "  %-12s %s\n", "", app->backend[g].note);
+		fprintf(out, "  %-12s %s\n", engine->config.gpu[g].name, b->name);
+		if (*engine->backend[g].note)
+			fprintf(out, "  %-12s %s\n", "", engine->backend[g].note);
 		if (!b->facts)
 			continue;
 		hr_gpu_facts_text(b->facts, text, sizeof text);
@@ -81,18 +81,18 @@ static void print_gpus(const struct hr_appliance *app, FILE *out)
 }
 
 /* The objects of an access operator, and its page cache. */
-static void print_access(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_access(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const struct hr_access *a = &run->gpu[0].cpu;
 	char gpus[HR_GPUS_MAX * HR_NAME_MAX];
 
 	fprintf(out, "  %-12s %s on %s: %llu frames of %u KiB, %s; blocks %u I/O + %u compute",
-		p->name, p->op->name, hr_config_gpu_names(&app->config, p, gpus, sizeof gpus),
+		p->name, p->op->name, hr_config_gpu_names(&engine->config, p, gpus, sizeof gpus),
 		(unsigned long long)hr_page_frames(&a->cache.shape), p->cache.page_bytes >> 10,
 		hr_config_policies[p->cache.policy], run->blocks[HR_ROLE_IO],
 		run->blocks[HR_ROLE_ACCESS]);
-	if (app->backend[p->gpu].lanes > 1)
+	if (engine->backend[p->gpu].lanes > 1)
 		fprintf(out, " of %u threads, %u workers drive queues", run->threads,
 			hr_run_workers(run, HR_ROLE_IO));
 	fprintf(out, "%s\n", hr_run_gpus(run) > 1 ? ", on each gpu" : "");
@@ -101,7 +101,7 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 			continue;
 		fprintf(out, "  %-12s %s %s:%s as %s, %llu bytes%s", "",
 			p->object[i].writes ? "writes" : "reads ",
-			app->config.ssd[p->object[i].ssd].name, p->object[i].object,
+			engine->config.ssd[p->object[i].ssd].name, p->object[i].object,
 			p->op->object[i].name,
 			(unsigned long long)hr_run_object_all(&run->object[i]),
 			hr_sink_plan_text(run->object[i].plan));
@@ -110,16 +110,16 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 		fprintf(out, "%s\n",
 			p->object[i].writes && p->object[i].checksum ? "; gets a checksum" : "");
 	}
-	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(app, run),
+	fprintf(out, "  %-12s path: %s%s\n", "", hr_run_path(engine, run),
 		run->gpu[0].layout.stages ? ", copied to frames" : "");
-	hr_report_paths(app, run, "               ", out);
+	hr_report_paths(engine, run, "               ", out);
 }
 
-static void print_tap(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_tap(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_tap *tap = &run->config->tap;
 	const char *why;
-	const enum hr_tap_sharing share = hr_run_share(app, run, &why);
+	const enum hr_tap_sharing share = hr_run_share(engine, run, &why);
 
 	fprintf(out,
 		"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "
@@ -129,7 +129,7 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run, 
 		tap->lag == HR_TAP_DROP ? "dropped without a credit" : "waits for a credit",
 		hr_run_tap_credits(run));
 	fprintf(out, "  %-12s shares the gpu: %s (%s)\n", "", hr_share_name(share), why);
-	if (hr_run_share_is_small(app, run))
+	if (hr_run_share_is_small(engine, run))
 		fprintf(out,
 			"  %-12s %u tiles are %llu MiB: the turns of processes cost much of the rate "
 			"below %llu MiB\n",
@@ -137,26 +137,26 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run, 
 			(unsigned long long)HR_SHARE_PARK_BYTES >> 20);
 }
 
-static void print_pipeline(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_pipeline(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const char *bounce = hr_run_bounce(app, run);
+	const char *bounce = hr_run_bounce(engine, run);
 
 	if (p->objects) {
-		print_access(app, run, out);
+		print_access(engine, run, out);
 		return;
 	}
 	fprintf(out, "  %-12s %s on %s: %llu tiles, %u slots, blocks %u + %u + %u", p->name,
-		p->op->name, app->config.gpu[p->gpu].name, (unsigned long long)run->tiles,
+		p->op->name, engine->config.gpu[p->gpu].name, (unsigned long long)run->tiles,
 		run->slots, run->blocks[HR_ROLE_PREFETCH], run->blocks[HR_ROLE_COMPUTE],
 		run->blocks[HR_ROLE_WRITEBACK]);
-	if (app->backend[p->gpu].lanes > 1)
+	if (engine->backend[p->gpu].lanes > 1)
 		fprintf(out, " of %u threads, %u + %u workers drive queues", run->threads,
 			hr_run_workers(run, HR_ROLE_PREFETCH),
 			hr_run_workers(run, HR_ROLE_WRITEBACK));
 	fprintf(out, "\n");
 	if (hr_config_is_remote(p))
-		hr_report_remote_plan(app, run, out);
+		hr_report_remote_plan(engine, run, out);
 	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		fprintf(out,
 			"  %-12s takes  feed %s, %llu bytes at most, %u a tile; up to %u credits%s\n",
@@ -165,92 +165,92 @@ static void print_pipeline(const struct hr_appliance *app, const struct hr_run *
 			run->copies ? "; copied before use" : "");
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		fprintf(out, "  %-12s reads  %s:%s, %llu bytes, %u a tile", "",
-			app->config.ssd[p->source[s].ssd].name, p->source[s].object,
+			engine->config.ssd[p->source[s].ssd].name, p->source[s].object,
 			(unsigned long long)run->source[s].bytes, run->source[s].tile_bytes);
 		hr_report_verify_plan(run, &run->source[s].verify, out);
 		fprintf(out, "\n");
 	}
 	if (p->has_sink)
 		fprintf(out, "  %-12s writes %s:%s, %llu bytes, %u a tile%s\n", "",
-			app->config.ssd[p->sink.ssd].name, p->sink.object,
+			engine->config.ssd[p->sink.ssd].name, p->sink.object,
 			(unsigned long long)run->sink_bytes, run->sink_tile_bytes,
 			hr_sink_plan_text(run->sink_plan));
 	if (hr_config_has_tap(p) && !hr_config_sends(p))
-		print_tap(app, run, out);
-	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(app, run), bounce ? ", read " : "",
-		bounce ? bounce : "");
-	hr_report_paths(app, run, "               ", out);
+		print_tap(engine, run, out);
+	fprintf(out, "  %-12s path: %s%s%s\n", "", hr_run_path(engine, run),
+		bounce ? ", read " : "", bounce ? bounce : "");
+	hr_report_paths(engine, run, "               ", out);
 }
 
-static void print_waits(const struct hr_appliance *app, uint32_t i, FILE *out)
+static void print_waits(const struct hr_engine *engine, uint32_t i, FILE *out)
 {
-	const hr_pipelines before = hr_schedule_before(app, i);
+	const hr_pipelines before = hr_schedule_before(engine, i);
 	const char *comma = "";
 
-	if (app->config.parallel == 1 || !before)
+	if (engine->config.parallel == 1 || !before)
 		return;
 	fprintf(out, "  %-12s waits for: ", "");
 	for (uint32_t j = 0; j < i; j++) {
 		if (!(before >> j & 1))
 			continue;
-		fprintf(out, "%s%s", comma, app->config.pipeline[j].name);
+		fprintf(out, "%s%s", comma, engine->config.pipeline[j].name);
 		comma = ", ";
 	}
 	fprintf(out, "\n");
 }
 
-static void waits_json(const struct hr_appliance *app, uint32_t i, struct hr_json *out)
+static void waits_json(const struct hr_engine *engine, uint32_t i, struct hr_json *out)
 {
-	const hr_pipelines before = hr_schedule_before(app, i);
+	const hr_pipelines before = hr_schedule_before(engine, i);
 
 	hr_json_array(out, "waits_for");
 	for (uint32_t j = 0; j < i; j++)
 		if (before >> j & 1)
-			hr_json_string(out, NULL, app->config.pipeline[j].name);
+			hr_json_string(out, NULL, engine->config.pipeline[j].name);
 	hr_json_close(out);
 }
 
-void hr_report_map(const struct hr_appliance *app, FILE *out)
+void hr_report_map(const struct hr_engine *engine, FILE *out)
 {
 	const char *before = "";
 
-	for (uint32_t g = 0; g < app->config.gpus; g++) {
-		if (!app->gpu_up[g])
+	for (uint32_t g = 0; g < engine->config.gpus; g++) {
+		if (!engine->gpu_up[g])
 			continue;
-		fprintf(out, "%spartition of gpu %s (%s)\n", before, app->config.gpu[g].name,
-			app->backend[g].name);
-		hr_partition_print(&app->partition[g], out);
+		fprintf(out, "%spartition of gpu %s (%s)\n", before, engine->config.gpu[g].name,
+			engine->backend[g].name);
+		hr_partition_print(&engine->partition[g], out);
 		before = "\n";
 	}
 }
 
-void hr_report_plan(const struct hr_appliance *app, FILE *out)
+void hr_report_plan(const struct hr_engine *engine, FILE *out)
 {
-	print_ssds(app, out);
-	print_gpus(app, out);
+	print_ssds(engine, out);
+	print_gpus(engine, out);
 	fprintf(out, "\npipelines");
-	if (app->config.parallel > 1)
-		fprintf(out, ", up to %u at the same time", app->config.parallel);
+	if (engine->config.parallel > 1)
+		fprintf(out, ", up to %u at the same time", engine->config.parallel);
 	fprintf(out, "\n");
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		if (!app->run[i].selected)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		if (!engine->run[i].selected)
 			continue;
-		print_pipeline(app, &app->run[i], out);
-		print_waits(app, i, out);
+		print_pipeline(engine, &engine->run[i], out);
+		print_waits(engine, i, out);
 	}
 	fprintf(out, "\n");
-	hr_report_map(app, out);
+	hr_report_map(engine, out);
 }
 
-static void ssds_json(const struct hr_appliance *app, struct hr_json *report)
+static void ssds_json(const struct hr_engine *engine, struct hr_json *report)
 {
 	hr_json_array(report, "ssds");
-	for (uint32_t d = 0; d < app->config.ssds; d++) {
-		const struct hr_ssd *ssd = &app->ssd[d];
+	for (uint32_t d = 0; d < engine->config.ssds; d++) {
+		const struct hr_ssd *ssd = &engine->ssd[d];
 
 		hr_json_object(report, NULL);
-		hr_json_string(report, "name", app->config.ssd[d].name);
-		hr_json_string(report, "device", app->config.ssd[d].device);
+		hr_json_string(report, "name", engine->config.ssd[d].name);
+		hr_json_string(report, "device", engine->config.ssd[d].device);
 		hr_json_string(report, "model", ssd->ctrl->model);
 		hr_json_string(report, "serial", ssd->ctrl->serial);
 		hr_json_u64(report, "namespace", ssd->ns.nsid);
@@ -307,7 +307,7 @@ static void facts_json(const struct hr_gpu_facts *f, struct hr_json *out)
 		entries_json(out, "roles", f->role, f->roles);
 }
 
-void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_objects_json(const struct hr_engine *engine, const struct hr_run *run,
 			    struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -318,7 +318,7 @@ void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run 
 			continue;
 		hr_json_object(out, NULL);
 		hr_json_string(out, "name", p->op->object[i].name);
-		hr_json_string(out, "ssd", app->config.ssd[p->object[i].ssd].name);
+		hr_json_string(out, "ssd", engine->config.ssd[p->object[i].ssd].name);
 		hr_json_string(out, "object", p->object[i].object);
 		hr_json_u64(out, "size_bytes", hr_run_object_all(&run->object[i]));
 		hr_json_bool(out, "written", p->object[i].writes);
@@ -334,20 +334,20 @@ void hr_report_objects_json(const struct hr_appliance *app, const struct hr_run 
 	hr_json_close(out);
 }
 
-void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct hr_json *report)
+void hr_report_gpus_json(const struct hr_engine *engine, bool facts, struct hr_json *report)
 {
 	hr_json_array(report, "gpus");
-	for (uint32_t g = 0; g < app->config.gpus; g++) {
-		const struct hr_backend *b = &app->backend[g];
+	for (uint32_t g = 0; g < engine->config.gpus; g++) {
+		const struct hr_backend *b = &engine->backend[g];
 
-		if (!app->gpu_up[g])
+		if (!engine->gpu_up[g])
 			continue;
 		hr_json_object(report, NULL);
-		hr_json_string(report, "name", app->config.gpu[g].name);
-		hr_json_string(report, "device", app->config.gpu[g].device);
+		hr_json_string(report, "name", engine->config.gpu[g].name);
+		hr_json_string(report, "device", engine->config.gpu[g].device);
 		hr_json_string(report, "backend", b->name);
-		if (*app->backend[g].note)
-			hr_json_string(report, "note", app->backend[g].note);
+		if (*engine->backend[g].note)
+			hr_json_string(report, "note", engine->backend[g].note);
 		if (facts && b->facts)
 			facts_json(b->facts, report);
 		hr_json_close(report);
@@ -356,12 +356,12 @@ void hr_report_gpus_json(const struct hr_appliance *app, bool facts, struct hr_j
 }
 
 /* checksum: of a source: the run compares it; of a sink: the run computes one. */
-static void object_json(struct hr_json *out, const char *key, const struct hr_appliance *app,
+static void object_json(struct hr_json *out, const char *key, const struct hr_engine *engine,
 			const struct hr_config_object *object, uint64_t bytes, uint32_t tile_bytes,
 			bool checksum)
 {
 	hr_json_object(out, key);
-	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
+	hr_json_string(out, "ssd", engine->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
 	hr_json_u64(out, "size_bytes", bytes);
 	hr_json_u64(out, "tile_bytes", tile_bytes);
@@ -369,7 +369,7 @@ static void object_json(struct hr_json *out, const char *key, const struct hr_ap
 	hr_json_close(out);
 }
 
-static void access_json(const struct hr_appliance *app, const struct hr_run *run,
+static void access_json(const struct hr_engine *engine, const struct hr_run *run,
 			struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -389,10 +389,10 @@ static void access_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_json_u64(out, "threads", run->threads);
 	hr_json_u64(out, "io_workers", hr_run_workers(run, HR_ROLE_IO));
 	hr_json_close(out);
-	hr_report_objects_json(app, run, out);
+	hr_report_objects_json(engine, run, out);
 }
 
-static void tap_json(const struct hr_appliance *app, const struct hr_run *run, struct hr_json *out)
+static void tap_json(const struct hr_engine *engine, const struct hr_run *run, struct hr_json *out)
 {
 	const struct hr_config_tap *tap = &run->config->tap;
 	const char *why;
@@ -401,7 +401,7 @@ static void tap_json(const struct hr_appliance *app, const struct hr_run *run, s
 	hr_json_string(out, "name", tap->name);
 	hr_json_string(out, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
 	hr_json_string(out, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
-	hr_json_string(out, "share", hr_share_name(hr_run_share(app, run, &why)));
+	hr_json_string(out, "share", hr_share_name(hr_run_share(engine, run, &why)));
 	hr_json_string(out, "share_reason", why);
 	hr_json_u64(out, "consumers", tap->consumers);
 	hr_json_u64(out, "credits", hr_run_tap_credits(run));
@@ -427,14 +427,14 @@ static void feed_json(const struct hr_run *run, struct hr_json *out)
 	hr_json_close(out);
 }
 
-static void stream_json(const struct hr_appliance *app, const struct hr_run *run,
+static void stream_json(const struct hr_engine *engine, const struct hr_run *run,
 			struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 
 	hr_json_u64(out, "tiles", run->tiles);
-	if (hr_run_bounce(app, run))
-		hr_json_string(out, "bounce", hr_run_bounce(app, run));
+	if (hr_run_bounce(engine, run))
+		hr_json_string(out, "bounce", hr_run_bounce(engine, run));
 	hr_json_u64(out, "slots", run->slots);
 	hr_json_object(out, "blocks");
 	hr_json_u64(out, "prefetch", run->blocks[HR_ROLE_PREFETCH]);
@@ -446,32 +446,32 @@ static void stream_json(const struct hr_appliance *app, const struct hr_run *run
 	hr_json_close(out);
 	hr_json_array(out, "sources");
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
-		object_json(out, NULL, app, &p->source[s], run->source[s].bytes,
+		object_json(out, NULL, engine, &p->source[s], run->source[s].bytes,
 			    run->source[s].tile_bytes, run->source[s].verify.wanted);
 	hr_json_close(out);
 	if (hr_config_has_feed(p) && !hr_config_receives(p))
 		feed_json(run, out);
 	if (hr_config_is_remote(p))
-		hr_report_remote_plan_json(app, run, out);
+		hr_report_remote_plan_json(engine, run, out);
 	if (hr_config_has_tap(p) && !hr_config_sends(p))
-		tap_json(app, run, out);
+		tap_json(engine, run, out);
 	if (p->has_sink)
-		object_json(out, "sink", app, &p->sink, run->sink_bytes, run->sink_tile_bytes,
+		object_json(out, "sink", engine, &p->sink, run->sink_bytes, run->sink_tile_bytes,
 			    p->sink.checksum);
 }
 
-static void pipeline_json(const struct hr_appliance *app, const struct hr_run *run,
+static void pipeline_json(const struct hr_engine *engine, const struct hr_run *run,
 			  struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 
 	hr_json_object(out, NULL);
-	hr_report_head_json(app, run, out);
+	hr_report_head_json(engine, run, out);
 	if (p->objects)
-		access_json(app, run, out);
+		access_json(engine, run, out);
 	else
-		stream_json(app, run, out);
-	waits_json(app, (uint32_t)(run - app->run), out);
+		stream_json(engine, run, out);
+	waits_json(engine, (uint32_t)(run - engine->run), out);
 	hr_json_close(out);
 }
 
@@ -500,13 +500,13 @@ static void part_json(const struct hr_partition *p, const struct hr_part *part, 
 	hr_json_close(out);
 }
 
-static void partition_json(const struct hr_appliance *app, uint32_t g, struct hr_json *out)
+static void partition_json(const struct hr_engine *engine, uint32_t g, struct hr_json *out)
 {
-	const struct hr_partition *p = &app->partition[g];
+	const struct hr_partition *p = &engine->partition[g];
 
 	hr_json_object(out, NULL);
-	hr_json_string(out, "gpu", app->config.gpu[g].name);
-	hr_json_string(out, "backend", app->backend[g].name);
+	hr_json_string(out, "gpu", engine->config.gpu[g].name);
+	hr_json_string(out, "backend", engine->backend[g].name);
 	hr_json_array(out, "places");
 	for (int i = 0; i < HR_PLACES; i++) {
 		hr_json_object(out, NULL);
@@ -523,26 +523,26 @@ static void partition_json(const struct hr_appliance *app, uint32_t g, struct hr
 	hr_json_close(out);
 }
 
-void hr_report_map_json(const struct hr_appliance *app, struct hr_json *report)
+void hr_report_map_json(const struct hr_engine *engine, struct hr_json *report)
 {
 	hr_json_array(report, "partitions");
-	for (uint32_t g = 0; g < app->config.gpus; g++)
-		if (app->gpu_up[g])
-			partition_json(app, g, report);
+	for (uint32_t g = 0; g < engine->config.gpus; g++)
+		if (engine->gpu_up[g])
+			partition_json(engine, g, report);
 	hr_json_close(report);
 }
 
-void hr_report_plan_json(const struct hr_appliance *app, struct hr_json *report)
+void hr_report_plan_json(const struct hr_engine *engine, struct hr_json *report)
 {
-	hr_json_string(report, "appliance", app->config.name);
-	hr_json_string(report, "configuration", app->config.file);
-	ssds_json(app, report);
-	hr_json_u64(report, "parallel", app->config.parallel);
-	hr_report_gpus_json(app, true, report);
+	hr_json_string(report, "appliance", engine->config.name);
+	hr_json_string(report, "configuration", engine->config.file);
+	ssds_json(engine, report);
+	hr_json_u64(report, "parallel", engine->config.parallel);
+	hr_report_gpus_json(engine, true, report);
 	hr_json_array(report, "pipelines");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
-			pipeline_json(app, &app->run[i], report);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].selected)
+			pipeline_json(engine, &engine->run[i], report);
 	hr_json_close(report);
-	hr_report_map_json(app, report);
+	hr_report_map_json(engine, report);
 }

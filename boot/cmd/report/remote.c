@@ -14,13 +14,13 @@ static const char *address_of(const struct hr_config_pipeline *p)
 	return hr_config_sends(p) ? p->to.address : p->from.address;
 }
 
-void hr_report_remote(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote(const struct hr_engine *engine, const struct hr_run *run,
 		      const struct hr_remote_counters *c, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(app, run, &report);
+	hr_remote_take(engine, run, &report);
 	fprintf(out, "    remote %s: %s %s: %llu tiles %s, %llu bytes, %llu copied by a CPU\n",
 		name_of(p), hr_config_sends(p) ? "to" : "at", address_of(p),
 		(unsigned long long)c->tiles, hr_config_sends(p) ? "sent" : "received",
@@ -35,13 +35,13 @@ void hr_report_remote(const struct hr_appliance *app, const struct hr_run *run,
 		fprintf(out, "    remote %s: %s\n", name_of(p), report.described);
 }
 
-void hr_report_remote_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote_json(const struct hr_engine *engine, const struct hr_run *run,
 			   const struct hr_remote_counters *c, struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(app, run, &report);
+	hr_remote_take(engine, run, &report);
 	hr_json_object(out, "remote");
 	hr_json_string(out, "name", name_of(p));
 	hr_json_string(out, "side", hr_config_sends(p) ? "sender" : "receiver");
@@ -58,13 +58,13 @@ static uint32_t tile_of(const struct hr_run *run)
 	return hr_config_sends(run->config) ? run->sink_tile_bytes : run->source[0].tile_bytes;
 }
 
-void hr_report_remote_plan(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+void hr_report_remote_plan(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t bytes = tile_of(run);
 	struct hr_remote_report report;
 
-	hr_remote_take(app, run, &report);
+	hr_remote_take(engine, run, &report);
 	fprintf(out, "  %-12s %s remote %s %s %s, %llu bytes%s, %u a tile\n", "",
 		hr_config_sends(p) ? "sends " : "takes ", name_of(p),
 		hr_config_sends(p) ? "to" : "at", address_of(p),
@@ -78,13 +78,13 @@ void hr_report_remote_plan(const struct hr_appliance *app, const struct hr_run *
 		fprintf(out, "  %-12s        %s\n", "", report.described);
 }
 
-void hr_report_remote_plan_json(const struct hr_appliance *app, const struct hr_run *run,
+void hr_report_remote_plan_json(const struct hr_engine *engine, const struct hr_run *run,
 				struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(app, run, &report);
+	hr_remote_take(engine, run, &report);
 	hr_json_object(out, "remote");
 	hr_json_string(out, "name", name_of(p));
 	hr_json_string(out, "side", hr_config_sends(p) ? "sender" : "receiver");

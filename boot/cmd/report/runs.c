@@ -62,9 +62,9 @@ static void gather(const struct hr_run *run, struct hr_op_all *all)
 	all->result = run->cpu.op_result;
 }
 
-static void count(const struct hr_appliance *app, const struct hr_run *run, struct hr_counters *c)
+static void count(const struct hr_engine *engine, const struct hr_run *run, struct hr_counters *c)
 {
-	hr_counters_take(c, app, run);
+	hr_counters_take(c, engine, run);
 	hr_counters_time(c, run->started_ns, run->ended_ns, run->ended_ns);
 }
 
@@ -99,10 +99,10 @@ static void print_result(const struct hr_run *run, const struct hr_op_all *all, 
 	free(text);
 }
 
-static const struct hr_store_object *sink_object(const struct hr_appliance *app,
+static const struct hr_store_object *sink_object(const struct hr_engine *engine,
 						 const struct hr_run *run)
 {
-	return hr_store_find_id(&app->ssd[run->config->sink.ssd].store, run->sink_id);
+	return hr_store_find_id(&engine->ssd[run->config->sink.ssd].store, run->sink_id);
 }
 
 static void print_feed(const struct hr_run *run, FILE *out)
@@ -134,26 +134,26 @@ static void feed_json(const struct hr_run *run, const struct hr_feed_counters *c
 }
 
 /* Print one line for each source. */
-static void print_sources(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_sources(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
 		const struct hr_run_source *source = &run->source[s];
 
-		fprintf(out, "    %s:%s, ", app->config.ssd[p->source[s].ssd].name,
+		fprintf(out, "    %s:%s, ", engine->config.ssd[p->source[s].ssd].name,
 			p->source[s].object);
 		hr_report_verify(run, &source->verify, out);
 		fprintf(out, "\n");
 	}
 }
 
-static void print_sink(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_sink(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const struct hr_store_object *object = sink_object(app, run);
+	const struct hr_store_object *object = sink_object(engine, run);
 
-	fprintf(out, "    %s:%s, %llu of %llu tiles durable", app->config.ssd[p->sink.ssd].name,
+	fprintf(out, "    %s:%s, %llu of %llu tiles durable", engine->config.ssd[p->sink.ssd].name,
 		p->sink.object, (unsigned long long)run->durable_tiles,
 		(unsigned long long)run->tiles);
 	if (object && object->flags & HR_OBJECT_HAS_CRC)
@@ -161,11 +161,11 @@ static void print_sink(const struct hr_appliance *app, const struct hr_run *run,
 	fprintf(out, "\n");
 }
 
-static void print_tap(const struct hr_appliance *app, const struct hr_run *run,
+static void print_tap(const struct hr_engine *engine, const struct hr_run *run,
 		      const struct hr_tap_counters *c, FILE *out)
 {
 	const char *why;
-	const enum hr_tap_sharing share = hr_run_share(app, run, &why);
+	const enum hr_tap_sharing share = hr_run_share(engine, run, &why);
 
 	fprintf(out,
 		"    tap %s: %llu tiles given back, %llu dropped, %llu failed, %llu handed to a second "
@@ -178,7 +178,7 @@ static void print_tap(const struct hr_appliance *app, const struct hr_run *run,
 		hr_share_name(share), why, run->cpu.control->launch);
 }
 
-static void tap_json(const struct hr_appliance *app, const struct hr_run *run,
+static void tap_json(const struct hr_engine *engine, const struct hr_run *run,
 		     const struct hr_tap_counters *c, struct hr_json *out)
 {
 	const char *why;
@@ -186,7 +186,7 @@ static void tap_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_object(out, "tap");
 	hr_json_string(out, "name", run->config->tap.name);
 	hr_counters_json(out, hr_tap_counters, c, HR_IN_RUN);
-	hr_json_string(out, "share", hr_share_name(hr_run_share(app, run, &why)));
+	hr_json_string(out, "share", hr_share_name(hr_run_share(engine, run, &why)));
 	hr_json_string(out, "share_reason", why);
 	hr_json_u64(out, "launches", run->cpu.control->launch);
 	hr_json_close(out);
@@ -212,7 +212,7 @@ static void print_object(const struct hr_run *run, uint32_t i, FILE *out)
 }
 
 /* One line for each object, and one for the page cache. */
-static void print_access(const struct hr_appliance *app, const struct hr_run *run,
+static void print_access(const struct hr_engine *engine, const struct hr_run *run,
 			 const struct hr_cache_counters *c, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -221,7 +221,7 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 		if (!run->object[i].used)
 			continue;
 		fprintf(out, "    %s:%s as %s, %llu bytes, ",
-			app->config.ssd[p->object[i].ssd].name, p->object[i].object,
+			engine->config.ssd[p->object[i].ssd].name, p->object[i].object,
 			p->op->object[i].name,
 			(unsigned long long)hr_run_object_all(&run->object[i]));
 		print_object(run, i, out);
@@ -235,40 +235,40 @@ static void print_access(const struct hr_appliance *app, const struct hr_run *ru
 		(unsigned long long)c->write_commands);
 }
 
-static void print_run(const struct hr_appliance *app, const struct hr_run *run, FILE *out)
+static void print_run(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const char *bounce = hr_run_bounce(app, run);
+	const char *bounce = hr_run_bounce(engine, run);
 	char rate_text[24] = "-", tiles[24] = "-";
 	struct hr_counters c;
 	struct hr_op_all all;
 
-	count(app, run, &c);
+	count(engine, run, &c);
 	if (run->ended_ns)
 		hr_rate_format(rate_text, sizeof rate_text, (double)c.read_bytes_per_s);
 	if (!p->objects)
 		snprintf(tiles, sizeof tiles, "%llu", (unsigned long long)c.tiles);
 	fprintf(out, "%-16s %-14s %-16s %9s %12llu %9.3f %11s  %s%s%s\n", p->name, p->op->name,
 		outcome_name(run->outcome), tiles, (unsigned long long)c.read_bytes,
-		(double)c.duration_ns / 1e9, rate_text, hr_run_path(app, run),
+		(double)c.duration_ns / 1e9, rate_text, hr_run_path(engine, run),
 		bounce ? ", read " : "", bounce ? bounce : "");
-	hr_report_paths(app, run, "    ", out);
+	hr_report_paths(engine, run, "    ", out);
 	if (run->outcome == HR_RUN_DONE) {
 		gather(run, &all);
 		print_result(run, &all, out);
 	}
 	if (run->outcome != HR_RUN_WAITING && p->objects)
-		print_access(app, run, &c.cache, out);
+		print_access(engine, run, &c.cache, out);
 	else if (run->outcome != HR_RUN_WAITING)
-		print_sources(app, run, out);
+		print_sources(engine, run, out);
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed && !hr_config_receives(p))
 		print_feed(run, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p) && !hr_config_sends(p))
-		print_tap(app, run, &c.tap, out);
+		print_tap(engine, run, &c.tap, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_is_remote(p))
-		hr_report_remote(app, run, &c.remote, out);
+		hr_report_remote(engine, run, &c.remote, out);
 	if (p->has_sink && run->sink_id)
-		print_sink(app, run, out);
+		print_sink(engine, run, out);
 }
 
 /* Print a pipeline that bring-up left out; it has no tiles and no path. */
@@ -281,26 +281,27 @@ static void print_refused(const struct hr_run *run, FILE *out)
 }
 
 /* Print the chosen devices; nothing when the configuration names them itself. */
-static void print_choices(const struct hr_appliance *app, FILE *out)
+static void print_choices(const struct hr_engine *engine, FILE *out)
 {
-	for (uint32_t g = 0; g < app->config.gpus; g++)
-		if (app->gpu_up[g] && strcmp(app->config.gpu[g].device, "auto") == 0)
-			fprintf(out, "gpu %s: %s\n", app->config.gpu[g].name, app->backend[g].note);
+	for (uint32_t g = 0; g < engine->config.gpus; g++)
+		if (engine->gpu_up[g] && strcmp(engine->config.gpu[g].device, "auto") == 0)
+			fprintf(out, "gpu %s: %s\n", engine->config.gpu[g].name,
+				engine->backend[g].note);
 }
 
-void hr_report_runs(const struct hr_appliance *app, uint32_t which, FILE *out)
+void hr_report_runs(const struct hr_engine *engine, uint32_t which, FILE *out)
 {
-	print_choices(app, out);
+	print_choices(engine, out);
 	fprintf(out, "%-16s %-14s %-16s %9s %12s %9s %11s  %s\n", "pipeline", "operator", "outcome",
 		"tiles", "bytes read", "seconds", "rate", "path");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if ((which & 1u << i) && app->run[i].selected)
-			print_run(app, &app->run[i], out);
-		else if ((which & 1u << i) && app->run[i].outcome == HR_RUN_FAILED)
-			print_refused(&app->run[i], out);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if ((which & 1u << i) && engine->run[i].selected)
+			print_run(engine, &engine->run[i], out);
+		else if ((which & 1u << i) && engine->run[i].outcome == HR_RUN_FAILED)
+			print_refused(&engine->run[i], out);
 }
 
-static void sources_json(const struct hr_appliance *app, const struct hr_run *run,
+static void sources_json(const struct hr_engine *engine, const struct hr_run *run,
 			 struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -310,7 +311,7 @@ static void sources_json(const struct hr_appliance *app, const struct hr_run *ru
 		const struct hr_run_source *source = &run->source[s];
 
 		hr_json_object(out, NULL);
-		hr_json_string(out, "ssd", app->config.ssd[p->source[s].ssd].name);
+		hr_json_string(out, "ssd", engine->config.ssd[p->source[s].ssd].name);
 		hr_json_string(out, "object", p->source[s].object);
 		hr_json_u64(out, "size_bytes", source->bytes);
 		hr_report_verify_json(run, &source->verify, out);
@@ -336,7 +337,7 @@ static const struct hr_run_verify *find_wrong(const struct hr_run *run,
 	return NULL;
 }
 
-static void failure_json(const struct hr_appliance *app, const struct hr_run *run,
+static void failure_json(const struct hr_engine *engine, const struct hr_run *run,
 			 struct hr_json *out)
 {
 	const struct hr_failure *f = &run->failure;
@@ -352,7 +353,7 @@ static void failure_json(const struct hr_appliance *app, const struct hr_run *ru
 	if (!wrong && !f->error)
 		return;
 	object = wrong ? object : hr_failure_object(run, f);
-	hr_json_string(out, "ssd", app->config.ssd[object->ssd].name);
+	hr_json_string(out, "ssd", engine->config.ssd[object->ssd].name);
 	hr_json_string(out, "object", object->object);
 	if (wrong) {
 		hr_report_crc_json(out, "crc32c", wrong->found);
@@ -374,13 +375,13 @@ static void failure_json(const struct hr_appliance *app, const struct hr_run *ru
 	hr_json_string(out, "opcode", hr_opcode_name(f->opcode, false));
 }
 
-static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
+static void sink_json(const struct hr_engine *engine, const struct hr_run *run,
 		      const struct hr_counters *c, struct hr_json *out)
 {
-	const struct hr_store_object *object = sink_object(app, run);
+	const struct hr_store_object *object = sink_object(engine, run);
 
 	hr_json_object(out, "sink");
-	hr_json_string(out, "ssd", app->config.ssd[run->config->sink.ssd].name);
+	hr_json_string(out, "ssd", engine->config.ssd[run->config->sink.ssd].name);
 	hr_json_string(out, "object", run->config->sink.object);
 	hr_json_u64(out, "id", run->sink_id);
 	hr_json_u64(out, "size_bytes", run->sink_bytes);
@@ -390,31 +391,31 @@ static void sink_json(const struct hr_appliance *app, const struct hr_run *run,
 	hr_json_close(out);
 }
 
-static void run_json(const struct hr_appliance *app, const struct hr_run *run, struct hr_json *out)
+static void run_json(const struct hr_engine *engine, const struct hr_run *run, struct hr_json *out)
 {
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_counters c;
 	struct hr_op_all all;
 
 	hr_json_object(out, NULL);
-	hr_report_head_json(app, run, out);
-	if (hr_run_bounce(app, run))
-		hr_json_string(out, "bounce", hr_run_bounce(app, run));
+	hr_report_head_json(engine, run, out);
+	if (hr_run_bounce(engine, run))
+		hr_json_string(out, "bounce", hr_run_bounce(engine, run));
 	hr_json_string(out, "outcome", outcome_name(run->outcome));
-	count(app, run, &c);
+	count(engine, run, &c);
 	hr_counters_json(out, hr_pipeline_counters, &c, HR_IN_RUN);
 	if (p->objects)
-		hr_report_objects_json(app, run, out);
+		hr_report_objects_json(engine, run, out);
 	else
-		sources_json(app, run, out);
+		sources_json(engine, run, out);
 	if (run->outcome != HR_RUN_WAITING && run->cpu.feed && !hr_config_receives(p))
 		feed_json(run, &c.feed, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_has_tap(p) && !hr_config_sends(p))
-		tap_json(app, run, &c.tap, out);
+		tap_json(engine, run, &c.tap, out);
 	if (run->outcome != HR_RUN_WAITING && hr_config_is_remote(p))
-		hr_report_remote_json(app, run, &c.remote, out);
+		hr_report_remote_json(engine, run, &c.remote, out);
 	if (p->has_sink)
-		sink_json(app, run, &c, out);
+		sink_json(engine, run, &c, out);
 	if (run->settled) {
 		hr_json_object(out, "cost");
 		hr_role_counters_json(out, &c, HR_IN_RUN);
@@ -430,17 +431,17 @@ static void run_json(const struct hr_appliance *app, const struct hr_run *run, s
 	}
 	if (run->error) {
 		hr_json_object(out, "failure");
-		failure_json(app, run, out);
+		failure_json(engine, run, out);
 		hr_json_close(out);
 	}
 	hr_json_close(out);
 }
 
 /* Time from exec to the first tile that any pipeline submitted; negative: none was submitted. */
-static double first_tile_ms(const struct hr_appliance *app)
+static double first_tile_ms(const struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_run *run = &engine->run[i];
 
 		if (run->selected && run->first_submit_ns)
 			return (double)(run->first_submit_ns - hr_start_ns()) / 1e6;
@@ -448,22 +449,22 @@ static double first_tile_ms(const struct hr_appliance *app)
 	return -1;
 }
 
-void hr_report_runs_json(const struct hr_appliance *app, struct hr_json *report)
+void hr_report_runs_json(const struct hr_engine *engine, struct hr_json *report)
 {
-	double first = first_tile_ms(app);
+	double first = first_tile_ms(engine);
 	struct rusage usage;
 
-	hr_json_string(report, "appliance", app->config.name);
-	hr_json_string(report, "configuration", app->config.file);
+	hr_json_string(report, "appliance", engine->config.name);
+	hr_json_string(report, "configuration", engine->config.file);
 	if (first >= 0)
 		hr_json_fixed(report, "first_tile_ms", first, 3);
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		hr_json_u64(report, "resident_max_bytes", (uint64_t)usage.ru_maxrss * 1024);
-	hr_report_gpus_json(app, false, report);
+	hr_report_gpus_json(engine, false, report);
 	hr_json_array(report, "pipelines");
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].selected)
-			run_json(app, &app->run[i], report);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].selected)
+			run_json(engine, &engine->run[i], report);
 	hr_json_close(report);
 }
 

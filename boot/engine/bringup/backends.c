@@ -16,83 +16,83 @@ static uint32_t at_least_one(uint32_t blocks)
 
 /* Blocks that the backend must provide. Only the host backend uses this, because it starts a
  * thread for each block. */
-static uint32_t blocks_needed(const struct hr_appliance *app, uint32_t gpu)
+static uint32_t blocks_needed(const struct hr_engine *engine, uint32_t gpu)
 {
 	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
 	hr_pipelines them;
 	uint64_t most;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_config_pipeline *p = app->run[i].config;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_config_pipeline *p = engine->run[i].config;
 
 		blocks[i] = at_least_one(p->compute_blocks) +
 			    at_least_one(p->objects ? p->io_blocks : p->prefetch_blocks);
 		if (hr_config_has_output(p))
 			blocks[i] += at_least_one(p->writeback_blocks);
 	}
-	most = hr_schedule_blocks(app, gpu, blocks, &them);
-	return most > app->min_blocks ? (uint32_t)most : app->min_blocks;
+	most = hr_schedule_blocks(engine, gpu, blocks, &them);
+	return most > engine->min_blocks ? (uint32_t)most : engine->min_blocks;
 }
 
 /* Reserve blocks for all launches that may run at the same time. */
-static int reserve(struct hr_appliance *app, uint32_t g)
+static int reserve(struct hr_engine *engine, uint32_t g)
 {
-	struct hr_backend *b = &app->backend[g];
-	const uint32_t beside = hr_schedule_beside(app, g);
+	struct hr_backend *b = &engine->backend[g];
+	const uint32_t beside = hr_schedule_beside(engine, g);
 
-	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &app->error) : 0;
+	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &engine->error) : 0;
 }
 
-static int open_backend(struct hr_appliance *app, uint32_t g)
+static int open_backend(struct hr_engine *engine, uint32_t g)
 {
-	const struct hr_config_gpu *gpu = &app->config.gpu[g];
+	const struct hr_config_gpu *gpu = &engine->config.gpu[g];
 	struct hr_error e = { 0 };
-	int err = hr_backend_open(&app->backend[g], gpu->device, blocks_needed(app, g), &e);
+	int err = hr_backend_open(&engine->backend[g], gpu->device, blocks_needed(engine, g), &e);
 
 	if (err)
-		return hr_fail(&app->error, e.kind, err, "%s:%u: gpu '%s': %s", app->config.file,
-			       gpu->line, gpu->name, e.text);
-	app->gpu_up[g] = true;
-	if (app->backend[g].note[0])
-		hr_info("gpu '%s': %s", gpu->name, app->backend[g].note);
-	if (app->config.path == HR_PATH_DIRECT && app->backend[g].lanes == 1 &&
-	    !app->backend[g].peer[0])
+		return hr_fail(&engine->error, e.kind, err, "%s:%u: gpu '%s': %s",
+			       engine->config.file, gpu->line, gpu->name, e.text);
+	engine->gpu_up[g] = true;
+	if (engine->backend[g].note[0])
+		hr_info("gpu '%s': %s", gpu->name, engine->backend[g].note);
+	if (engine->config.path == HR_PATH_DIRECT && engine->backend[g].lanes == 1 &&
+	    !engine->backend[g].peer[0])
 		return hr_fail(
-			&app->error, HR_ERROR_MISSING, -ENOTSUP,
+			&engine->error, HR_ERROR_MISSING, -ENOTSUP,
 			"%s:%u: memory.path is \"direct\", but gpu '%s' is %s: worker blocks are "
 			"CPU threads and there is no GPU memory for an ssd to write to; expected "
 			"\"auto\" or \"bounce\", or a device with bar=BDF",
-			app->config.file, gpu->line, gpu->name, app->backend[g].name);
-	return reserve(app, g);
+			engine->config.file, gpu->line, gpu->name, engine->backend[g].name);
+	return reserve(engine, g);
 }
 
-static int check_shares(struct hr_appliance *app)
+static int check_shares(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++)
-		if (app->run[i].selected && hr_config_has_tap(app->run[i].config))
-			err = hr_run_share_check(app, &app->run[i]);
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
+		if (engine->run[i].selected && hr_config_has_tap(engine->run[i].config))
+			err = hr_run_share_check(engine, &engine->run[i]);
 	return err;
 }
 
-int hr_backends_up(struct hr_appliance *app)
+int hr_backends_up(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t g = 0; !err && g < app->config.gpus; g++)
-		if (app->gpu_used[g])
-			err = open_backend(app, g);
+	for (uint32_t g = 0; !err && g < engine->config.gpus; g++)
+		if (engine->gpu_used[g])
+			err = open_backend(engine, g);
 	if (!err)
-		err = check_shares(app);
-	return err ? err : hr_operators_link(app);
+		err = check_shares(engine);
+	return err ? err : hr_operators_link(engine);
 }
 
-void hr_backends_down(struct hr_appliance *app)
+void hr_backends_down(struct hr_engine *engine)
 {
-	for (uint32_t g = app->config.gpus; g-- > 0;) {
-		if (app->gpu_up[g])
-			app->backend[g].ops->close(&app->backend[g]);
-		app->gpu_up[g] = false;
+	for (uint32_t g = engine->config.gpus; g-- > 0;) {
+		if (engine->gpu_up[g])
+			engine->backend[g].ops->close(&engine->backend[g]);
+		engine->gpu_up[g] = false;
 	}
 }

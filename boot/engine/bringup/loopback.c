@@ -24,7 +24,7 @@
 #define SAMPLES 16u
 
 struct proof {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	uint32_t g, d;
 	enum hr_place place;
 	bool *refuted;
@@ -48,7 +48,7 @@ static void make_pattern(struct proof *p)
  * memory directly. */
 static int look(const struct proof *p, size_t at)
 {
-	struct hr_backend *b = &p->app->backend[p->g];
+	struct hr_backend *b = &p->engine->backend[p->g];
 	const uint8_t *worker = (const uint8_t *)p->region->worker + at;
 
 	if (p->place == HR_PLACE_GPU)
@@ -59,7 +59,7 @@ static int look(const struct proof *p, size_t at)
 
 static int put(const struct proof *p, size_t at, const uint8_t *page)
 {
-	struct hr_backend *b = &p->app->backend[p->g];
+	struct hr_backend *b = &p->engine->backend[p->g];
 
 	if (p->place == HR_PLACE_GPU)
 		return b->ops->upload(b, (uint8_t *)p->region->worker + at, page, HR_PAGE, p->e);
@@ -70,7 +70,7 @@ static int put(const struct proof *p, size_t at, const uint8_t *page)
 /* Describe the most likely cause, for a message. */
 static void suspect(const struct proof *p, char *text, size_t bytes)
 {
-	const struct hr_path *path = &p->app->path[p->g][p->d];
+	const struct hr_path *path = &p->engine->path[p->g][p->d];
 
 	if (p->place != HR_PLACE_GPU || !path->pair)
 		snprintf(text, bytes,
@@ -95,8 +95,9 @@ static int fail(const struct proof *p, int err, const char *what, size_t at, con
 	return hr_fail(
 		p->e, HR_ERROR_DEVICE, err,
 		"loopback through %s memory of gpu '%s' (%s): %s at bus address 0x%llx: %s; %s",
-		hr_place_name(p->place), p->app->config.gpu[p->g].name, p->app->backend[p->g].name,
-		what, (unsigned long long)hr_region_bus(p->region, at).addr, detail, text);
+		hr_place_name(p->place), p->engine->config.gpu[p->g].name,
+		p->engine->backend[p->g].name, what,
+		(unsigned long long)hr_region_bus(p->region, at).addr, detail, text);
 }
 
 static int differs(const struct proof *p, size_t at, const char *what)
@@ -115,7 +116,7 @@ static int differs(const struct proof *p, size_t at, const char *what)
  * cause. */
 static int move(const struct proof *p, bool write, uint64_t offset, size_t at)
 {
-	struct hr_ssd *ssd = &p->app->ssd[p->d];
+	struct hr_ssd *ssd = &p->engine->ssd[p->d];
 	const int err =
 		hr_nvme_blk_move(&ssd->disk, write, offset, hr_region_bus(p->region, at), p->e);
 	char text[96], name[80];
@@ -145,7 +146,7 @@ static int prove_write(struct proof *p, size_t at, uint64_t from)
 /* The ssd reads data that workers have written. */
 static int prove_read(struct proof *p, size_t at, uint64_t to)
 {
-	struct hr_nvme_blk *disk = &p->app->ssd[p->d].disk;
+	struct hr_nvme_blk *disk = &p->engine->ssd[p->d].disk;
 	int err = put(p, at, p->want);
 
 	if (!err)
@@ -159,7 +160,7 @@ static int prove_read(struct proof *p, size_t at, uint64_t to)
 static int prove_page(struct proof *p, size_t at, unsigned sample)
 {
 	static const uint8_t zero[HR_PAGE];
-	struct hr_ssd *ssd = &p->app->ssd[p->d];
+	struct hr_ssd *ssd = &p->engine->ssd[p->d];
 	const uint64_t scratch =
 		ssd->store.scratch_offset + sample * (uint64_t)HR_PAGE % HR_STORE_SCRATCH;
 	int err;
@@ -194,16 +195,16 @@ static int prove_region(struct proof *p)
 	return err;
 }
 
-static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place,
+static int prove_place(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place,
 		       bool *refuted, struct hr_error *e)
 {
-	struct proof p = { .app = app,
+	struct proof p = { .engine = engine,
 			   .g = g,
 			   .d = d,
 			   .place = place,
 			   .refuted = refuted,
 			   .e = e,
-			   .region = &app->memory[g].region[place],
+			   .region = &engine->memory[g].region[place],
 			   .seed = hr_now_ns() };
 	uint64_t began = hr_now_ns();
 	int err;
@@ -219,16 +220,16 @@ static int prove_place(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr
 	free(p.want);
 	if (!err)
 		hr_info("%s: loopback through %s memory of gpu '%s' proven in %.1f ms",
-			app->ssd[d].transport.name, hr_place_name(place), app->config.gpu[g].name,
-			(double)(hr_now_ns() - began) / 1e6);
+			engine->ssd[d].transport.name, hr_place_name(place),
+			engine->config.gpu[g].name, (double)(hr_now_ns() - began) / 1e6);
 	return err;
 }
 
 /* A lost command may still move its data, so the memory must not be freed before the controller
  * stops. */
-static void stop_lost(struct hr_appliance *app, uint32_t d)
+static void stop_lost(struct hr_engine *engine, uint32_t d)
 {
-	struct hr_ssd *ssd = &app->ssd[d];
+	struct hr_ssd *ssd = &engine->ssd[d];
 
 	if (hr_health_failed(&ssd->health) && hr_ssd_disable(ssd) != 0)
 		hr_warn("%s: the controller does not stop; the memory of the loopback stays "
@@ -236,10 +237,10 @@ static void stop_lost(struct hr_appliance *app, uint32_t d)
 			ssd->transport.name);
 }
 
-int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
+int hr_prove(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
 	     struct hr_error *e)
 {
-	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_ssd *ssd = &engine->ssd[d];
 	int err;
 
 	*refuted = false;
@@ -251,8 +252,8 @@ int hr_prove(struct hr_appliance *app, uint32_t g, uint32_t d, enum hr_place pla
 			ssd->transport.name, hr_place_name(place));
 		return 0;
 	}
-	err = prove_place(app, g, d, place, refuted, e);
+	err = prove_place(engine, g, d, place, refuted, e);
 	if (err)
-		stop_lost(app, d);
+		stop_lost(engine, d);
 	return err;
 }

@@ -17,11 +17,11 @@ static const struct hr_config_operator *find(const struct hr_config *config,
 	return &config->op[i];
 }
 
-static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
+static int link_part(struct hr_engine *engine, struct hr_run *run, uint32_t p)
 {
 	const uint32_t g = hr_config_gpu(run->config, p);
 	const struct hr_operator *op = run->config->op;
-	struct hr_backend *backend = &app->backend[g];
+	struct hr_backend *backend = &engine->backend[g];
 	struct hr_run_gpu *gpu = &run->gpu[p];
 	struct hr_error e = { 0 };
 	int err = 0;
@@ -36,22 +36,22 @@ static int link_part(struct hr_appliance *app, struct hr_run *run, uint32_t p)
 	else if (hr_config_has_tap(run->config))
 		gpu->entry = hr_entry_with_tap(gpu->entry);
 	if (err) {
-		const struct hr_config_operator *from = find(&app->config, op);
+		const struct hr_config_operator *from = find(&engine->config, op);
 
-		hr_error_add(&app->error, err == -EINVAL ? HR_ERROR_USAGE : e.kind, err,
+		hr_error_add(&engine->error, err == -EINVAL ? HR_ERROR_USAGE : e.kind, err,
 			     "%s:%u: operator '%s' of '%.400s' cannot be used on gpu '%s' (%s): %s",
-			     app->config.file, from->line, op->name, from->file,
-			     app->config.gpu[g].name, backend->name, e.text);
+			     engine->config.file, from->line, op->name, from->file,
+			     engine->config.gpu[g].name, backend->name, e.text);
 	}
 	return err;
 }
 
-int hr_operators_link(struct hr_appliance *app)
+int hr_operators_link(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		for (uint32_t p = 0; !err && p < hr_run_gpus(&app->run[i]); p++)
-			err = link_part(app, &app->run[i], p);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		for (uint32_t p = 0; !err && p < hr_run_gpus(&engine->run[i]); p++)
+			err = link_part(engine, &engine->run[i], p);
 	return err;
 }

@@ -31,7 +31,7 @@
 #include "gpu/ops/user.h"
 #include "nvme/queue/status.h"
 
-uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run *run)
+uint64_t hr_run_fingerprint(const struct hr_engine *engine, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t code = hr_op_user_checksum(p->op);
@@ -44,7 +44,7 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 	for (uint32_t s = 0; s < p->sources; s++) {
 		const struct hr_run_source *source = &run->source[s];
 
-		hash = hr_hash(hash, app->ssd[p->source[s].ssd].store.uuid,
+		hash = hr_hash(hash, engine->ssd[p->source[s].ssd].store.uuid,
 			       hr_config_has_feed(p) ? 0 : 16);
 		hash = hr_hash(hash, &source->id, sizeof source->id);
 		hash = hr_hash(hash, &source->bytes, sizeof source->bytes);
@@ -53,7 +53,7 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 	for (uint32_t i = 0; i < p->objects; i++) {
 		const struct hr_run_object *object = &run->object[i];
 
-		hash = hr_hash(hash, app->ssd[p->object[i].ssd].store.uuid, 16);
+		hash = hr_hash(hash, engine->ssd[p->object[i].ssd].store.uuid, 16);
 		hash = hr_hash(hash, &object->bytes, sizeof object->bytes);
 		hash = hr_hash(hash, &object->id, p->object[i].bytes ? 0 : sizeof object->id);
 	}
@@ -68,22 +68,22 @@ uint64_t hr_run_fingerprint(const struct hr_appliance *app, const struct hr_run 
 }
 
 /* The identity of a source's data, which does not depend on the ssd or the part. */
-static uint64_t set_of(const struct hr_appliance *app, const struct hr_run *run, uint32_t s)
+static uint64_t set_of(const struct hr_engine *engine, const struct hr_run *run, uint32_t s)
 {
 	const struct hr_config_object *config = &run->config->source[s];
 	const struct hr_run_source *source = &run->source[s];
 	const struct hr_store_object *object =
-		hr_store_find_id(&app->ssd[config->ssd].store, source->id);
+		hr_store_find_id(&engine->ssd[config->ssd].store, source->id);
 
-	if (source->from >= 0 && app->run[source->from].selected)
-		return app->run[source->from].set;
+	if (source->from >= 0 && engine->run[source->from].selected)
+		return engine->run[source->from].set;
 	if (source->is_shard)
 		return source->shard.set;
 	return object && object->flags & HR_OBJECT_HAS_CRC ? object->crc : 0;
 }
 
 /* hr_run.set of a divided run; 0 of others. Those of the runs before are set. */
-static uint64_t set_of_run(const struct hr_appliance *app, const struct hr_run *run)
+static uint64_t set_of_run(const struct hr_engine *engine, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t code = hr_op_built_in(p->op) ? 0 : hr_op_user_checksum(p->op);
@@ -95,13 +95,13 @@ static uint64_t set_of_run(const struct hr_appliance *app, const struct hr_run *
 	hash = hr_hash(hash, &code, sizeof code);
 	hash = hr_hash(hash, p->op_args, p->op_args_bytes);
 	for (uint32_t s = 0; s < p->sources; s++) {
-		const uint64_t source[] = { set_of(app, run, s), run->source[s].bytes,
+		const uint64_t source[] = { set_of(engine, run, s), run->source[s].bytes,
 					    run->source[s].tile_bytes };
 
 		hash = hr_hash(hash, source, sizeof source);
 	}
 	for (uint32_t k = 0; k < p->objects; k++) {
-		const uint64_t object[] = { hr_run_object_set(app, run, k),
+		const uint64_t object[] = { hr_run_object_set(engine, run, k),
 					    hr_run_object_all(&run->object[k]) };
 
 		hash = hr_hash(hash, object, sizeof object);
@@ -149,11 +149,11 @@ static int resume(struct hr_run *run, const struct hr_store_object *object)
  * Read an incomplete object without checksum again, because the sink needs a checksum, and later
  * damage must be detectable. Such objects come from versions or configurations without checksums.
  */
-static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
+static int sum_prefix(struct hr_engine *engine, struct hr_run *run)
 {
 	const struct hr_config_object *sink = &run->config->sink;
 	const struct hr_store_object *object =
-		hr_store_find_id(&app->ssd[sink->ssd].store, run->sink_id);
+		hr_store_find_id(&engine->ssd[sink->ssd].store, run->sink_id);
 	const uint64_t bytes = hr_run_sink_prefix(run, run->first_tile);
 	int err;
 
@@ -161,34 +161,34 @@ static int sum_prefix(struct hr_appliance *app, struct hr_run *run)
 		return 0;
 	hr_warn("pipeline '%s': the incomplete object '%s' on ssd '%s' has no checksum of its "
 		"first %llu bytes: they are read again",
-		run->config->name, sink->object, app->config.ssd[sink->ssd].name,
+		run->config->name, sink->object, engine->config.ssd[sink->ssd].name,
 		(unsigned long long)bytes);
-	err = hr_checksum_read(app, sink->ssd, object, bytes, &run->sink_crc, &app->error);
-	hr_error_context(&app->error, "pipeline '%s': object '%s' on ssd '%s'", run->config->name,
-			 sink->object, app->config.ssd[sink->ssd].name);
+	err = hr_checksum_read(engine, sink->ssd, object, bytes, &run->sink_crc, &engine->error);
+	hr_error_context(&engine->error, "pipeline '%s': object '%s' on ssd '%s'",
+			 run->config->name, sink->object, engine->config.ssd[sink->ssd].name);
 	return err;
 }
 
-static int prepare(struct hr_appliance *app, struct hr_run *run)
+static int prepare(struct hr_engine *engine, struct hr_run *run)
 {
 	if (run->config->objects)
-		return hr_written_zero(app, run);
-	return run->sink_plan == HR_SINK_RESUME ? sum_prefix(app, run) : 0;
+		return hr_written_zero(engine, run);
+	return run->sink_plan == HR_SINK_RESUME ? sum_prefix(engine, run) : 0;
 }
 
 /* Read and write objects before the runs start. An error of a disk stops only the run of that
  * sink or object, when others may continue. */
-static int prepare_all(struct hr_appliance *app)
+static int prepare_all(struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		int err = app->run[i].selected ? prepare(app, &app->run[i]) : 0;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		int err = engine->run[i].selected ? prepare(engine, &engine->run[i]) : 0;
 
-		if (err && (err == -EINTR || !app->keep_going))
+		if (err && (err == -EINTR || !engine->keep_going))
 			return err;
 		if (err)
-			hr_refuse_run(app, i, err);
+			hr_refuse_run(engine, i, err);
 	}
-	return app->keep_going && !hr_any_selected(app) ? -EIO : 0;
+	return engine->keep_going && !hr_any_selected(engine) ? -EIO : 0;
 }
 
 static int complete(struct hr_run *run, const struct hr_store_object *object)
@@ -205,7 +205,7 @@ static int complete(struct hr_run *run, const struct hr_store_object *object)
 
 /* Describe why an object with the name of the sink is not of this run, as far as its record
  * shows. */
-static void tell_difference(const struct hr_appliance *app, const struct hr_run *run,
+static void tell_difference(const struct hr_engine *engine, const struct hr_run *run,
 			    const struct hr_store_object *object, char *why, size_t bytes)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -221,12 +221,13 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 		return;
 	}
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
-		const struct hr_store *store = &app->ssd[p->source[s].ssd].store;
+		const struct hr_store *store = &engine->ssd[p->source[s].ssd].store;
 		const struct hr_store_object *source = hr_store_find_id(store, run->source[s].id);
 
 		if (run->source[s].from >= 0)
 			snprintf(why, bytes, "its source '%s' is made again", p->source[s].object);
-		else if (source && source->id > object->id && store == &app->ssd[p->sink.ssd].store)
+		else if (source && source->id > object->id &&
+			 store == &engine->ssd[p->sink.ssd].store)
 			snprintf(why, bytes, "its source '%s' was stored after it",
 				 p->source[s].object);
 		else
@@ -238,16 +239,17 @@ static void tell_difference(const struct hr_appliance *app, const struct hr_run 
 		 "size");
 }
 
-static int refuse(struct hr_appliance *app, const struct hr_run *run,
+static int refuse(struct hr_engine *engine, const struct hr_run *run,
 		  const struct hr_store_object *object)
 {
 	char why[160] = ": ";
 
-	tell_difference(app, run, object, why + 2, sizeof why - 2);
-	return hr_written_refuse(app, &run->config->sink, object->flags & HR_OBJECT_PENDING, why);
+	tell_difference(engine, run, object, why + 2, sizeof why - 2);
+	return hr_written_refuse(engine, &run->config->sink, object->flags & HR_OBJECT_PENDING,
+				 why);
 }
 
-static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store *store,
+static int create(struct hr_engine *engine, struct hr_run *run, struct hr_store *store,
 		  bool replace)
 {
 	const struct hr_config_object *sink = &run->config->sink;
@@ -256,7 +258,7 @@ static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store 
 
 	if (hr_run_is_divided(run))
 		hr_run_sink_shard(run, &shard);
-	err = hr_written_create(app, sink, store, hr_run_sink_held(run),
+	err = hr_written_create(engine, sink, store, hr_run_sink_held(run),
 				hr_sink_tag(run->fingerprint, sink->checksum), replace,
 				hr_run_is_divided(run) ? &shard : NULL, &run->sink_id);
 	run->sink_made |= !err;
@@ -264,7 +266,7 @@ static int create(struct hr_appliance *app, struct hr_run *run, struct hr_store 
 }
 
 /* Older versions of the sink need their names. */
-static int check_versions(struct hr_appliance *app, const struct hr_run *run,
+static int check_versions(struct hr_engine *engine, const struct hr_run *run,
 			  const struct hr_store *store)
 {
 	const struct hr_config_object *sink = &run->config->sink;
@@ -274,21 +276,21 @@ static int check_versions(struct hr_appliance *app, const struct hr_run *run,
 	if (!object)
 		return 0;
 	return hr_error_add(
-		&app->error, HR_ERROR_FAILED, -EEXIST,
+		&engine->error, HR_ERROR_FAILED, -EEXIST,
 		"%s:%u: object '%s' on ssd '%s' has the name of an older version of the "
 		"sink (keep = %u), and no run has made it: rename or remove it",
-		app->config.file, sink->line, object->name, app->config.ssd[sink->ssd].name,
+		engine->config.file, sink->line, object->name, engine->config.ssd[sink->ssd].name,
 		sink->keep);
 }
 
 /* Create the sink in the store of its ssd, or in a rehearsal of it. */
-static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_store *store)
+static int make_sink(struct hr_engine *engine, struct hr_run *run, struct hr_store *store)
 {
 	const struct hr_config_object *sink = &run->config->sink;
 	struct hr_store_object *pending = hr_store_find_pending(store, sink->object);
 	struct hr_store_object *whole = hr_store_find(store, sink->object);
 	const bool stale =
-		pending && app->collect_ns && hr_pending_is_old(pending, app->collect_ns);
+		pending && engine->collect_ns && hr_pending_is_old(pending, engine->collect_ns);
 
 	run->durable_tiles = run->first_tile = run->sink_summed_tiles = hr_run_begin(run);
 	run->sink_crc = 0;
@@ -296,21 +298,22 @@ static int make_sink(struct hr_appliance *app, struct hr_run *run, struct hr_sto
 	run->sink_plan = HR_SINK_CREATE;
 	/* A run that starts again has a new object without a durable prefix. */
 	if (is_mine(pending, run->fingerprint) && pending->bytes == hr_run_sink_held(run))
-		return hr_run_resumes(run) ? resume(run, pending) : create(app, run, store, true);
+		return hr_run_resumes(run) ? resume(run, pending)
+					   : create(engine, run, store, true);
 	if (is_mine(whole, run->fingerprint) && !sink->replace && !run->again)
 		return complete(run, whole);
 	if (is_mine(whole, run->fingerprint) && !sink->replace) {
 		run->sink_plan = HR_SINK_REPLACE;
-		return create(app, run, store, true);
+		return create(engine, run, store, true);
 	}
 	if (!sink->replace && whole)
-		return refuse(app, run, whole);
+		return refuse(engine, run, whole);
 	if (!sink->replace && pending && !stale)
-		return refuse(app, run, pending);
-	if (check_versions(app, run, store) != 0)
+		return refuse(engine, run, pending);
+	if (check_versions(engine, run, store) != 0)
 		return -EEXIST;
 	run->sink_plan = pending || whole ? HR_SINK_REPLACE : HR_SINK_CREATE;
-	return create(app, run, store, sink->replace || stale);
+	return create(engine, run, store, sink->replace || stale);
 }
 
 const char *hr_sink_plan_text(enum hr_sink_plan plan)
@@ -328,58 +331,59 @@ const char *hr_sink_plan_text(enum hr_sink_plan plan)
 }
 
 /* The ids of objects that earlier pipelines make. */
-static void take_ids(struct hr_appliance *app, uint32_t i)
+static void take_ids(struct hr_engine *engine, uint32_t i)
 {
-	struct hr_run *run = &app->run[i];
+	struct hr_run *run = &engine->run[i];
 	const struct hr_config_pipeline *p = run->config;
 	int maker;
 
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
-		maker = hr_run_maker(app, i, &p->source[s]);
+		maker = hr_run_maker(engine, i, &p->source[s]);
 		if (maker >= 0)
-			run->source[s].id = hr_run_made_id(&app->run[maker], &p->source[s]);
+			run->source[s].id = hr_run_made_id(&engine->run[maker], &p->source[s]);
 	}
 	for (uint32_t k = 0; k < p->objects; k++) {
-		maker = p->object[k].bytes ? -1 : hr_run_maker(app, i, &p->object[k]);
+		maker = p->object[k].bytes ? -1 : hr_run_maker(engine, i, &p->object[k]);
 		if (maker >= 0)
-			run->object[k].id = hr_run_made_id(&app->run[maker], &p->object[k]);
+			run->object[k].id = hr_run_made_id(&engine->run[maker], &p->object[k]);
 	}
 }
 
 /* Make all sinks, in the order of the runs, because a source may be the sink of an earlier run.
  * With `all` the others are also made after an error; the first error is returned. */
-static int make_sinks(struct hr_appliance *app, struct hr_store *const store[HR_SSDS_MAX], bool all)
+static int make_sinks(struct hr_engine *engine, struct hr_store *const store[HR_SSDS_MAX], bool all)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; (all || app->keep_going || !err) && i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; (all || engine->keep_going || !err) && i < engine->config.pipelines;
+	     i++) {
+		struct hr_run *run = &engine->run[i];
 		int failed;
 
 		if (!run->selected)
 			continue;
-		take_ids(app, i);
-		run->set = set_of_run(app, run);
-		run->fingerprint = hr_run_fingerprint(app, run);
-		failed = run->config->objects ? hr_written_make(app, run, store) : 0;
+		take_ids(engine, i);
+		run->set = set_of_run(engine, run);
+		run->fingerprint = hr_run_fingerprint(engine, run);
+		failed = run->config->objects ? hr_written_make(engine, run, store) : 0;
 		run->first_tile = hr_run_begin(run);
 		if (run->config->has_sink)
-			failed = make_sink(app, run, store[run->config->sink.ssd]);
+			failed = make_sink(engine, run, store[run->config->sink.ssd]);
 		if (!failed)
-			failed = hr_checksums_decide(app, run, store);
-		if (failed && app->keep_going)
-			hr_refuse_run(app, i, failed);
+			failed = hr_checksums_decide(engine, run, store);
+		if (failed && engine->keep_going)
+			hr_refuse_run(engine, i, failed);
 		err = err ? err : failed;
 	}
-	return app->keep_going && hr_any_selected(app) ? 0 : err;
+	return engine->keep_going && hr_any_selected(engine) ? 0 : err;
 }
 
 /* ---- rehearsal: the same steps on copies of the object maps */
 
-static void forget(struct hr_appliance *app)
+static void forget(struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		struct hr_run *run = &engine->run[i];
 
 		if (!run->selected)
 			continue;
@@ -398,19 +402,19 @@ struct rehearsal {
 	void *memory[HR_SSDS_MAX];
 };
 
-static int rehearse(struct rehearsal *r, struct hr_appliance *app, uint32_t d)
+static int rehearse(struct rehearsal *r, struct hr_engine *engine, uint32_t d)
 {
-	const struct hr_store *store = &app->ssd[d].store;
+	const struct hr_store *store = &engine->ssd[d].store;
 	const size_t objects = ((store->capacity * sizeof(struct hr_store_object)) + HR_PAGE - 1) &
 			       ~((size_t)HR_PAGE - 1);
 
-	if (!app->ssd[d].has_store)
+	if (!engine->ssd[d].has_store)
 		return 0;
 	r->memory[d] = aligned_alloc(HR_PAGE, objects + hr_store_io_bytes(store->capacity));
 	if (!r->memory[d])
-		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+		return hr_fail(&engine->error, HR_ERROR_MISSING, -ENOMEM,
 			       "ssd '%s': out of memory for a copy of its object map",
-			       app->config.ssd[d].name);
+			       engine->config.ssd[d].name);
 	hr_store_rehearse(&r->copy[d], store, r->memory[d], (uint8_t *)r->memory[d] + objects);
 	r->store[d] = &r->copy[d];
 	return 0;
@@ -424,21 +428,21 @@ static bool stays(int err)
 	       err == -EROFS || err == -EINVAL || err == -EOVERFLOW;
 }
 
-int hr_sinks_check(struct hr_appliance *app)
+int hr_sinks_check(struct hr_engine *engine)
 {
 	struct rehearsal *r = calloc(1, sizeof *r);
 	int err = r ? 0
-		    : hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+		    : hr_fail(&engine->error, HR_ERROR_MISSING, -ENOMEM,
 			      "out of memory for copies of object maps");
 
-	for (uint32_t d = 0; !err && d < app->config.ssds; d++)
-		err = rehearse(r, app, d);
+	for (uint32_t d = 0; !err && d < engine->config.ssds; d++)
+		err = rehearse(r, engine, d);
 	if (!err) {
-		err = make_sinks(app, r->store, true);
-		app->refused = stays(err);
-		forget(app);
+		err = make_sinks(engine, r->store, true);
+		engine->refused = stays(err);
+		forget(engine);
 	}
-	for (uint32_t d = 0; r && d < app->config.ssds; d++)
+	for (uint32_t d = 0; r && d < engine->config.ssds; d++)
 		free(r->memory[d]);
 	free(r);
 	return err;
@@ -446,29 +450,29 @@ int hr_sinks_check(struct hr_appliance *app)
 
 /* ---- the stage */
 
-int hr_sinks_up(struct hr_appliance *app)
+int hr_sinks_up(struct hr_engine *engine)
 {
 	struct hr_store *store[HR_SSDS_MAX];
-	int err = hr_pending_collect(app);
+	int err = hr_pending_collect(engine);
 
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		store[d] = &app->ssd[d].store;
+		store[d] = &engine->ssd[d].store;
 	if (!err)
-		err = hr_sinks_check(app);
+		err = hr_sinks_check(engine);
 	if (!err)
-		err = hr_remote_open(app);
+		err = hr_remote_open(engine);
 	if (!err)
-		err = make_sinks(app, store, false);
+		err = make_sinks(engine, store, false);
 	if (!err)
-		err = prepare_all(app);
-	return err ? err : hr_remote_start(app);
+		err = prepare_all(engine);
+	return err ? err : hr_remote_start(engine);
 }
 
-void hr_sinks_down(struct hr_appliance *app)
+void hr_sinks_down(struct hr_engine *engine)
 {
-	hr_remote_down(app);
-	for (uint32_t i = app->config.pipelines; i-- > 0;) {
-		struct hr_run *run = &app->run[i];
+	hr_remote_down(engine);
+	for (uint32_t i = engine->config.pipelines; i-- > 0;) {
+		struct hr_run *run = &engine->run[i];
 		const struct hr_store_object *object;
 		struct hr_error e = { 0 };
 		char word[HR_QUOTE_BYTES];
@@ -479,11 +483,11 @@ void hr_sinks_down(struct hr_appliance *app)
 		/*
 		 * also for a refused run; a run that has ended has no object with `made` any more
 		 */
-		hr_written_remove(app, run);
+		hr_written_remove(engine, run);
 		if (!run->sink_made || run->outcome != HR_RUN_WAITING)
 			continue;
 		run->sink_made = false;
-		ssd = &app->ssd[run->config->sink.ssd];
+		ssd = &engine->ssd[run->config->sink.ssd];
 		object = hr_store_find_id(&ssd->store, run->sink_id);
 		if (!object || object->durable_bytes)
 			continue;
@@ -492,8 +496,8 @@ void hr_sinks_down(struct hr_appliance *app)
 			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s; 'headrace store rm "
 				"--pending %s' removes it",
 				run->config->sink.object,
-				app->config.ssd[run->config->sink.ssd].name, e.kind ? ": " : "",
+				engine->config.ssd[run->config->sink.ssd].name, e.kind ? ": " : "",
 				e.text,
-				hr_quote(app->config.ssd[run->config->sink.ssd].device, word));
+				hr_quote(engine->config.ssd[run->config->sink.ssd].device, word));
 	}
 }

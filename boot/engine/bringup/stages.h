@@ -14,12 +14,12 @@
 #include "boot/engine/engine.h"
 
 /*
- * Initialise an appliance for a configuration that has been read into app->config: all else is
+ * Initialise an appliance for a configuration that has been read into engine->config: all else is
  * zeroed, all pipelines are selected, or only the named one, without the ssds that it does not use;
  * and choose the kind of host memory for the whole process, as these ssds need it. -ENOENT: no such
- * pipeline; -EBUSY: memory of another kind is in use. An error fills app->error and is logged.
+ * pipeline; -EBUSY: memory of another kind is in use. An error fills engine->error and is logged.
  */
-int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
+int hr_engine_init(struct hr_engine *engine, const char *pipeline);
 
 /*
  * Bring up all stages up to `last`. On error everything is down again and the reason is logged. The
@@ -28,18 +28,18 @@ int hr_appliance_init(struct hr_appliance *app, const char *pipeline);
  * backend lacks a feature; -EIO: also a device that was up and is gone; others as the parts return
  * them.
  */
-int hr_appliance_up(struct hr_appliance *app, enum hr_stage last);
+int hr_engine_up(struct hr_engine *engine, enum hr_stage last);
 
 /* The same, but on error the stages that were up before are still up; only those up to `objects` when a
  * controller has created fewer queue pairs than it has granted, and the runs were planned again. */
-int hr_appliance_raise(struct hr_appliance *app, enum hr_stage last);
+int hr_engine_up_keeping(struct hr_engine *engine, enum hr_stage last);
 
 /* Take down all stages that are up, in reverse order. Unseals. */
-void hr_appliance_down(struct hr_appliance *app);
+void hr_engine_down(struct hr_engine *engine);
 
 /* Take down only the stages above `last`. They can come up again later, for runs whose outcome
  * is first set back to HR_RUN_WAITING. */
-void hr_appliance_down_to(struct hr_appliance *app, enum hr_stage last);
+void hr_engine_down_to(struct hr_engine *engine, enum hr_stage last);
 
 /* Name of a stage, such as "queues". */
 const char *hr_stage_name(enum hr_stage stage);

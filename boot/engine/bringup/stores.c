@@ -76,9 +76,9 @@ static uint64_t memory_available(void)
 }
 
 /* Objects in memory are written whole before anything runs, so check for enough memory first. */
-static int check_memory(struct hr_appliance *app, uint32_t i)
+static int check_memory(struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_config_ssd *config = &app->config.ssd[i];
+	const struct hr_config_ssd *config = &engine->config.ssd[i];
 	const uint64_t room = memory_available();
 	uint64_t sum = 0;
 
@@ -86,11 +86,11 @@ static int check_memory(struct hr_appliance *app, uint32_t i)
 		if (!__builtin_add_overflow(sum, config->prepared[j].bytes, &sum) && sum <= room)
 			continue;
 		return hr_error_add(
-			&app->error, HR_ERROR_USAGE, -EINVAL,
+			&engine->error, HR_ERROR_USAGE, -EINVAL,
 			"%s:%u: ssds[%u].objects[%u]: with object '%s' of %llu bytes the "
 			"objects in memory need more than the %llu bytes that this "
 			"machine has available",
-			app->config.file, config->prepared[j].line, i, j,
+			engine->config.file, config->prepared[j].line, i, j,
 			config->prepared[j].object, (unsigned long long)config->prepared[j].bytes,
 			(unsigned long long)room);
 	}
@@ -113,67 +113,68 @@ static enum hr_error_kind kind_of(int err)
 	}
 }
 
-static int make_store(struct hr_appliance *app, uint32_t i)
+static int make_store(struct hr_engine *engine, uint32_t i)
 {
-	const struct hr_config_ssd *config = &app->config.ssd[i];
-	struct hr_ssd *ssd = &app->ssd[i];
+	const struct hr_config_ssd *config = &engine->config.ssd[i];
+	struct hr_ssd *ssd = &engine->ssd[i];
 	char name[96];
 	/* New memory is blank: no store can exist, and no data can be overwritten. */
-	int err = check_memory(app, i);
+	int err = check_memory(engine, i);
 
 	if (err)
 		return err;
-	err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true, &app->error);
+	err = hr_ssd_format_store(ssd, HR_STORE_OBJECTS_DEFAULT, true, &engine->error);
 	if (!err)
-		err = hr_ssd_open_store(ssd, &app->error);
+		err = hr_ssd_open_store(ssd, &engine->error);
 	if (err)
-		return hr_stage_name_ssd(app, i, err, "cannot have an object store");
+		return hr_stage_name_ssd(engine, i, err, "cannot have an object store");
 	for (uint32_t j = 0; j < config->prepared_count; j++) {
 		const struct hr_config_prepared *want = &config->prepared[j];
 
-		err = prepare(ssd, want, &app->error);
+		err = prepare(ssd, want, &engine->error);
 		if (err == -EINTR)
 			return err;
 		if (!err)
 			continue;
-		hr_fail(&app->error, kind_of(err), err, "%s",
+		hr_fail(&engine->error, kind_of(err), err, "%s",
 			hr_store_error_name(err, name, sizeof name));
-		app->error.kind = kind_of(err);
-		hr_error_context(&app->error,
+		engine->error.kind = kind_of(err);
+		hr_error_context(&engine->error,
 				 "%s:%u: ssds[%u].objects[%u]: object '%s' of %llu bytes "
 				 "cannot be made on '%s'",
-				 app->config.file, want->line, i, j, want->object,
+				 engine->config.file, want->line, i, j, want->object,
 				 (unsigned long long)want->bytes, config->name);
 		return err;
 	}
 	return 0;
 }
 
-static int open_store(struct hr_appliance *app, uint32_t i)
+static int open_store(struct hr_engine *engine, uint32_t i)
 {
 	int err;
 
-	if (app->ssd[i].transport.keeps_no_data) /* for `bench`, which needs no store */
+	if (engine->ssd[i].transport.keeps_no_data) /* for `bench`, which needs no store */
 		return 0;
-	if (app->ssd[i].stand_in) /* which has one already */
+	if (engine->ssd[i].stand_in) /* which has one already */
 		return 0;
-	err = hr_ssd_open_store(&app->ssd[i], &app->error);
+	err = hr_ssd_open_store(&engine->ssd[i], &engine->error);
 	/* A missing store is an error only when a pipeline needs an object of the ssd. */
 	if (err == -ENOMEDIUM || err == -EMEDIUMTYPE) {
-		hr_error_clear(&app->error);
+		hr_error_clear(&engine->error);
 		return 0;
 	}
-	return hr_stage_name_ssd(app, i, err, "has an object store that cannot be opened");
+	return hr_stage_name_ssd(engine, i, err, "has an object store that cannot be opened");
 }
 
-int hr_store_up(struct hr_appliance *app, uint32_t d)
+int hr_store_up(struct hr_engine *engine, uint32_t d)
 {
-	const int err = app->config.ssd[d].in_memory ? make_store(app, d) : open_store(app, d);
+	const int err =
+		engine->config.ssd[d].in_memory ? make_store(engine, d) : open_store(engine, d);
 
-	return err ? err : hr_disk_check_store(app, d);
+	return err ? err : hr_disk_check_store(engine, d);
 }
 
-int hr_stores_up(struct hr_appliance *app)
+int hr_stores_up(struct hr_engine *engine)
 {
-	return hr_stage_ssds(app, hr_store_up);
+	return hr_stage_ssds(engine, hr_store_up);
 }

@@ -4,10 +4,10 @@
 
 #include "boot/engine/objects/new_objects.h"
 
-#define REFUSE(app, run, k, format, ...)                                                        \
-	hr_error_add(&(app)->error, HR_ERROR_USAGE, -EINVAL,                                    \
-		     "%s:%u: object '%s', as '%s' of operator %s, " format, (app)->config.file, \
-		     (run)->config->object[k].line, (run)->config->object[k].object,            \
+#define REFUSE(engine, run, k, format, ...)                                                        \
+	hr_error_add(&(engine)->error, HR_ERROR_USAGE, -EINVAL,                                    \
+		     "%s:%u: object '%s', as '%s' of operator %s, " format, (engine)->config.file, \
+		     (run)->config->object[k].line, (run)->config->object[k].object,               \
 		     (run)->config->op->object[k].name, (run)->config->op->name, __VA_ARGS__)
 
 void hr_run_object_take(struct hr_run_object *to, const struct hr_store_object *object)
@@ -48,21 +48,21 @@ static struct rows rows_of(const struct hr_run *run, uint32_t k)
 }
 
 /* Object k is a shard, and a rank has whole rows of it. */
-static int check_shard(struct hr_appliance *app, const struct hr_run *run, uint32_t k)
+static int check_shard(struct hr_engine *engine, const struct hr_run *run, uint32_t k)
 {
 	const struct hr_run_object *object = &run->object[k];
 	const uint32_t row = row_bytes(run, k);
 
 	if (!run->config->op->object[k].columns)
 		return REFUSE(
-			app, run, k,
+			engine, run, k,
 			"is shard %u of %u of a data set; expected the whole object on every rank, "
 			"because the operator cannot divide it",
 			object->shard.index, object->shard.last + 1u);
 	if (hr_run_object_at(object) % row || object->bytes % row ||
 	    hr_run_object_all(object) % row)
 		return REFUSE(
-			app, run, k,
+			engine, run, k,
 			"is a shard of %llu bytes from byte %llu on, of %llu bytes; expected whole "
 			"rows of %u bytes",
 			(unsigned long long)object->bytes,
@@ -72,7 +72,7 @@ static int check_shard(struct hr_appliance *app, const struct hr_run *run, uint3
 }
 
 /* Objects j and k are divided; *j < 0: j is the first of them. */
-static int check_pair(struct hr_appliance *app, const struct hr_run *run, int j, uint32_t k)
+static int check_pair(struct hr_engine *engine, const struct hr_run *run, int j, uint32_t k)
 {
 	const struct hr_operator *op = run->config->op;
 	struct rows a, b;
@@ -80,7 +80,7 @@ static int check_pair(struct hr_appliance *app, const struct hr_run *run, int j,
 	if (j < 0)
 		return 0;
 	if (op->object[j].columns != op->object[k].columns)
-		return REFUSE(app, run, k,
+		return REFUSE(engine, run, k,
 			      "is divided over ranks, and '%s' is, too; the operator can divide "
 			      "one of them",
 			      op->object[j].name);
@@ -89,7 +89,7 @@ static int check_pair(struct hr_appliance *app, const struct hr_run *run, int j,
 	if (a.first == b.first && a.end == b.end && a.all == b.all)
 		return 0;
 	return REFUSE(
-		app, run, k,
+		engine, run, k,
 		"has %llu rows from row %llu on, of %llu rows, but '%s' has %llu from row %llu "
 		"on, of %llu; expected the same rows",
 		(unsigned long long)(b.end - b.first), (unsigned long long)b.first,
@@ -110,7 +110,7 @@ static struct rows share(const struct hr_run *run, uint64_t all)
 }
 
 /* Object k becomes a shard: with the same rows as object j, or, with j < 0, a share. */
-static int divide_new(struct hr_appliance *app, struct hr_run *run, int j, uint32_t k)
+static int divide_new(struct hr_engine *engine, struct hr_run *run, int j, uint32_t k)
 {
 	struct hr_run_object *object = &run->object[k];
 	const uint32_t row = row_bytes(run, k);
@@ -118,9 +118,10 @@ static int divide_new(struct hr_appliance *app, struct hr_run *run, int j, uint3
 	struct rows rows;
 
 	if (!run->config->op->object[k].columns)
-		return REFUSE(app, run, k, "is written, and %u ranks cannot divide it", run->parts);
+		return REFUSE(engine, run, k, "is written, and %u ranks cannot divide it",
+			      run->parts);
 	if (run->config->object[k].bytes % row)
-		return REFUSE(app, run, k, "has %llu bytes, expected whole rows of %u bytes",
+		return REFUSE(engine, run, k, "has %llu bytes, expected whole rows of %u bytes",
 			      (unsigned long long)run->config->object[k].bytes, row);
 	rows = j < 0 ? share(run, all) : rows_of(run, (uint32_t)j);
 	if (rows.all != all)
@@ -135,7 +136,7 @@ static int divide_new(struct hr_appliance *app, struct hr_run *run, int j, uint3
 	return 0;
 }
 
-static int divide(struct hr_appliance *app, struct hr_run *run, uint32_t k, bool created,
+static int divide(struct hr_engine *engine, struct hr_run *run, uint32_t k, bool created,
 		  int *first)
 {
 	const struct hr_config_object *config = &run->config->object[k];
@@ -144,47 +145,47 @@ static int divide(struct hr_appliance *app, struct hr_run *run, uint32_t k, bool
 	if (!run->object[k].used || (config->bytes > 0) != created)
 		return 0;
 	if (created)
-		err = divide_new(app, run, *first, k);
+		err = divide_new(engine, run, *first, k);
 	else if (run->object[k].is_shard)
-		err = check_shard(app, run, k);
+		err = check_shard(engine, run, k);
 	else if (config->writes)
-		err = REFUSE(app, run, k,
+		err = REFUSE(engine, run, k,
 			     "is whole on each of %u ranks, which would change copies of it; "
 			     "expected a shard, or a new object",
 			     run->parts);
 	if (!err && run->object[k].is_shard)
-		err = check_pair(app, run, *first, k);
+		err = check_pair(engine, run, *first, k);
 	if (!err && run->object[k].is_shard && *first < 0)
 		*first = (int)k;
 	return err;
 }
 
-int hr_access_divide(struct hr_appliance *app, struct hr_run *run)
+int hr_access_divide(struct hr_engine *engine, struct hr_run *run)
 {
 	int err = 0, first = -1;
 
 	for (uint32_t k = 0; !hr_run_is_divided(run) && k < run->config->objects; k++)
 		if (run->object[k].is_shard)
-			err = hr_shard_refuse(app, &run->config->object[k], &run->object[k].shard,
-					      run->object[k].bytes);
+			err = hr_shard_refuse(engine, &run->config->object[k],
+					      &run->object[k].shard, run->object[k].bytes);
 	/* new objects get the rows of those that exist */
 	for (int created = 0; hr_run_is_divided(run) && created < 2; created++)
 		for (uint32_t k = 0; !err && k < run->config->objects; k++)
-			err = divide(app, run, k, created, &first);
+			err = divide(engine, run, k, created, &first);
 	return err;
 }
 
-uint64_t hr_run_object_set(const struct hr_appliance *app, const struct hr_run *run, uint32_t k)
+uint64_t hr_run_object_set(const struct hr_engine *engine, const struct hr_run *run, uint32_t k)
 {
 	const struct hr_run_object *object = &run->object[k];
 	const struct hr_store_object *stored;
 
 	if (!object->used || run->config->object[k].bytes)
 		return 0;
-	if (object->from >= 0 && app->run[object->from].selected)
-		return app->run[object->from].set;
+	if (object->from >= 0 && engine->run[object->from].selected)
+		return engine->run[object->from].set;
 	if (object->is_shard)
 		return object->shard.set;
-	stored = hr_store_find_id(&app->ssd[run->config->object[k].ssd].store, object->id);
+	stored = hr_store_find_id(&engine->ssd[run->config->object[k].ssd].store, object->id);
 	return stored && stored->flags & HR_OBJECT_HAS_CRC ? stored->crc : 0;
 }

@@ -12,52 +12,52 @@
 
 static uint8_t piece[HR_CHECKSUM_PIECE] __attribute__((aligned(HR_PAGE)));
 
-static int no_checksum(struct hr_appliance *app, const struct hr_run *run,
+static int no_checksum(struct hr_engine *engine, const struct hr_run *run,
 		       const struct hr_config_object *object)
 {
-	return hr_error_add(&app->error, HR_ERROR_USAGE, -EINVAL,
+	return hr_error_add(&engine->error, HR_ERROR_USAGE, -EINVAL,
 			    "%s:%u: object '%s' on ssd '%s' has no checksum, but pipeline '%s' has "
 			    "verify = \"on\"; expected an object that 'headrace store put', or a "
 			    "pipeline with sink.checksum, has written",
-			    app->config.file, object->line, object->object,
-			    app->config.ssd[object->ssd].name, run->config->name);
+			    engine->config.file, object->line, object->object,
+			    engine->config.ssd[object->ssd].name, run->config->name);
 }
 
 /* The earlier run number `from`, of an access operator, changes the object, and gives it a checksum. */
-static bool will_change(const struct hr_appliance *app, const struct hr_config_object *config,
+static bool will_change(const struct hr_engine *engine, const struct hr_config_object *config,
 			int from)
 {
-	const struct hr_run *run = from < 0 ? NULL : &app->run[from];
+	const struct hr_run *run = from < 0 ? NULL : &engine->run[from];
 
 	return run && run->config->objects && run->outcome != HR_RUN_COMPLETE &&
 	       hr_run_made_checksum(run, config);
 }
 
-static bool will_have(const struct hr_appliance *app, const struct hr_config_object *config,
+static bool will_have(const struct hr_engine *engine, const struct hr_config_object *config,
 		      int from, const struct hr_store_object *object)
 {
-	return object ? object->flags & HR_OBJECT_HAS_CRC || will_change(app, config, from)
-		      : hr_run_made_checksum(&app->run[from], config);
+	return object ? object->flags & HR_OBJECT_HAS_CRC || will_change(engine, config, from)
+		      : hr_run_made_checksum(&engine->run[from], config);
 }
 
-int hr_checksums_want(struct hr_appliance *app, struct hr_run *run, uint32_t s,
+int hr_checksums_want(struct hr_engine *engine, struct hr_run *run, uint32_t s,
 		      const struct hr_store_object *object)
 {
 	struct hr_run_source *source = &run->source[s];
-	const bool has = will_have(app, &run->config->source[s], source->from, object);
+	const bool has = will_have(engine, &run->config->source[s], source->from, object);
 
 	source->verify.wanted = has && run->config->verify != HR_VERIFY_OFF;
 	return !has && run->config->verify == HR_VERIFY_ON
-		       ? no_checksum(app, run, &run->config->source[s])
+		       ? no_checksum(engine, run, &run->config->source[s])
 		       : 0;
 }
 
-int hr_checksums_want_object(struct hr_appliance *app, struct hr_run *run, uint32_t k,
+int hr_checksums_want_object(struct hr_engine *engine, struct hr_run *run, uint32_t k,
 			     const struct hr_store_object *object)
 {
 	struct hr_run_object *to = &run->object[k];
 	const struct hr_config_object *config = &run->config->object[k];
-	const bool has = will_have(app, config, to->from, object);
+	const bool has = will_have(engine, config, to->from, object);
 	const enum hr_verify_policy policy = run->config->verify;
 
 	to->verify.check = policy == HR_VERIFY_OFF ? HR_SOURCE_VERIFY_OFF
@@ -66,7 +66,7 @@ int hr_checksums_want_object(struct hr_appliance *app, struct hr_run *run, uint3
 				   ? HR_SOURCE_LARGE
 				   : HR_SOURCE_UNREAD;
 	to->verify.wanted = to->verify.check == HR_SOURCE_UNREAD;
-	return !has && policy == HR_VERIFY_ON ? no_checksum(app, run, config) : 0;
+	return !has && policy == HR_VERIFY_ON ? no_checksum(engine, run, config) : 0;
 }
 
 static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool has)
@@ -91,7 +91,7 @@ static void note(struct hr_run_verify *verify, const struct hr_store_object *obj
 	verify->capacity = object ? object->capacity : 0;
 }
 
-int hr_checksums_decide(struct hr_appliance *app, struct hr_run *run,
+int hr_checksums_decide(struct hr_engine *engine, struct hr_run *run,
 			struct hr_store *const store[HR_SSDS_MAX])
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -103,12 +103,12 @@ int hr_checksums_decide(struct hr_appliance *app, struct hr_run *run,
 		/* The sink of a run that has not ended will have its checksum after that. */
 		const bool has =
 			object && (object->flags & (HR_OBJECT_HAS_CRC | HR_OBJECT_PENDING) ||
-				   will_change(app, &p->source[s], run->source[s].from));
+				   will_change(engine, &p->source[s], run->source[s].from));
 
 		run->source[s].verify.check = decide(run, s, has);
 		note(&run->source[s].verify, object);
 		if (p->verify == HR_VERIFY_ON && object && !has && !err)
-			err = no_checksum(app, run, &p->source[s]);
+			err = no_checksum(engine, run, &p->source[s]);
 	}
 	for (uint32_t k = 0; k < p->objects; k++)
 		if (run->object[k].used)
@@ -155,7 +155,7 @@ static uint32_t join(uint32_t crc, const uint32_t *word, uint64_t from, uint64_t
 	return crc;
 }
 
-uint32_t hr_checksums_sink(const struct hr_appliance *app, struct hr_run *run, uint64_t tiles)
+uint32_t hr_checksums_sink(const struct hr_engine *engine, struct hr_run *run, uint64_t tiles)
 {
 	if (!run->config->sink.checksum)
 		return 0;
@@ -176,32 +176,33 @@ static const uint32_t *words_of(const struct hr_run *run, uint32_t s)
 
 /* The checksum that an earlier run of this process gives to an object, which is incomplete until those
  * of all parts are whole. */
-static bool made_crc(struct hr_appliance *app, const struct hr_config_object *config, int from,
+static bool made_crc(struct hr_engine *engine, const struct hr_config_object *config, int from,
 		     uint32_t *crc)
 {
-	struct hr_run *maker = from < 0 ? NULL : &app->run[from];
+	struct hr_run *maker = from < 0 ? NULL : &engine->run[from];
 	const struct hr_run_object *object;
 
 	if (!maker || !hr_run_made_checksum(maker, config))
 		return false;
 	object = hr_run_made_object(maker, config);
-	*crc = object ? object->crc : hr_checksums_sink(app, maker, hr_run_end(maker));
+	*crc = object ? object->crc : hr_checksums_sink(engine, maker, hr_run_end(maker));
 	return !object || object->summed;
 }
 
-bool hr_checksums_expected(struct hr_appliance *app, const struct hr_config_object *config,
+bool hr_checksums_expected(struct hr_engine *engine, const struct hr_config_object *config,
 			   uint64_t id, int from, const struct hr_run_verify *verify, uint32_t *crc)
 {
-	const struct hr_store_object *object = hr_store_find_id(&app->ssd[config->ssd].store, id);
+	const struct hr_store_object *object =
+		hr_store_find_id(&engine->ssd[config->ssd].store, id);
 
 	if (object && object->flags & HR_OBJECT_PENDING)
-		return made_crc(app, config, from, crc);
+		return made_crc(engine, config, from, crc);
 	/* an object that was replaced meanwhile has left its checksum here */
 	*crc = object ? object->crc : verify->stored;
 	return object ? (object->flags & HR_OBJECT_HAS_CRC) != 0 : verify->known;
 }
 
-int hr_checksums_compare(struct hr_appliance *app, const struct hr_run *run,
+int hr_checksums_compare(struct hr_engine *engine, const struct hr_run *run,
 			 const struct hr_config_object *config, struct hr_run_verify *verify,
 			 struct hr_error *e)
 {
@@ -211,16 +212,16 @@ int hr_checksums_compare(struct hr_appliance *app, const struct hr_run *run,
 	return hr_error_add(e, HR_ERROR_DEVICE, -EBADMSG,
 			    "pipeline '%s': object '%s' on ssd '%s' differs from the stored data: "
 			    "CRC-32C of the data is %08x, expected %08x",
-			    run->config->name, config->object, app->config.ssd[config->ssd].name,
+			    run->config->name, config->object, engine->config.ssd[config->ssd].name,
 			    verify->found, verify->expected);
 }
 
-static void compare(struct hr_appliance *app, struct hr_run *run, uint32_t s, struct hr_error *e)
+static void compare(struct hr_engine *engine, struct hr_run *run, uint32_t s, struct hr_error *e)
 {
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_config_object *config = &run->config->source[s];
 
-	if (!hr_checksums_expected(app, config, source->id, source->from, &source->verify,
+	if (!hr_checksums_expected(engine, config, source->id, source->from, &source->verify,
 				   &source->verify.expected)) {
 		source->verify.expected = 0;
 		source->verify.check = HR_SOURCE_NO_CHECKSUM;
@@ -229,26 +230,26 @@ static void compare(struct hr_appliance *app, struct hr_run *run, uint32_t s, st
 	source->verify.found = join(0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
 				    run->of_shards ? run->shard_end : run->tiles, source->bytes,
 				    source->tile_bytes);
-	hr_checksums_compare(app, run, config, &source->verify, e);
+	hr_checksums_compare(engine, run, config, &source->verify, e);
 }
 
-int hr_checksums_verify(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+int hr_checksums_verify(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	int err = 0;
 
 	for (uint32_t s = 0; s < run->config->sources; s++) {
 		if (run->source[s].verify.check == HR_SOURCE_UNREAD)
-			compare(app, run, s, e);
+			compare(engine, run, s, e);
 		if (run->source[s].verify.check == HR_SOURCE_WRONG)
 			err = -EBADMSG;
 	}
 	return err;
 }
 
-int hr_checksum_piece(struct hr_appliance *app, uint32_t d, uint64_t offset, uint64_t capacity,
+int hr_checksum_piece(struct hr_engine *engine, uint32_t d, uint64_t offset, uint64_t capacity,
 		      uint64_t bytes, uint64_t *at, uint32_t *crc, struct hr_error *e)
 {
-	struct hr_blk *blk = app->ssd[d].blk;
+	struct hr_blk *blk = engine->ssd[d].blk;
 	const uint64_t left = bytes - *at, held = capacity - *at;
 	const int err = blk->ops->read(blk, offset + *at, piece,
 				       held < sizeof piece ? (size_t)held : sizeof piece, e);
@@ -260,7 +261,7 @@ int hr_checksum_piece(struct hr_appliance *app, uint32_t d, uint64_t offset, uin
 	return 0;
 }
 
-int hr_checksum_read(struct hr_appliance *app, uint32_t d, const struct hr_store_object *object,
+int hr_checksum_read(struct hr_engine *engine, uint32_t d, const struct hr_store_object *object,
 		     uint64_t bytes, uint32_t *crc, struct hr_error *e)
 {
 	uint64_t at = 0;
@@ -270,8 +271,8 @@ int hr_checksum_read(struct hr_appliance *app, uint32_t d, const struct hr_store
 	while (!err && at < bytes) {
 		err = hr_signals_pending()
 			      ? -EINTR
-			      : hr_checksum_piece(app, d, object->offset, object->capacity, bytes,
-						  &at, crc, e);
+			      : hr_checksum_piece(engine, d, object->offset, object->capacity,
+						  bytes, &at, crc, e);
 		hr_tick();
 	}
 	return err;

@@ -14,11 +14,11 @@
 
 #define ZERO_BYTES (4u << 20)
 
-int hr_run_maker(const struct hr_appliance *app, uint32_t i, const struct hr_config_object *object)
+int hr_run_maker(const struct hr_engine *engine, uint32_t i, const struct hr_config_object *object)
 {
 	for (uint32_t j = 0; j < i; j++)
-		if (app->run[j].selected &&
-		    hr_config_creates_name(app->run[j].config, object->ssd, object->object))
+		if (engine->run[j].selected &&
+		    hr_config_creates_name(engine->run[j].config, object->ssd, object->object))
 			return (int)j;
 	return -1;
 }
@@ -67,26 +67,26 @@ static bool is_complete(const struct hr_run *run, struct hr_store *const store[H
 	return any;
 }
 
-int hr_written_refuse(struct hr_appliance *app, const struct hr_config_object *object, bool pending,
+int hr_written_refuse(struct hr_engine *engine, const struct hr_config_object *object, bool pending,
 		      const char *why)
 {
-	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	const struct hr_config_ssd *ssd = &engine->config.ssd[object->ssd];
 	char device[HR_QUOTE_BYTES], name[HR_QUOTE_BYTES];
 
 	return hr_error_add(
-		&app->error, HR_ERROR_FAILED, -EEXIST,
+		&engine->error, HR_ERROR_FAILED, -EEXIST,
 		"%s:%u: object '%s' %s on ssd '%s', and is not of this run%s; remove it with "
 		"'headrace store rm%s %s %s', or set replace = true",
-		app->config.file, object->line, object->object,
+		engine->config.file, object->line, object->object,
 		pending ? "is incomplete" : "exists", ssd->name, why, pending ? " --pending" : "",
 		hr_quote(ssd->device, device), hr_quote(object->object, name));
 }
 
-int hr_written_create(struct hr_appliance *app, const struct hr_config_object *object,
+int hr_written_create(struct hr_engine *engine, const struct hr_config_object *object,
 		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
 		      const struct hr_store_shard *shard, uint64_t *id)
 {
-	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	const struct hr_config_ssd *ssd = &engine->config.ssd[object->ssd];
 	struct hr_store_object *made;
 	struct hr_error e = { 0 };
 	char name[96];
@@ -96,12 +96,12 @@ int hr_written_create(struct hr_appliance *app, const struct hr_config_object *o
 	if (err) {
 		hr_fail(&e, err == -EINVAL ? HR_ERROR_USAGE : HR_ERROR_FAILED, err, "%s",
 			hr_store_error_name(err, name, sizeof name));
-		hr_error_add(&app->error, e.kind, err,
+		hr_error_add(&engine->error, e.kind, err,
 			     "%s:%u: object '%s' of %llu bytes cannot be created on ssd '%s': %s",
-			     app->config.file, object->line, object->object,
+			     engine->config.file, object->line, object->object,
 			     (unsigned long long)bytes, ssd->name, e.text);
 		/* not `store`: in the store of a rehearsal objects of this run are incomplete */
-		hr_pending_hint(&app->ssd[object->ssd].store, ssd->device, err, &app->error);
+		hr_pending_hint(&engine->ssd[object->ssd].store, ssd->device, err, &engine->error);
 		return err;
 	}
 	*id = made->id;
@@ -109,7 +109,7 @@ int hr_written_create(struct hr_appliance *app, const struct hr_config_object *o
 }
 
 /* Create the object of an interrupted run of this pipeline again: it has no durable part. */
-static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct hr_store *store)
+static int make(struct hr_engine *engine, struct hr_run *run, uint32_t i, struct hr_store *store)
 {
 	const struct hr_config_object *object = &run->config->object[i];
 	const struct hr_store_object *whole = hr_store_find(store, object->object);
@@ -118,11 +118,11 @@ static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct
 
 	run->object[i].shard.set = run->set;
 	if (!object->replace && whole && !is_mine(run, i, whole))
-		return hr_written_refuse(app, object, false, "");
+		return hr_written_refuse(engine, object, false, "");
 	if (!object->replace && pending && !is_mine(run, i, pending))
-		return hr_written_refuse(app, object, true, "");
+		return hr_written_refuse(engine, object, true, "");
 	run->object[i].plan = whole || pending ? HR_SINK_REPLACE : HR_SINK_CREATE;
-	err = hr_written_create(app, object, store, run->object[i].bytes,
+	err = hr_written_create(engine, object, store, run->object[i].bytes,
 				hr_sink_tag(run->fingerprint, false), whole || pending,
 				run->object[i].is_shard ? &run->object[i].shard : NULL,
 				&run->object[i].id);
@@ -131,7 +131,7 @@ static int make(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct
 }
 
 /* The object map of the ssd of object i cannot be changed. */
-static int explain_map(const struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+static int explain_map(const struct hr_engine *engine, const struct hr_run *run, uint32_t i,
 		       const char *what, int err, struct hr_error *why, struct hr_error *e)
 {
 	const struct hr_config_object *object = &run->config->object[i];
@@ -140,21 +140,21 @@ static int explain_map(const struct hr_appliance *app, const struct hr_run *run,
 	hr_fail(why, HR_ERROR_DEVICE, err, "%s", hr_store_error_name(err, name, sizeof name));
 	return hr_fail(e, why->kind, err, "pipeline '%s': %s '%s' on ssd '%s' cannot be %s: %s",
 		       run->config->name, object->bytes ? "object" : "the checksum of object",
-		       object->object, app->config.ssd[object->ssd].name, what, why->text);
+		       object->object, engine->config.ssd[object->ssd].name, what, why->text);
 }
 
 /* The run changes the data that the checksum covers. */
-static int drop_checksum(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+static int drop_checksum(struct hr_engine *engine, const struct hr_run *run, uint32_t i,
 			 struct hr_error *e)
 {
 	struct hr_error why = { 0 };
-	const int err = hr_store_set_crc(&app->ssd[run->config->object[i].ssd].store,
+	const int err = hr_store_set_crc(&engine->ssd[run->config->object[i].ssd].store,
 					 run->object[i].id, false, 0, &why);
 
-	return err ? explain_map(app, run, i, "removed", err, &why, e) : 0;
+	return err ? explain_map(engine, run, i, "removed", err, &why, e) : 0;
 }
 
-int hr_written_make(struct hr_appliance *app, struct hr_run *run,
+int hr_written_make(struct hr_engine *engine, struct hr_run *run,
 		    struct hr_store *const store[HR_SSDS_MAX])
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -177,19 +177,19 @@ int hr_written_make(struct hr_appliance *app, struct hr_run *run,
 		if (!run->object[i].used || !object->writes)
 			continue;
 		if (object->bytes)
-			err = make(app, run, i, store[object->ssd]);
+			err = make(engine, run, i, store[object->ssd]);
 	}
 	return err;
 }
 
-int hr_written_begin(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+int hr_written_begin(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
 		if (run->object[i].used && run->config->object[i].writes &&
 		    !run->config->object[i].bytes)
-			err = drop_checksum(app, run, i, e);
+			err = drop_checksum(engine, run, i, e);
 	return err;
 }
 
@@ -213,11 +213,11 @@ static int write_zeros(struct hr_blk *blk, const struct hr_store_object *object,
 	return err;
 }
 
-static int fill(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
+static int fill(struct hr_engine *engine, const struct hr_run *run, uint32_t i,
 		const uint8_t *zeros)
 {
 	const struct hr_config_object *config = &run->config->object[i];
-	struct hr_ssd *ssd = &app->ssd[config->ssd];
+	struct hr_ssd *ssd = &engine->ssd[config->ssd];
 	const struct hr_store_object *object = hr_store_find_id(&ssd->store, run->object[i].id);
 	struct hr_error e = { 0 };
 	char name[96];
@@ -229,36 +229,36 @@ static int fill(struct hr_appliance *app, const struct hr_run *run, uint32_t i,
 	if (!err || err == -EINTR)
 		return err;
 	hr_fail(&e, HR_ERROR_DEVICE, err, "%s", hr_store_error_name(err, name, sizeof name));
-	return hr_error_add(&app->error, e.kind, err,
+	return hr_error_add(&engine->error, e.kind, err,
 			    "%s:%u: object '%s' of %llu bytes on ssd '%s' cannot be filled with "
 			    "zeros: %s",
-			    app->config.file, config->line, config->object,
-			    (unsigned long long)object->bytes, app->config.ssd[config->ssd].name,
+			    engine->config.file, config->line, config->object,
+			    (unsigned long long)object->bytes, engine->config.ssd[config->ssd].name,
 			    e.text);
 }
 
-int hr_written_zero(struct hr_appliance *app, struct hr_run *run)
+int hr_written_zero(struct hr_engine *engine, struct hr_run *run)
 {
 	uint8_t *zeros = aligned_alloc(HR_PAGE, ZERO_BYTES);
 	int err = 0;
 
 	if (!zeros)
-		return hr_fail(&app->error, HR_ERROR_MISSING, -ENOMEM,
+		return hr_fail(&engine->error, HR_ERROR_MISSING, -ENOMEM,
 			       "out of memory for a buffer of %u bytes", ZERO_BYTES);
 	memset(zeros, 0, ZERO_BYTES);
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
 		if (run->object[i].made)
-			err = fill(app, run, i, zeros);
+			err = fill(engine, run, i, zeros);
 	free(zeros);
 	return err;
 }
 
 /* ---- the end of a run */
 
-static int finish(struct hr_appliance *app, struct hr_run *run, uint32_t i, struct hr_error *e)
+static int finish(struct hr_engine *engine, struct hr_run *run, uint32_t i, struct hr_error *e)
 {
 	struct hr_run_object *object = &run->object[i];
-	struct hr_store *store = &app->ssd[run->config->object[i].ssd].store;
+	struct hr_store *store = &engine->ssd[run->config->object[i].ssd].store;
 	struct hr_error why = { 0 };
 	int err = 0;
 
@@ -269,27 +269,27 @@ static int finish(struct hr_appliance *app, struct hr_run *run, uint32_t i, stru
 	if (err == -ENOENT && !object->made) /* an object of that name has replaced it */
 		err = 0;
 	if (err)
-		return explain_map(app, run, i, object->made ? "completed" : "stored", err, &why,
+		return explain_map(engine, run, i, object->made ? "completed" : "stored", err, &why,
 				   e);
 	object->made = false;
 	return 0;
 }
 
-int hr_written_finish(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+int hr_written_finish(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
 		if (run->object[i].made || run->object[i].summed)
-			err = finish(app, run, i, e);
+			err = finish(engine, run, i, e);
 	return err;
 }
 
-void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
+void hr_written_remove(struct hr_engine *engine, struct hr_run *run)
 {
 	for (uint32_t i = run->config->objects; i-- > 0;) {
 		const struct hr_config_object *object = &run->config->object[i];
-		struct hr_ssd *ssd = &app->ssd[object->ssd];
+		struct hr_ssd *ssd = &engine->ssd[object->ssd];
 		struct hr_error e = { 0 };
 		char device[HR_QUOTE_BYTES];
 
@@ -300,9 +300,9 @@ void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
 		    hr_store_remove(&ssd->store, run->object[i].id, &e) != 0)
 			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s: 'headrace store rm "
 				"--pending %s' removes it",
-				object->object, app->config.ssd[object->ssd].name,
+				object->object, engine->config.ssd[object->ssd].name,
 				e.text[0] ? ": " : "", e.text,
-				hr_quote(app->config.ssd[object->ssd].device, device));
+				hr_quote(engine->config.ssd[object->ssd].device, device));
 		else
 			run->object[i].id = 0;
 	}
@@ -312,7 +312,7 @@ void hr_written_remove(struct hr_appliance *app, struct hr_run *run)
 
 /* State while objects of one ssd are checked. */
 struct collection {
-	const struct hr_appliance *app;
+	const struct hr_engine *engine;
 	uint32_t ssd;
 };
 
@@ -322,30 +322,30 @@ static bool is_sink(void *arg, const struct hr_store_object *object)
 {
 	const struct collection *c = arg;
 
-	for (uint32_t i = 0; i < c->app->config.pipelines; i++)
-		if (hr_config_creates_name(&c->app->config.pipeline[i], c->ssd, object->name))
+	for (uint32_t i = 0; i < c->engine->config.pipelines; i++)
+		if (hr_config_creates_name(&c->engine->config.pipeline[i], c->ssd, object->name))
 			return true;
 	return false;
 }
 
-int hr_pending_collect(struct hr_appliance *app)
+int hr_pending_collect(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t d = 0; app->collect_ns && !err && d < app->config.ssds; d++) {
-		struct collection c = { app, d };
-		struct hr_ssd *ssd = &app->ssd[d];
+	for (uint32_t d = 0; engine->collect_ns && !err && d < engine->config.ssds; d++) {
+		struct collection c = { engine, d };
+		struct hr_ssd *ssd = &engine->ssd[d];
 		uint32_t count = 0;
 		uint64_t bytes = 0;
 
 		if (!ssd->has_store || ssd->blk->read_only)
 			continue;
-		err = hr_pending_remove(&ssd->store, app->collect_ns, is_sink, &c, &count, &bytes,
-					&app->error);
+		err = hr_pending_remove(&ssd->store, engine->collect_ns, is_sink, &c, &count,
+					&bytes, &engine->error);
 		if (!err && count)
 			hr_warn("ssd '%s': %u incomplete object%s of %llu bytes older than "
 				"boot.collect removed",
-				app->config.ssd[d].name, count, count == 1 ? "" : "s",
+				engine->config.ssd[d].name, count, count == 1 ? "" : "s",
 				(unsigned long long)bytes);
 	}
 	return err;

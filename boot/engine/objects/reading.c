@@ -64,7 +64,7 @@ void hr_reading_begin(struct hr_reading *reading, enum hr_reading_phase phase,
 }
 
 /* The item is read. */
-static int conclude(struct hr_reading *r, struct hr_appliance *app, struct hr_run *run,
+static int conclude(struct hr_reading *r, struct hr_engine *engine, struct hr_run *run,
 		    const struct item *item, struct hr_error *e)
 {
 	if (r->phase == HR_READING_AFTER) {
@@ -73,10 +73,10 @@ static int conclude(struct hr_reading *r, struct hr_appliance *app, struct hr_ru
 		return 0;
 	}
 	item->verify->found = r->crc;
-	return hr_checksums_compare(app, run, item->config, item->verify, e);
+	return hr_checksums_compare(engine, run, item->config, item->verify, e);
 }
 
-static int fail(struct hr_reading *r, const struct hr_appliance *app, const struct hr_run *run,
+static int fail(struct hr_reading *r, const struct hr_engine *engine, const struct hr_run *run,
 		const struct item *item, int err, struct hr_error *e)
 {
 	char name[96];
@@ -84,22 +84,22 @@ static int fail(struct hr_reading *r, const struct hr_appliance *app, const stru
 	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
 	hr_error_context(e, "pipeline '%s': object '%s' on ssd '%s' cannot be read to %s checksum",
 			 run->config->name, item->config->object,
-			 app->config.ssd[item->config->ssd].name,
+			 engine->config.ssd[item->config->ssd].name,
 			 r->phase == HR_READING_BEFORE ? "compare it with its" : "compute its");
 	r->phase = HR_READING_NONE;
 	return err;
 }
 
 /* Before the first piece. False: the item has no checksum to compare with. */
-static bool begin_item(struct hr_appliance *app, const struct hr_run *run, const struct item *item,
+static bool begin_item(struct hr_engine *engine, const struct hr_run *run, const struct item *item,
 		       enum hr_reading_phase phase)
 {
 	hr_debug("pipeline '%s': object '%s' on ssd '%s', %llu bytes, is read to %s checksum",
-		 run->config->name, item->config->object, app->config.ssd[item->config->ssd].name,
-		 (unsigned long long)item->bytes,
+		 run->config->name, item->config->object,
+		 engine->config.ssd[item->config->ssd].name, (unsigned long long)item->bytes,
 		 phase == HR_READING_BEFORE ? "compare it with its" : "compute its");
 	if (phase == HR_READING_AFTER ||
-	    hr_checksums_expected(app, item->config, item->id, item->from, item->verify,
+	    hr_checksums_expected(engine, item->config, item->id, item->from, item->verify,
 				  &item->verify->expected))
 		return true;
 	item->verify->expected = 0;
@@ -107,38 +107,38 @@ static bool begin_item(struct hr_appliance *app, const struct hr_run *run, const
 	return false;
 }
 
-static int read_piece(struct hr_reading *r, struct hr_appliance *app, const struct item *item,
+static int read_piece(struct hr_reading *r, struct hr_engine *engine, const struct item *item,
 		      struct hr_error *e)
 {
 	const struct hr_store_object *object =
-		hr_store_find_id(&app->ssd[item->config->ssd].store, item->id);
+		hr_store_find_id(&engine->ssd[item->config->ssd].store, item->id);
 
 	if (!object && !item->verify->capacity)
 		return -ENOENT;
-	return hr_checksum_piece(app, item->config->ssd,
+	return hr_checksum_piece(engine, item->config->ssd,
 				 object ? object->offset : item->verify->offset,
 				 object ? object->capacity : item->verify->capacity, item->bytes,
 				 &r->at, &r->crc, e);
 }
 
-int hr_reading_step(struct hr_reading *r, struct hr_appliance *app, struct hr_run *run,
+int hr_reading_step(struct hr_reading *r, struct hr_engine *engine, struct hr_run *run,
 		    struct hr_error *e)
 {
 	const struct item item = item_of(run, r->next);
 	int err = 0;
 
-	if (!r->at && !begin_item(app, run, &item, r->phase)) {
+	if (!r->at && !begin_item(engine, run, &item, r->phase)) {
 		r->next++;
 		find_next(r, run);
 		return r->phase == HR_READING_NONE ? r->err : 0;
 	}
 	if (item.bytes)
-		err = read_piece(r, app, &item, e);
+		err = read_piece(r, engine, &item, e);
 	if (err)
-		return fail(r, app, run, &item, err, e);
+		return fail(r, engine, run, &item, err, e);
 	if (r->at < item.bytes)
 		return 0;
-	err = conclude(r, app, run, &item, e);
+	err = conclude(r, engine, run, &item, e);
 	r->err = err ? err : r->err;
 	r->next++;
 	find_next(r, run);

@@ -33,7 +33,7 @@ void hr_reading_begin(struct hr_reading *reading, enum hr_reading_phase phase,
  * all is read: an object differs from the stored data; or the error of a disk. Both end the reading,
  * and *e describes them.
  */
-int hr_reading_step(struct hr_reading *reading, struct hr_appliance *app, struct hr_run *run,
+int hr_reading_step(struct hr_reading *reading, struct hr_engine *engine, struct hr_run *run,
 		    struct hr_error *e);
 
 #endif

@@ -86,27 +86,27 @@ void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker
 	take(&run->source[s], divided ? &shard : NULL, hr_run_made_bytes(maker, wanted));
 }
 
-int hr_shard_refuse(struct hr_appliance *app, const struct hr_config_object *object,
+int hr_shard_refuse(struct hr_engine *engine, const struct hr_config_object *object,
 		    const struct hr_store_shard *shard, uint64_t bytes)
 {
 	return hr_error_add(
-		&app->error, HR_ERROR_USAGE, -EINVAL,
+		&engine->error, HR_ERROR_USAGE, -EINVAL,
 		"%s:%u: object '%s' on ssd '%s' is shard %u of %u of a data set, %llu of %llu "
 		"rows from row %llu; expected shard = \"objects\" and 'mpirun -n %u headrace run "
 		"--mpi'",
-		app->config.file, object->line, object->object, app->config.ssd[object->ssd].name,
-		shard->index, shard->last + 1u, (unsigned long long)(bytes / shard->row_bytes),
-		(unsigned long long)shard->rows, (unsigned long long)shard->first_row,
-		shard->last + 1u);
+		engine->config.file, object->line, object->object,
+		engine->config.ssd[object->ssd].name, shard->index, shard->last + 1u,
+		(unsigned long long)(bytes / shard->row_bytes), (unsigned long long)shard->rows,
+		(unsigned long long)shard->first_row, shard->last + 1u);
 }
 
-int hr_run_check_shard(struct hr_appliance *app, const struct hr_run *run, uint32_t s)
+int hr_run_check_shard(struct hr_engine *engine, const struct hr_run *run, uint32_t s)
 {
 	const struct hr_run_source *source = &run->source[s];
 
 	if (!source->is_shard || hr_run_is_divided(run))
 		return 0;
-	return hr_shard_refuse(app, &run->config->source[s], &source->shard, source->held);
+	return hr_shard_refuse(engine, &run->config->source[s], &source->shard, source->held);
 }
 
 void hr_run_take_tiles(struct hr_run *run)

@@ -35,12 +35,12 @@ void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker
 
 /*
  * Refuse source s when its object is a shard, and the run is not divided. (When it is, the ranks check
- * their shards together.) 0, or -EINVAL in app->error, with file and line.
+ * their shards together.) 0, or -EINVAL in engine->error, with file and line.
  */
-int hr_run_check_shard(struct hr_appliance *app, const struct hr_run *run, uint32_t s);
+int hr_run_check_shard(struct hr_engine *engine, const struct hr_run *run, uint32_t s);
 
 /* Add "is shard R of N ..." of an object that no process alone can read. Returns -EINVAL. */
-int hr_shard_refuse(struct hr_appliance *app, const struct hr_config_object *object,
+int hr_shard_refuse(struct hr_engine *engine, const struct hr_config_object *object,
 		    const struct hr_store_shard *shard, uint64_t bytes);
 
 /* Set the tiles of this process, after their number in the data set is known. */
@@ -83,11 +83,11 @@ void hr_run_object_take_made(struct hr_run_object *to, const struct hr_run *make
  * After all objects of a run are found: give each new object the rows of this rank, and check that the
  * operator can divide what is divided: columns of one table, in whole rows, the same rows of each. An
  * object that the operator writes is divided. A run that is not divided has no shards. 0, or -EINVAL
- * in app->error, with file and line.
+ * in engine->error, with file and line.
  */
-int hr_access_divide(struct hr_appliance *app, struct hr_run *run);
+int hr_access_divide(struct hr_engine *engine, struct hr_run *run);
 
 /* The identity of the data of object k, the same on all ranks. Those of the runs before are known. */
-uint64_t hr_run_object_set(const struct hr_appliance *app, const struct hr_run *run, uint32_t k);
+uint64_t hr_run_object_set(const struct hr_engine *engine, const struct hr_run *run, uint32_t k);
 
 #endif

@@ -64,13 +64,13 @@ static int make(const struct hr_run *run, struct hr_error *e)
 	return 0;
 }
 
-int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
+int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 			      struct hr_link_memory *memory, struct hr_error *e)
 {
 	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
 	const struct hr_part *tiles = &p->part[run->layout.source[0].part];
-	struct hr_places *places = &app->memory[run->config->gpu];
+	struct hr_places *places = &engine->memory[run->config->gpu];
 	int err;
 
 	*memory =

@@ -32,9 +32,9 @@
 static struct hr_remote remotes[HR_PIPELINES_MAX];
 static uint32_t streams; /* open ones */
 
-static struct hr_remote *remote_of(const struct hr_appliance *app, const struct hr_run *run)
+static struct hr_remote *remote_of(const struct hr_engine *engine, const struct hr_run *run)
 {
-	return &remotes[run - app->run];
+	return &remotes[run - engine->run];
 }
 
 /* ---- the thread */
@@ -175,10 +175,10 @@ static void *serve(void *argument)
 
 /* ---- opening */
 
-static int describe(const struct hr_appliance *app, const struct hr_run *run,
+static int describe(const struct hr_engine *engine, const struct hr_run *run,
 		    struct hr_link_setup *setup, struct hr_error *e)
 {
-	const struct hr_config_remotes *remotes_of = &app->config.remotes;
+	const struct hr_config_remotes *remotes_of = &engine->config.remotes;
 	const bool sends = hr_config_sends(run->config);
 
 	*setup = (struct hr_link_setup){
@@ -196,9 +196,9 @@ static int describe(const struct hr_appliance *app, const struct hr_run *run,
 	return hr_remote_key_read(remotes_of->key, setup->key, e);
 }
 
-static void name_error(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
+static void name_error(const struct hr_engine *engine, const struct hr_run *run, struct hr_error *e)
 {
-	hr_error_context(e, "%s:%u: pipeline '%s': remote '%s' (%s)", app->config.file,
+	hr_error_context(e, "%s:%u: pipeline '%s': remote '%s' (%s)", engine->config.file,
 			 hr_remote_config(run)->line, run->config->name, hr_remote_name(run),
 			 hr_remote_config(run)->address);
 }
@@ -214,9 +214,9 @@ static void forget(struct hr_remote *r)
 	streams--;
 }
 
-static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+static int open_link(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
-	struct hr_remote *r = remote_of(app, run);
+	struct hr_remote *r = remote_of(engine, run);
 	struct hr_link_setup setup;
 	int err;
 
@@ -224,10 +224,10 @@ static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_err
 	r->run = run;
 	r->sends = hr_config_sends(run->config);
 	r->tiles = HR_NO_TILE;
-	err = describe(app, run, &setup, e);
+	err = describe(engine, run, &setup, e);
 	if (!err)
-		err = r->sends ? hr_remote_sender_memory(app, r, &setup.memory, e)
-			       : hr_remote_receiver_memory(app, r, &setup.memory, e);
+		err = r->sends ? hr_remote_sender_memory(engine, r, &setup.memory, e)
+			       : hr_remote_receiver_memory(engine, r, &setup.memory, e);
 	if (err) {
 		explicit_bzero(setup.key, sizeof setup.key);
 		return err;
@@ -243,13 +243,13 @@ static int open_link(struct hr_appliance *app, struct hr_run *run, struct hr_err
 }
 
 /* Leave the pipeline out, or end bring-up. */
-static int refuse(struct hr_appliance *app, uint32_t i, int err, struct hr_error *e)
+static int refuse(struct hr_engine *engine, uint32_t i, int err, struct hr_error *e)
 {
-	hr_error_add(&app->error, e->kind ? e->kind : HR_ERROR_FAILED, err, "%s", e->text);
-	if (!app->keep_going)
+	hr_error_add(&engine->error, e->kind ? e->kind : HR_ERROR_FAILED, err, "%s", e->text);
+	if (!engine->keep_going)
 		return err;
-	hr_refuse_run(app, i, err);
-	return hr_any_selected(app) ? 0 : err;
+	hr_refuse_run(engine, i, err);
+	return hr_any_selected(engine) ? 0 : err;
 }
 
 static bool has_stream(const struct hr_run *run)
@@ -257,19 +257,19 @@ static bool has_stream(const struct hr_run *run)
 	return run->selected && hr_config_is_remote(run->config);
 }
 
-int hr_remote_open(struct hr_appliance *app)
+int hr_remote_open(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++) {
 		struct hr_error e = { 0 };
 
-		if (!has_stream(&app->run[i]))
+		if (!has_stream(&engine->run[i]))
 			continue;
-		err = open_link(app, &app->run[i], &e);
-		name_error(app, &app->run[i], &e);
+		err = open_link(engine, &engine->run[i], &e);
+		name_error(engine, &engine->run[i], &e);
 		if (err)
-			err = refuse(app, i, err, &e);
+			err = refuse(engine, i, err, &e);
 	}
 	return err;
 }
@@ -309,19 +309,19 @@ static int probe_on(const struct hr_config *config, const struct hr_config_pipel
 	return err;
 }
 
-int hr_remote_check(struct hr_appliance *app)
+int hr_remote_check(struct hr_engine *engine)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
-		const struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++) {
+		const struct hr_run *run = &engine->run[i];
 		struct hr_remote_report *report = &remotes[i].report;
 		struct hr_error e = { 0 };
 
 		if (!has_stream(run))
 			continue;
 		err = probe_on(
-			&app->config, run->config, &app->backend[run->config->gpu],
+			&engine->config, run->config, &engine->backend[run->config->gpu],
 			(struct hr_link_memory){
 				.slots = run->slots,
 				.stride = hr_plan_tile_bytes(hr_config_sends(run->config)
@@ -329,9 +329,9 @@ int hr_remote_check(struct hr_appliance *app)
 								     : run->source[0].tile_bytes) },
 			report->described, sizeof report->described, &e);
 		report->open = !err;
-		name_error(app, run, &e);
+		name_error(engine, run, &e);
 		if (err)
-			hr_error_add(&app->error, e.kind, err, "%s", e.text);
+			hr_error_add(&engine->error, e.kind, err, "%s", e.text);
 	}
 	return err;
 }
@@ -389,10 +389,10 @@ static bool has_met(struct hr_remote *r, int *err)
 
 /* A run without a tile to give back could not wait for the end of the receiver's. A pipeline with a
  * result processes all tiles, and the receiver gets those that it lacks. */
-static int wait_for_receiver(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+static int wait_for_receiver(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	struct hr_store *store[HR_SSDS_MAX];
-	struct hr_remote *r = remote_of(app, run);
+	struct hr_remote *r = remote_of(engine, run);
 	uint64_t began_ns = hr_now_ns();
 	int err = 0;
 
@@ -416,50 +416,53 @@ static int wait_for_receiver(struct hr_appliance *app, struct hr_run *run, struc
 		return 0;
 	run->first_tile = r->have < run->tiles ? r->have : run->tiles - 1;
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		store[d] = &app->ssd[d].store;
-	return hr_checksums_decide(app, run, store);
+		store[d] = &engine->ssd[d].store;
+	return hr_checksums_decide(engine, run, store);
 }
 
-static int start_all(struct hr_appliance *app, bool waits)
+static int start_all(struct hr_engine *engine, bool waits)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; !err && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++) {
 		struct hr_error e = { 0 };
 
-		if (!has_stream(&app->run[i]) || !remotes[i].link || (waits && !remotes[i].sends))
+		if (!has_stream(&engine->run[i]) || !remotes[i].link ||
+		    (waits && !remotes[i].sends))
 			continue;
-		err = waits ? wait_for_receiver(app, &app->run[i], &e) : start(&remotes[i], &e);
+		err = waits ? wait_for_receiver(engine, &engine->run[i], &e)
+			    : start(&remotes[i], &e);
 		if (err == -EINTR)
 			return err;
-		hr_error_context(&e, "%s:%u: pipeline '%s'", app->config.file,
-				 hr_remote_config(&app->run[i])->line, app->run[i].config->name);
+		hr_error_context(&e, "%s:%u: pipeline '%s'", engine->config.file,
+				 hr_remote_config(&engine->run[i])->line,
+				 engine->run[i].config->name);
 		if (err)
-			err = refuse(app, i, err, &e);
+			err = refuse(engine, i, err, &e);
 	}
 	return err;
 }
 
-int hr_remote_start(struct hr_appliance *app)
+int hr_remote_start(struct hr_engine *engine)
 {
 	/* all receivers listen before a sender waits, which may be for another one that waits */
-	const int err = start_all(app, false);
+	const int err = start_all(engine, false);
 
-	return err ? err : start_all(app, true);
+	return err ? err : start_all(engine, true);
 }
 
 /* ---- the run */
 
-static struct hr_remote *open_one(const struct hr_appliance *app, const struct hr_run *run)
+static struct hr_remote *open_one(const struct hr_engine *engine, const struct hr_run *run)
 {
-	struct hr_remote *r = remote_of(app, run);
+	struct hr_remote *r = remote_of(engine, run);
 
 	return streams && hr_config_is_remote(run->config) && r->link ? r : NULL;
 }
 
-void hr_remote_begin(struct hr_appliance *app, struct hr_run *run)
+void hr_remote_begin(struct hr_engine *engine, struct hr_run *run)
 {
-	struct hr_remote *r = open_one(app, run);
+	struct hr_remote *r = open_one(engine, run);
 
 	if (!r)
 		return;
@@ -472,9 +475,9 @@ void hr_remote_begin(struct hr_appliance *app, struct hr_run *run)
 	hr_remote_unlock(r);
 }
 
-int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+int hr_remote_look(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
-	struct hr_remote *r = open_one(app, run);
+	struct hr_remote *r = open_one(engine, run);
 	int err;
 
 	if (!r)
@@ -489,9 +492,9 @@ int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error
 	return err;
 }
 
-void hr_remote_end(struct hr_appliance *app, const struct hr_run *run)
+void hr_remote_end(struct hr_engine *engine, const struct hr_run *run)
 {
-	struct hr_remote *r = open_one(app, run);
+	struct hr_remote *r = open_one(engine, run);
 	const bool whole = run->outcome == HR_RUN_DONE;
 	char why[sizeof r->why];
 	int code = 0;
@@ -519,11 +522,11 @@ static bool is_over(struct hr_remote *r)
 	return over;
 }
 
-void hr_remote_down(struct hr_appliance *app)
+void hr_remote_down(struct hr_engine *engine)
 {
 	char why[160];
 
-	for (uint32_t i = 0; streams && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; streams && i < engine->config.pipelines; i++) {
 		struct hr_remote *r = &remotes[i];
 
 		if (!r->link || !r->started)
@@ -531,7 +534,7 @@ void hr_remote_down(struct hr_appliance *app)
 		snprintf(why, sizeof why, "pipeline '%s' has not run", r->run->config->name);
 		say_end(r, HR_ERROR_FAILED, why);
 	}
-	for (uint32_t i = 0; streams && i < app->config.pipelines; i++) {
+	for (uint32_t i = 0; streams && i < engine->config.pipelines; i++) {
 		struct hr_remote *r = &remotes[i];
 
 		while (r->link && r->started && !is_over(r)) {
@@ -545,10 +548,10 @@ void hr_remote_down(struct hr_appliance *app)
 	}
 }
 
-void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
+void hr_remote_take(const struct hr_engine *engine, const struct hr_run *run,
 		    struct hr_remote_report *report)
 {
-	struct hr_remote *r = remote_of(app, run);
+	struct hr_remote *r = remote_of(engine, run);
 
 	memset(report, 0, sizeof *report);
 	if (!hr_config_is_remote(run->config) || !r->report.open)
@@ -558,6 +561,7 @@ void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
 	*report = r->report;
 	if (r->run)
 		hr_remote_unlock(r);
-	report->copies =
-		run->copies && app->backend[run->config->gpu].lanes == 1 ? report->link.tiles : 0;
+	report->copies = run->copies && engine->backend[run->config->gpu].lanes == 1
+				 ? report->link.tiles
+				 : 0;
 }

@@ -33,24 +33,24 @@ struct hr_remote_report {
 /*
  * Open the links of all selected pipelines that have one: read the key file, prove that the device
  * reaches the tiles, listen. Memory is up, and nothing has been written yet. 0; -EACCES, -EPERM,
- * -EMSGSIZE: the key file; errors of hr_link_open(); in app->error, with file and line. With
- * app->keep_going only the pipeline is left out.
+ * -EMSGSIZE: the key file; errors of hr_link_open(); in engine->error, with file and line. With
+ * engine->keep_going only the pipeline is left out.
  */
-int hr_remote_open(struct hr_appliance *app);
+int hr_remote_open(struct hr_engine *engine);
 
 /*
  * The sinks are known: start the threads, and wait until the receivers of all senders have said which
  * tiles they have: first_tile of their runs. -EINTR: a signal; or the error of the stream, in
- * app->error. keep_going: as above.
+ * engine->error. keep_going: as above.
  */
-int hr_remote_start(struct hr_appliance *app);
+int hr_remote_start(struct hr_engine *engine);
 
 /*
  * For `check`: read the key file of each selected pipeline with a stream, and prove that its network
  * device reaches memory as large as its tiles (boot/remote/link.h); hr_remote_take() has the
  * description then. The partition is planned. Errors as hr_remote_open().
  */
-int hr_remote_check(struct hr_appliance *app);
+int hr_remote_check(struct hr_engine *engine);
 
 /* For `post`: the same for one pipeline of a configuration, with two small slots. */
 int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
@@ -58,18 +58,18 @@ int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeli
 
 /* The run is about to be launched: its words are there. No effect on a run without a stream, as in
  * all calls below. */
-void hr_remote_begin(struct hr_appliance *app, struct hr_run *run);
+void hr_remote_begin(struct hr_engine *engine, struct hr_run *run);
 
 /* 0; or an error of the stream that ends the run, in *e. */
-int hr_remote_look(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+int hr_remote_look(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
 
 /* The run has ended, with its outcome: the other side gets to know it. */
-void hr_remote_end(struct hr_appliance *app, const struct hr_run *run);
+void hr_remote_end(struct hr_engine *engine, const struct hr_run *run);
 
 /* Close all links, after the other sides know how the runs have ended. */
-void hr_remote_down(struct hr_appliance *app);
+void hr_remote_down(struct hr_engine *engine);
 
-void hr_remote_take(const struct hr_appliance *app, const struct hr_run *run,
+void hr_remote_take(const struct hr_engine *engine, const struct hr_run *run,
 		    struct hr_remote_report *report);
 
 #endif

@@ -54,13 +54,13 @@ static int make_words(const struct hr_run *run, struct hr_error *e)
 	return -ENOMEM;
 }
 
-int hr_remote_sender_memory(struct hr_appliance *app, struct hr_remote *r,
+int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
 			    struct hr_link_memory *memory, struct hr_error *e)
 {
 	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
 	const struct hr_part *tiles = &p->part[run->layout.sink.part];
-	struct hr_places *places = &app->memory[run->config->gpu];
+	struct hr_places *places = &engine->memory[run->config->gpu];
 	int err = 0;
 
 	*memory = (struct hr_link_memory){ .base = hr_partition_cpu(p, run->layout.sink.part),

@@ -115,7 +115,7 @@ void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const
 
 /* Make the memory of the consumer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
-int hr_remote_sender_memory(struct hr_appliance *app, struct hr_remote *r,
+int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
 			    struct hr_link_memory *memory, struct hr_error *e);
 
 /* Give it back; the link is closed. */
@@ -136,7 +136,7 @@ void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *eve
 
 /* Make the memory of the producer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
-int hr_remote_receiver_memory(struct hr_appliance *app, struct hr_remote *r,
+int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 			      struct hr_link_memory *memory, struct hr_error *e);
 
 /* Give it back; the link is closed. */

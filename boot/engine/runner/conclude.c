@@ -27,7 +27,7 @@ static uint64_t written_tiles(const struct hr_run *run)
 }
 
 /* The store of the sink has failed with err. */
-static int explain_store(const struct hr_appliance *app, const struct hr_run *run, int err,
+static int explain_store(const struct hr_engine *engine, const struct hr_run *run, int err,
 			 const char *what, struct hr_error *e)
 {
 	const struct hr_config_object *sink = &run->config->sink;
@@ -35,7 +35,7 @@ static int explain_store(const struct hr_appliance *app, const struct hr_run *ru
 
 	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
 	hr_error_context(e, "pipeline '%s': object '%s' on ssd '%s': %s", run->config->name,
-			 sink->object, app->config.ssd[sink->ssd].name, what);
+			 sink->object, engine->config.ssd[sink->ssd].name, what);
 	return err;
 }
 
@@ -45,9 +45,9 @@ static int explain_store(const struct hr_appliance *app, const struct hr_run *ru
  * commit also stores the checksum of the durable prefix, so that a resumed run can compute the
  * checksum of the whole object.
  */
-int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_error *e)
+int hr_run_checkpoint(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
-	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	struct hr_ssd *ssd = &engine->ssd[run->config->sink.ssd];
 	uint64_t tiles = written_tiles(run), bytes;
 	int err;
 
@@ -60,9 +60,9 @@ int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_er
 	bytes = hr_run_sink_prefix(run, tiles);
 	err = hr_store_progress(&ssd->store, run->sink_id, bytes,
 				hr_sink_tag(run->fingerprint, run->config->sink.checksum),
-				hr_checksums_sink(app, run, tiles), e);
+				hr_checksums_sink(engine, run, tiles), e);
 	if (err)
-		return explain_store(app, run, err, "its progress cannot be recorded", e);
+		return explain_store(engine, run, err, "its progress cannot be recorded", e);
 	run->durable_tiles = tiles;
 	return 0;
 }
@@ -83,79 +83,82 @@ void hr_run_log_durable(const struct hr_run *run, const char *what)
 
 /* The workers are gone, commands may be in flight, and the queue pairs cannot be read from the
  * GPU. */
-static void take_no_queues(struct hr_appliance *app, const struct hr_run *run)
+static void take_no_queues(struct hr_engine *engine, const struct hr_run *run)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
 		if (hr_run_uses_ssd(run, d))
-			hr_health_fault(&app->ssd[d].health, HR_FAULT_UNKNOWN_QUEUES, NULL, -EIO,
+			hr_health_fault(&engine->ssd[d].health, HR_FAULT_UNKNOWN_QUEUES, NULL, -EIO,
 					NULL);
 }
 
-static void take_queues(struct hr_appliance *app, const struct hr_run *run)
+static void take_queues(struct hr_engine *engine, const struct hr_run *run)
 {
 	const uint32_t pairs = hr_run_workers(run, HR_ROLE_IO) * run->ssds;
 
 	for (uint32_t p = 0; run->gpu[0].access && p < hr_run_gpus(run); p++)
 		for (uint32_t i = 0; i < pairs; i++)
-			hr_health_take_qp(&app->ssd[run->ssd[i % run->ssds]].health,
+			hr_health_take_qp(&engine->ssd[run->ssd[i % run->ssds]].health,
 					  &run->gpu[p].cpu.qp[i]);
 	for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH); w++)
 		for (uint32_t q = 0; q < run->ssds; q++)
-			hr_health_take_qp(&app->ssd[run->ssd[q]].health,
+			hr_health_take_qp(&engine->ssd[run->ssd[q]].health,
 					  &run->cpu.read_qp[w * run->ssds + q]);
 	for (uint32_t w = 0; run->config->has_sink && w < hr_run_workers(run, HR_ROLE_WRITEBACK);
 	     w++)
-		hr_health_take_qp(&app->ssd[run->config->sink.ssd].health, &run->cpu.write_qp[w]);
+		hr_health_take_qp(&engine->ssd[run->config->sink.ssd].health,
+				  &run->cpu.write_qp[w]);
 }
 
-static int finish_sink(struct hr_appliance *app, struct hr_run *run)
+static int finish_sink(struct hr_engine *engine, struct hr_run *run)
 {
-	struct hr_ssd *ssd = &app->ssd[run->config->sink.ssd];
+	struct hr_ssd *ssd = &engine->ssd[run->config->sink.ssd];
 	const struct hr_config_object *sink = &run->config->sink;
-	int err = hr_store_finish_at(&ssd->store, run->sink_id, hr_run_sink_held(run),
-				     sink->checksum, hr_checksums_sink(app, run, hr_run_end(run)),
-				     sink->keep ? sink->keep : 1, &run->cause);
+	int err =
+		hr_store_finish_at(&ssd->store, run->sink_id, hr_run_sink_held(run), sink->checksum,
+				   hr_checksums_sink(engine, run, hr_run_end(run)),
+				   sink->keep ? sink->keep : 1, &run->cause);
 
 	if (err)
-		return explain_store(app, run, err, "it cannot be completed", &run->cause);
+		return explain_store(engine, run, err, "it cannot be completed", &run->cause);
 	run->durable_tiles = hr_run_end(run);
 	return 0;
 }
 
 /* End a run that failed for run->cause. The sink may be on an ssd that still works, so make
  * it durable. Returns err. */
-static int end_failed(struct hr_appliance *app, struct hr_run *run, int err)
+static int end_failed(struct hr_engine *engine, struct hr_run *run, int err)
 {
 	struct hr_error e = { 0 };
 
 	run->outcome = HR_RUN_FAILED;
 	run->error = err;
 	hr_error_log(&run->cause, HR_LOG_ERROR);
-	if (run->config->has_sink && !hr_health_failed(&app->ssd[run->config->sink.ssd].health) &&
-	    hr_run_checkpoint(app, run, &e) != 0)
+	if (run->config->has_sink &&
+	    !hr_health_failed(&engine->ssd[run->config->sink.ssd].health) &&
+	    hr_run_checkpoint(engine, run, &e) != 0)
 		hr_error_log(&e, HR_LOG_ERROR);
-	hr_written_remove(app, run);
+	hr_written_remove(engine, run);
 	hr_run_log_durable(run, "failed");
 	return err;
 }
 
 /* A worker has reported a failure, or the host has found one. The worker's comes first. */
-static int conclude_failed(struct hr_appliance *app, struct hr_run *run, int err)
+static int conclude_failed(struct hr_engine *engine, struct hr_run *run, int err)
 {
 	struct hr_error later = run->cause;
 
 	if (hr_failure_take(run)) {
 		hr_error_clear(&run->cause);
-		err = hr_failure_explain(app, run, &run->cause);
+		err = hr_failure_explain(engine, run, &run->cause);
 		hr_error_log(&run->cause, HR_LOG_ERROR);
 		hr_error_log(&later, HR_LOG_ERROR);
 	}
-	return end_failed(app, run, err);
+	return end_failed(engine, run, err);
 }
 
 /* The backend has failed. Results that workers reported before remain valid; the state of queues is
  * unknown. */
-static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t member,
+static int conclude_without_gpu(struct hr_engine *engine, struct hr_run *run, uint32_t member,
 				int err, struct hr_error *e)
 {
 	const uint32_t g = hr_config_gpu(run->config, member);
@@ -164,15 +167,15 @@ static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, ui
 	hr_fail(e, HR_ERROR_DEVICE, err, "%s", hr_error_name(err, name, sizeof name));
 	if (run->config->objects)
 		hr_error_context(e, "pipeline '%s': gpu '%s' failed after %llu pages were read",
-				 run->config->name, app->config.gpu[g].name,
+				 run->config->name, engine->config.gpu[g].name,
 				 (unsigned long long)hr_run_pages_read(run));
 	else
 		hr_error_context(e, "pipeline '%s': gpu '%s' failed after %llu of %llu tiles",
-				 run->config->name, app->config.gpu[g].name,
+				 run->config->name, engine->config.gpu[g].name,
 				 (unsigned long long)run->first_tile + hr_run_tiles_done(run),
 				 (unsigned long long)run->tiles);
 	if (hr_failure_take(run)) {
-		hr_failure_explain(app, run, e);
+		hr_failure_explain(engine, run, e);
 	} else if (!hr_op_built_in(run->config->op)) {
 		hr_error_add(
 			e, HR_ERROR_FAILED, err,
@@ -181,9 +184,9 @@ static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, ui
 	}
 	hr_error_log(&run->cause, HR_LOG_ERROR);
 	run->cause = *e;
-	end_failed(app, run, err);
-	take_no_queues(app, run);
-	app->gpu_failed[g] = run->lost_gpu = true;
+	end_failed(engine, run, err);
+	take_no_queues(engine, run);
+	engine->gpu_failed[g] = run->lost_gpu = true;
 	return err;
 }
 
@@ -191,13 +194,13 @@ static int conclude_without_gpu(struct hr_appliance *app, struct hr_run *run, ui
  * Also remove the sinks of pipelines that read this sink: its next version is another object, so
  * they cannot be resumed.
  */
-static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
+static void remove_dependent(struct hr_engine *engine, const struct hr_run *run)
 {
 	struct hr_error e = { 0 };
-	uint32_t gone = 1u << (run - app->run);
+	uint32_t gone = 1u << (run - engine->run);
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		struct hr_run *later = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		struct hr_run *later = &engine->run[i];
 		bool depends = false;
 
 		for (uint32_t s = 0; later->selected && s < later->config->sources; s++)
@@ -207,8 +210,8 @@ static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
 			continue;
 		gone |= 1u << i;
 		if (later->config->has_sink &&
-		    hr_store_remove(&app->ssd[later->config->sink.ssd].store, later->sink_id, &e) ==
-			    0)
+		    hr_store_remove(&engine->ssd[later->config->sink.ssd].store, later->sink_id,
+				    &e) == 0)
 			later->sink_id = 0;
 	}
 	hr_error_log(&e, HR_LOG_WARN);
@@ -218,7 +221,7 @@ static void remove_dependent(struct hr_appliance *app, const struct hr_run *run)
  * A source differs from the stored data, so the sink is wrong. Remove it, because a later run would
  * resume it. begun: workers have made a part of it.
  */
-static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err, bool begun)
+static int conclude_wrong(struct hr_engine *engine, struct hr_run *run, int err, bool begun)
 {
 	const struct hr_config_object *sink = &run->config->sink;
 	const char *what = begun || run->durable_tiles > hr_run_begin(run)
@@ -230,7 +233,7 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err,
 	run->outcome = HR_RUN_FAILED;
 	run->error = err;
 	failed = run->config->has_sink
-			 ? hr_store_remove(&app->ssd[sink->ssd].store, run->sink_id, &e)
+			 ? hr_store_remove(&engine->ssd[sink->ssd].store, run->sink_id, &e)
 			 : 0;
 	if (failed == -ENOENT) /* it is gone already */
 		failed = 0;
@@ -238,24 +241,24 @@ static int conclude_wrong(struct hr_appliance *app, struct hr_run *run, int err,
 		hr_error_add(&run->cause, HR_ERROR_DEVICE, failed,
 			     "pipeline '%s': the incomplete object '%s' on ssd '%s' %s and cannot "
 			     "be removed: %s; remove it with 'headrace store rm --pending'",
-			     run->config->name, sink->object, app->config.ssd[sink->ssd].name, what,
-			     e.text);
+			     run->config->name, sink->object, engine->config.ssd[sink->ssd].name,
+			     what, e.text);
 	hr_error_log(&run->cause, HR_LOG_ERROR);
 	if (failed || !run->config->has_sink)
 		return err;
 	hr_warn("pipeline '%s': object '%s' on ssd '%s' %s; it is removed", run->config->name,
-		sink->object, app->config.ssd[sink->ssd].name, what);
+		sink->object, engine->config.ssd[sink->ssd].name, what);
 	run->sink_id = 0;
 	run->durable_tiles = 0;
-	remove_dependent(app, run);
+	remove_dependent(engine, run);
 	return err;
 }
 
 /* All work of this part is done. Its sink or new objects stay incomplete until those of all parts are
  * done. */
-static int conclude_part(struct hr_appliance *app, struct hr_run *run)
+static int conclude_part(struct hr_engine *engine, struct hr_run *run)
 {
-	const int err = run->config->has_sink ? hr_run_checkpoint(app, run, &run->cause) : 0;
+	const int err = run->config->has_sink ? hr_run_checkpoint(engine, run, &run->cause) : 0;
 
 	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
 	run->error = err;
@@ -263,14 +266,14 @@ static int conclude_part(struct hr_appliance *app, struct hr_run *run)
 	return err;
 }
 
-int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run)
+int hr_run_finish_part(struct hr_engine *engine, struct hr_run *run)
 {
 	int err = 0;
 
 	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
-		err = finish_sink(app, run);
+		err = finish_sink(engine, run);
 	else if (run->outcome == HR_RUN_DONE)
-		err = hr_written_finish(app, run, &run->cause);
+		err = hr_written_finish(engine, run, &run->cause);
 	if (!err)
 		return 0;
 	run->outcome = HR_RUN_FAILED;
@@ -279,26 +282,26 @@ int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run)
 	return err;
 }
 
-int hr_run_drop_part(struct hr_appliance *app, struct hr_run *run, int err)
+int hr_run_drop_part(struct hr_engine *engine, struct hr_run *run, int err)
 {
 	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
-		conclude_wrong(app, run, err, true);
+		conclude_wrong(engine, run, err, true);
 	return err;
 }
 
 /* All tiles are done, also when a signal has requested a stop meanwhile. */
-static int conclude_whole(struct hr_appliance *app, struct hr_run *run)
+static int conclude_whole(struct hr_engine *engine, struct hr_run *run)
 {
 	/* without shards the checksum of a source needs the tiles of all parts */
-	int err = run->parts && !run->of_shards ? 0 : hr_checksums_verify(app, run, &run->cause);
+	int err = run->parts && !run->of_shards ? 0 : hr_checksums_verify(engine, run, &run->cause);
 
 	if (err)
-		return conclude_wrong(app, run, err, true);
+		return conclude_wrong(engine, run, err, true);
 	if (run->parts)
-		return conclude_part(app, run);
-	err = run->config->has_sink ? finish_sink(app, run)
-				    : hr_written_finish(app, run, &run->cause);
-	hr_written_remove(app, run);
+		return conclude_part(engine, run);
+	err = run->config->has_sink ? finish_sink(engine, run)
+				    : hr_written_finish(engine, run, &run->cause);
+	hr_written_remove(engine, run);
 	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
 	run->error = err;
 	hr_error_log(&run->cause, HR_LOG_ERROR);
@@ -324,7 +327,7 @@ bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end)
 	return !end->stopping || hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
 }
 
-int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,
+int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_end *end,
 		    int err, struct hr_error *failed)
 {
 	if (run->settled)
@@ -333,25 +336,25 @@ int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct h
 	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = end->ended_ns ? end->ended_ns : hr_now_ns();
 	if (err)
-		return conclude_without_gpu(app, run, end->failed_gpu, err, failed);
+		return conclude_without_gpu(engine, run, end->failed_gpu, err, failed);
 	/* every tile is written, so a later error of a queue pair does not matter */
 	if (hr_run_is_whole(run, end)) {
-		err = conclude_whole(app, run);
-		take_queues(app, run);
+		err = conclude_whole(engine, run);
+		take_queues(engine, run);
 		return err;
 	}
-	take_queues(app, run);
+	take_queues(engine, run);
 	err = end->error;
 	if (err == -EBADMSG && end->unstarted) { /* hr_reading_step() */
-		hr_written_remove(app, run);
-		return conclude_wrong(app, run, err, false);
+		hr_written_remove(engine, run);
+		return conclude_wrong(engine, run, err, false);
 	}
 	if (end->aborted)
-		return end_failed(app, run, err);
+		return end_failed(engine, run, err);
 	if (err || hr_failure_first(run))
-		return conclude_failed(app, run, err);
-	err = run->config->has_sink ? hr_run_checkpoint(app, run, &run->cause) : 0;
-	hr_written_remove(app, run);
+		return conclude_failed(engine, run, err);
+	err = run->config->has_sink ? hr_run_checkpoint(engine, run, &run->cause) : 0;
+	hr_written_remove(engine, run);
 	run->outcome = HR_RUN_INTERRUPTED;
 	run->error = err ? err : -EINTR;
 	hr_error_log(&run->cause, HR_LOG_ERROR);

@@ -30,7 +30,7 @@ bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end);
 
 /* Make the written tiles of the sink durable. The run has a sink, and is launched or has ended.
  * 0, or the error of the store. */
-int hr_run_checkpoint(struct hr_appliance *app, struct hr_run *run, struct hr_error *e);
+int hr_run_checkpoint(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
 
 /* Log how much of the sink is durable, after "pipeline 'NAME' WHAT". */
 void hr_run_log_durable(const struct hr_run *run, const char *what);
@@ -40,7 +40,7 @@ void hr_run_log_durable(const struct hr_run *run, const char *what);
  * with err and *failed. Sets outcome, error, cause, failure and durable_tiles, the health of ssds,
  * and gpu_failed; logs the cause. Returns run->error: 0; -EINTR: interrupted; > 0 or -errno.
  */
-int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct hr_run_end *end,
+int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_end *end,
 		    int err, struct hr_error *failed);
 
 /*
@@ -49,8 +49,8 @@ int hr_run_conclude(struct hr_appliance *app, struct hr_run *run, const struct h
  * of the store, logged, with which the run has failed. Or remove the sink, when a source differs from
  * the stored data: the run has failed with err, which is returned.
  */
-int hr_run_finish_part(struct hr_appliance *app, struct hr_run *run);
-int hr_run_drop_part(struct hr_appliance *app, struct hr_run *run, int err);
+int hr_run_finish_part(struct hr_engine *engine, struct hr_run *run);
+int hr_run_drop_part(struct hr_engine *engine, struct hr_run *run, int err);
 
 /* ---- failures that workers report: select the relevant one, and
  * describe it.
@@ -69,11 +69,11 @@ const struct hr_config_object *hr_failure_object(const struct hr_run *run,
 
 /* Add the loss of ssd d with the error err, which *e describes, to the cause of the run; it is logged
  * when the cause has been. */
-void hr_failure_add_loss(const struct hr_appliance *app, struct hr_run *run, uint32_t d, int err,
+void hr_failure_add_loss(const struct hr_engine *engine, struct hr_run *run, uint32_t d, int err,
 			 struct hr_error *e);
 
 /* Add run->failure to *e: object, tile, LBA, ssd, queue, command and status. Returns its error. */
-int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
+int hr_failure_explain(const struct hr_engine *engine, const struct hr_run *run,
 		       struct hr_error *e);
 
 #endif

@@ -47,9 +47,9 @@ _Static_assert(sizeof hr_ssd_counters / sizeof *hr_ssd_counters == HR_FAULTS + 1
 
 /* ---- counting */
 
-static bool is_wired(const struct hr_appliance *app, const struct hr_run *run)
+static bool is_wired(const struct hr_engine *engine, const struct hr_run *run)
 {
-	return (app->up >= HR_STAGE_QUEUES || run->started_ns) && hr_run_wired(run);
+	return (engine->up >= HR_STAGE_QUEUES || run->started_ns) && hr_run_wired(run);
 }
 
 static void take_queues(struct hr_role_counters *c, const struct hr_nvme_qp *qp, uint32_t count)
@@ -165,12 +165,12 @@ static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64
 	c->returned = done > others ? done - others : 0;
 }
 
-static void take_remote(struct hr_remote_counters *c, const struct hr_appliance *app,
+static void take_remote(struct hr_remote_counters *c, const struct hr_engine *engine,
 			const struct hr_run *run)
 {
 	struct hr_remote_report report;
 
-	hr_remote_take(app, run, &report);
+	hr_remote_take(engine, run, &report);
 	c->up = report.up;
 	c->tiles = report.link.tiles;
 	c->bytes = report.link.bytes;
@@ -199,10 +199,10 @@ static void take_feed(struct hr_feed_counters *c, const struct hr_run *run)
 	c->late = run->feed.late;
 }
 
-void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
+void hr_counters_take(struct hr_counters *c, const struct hr_engine *engine,
 		      const struct hr_run *run)
 {
-	const bool wired = is_wired(app, run);
+	const bool wired = is_wired(engine, run);
 
 	memset(c, 0, sizeof *c);
 	c->tiles = run->tiles;
@@ -224,7 +224,7 @@ void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
 	if (wired && hr_config_has_tap(run->config))
 		take_tap(&c->tap, run, c->tiles_done);
 	if (run->config && hr_config_is_remote(run->config))
-		take_remote(&c->remote, app, run);
+		take_remote(&c->remote, engine, run);
 	if (wired && hr_config_has_feed(run->config) && !hr_config_receives(run->config))
 		take_feed(&c->feed, run);
 }

@@ -283,7 +283,7 @@ extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_ca
 
 /* Count, at any time; costs of roles (from `rounds` on) only after the run has settled.
  * hr_counters_time() computes durations and rates, also when no engine runs. */
-void hr_counters_take(struct hr_counters *c, const struct hr_appliance *app,
+void hr_counters_take(struct hr_counters *c, const struct hr_engine *engine,
 		      const struct hr_run *run);
 /* The consumer in a seat of the run's tap; `credits` and `late` stay. The run is wired. */
 void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,

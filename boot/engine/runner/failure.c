@@ -86,14 +86,14 @@ static const char *cause(const struct hr_run *run, char *text, unsigned bytes)
 }
 
 /* "pipeline 'p'", with the gpu of the failure when there are several. */
-static void name_part(const struct hr_appliance *app, const struct hr_run *run, char *text,
+static void name_part(const struct hr_engine *engine, const struct hr_run *run, char *text,
 		      size_t bytes)
 {
 	const uint32_t g = hr_config_gpu(run->config, run->failure_gpu);
 
 	if (hr_run_gpus(run) > 1)
 		snprintf(text, bytes, "pipeline '%s' on gpu '%s'", run->config->name,
-			 app->config.gpu[g].name);
+			 engine->config.gpu[g].name);
 	else
 		snprintf(text, bytes, "pipeline '%s'", run->config->name);
 }
@@ -152,12 +152,12 @@ static int explain_operator(const struct hr_run *run, const char *name,
 }
 
 /* Another gpu is the cause. */
-static int explain_peer(const struct hr_appliance *app, const struct hr_run *run, const char *name,
+static int explain_peer(const struct hr_engine *engine, const struct hr_run *run, const char *name,
 			const struct hr_config_object *object, struct hr_error *e)
 {
 	const struct hr_failure *f = &run->failure;
 	const uint32_t peer = f->peer - 1 < hr_run_gpus(run) ? f->peer - 1 : 0;
-	const char *gpu = app->config.gpu[hr_config_gpu(run->config, peer)].name;
+	const char *gpu = engine->config.gpu[hr_config_gpu(run->config, peer)].name;
 
 	return hr_error_add(e, HR_ERROR_DEVICE, f->error,
 			    "%s: object '%s', page %llu: gpu '%s' does not answer (limit %llu ms)",
@@ -165,19 +165,19 @@ static int explain_peer(const struct hr_appliance *app, const struct hr_run *run
 			    (unsigned long long)(run->gpu[0].cpu.cache.timeout_ns / HR_NS_PER_MS));
 }
 
-int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run, struct hr_error *e)
+int hr_failure_explain(const struct hr_engine *engine, const struct hr_run *run, struct hr_error *e)
 {
 	const struct hr_failure *f = &run->failure;
 	const struct hr_config_object *object = hr_failure_object(run, f);
-	const struct hr_config_ssd *ssd = &app->config.ssd[object->ssd];
+	const struct hr_config_ssd *ssd = &engine->config.ssd[object->ssd];
 	const char *unit = run->config->objects ? "page" : "tile";
 	char text[96], name[3 * HR_NAME_MAX];
 
-	name_part(app, run, name, sizeof name);
+	name_part(engine, run, name, sizeof name);
 	if (f->role == HR_ROLE_COMPUTE || f->role == HR_ROLE_ACCESS || f->error == -EDEADLK)
 		return explain_operator(run, name, object, e);
 	if (f->peer)
-		return explain_peer(app, run, name, object, e);
+		return explain_peer(engine, run, name, object, e);
 	if (f->tile == HR_NO_TILE && f->opcode == nvme_cmd_flush && f->error == -ETIMEDOUT)
 		return hr_error_add(e, HR_ERROR_DEVICE, f->error,
 				    "%s: ssd '%s' queue %u lost command 0x%04x (flush): no "
@@ -204,16 +204,16 @@ int hr_failure_explain(const struct hr_appliance *app, const struct hr_run *run,
 			    hr_opcode_name(f->opcode, false), cause(run, text, sizeof text));
 }
 
-void hr_failure_add_loss(const struct hr_appliance *app, struct hr_run *run, uint32_t d, int err,
+void hr_failure_add_loss(const struct hr_engine *engine, struct hr_run *run, uint32_t d, int err,
 			 struct hr_error *e)
 {
 	struct hr_error *cause = &run->cause;
 	char text[96];
 
-	hr_fail(e, HR_ERROR_DEVICE, err, "%s: %s", app->ssd[d].transport.name,
+	hr_fail(e, HR_ERROR_DEVICE, err, "%s: %s", engine->ssd[d].transport.name,
 		hr_error_name(err, text, sizeof text));
 	hr_error_context(e, "pipeline '%s': ssd '%s' is lost", run->config->name,
-			 app->config.ssd[d].name);
+			 engine->config.ssd[d].name);
 	if (err == -ENOLINK)
 		hr_error_append(e, "; check slot, power and 'dmesg', and start the run again when "
 				   "'headrace check' finds it");

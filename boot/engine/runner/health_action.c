@@ -19,13 +19,14 @@ enum hr_warning_action hr_warning_action(const struct hr_config_health *config,
 	return strictest;
 }
 
-int hr_warning_stop(const struct hr_appliance *app, const struct hr_config_pipeline *pipeline,
+int hr_warning_stop(const struct hr_engine *engine, const struct hr_config_pipeline *pipeline,
 		    uint32_t d, struct hr_error *e)
 {
-	const struct hr_config *config = &app->config;
+	const struct hr_config *config = &engine->config;
 	uint32_t which;
 
-	if (hr_warning_action(&config->health, &app->ssd[d].ctrl->smart, &which) != HR_WARNING_STOP)
+	if (hr_warning_action(&config->health, &engine->ssd[d].ctrl->smart, &which) !=
+	    HR_WARNING_STOP)
 		return 0;
 	return hr_fail(e, HR_ERROR_DEVICE, -EPERM,
 		       "pipeline '%s' is stopped: ssd '%s' has a critical warning, and health.%s "

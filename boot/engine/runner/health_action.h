@@ -15,7 +15,7 @@ enum hr_warning_action hr_warning_action(const struct hr_config_health *config,
 					 const struct hr_smart *smart, uint32_t *which);
 
 /* 0, or -EPERM with the reason in *e: a warning of ssd d stops a run of the pipeline that uses it. */
-int hr_warning_stop(const struct hr_appliance *app, const struct hr_config_pipeline *pipeline,
+int hr_warning_stop(const struct hr_engine *engine, const struct hr_config_pipeline *pipeline,
 		    uint32_t d, struct hr_error *e);
 
 #endif

@@ -15,11 +15,11 @@ bool hr_park_left(const struct hr_run *run)
 	       hr_acquire_sys_u32(&hr_run_tap_words(run)->parked) == run->cpu.control->launch;
 }
 
-int hr_park_begin(struct hr_park *park, struct hr_appliance *app, const struct hr_run *run,
+int hr_park_begin(struct hr_park *park, struct hr_engine *engine, const struct hr_run *run,
 		  struct hr_error *e)
 {
 	const struct hr_part *part = &run->layout.parts.partition->part[run->layout.tap_lending];
-	struct hr_places *places = &app->memory[run->config->gpu];
+	struct hr_places *places = &engine->memory[run->config->gpu];
 	const uint8_t *role = (const uint8_t *)run->cpu.tap;
 	const int err = hr_places_download(places, part->offset, part->bytes, e);
 

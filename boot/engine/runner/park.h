@@ -24,7 +24,7 @@ struct hr_park {
 bool hr_park_left(const struct hr_run *run);
 
 /* Begin to wait: reads what is lent from the memory of the workers. Errors of the backend. */
-int hr_park_begin(struct hr_park *park, struct hr_appliance *app, const struct hr_run *run,
+int hr_park_begin(struct hr_park *park, struct hr_engine *engine, const struct hr_run *run,
 		  struct hr_error *e);
 
 /* True when the workers have something to do. */

@@ -34,7 +34,7 @@
 
 /* Host state while a pipeline runs. */
 struct watch {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	struct hr_run *run;
 	struct hr_launch *launch[HR_GPUS_MAX]; /* of each gpu; NULL: it has ended, or not begun */
 	struct hr_progress progress;
@@ -73,25 +73,25 @@ static void request_stop(struct watch *w)
 
 static void watch_checkpoint(struct watch *w)
 {
-	if (!w->run->config->has_sink || !w->app->config.checkpoint_ns || w->end.stopping ||
+	if (!w->run->config->has_sink || !w->engine->config.checkpoint_ns || w->end.stopping ||
 	    w->end.aborted || w->now_ns < w->next_checkpoint_ns)
 		return;
-	w->next_checkpoint_ns = w->now_ns + w->app->config.checkpoint_ns;
-	w->end.error = hr_run_checkpoint(w->app, w->run, &w->run->cause);
+	w->next_checkpoint_ns = w->now_ns + w->engine->config.checkpoint_ns;
+	w->end.error = hr_run_checkpoint(w->engine, w->run, &w->run->cause);
 	if (w->end.error)
 		request_stop(w);
 }
 
 /* Make written tiles of all running pipelines durable. */
-static void keep_progress(struct hr_appliance *app)
+static void keep_progress(struct hr_engine *engine)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		struct hr_run *run = &engine->run[i];
 
 		if (!run->started_ns || run->ended_ns || !hr_run_wired(run))
 			continue;
 		if (run->config->has_sink)
-			hr_run_checkpoint(app, run, NULL);
+			hr_run_checkpoint(engine, run, NULL);
 		hr_run_log_durable(run, "failed");
 	}
 }
@@ -102,12 +102,12 @@ static void keep_progress(struct hr_appliance *app)
  */
 static void give_up(struct watch *w, uint32_t role, uint32_t index)
 {
-	hr_stuck_log(w->app, &w->heartbeats, role, index);
+	hr_stuck_log(w->engine, &w->heartbeats, role, index);
 	/* stop the ticks: the supervisor ends this process when it hangs here as well */
 	hr_tick_set(NULL, NULL);
-	keep_progress(w->app);
-	for (uint32_t d = 0; d < w->app->config.ssds; d++)
-		hr_ssd_disable(&w->app->ssd[d]);
+	keep_progress(w->engine);
+	for (uint32_t d = 0; d < w->engine->config.ssds; d++)
+		hr_ssd_disable(&w->engine->ssd[d]);
 	_exit(HR_EXIT_DEVICE);
 }
 
@@ -123,7 +123,7 @@ static void watch_heartbeats(struct watch *w)
 static void watch_warnings(struct watch *w, uint32_t d)
 {
 	if (!w->end.stopping && !w->end.error)
-		w->end.error = hr_warning_stop(w->app, w->run->config, d, &w->run->cause);
+		w->end.error = hr_warning_stop(w->engine, w->run->config, d, &w->run->cause);
 	if (!w->end.stopping && !w->end.aborted && w->end.error)
 		request_stop(w);
 }
@@ -138,8 +138,8 @@ static void watch_controllers(struct watch *w)
 	if (w->end.aborted || w->now_ns < w->next_look_ns)
 		return;
 	w->next_look_ns = w->now_ns + LOOK_NS;
-	for (uint32_t d = 0; d < w->app->config.ssds; d++) {
-		struct hr_ssd *ssd = &w->app->ssd[d];
+	for (uint32_t d = 0; d < w->engine->config.ssds; d++) {
+		struct hr_ssd *ssd = &w->engine->ssd[d];
 		struct hr_error e = { 0 };
 		int err;
 
@@ -152,7 +152,7 @@ static void watch_controllers(struct watch *w)
 			watch_warnings(w, d);
 			continue;
 		}
-		hr_failure_add_loss(w->app, w->run, d, err, &e);
+		hr_failure_add_loss(w->engine, w->run, d, err, &e);
 		if (err == -ENXIO)
 			hr_health_fault(&ssd->health, HR_FAULT_NAMESPACE, NULL, err, NULL);
 		hr_health_set(&ssd->health, HR_STEP_GIVE_UP); /* workers leave commands in flight */
@@ -172,7 +172,8 @@ static void note_start(const struct watch *w)
 			hr_acquire_sys_u64(&hr_run_control(w->run, p)->first_submit_ns);
 
 		if (first && !w->run->first_submit_ns)
-			w->run->first_submit_ns = w->app->backend[g].lanes == 1 ? first : w->now_ns;
+			w->run->first_submit_ns =
+				w->engine->backend[g].lanes == 1 ? first : w->now_ns;
 	}
 }
 
@@ -206,7 +207,7 @@ static uint64_t bytes_done(const struct hr_run *run)
 static void watch_remote(struct watch *w)
 {
 	if (!w->end.stopping && !w->end.aborted && !w->end.error &&
-	    (w->end.error = hr_remote_look(w->app, w->run, &w->run->cause)) != 0)
+	    (w->end.error = hr_remote_look(w->engine, w->run, &w->run->cause)) != 0)
 		request_stop(w);
 }
 
@@ -243,14 +244,14 @@ static int launch_gpu(struct watch *w, uint32_t member, struct hr_error *e)
 	const uint32_t g = hr_config_gpu(w->run->config, member);
 	const struct hr_launch_args args = {
 		.entry = w->run->gpu[member].entry,
-		.argument = hr_partition_worker(&w->app->partition[g],
+		.argument = hr_partition_worker(&w->engine->partition[g],
 						hr_run_descriptor(w->run, member)),
 		.blocks = hr_run_blocks(w->run),
 		.threads = w->run->threads,
 		.shared_bytes = w->run->shared_bytes,
 		.stop = &hr_run_control(w->run, member)->stop,
 	};
-	struct hr_backend *b = &w->app->backend[g];
+	struct hr_backend *b = &w->engine->backend[g];
 	const int err = b->ops->launch(b, &args, &w->launch[member], e);
 
 	w->launched |= !err;
@@ -267,7 +268,7 @@ static void launch(struct watch *w)
 	for (uint32_t p = 0; !w->failed && p < hr_run_gpus(w->run); p++) {
 		const uint32_t g = hr_config_gpu(w->run->config, p);
 
-		err = hr_layout_upload(hr_run_layout(w->run, p), &w->app->memory[g], &e);
+		err = hr_layout_upload(hr_run_layout(w->run, p), &w->engine->memory[g], &e);
 		if (err)
 			fail_gpu(w, p, err, &e);
 	}
@@ -287,7 +288,7 @@ static void launch_again(struct watch *w)
 	int err;
 
 	hr_park_launch(&w->park, w->run);
-	hr_watch_begin(&w->heartbeats, w->app, w->run, w->now_ns);
+	hr_watch_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
 	err = launch_gpu(w, 0, &e);
 	if (err)
 		fail_gpu(w, 0, err, &e);
@@ -319,7 +320,7 @@ static void download(struct watch *w)
 		const uint32_t g = hr_config_gpu(w->run->config, p);
 		struct hr_error e = { 0 };
 		const int err =
-			hr_layout_download(hr_run_layout(w->run, p), &w->app->memory[g], &e);
+			hr_layout_download(hr_run_layout(w->run, p), &w->engine->memory[g], &e);
 
 		if (err)
 			fail_gpu(w, p, err, &e);
@@ -335,7 +336,7 @@ static bool stays_parked(struct watch *w)
 	if (w->failed || (!w->park.parked && !hr_park_left(w->run)))
 		return false;
 	w->now_ns = hr_now_ns();
-	err = w->park.parked ? 0 : hr_park_begin(&w->park, w->app, w->run, &e);
+	err = w->park.parked ? 0 : hr_park_begin(&w->park, w->engine, w->run, &e);
 	if (err) {
 		fail_gpu(w, 0, err, &e);
 		return false;
@@ -369,18 +370,18 @@ static void end_one(struct hr_runner *runner, uint32_t i)
 
 	w->end.unstarted = !w->launched && !w->failed;
 	hr_progress_end(&w->progress);
-	err = hr_run_conclude(w->app, run, &w->end, w->failed, &w->failure);
-	hr_remote_end(w->app, run);
+	err = hr_run_conclude(w->engine, run, &w->end, w->failed, &w->failure);
+	hr_remote_end(w->engine, run);
 	hr_tick_at_once();
 	runner->running &= ~(1u << i);
-	runner->ending |= err && (!w->app->keep_going || run->outcome == HR_RUN_INTERRUPTED);
+	runner->ending |= err && (!w->engine->keep_going || run->outcome == HR_RUN_INTERRUPTED);
 }
 
 /* The objects are verified: launch the workers. */
 static void start_workers(struct hr_runner *runner, uint32_t i)
 {
 	struct watch *w = &watches[i];
-	const int err = hr_written_begin(w->app, w->run, &w->run->cause);
+	const int err = hr_written_begin(w->engine, w->run, &w->run->cause);
 
 	if (err) {
 		w->end.error = err;
@@ -388,8 +389,8 @@ static void start_workers(struct hr_runner *runner, uint32_t i)
 		return;
 	}
 	w->now_ns = w->run->started_ns = hr_now_ns();
-	hr_watch_begin(&w->heartbeats, w->app, w->run, w->now_ns);
-	w->next_checkpoint_ns = w->now_ns + w->app->config.checkpoint_ns;
+	hr_watch_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
+	w->next_checkpoint_ns = w->now_ns + w->engine->config.checkpoint_ns;
 	launch(w);
 	if (w->failed && has_ended(w)) {
 		take_results(w);
@@ -411,7 +412,7 @@ static void read_on(struct hr_runner *runner, uint32_t i)
 	if (w->end.stopping || w->end.aborted)
 		w->reading.phase = HR_READING_NONE;
 	else
-		err = hr_reading_step(&w->reading, w->app, w->run, &w->run->cause);
+		err = hr_reading_step(&w->reading, w->engine, w->run, &w->run->cause);
 	if (err)
 		w->end.error = err;
 	if (w->reading.phase != HR_READING_NONE)
@@ -436,12 +437,12 @@ static void workers_ended(struct hr_runner *runner, uint32_t i)
 
 void hr_runner_start(struct hr_runner *runner, uint32_t i)
 {
-	struct hr_appliance *app = runner->app;
-	struct hr_run *run = &app->run[i];
+	struct hr_engine *engine = runner->engine;
+	struct hr_run *run = &engine->run[i];
 	struct watch *w = &watches[i];
 
 	memset(w, 0, sizeof *w);
-	w->app = app;
+	w->engine = engine;
 	w->run = run;
 	w->pause_ns = WAIT_MIN_NS;
 	if (run->first_tile > hr_run_begin(run))
@@ -458,7 +459,7 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 			  w->now_ns);
 	runner->running |= 1u << i;
 	runner->started |= 1u << i;
-	hr_remote_begin(app, run);
+	hr_remote_begin(engine, run);
 	hr_reading_begin(&w->reading, HR_READING_BEFORE, run);
 	if (w->reading.phase == HR_READING_NONE)
 		start_workers(runner, i);
@@ -472,11 +473,11 @@ static bool is_waiting(const struct hr_run *run)
 /* True when pipeline i waits, is not blocked, and belongs to this call of run_waiting(). */
 static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipelines unended)
 {
-	const struct hr_run *run = &runner->app->run[i];
+	const struct hr_run *run = &runner->engine->run[i];
 
 	return is_waiting(run) && !(runner->started >> i & 1) &&
 	       (runner->suspects || !run->suspect) &&
-	       !hr_schedule_blocked(runner->app, run, unended);
+	       !hr_schedule_blocked(runner->engine, run, unended);
 }
 
 /* True when pipeline i has to wait because a suspect runs alone: it may crash this process. */
@@ -484,8 +485,8 @@ static bool is_alone(const struct hr_runner *runner, uint32_t i)
 {
 	hr_pipelines suspects = 0;
 
-	for (uint32_t j = 0; j < runner->app->config.pipelines; j++)
-		suspects |= (uint32_t)runner->app->run[j].suspect << j;
+	for (uint32_t j = 0; j < runner->engine->config.pipelines; j++)
+		suspects |= (uint32_t)runner->engine->run[j].suspect << j;
 	return runner->running && ((suspects >> i & 1) || (suspects & runner->running));
 }
 
@@ -494,10 +495,10 @@ static uint32_t next_ready(const struct hr_runner *runner)
 {
 	hr_pipelines unended = runner->running;
 
-	for (uint32_t i = 0; i < runner->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < runner->engine->config.pipelines; i++) {
 		if (!is_wanted(runner, i, unended))
 			continue;
-		if (!(hr_schedule_before(runner->app, i) & unended) && !is_alone(runner, i))
+		if (!(hr_schedule_before(runner->engine, i) & unended) && !is_alone(runner, i))
 			return i;
 		unended |= 1u << i;
 	}
@@ -509,7 +510,7 @@ static void start_ready(struct hr_runner *runner)
 	uint32_t i;
 
 	while (!runner->ending &&
-	       (uint32_t)__builtin_popcount(runner->running) < runner->app->config.parallel &&
+	       (uint32_t)__builtin_popcount(runner->running) < runner->engine->config.parallel &&
 	       (i = next_ready(runner)) < HR_PIPELINES_MAX) {
 		runner->interrupted = runner->ending = hr_signals_pending() != 0;
 		if (!runner->ending)
@@ -522,7 +523,7 @@ void hr_runner_look(struct hr_runner *runner)
 	uint64_t pause = WAIT_MAX_NS;
 	bool first = true;
 
-	for (uint32_t i = 0; i < runner->app->config.pipelines; i++) {
+	for (uint32_t i = 0; i < runner->engine->config.pipelines; i++) {
 		struct watch *w = &watches[i];
 
 		if (!(runner->running >> i & 1))
@@ -546,45 +547,45 @@ void hr_runner_look(struct hr_runner *runner)
 		w->pause_ns = w->run->tap.role.park ? HR_PARK_LOOK_NS : next_pause(w);
 	}
 	hr_tick();
-	if (runner->app->serve)
-		runner->app->serve(runner->app->serve_to);
+	if (runner->engine->serve)
+		runner->engine->serve(runner->engine->serve_to);
 	if (pause)
 		hr_wait_ns(pause);
 }
 
 /* Run all waiting pipelines; without `suspects` only those that did not fail in an earlier
  * attempt. */
-static int run_waiting(struct hr_appliance *app, bool suspects, bool progress, struct hr_error *e)
+static int run_waiting(struct hr_engine *engine, bool suspects, bool progress, struct hr_error *e)
 {
-	struct hr_runner runner = { .app = app, .suspects = suspects, .progress = progress };
+	struct hr_runner runner = { .engine = engine, .suspects = suspects, .progress = progress };
 
 	hr_wait_precisely();
 	for (start_ready(&runner); runner.running; start_ready(&runner))
 		hr_runner_look(&runner);
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		if (!(runner.started >> i & 1) || !app->run[i].error)
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		if (!(runner.started >> i & 1) || !engine->run[i].error)
 			continue;
 		if (e && !e->kind)
-			*e = app->run[i].cause;
-		return app->run[i].error;
+			*e = engine->run[i].cause;
+		return engine->run[i].error;
 	}
 	return runner.interrupted ? -EINTR : 0;
 }
 
-int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e)
+int hr_run_trusted(struct hr_engine *engine, bool progress, struct hr_error *e)
 {
-	return run_waiting(app, false, progress, e);
+	return run_waiting(engine, false, progress, e);
 }
 
-int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e)
+int hr_run_all(struct hr_engine *engine, bool progress, struct hr_error *e)
 {
-	int err = run_waiting(app, !app->keep_going, progress, e), next, blocked;
+	int err = run_waiting(engine, !engine->keep_going, progress, e), next, blocked;
 
-	if (!app->keep_going || hr_signals_pending())
+	if (!engine->keep_going || hr_signals_pending())
 		return err;
-	next = run_waiting(app, true, progress, e);
+	next = run_waiting(engine, true, progress, e);
 	if (hr_signals_pending())
 		return err ? err : next;
-	blocked = hr_refuse_blocked(app, e);
+	blocked = hr_refuse_blocked(engine, e);
 	return err ? err : next ? next : blocked;
 }

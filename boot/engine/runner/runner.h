@@ -14,21 +14,21 @@
 
 /*
  * Run every selected pipeline that waits, one after another, until one fails or a signal requests a
- * stop. With app->keep_going a failure only affects the pipelines that depend on the failed device
+ * stop. With engine->keep_going a failure only affects the pipelines that depend on the failed device
  * or pipeline: their outcome stays HR_RUN_WAITING; and suspects run after the others. Sets outcome,
  * error, cause, failure and durable_tiles of each run; causes are logged. Returns 0; -EINTR:
  * stopped by a signal; > 0 or -errno of the first pipeline that failed, whose cause is copied to
  * *e; -EIO: with keep_going, no pipeline failed, but one is left that could not start.
  */
-int hr_run_all(struct hr_appliance *app, bool progress, struct hr_error *e);
+int hr_run_all(struct hr_engine *engine, bool progress, struct hr_error *e);
 
 /* The same without suspects; hr_run_all() then runs them. Returns the same. */
-int hr_run_trusted(struct hr_appliance *app, bool progress, struct hr_error *e);
+int hr_run_trusted(struct hr_engine *engine, bool progress, struct hr_error *e);
 
-/* Runs pipelines at the same time. The owner sets app and progress, and starts pipelines one by
+/* Runs pipelines at the same time. The owner sets engine and progress, and starts pipelines one by
  * one; the rest is 0 before the first start. */
 struct hr_runner {
-	struct hr_appliance *app;
+	struct hr_engine *engine;
 	bool suspects, progress;
 	hr_pipelines running, started;
 	bool ending; /* a failure or a signal: the others are not started any more */

@@ -17,13 +17,13 @@ const char *hr_role_name(uint32_t role)
 	return role < HR_RUN_ROLES ? name[role] : "?";
 }
 
-static uint64_t longest_timeout(const struct hr_appliance *app)
+static uint64_t longest_timeout(const struct hr_engine *engine)
 {
 	uint64_t longest = 0;
 
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (app->config.ssd[d].timeout_ns > longest)
-			longest = app->config.ssd[d].timeout_ns;
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (engine->config.ssd[d].timeout_ns > longest)
+			longest = engine->config.ssd[d].timeout_ns;
 	return longest;
 }
 
@@ -32,20 +32,20 @@ static uint64_t operator_ns(const struct hr_config_pipeline *p)
 	return (p->operator_s ? p->operator_s : HR_OPERATOR_S) * HR_NS_PER_S;
 }
 
-void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
+void hr_watch_begin(struct hr_watch *watch, const struct hr_engine *engine,
 		    const struct hr_run *run, uint64_t now_ns)
 {
 	/* A deadline is checked every eighth of its length, and a flush follows the last write. */
-	const uint64_t deadlines = 2 * longest_timeout(app);
+	const uint64_t deadlines = 2 * longest_timeout(engine);
 
 	watch->run = run;
 	watch->stopping = false;
 	watch->failed_gpus = 0;
 	for (int role = 0; role < HR_RUN_ROLES; role++)
 		watch->timeout_ns[role] =
-			deadlines + (app->timeout_ns ? app->timeout_ns : HR_WATCH_TIMEOUT_NS);
+			deadlines + (engine->timeout_ns ? engine->timeout_ns : HR_WATCH_TIMEOUT_NS);
 	watch->timeout_ns[HR_ROLE_COMPUTE] = watch->timeout_ns[HR_ROLE_ACCESS] =
-		app->timeout_ns ? app->timeout_ns : operator_ns(run->config);
+		engine->timeout_ns ? engine->timeout_ns : operator_ns(run->config);
 	for (uint32_t i = 0; i < HR_STATUSES_MAX; i++) {
 		watch->seen[i].heartbeat = 0;
 		watch->seen[i].since_ns = now_ns;
@@ -157,21 +157,21 @@ uint32_t hr_watch_absent(const struct hr_watch *watch)
 /* ---- the message */
 
 /* A gpu as messages name it: its backend; of several gpus also the name in the configuration. */
-static const char *name_gpu(const struct hr_appliance *app, const struct hr_run *run,
+static const char *name_gpu(const struct hr_engine *engine, const struct hr_run *run,
 			    uint32_t member, char *text, size_t bytes)
 {
 	const uint32_t g = hr_config_gpu(run->config, member);
 
 	if (hr_run_gpus(run) > 1)
-		snprintf(text, bytes, "gpu '%s' (%.128s)", app->config.gpu[g].name,
-			 app->backend[g].name);
+		snprintf(text, bytes, "gpu '%s' (%.128s)", engine->config.gpu[g].name,
+			 engine->backend[g].name);
 	else
-		snprintf(text, bytes, "%s", app->backend[g].name);
+		snprintf(text, bytes, "%s", engine->backend[g].name);
 	return text;
 }
 
 /* A block that has never run waits until the gpu has room for it, so the others wait for ever. */
-static void log_absent(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
+static void log_absent(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
 		       uint32_t index)
 {
 	const struct hr_run *run = watch->run;
@@ -185,10 +185,10 @@ static void log_absent(const struct hr_appliance *app, const struct hr_watch *wa
 		"all blocks at once, or the operator's init does not end; controllers are disabled",
 		run->config->name, hr_watch_absent(watch), hr_run_statuses(run),
 		(unsigned long long)(watch->timeout_ns[role] / HR_NS_PER_MS),
-		name_gpu(app, run, member, gpu, sizeof gpu));
+		name_gpu(engine, run, member, gpu, sizeof gpu));
 }
 
-static void log_stuck(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
+static void log_stuck(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
 		      uint32_t index)
 {
 	const struct hr_run *run = watch->run;
@@ -204,7 +204,7 @@ static void log_stuck(const struct hr_appliance *app, const struct hr_watch *wat
 		 "disabled",
 		 run->config->name, hr_role_name(role),
 		 role == HR_ROLE_COMPUTE || role == HR_ROLE_ACCESS ? "block" : "worker", number,
-		 name_gpu(app, run, member, gpu, sizeof gpu), tile,
+		 name_gpu(engine, run, member, gpu, sizeof gpu), tile,
 		 (unsigned long long)(watch->timeout_ns[role] / HR_NS_PER_MS));
 }
 
@@ -222,12 +222,12 @@ static void note_hang(const struct hr_watch *watch, uint32_t role, uint32_t inde
 		hr_crash_hangs(run, role == HR_ROLE_ACCESS ? HR_WORK_RUN : HR_WORK_NO_CALL, 0);
 }
 
-void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
+void hr_stuck_log(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
 		  uint32_t index)
 {
 	if (hr_watch_absent(watch))
-		log_absent(app, watch, role, index);
+		log_absent(engine, watch, role, index);
 	else
-		log_stuck(app, watch, role, index);
+		log_stuck(engine, watch, role, index);
 	note_hang(watch, role, index);
 }

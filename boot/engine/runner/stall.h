@@ -28,7 +28,7 @@ struct hr_watch {
 };
 
 /* Start with the launch. The appliance's timeout_ns, when not 0, replaces HR_WATCH_TIMEOUT_NS. */
-void hr_watch_begin(struct hr_watch *watch, const struct hr_appliance *app,
+void hr_watch_begin(struct hr_watch *watch, const struct hr_engine *engine,
 		    const struct hr_run *run, uint64_t now_ns);
 
 /*
@@ -61,7 +61,7 @@ const char *hr_role_name(uint32_t role);
  * Log which worker of the watched run has exceeded its limit: role and index of hr_watch_look(). Also
  * note it for the supervisor (boot/engine/crash.h).
  */
-void hr_stuck_log(const struct hr_appliance *app, const struct hr_watch *watch, uint32_t role,
+void hr_stuck_log(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
 		  uint32_t index);
 
 #endif

@@ -36,9 +36,9 @@ _Static_assert((int)HR_CACHE_CLOCK == HR_POLICY_CLOCK && (int)HR_CACHE_LRU == HR
 _Static_assert(HR_CACHE_FRAMES_MIN == HR_WAYS, "the smallest cache is one set");
 _Static_assert(IO_WORKERS_MAX + HR_BLOCKS_MAX <= HR_GPU_STATUSES_MAX, "the watch sees all of them");
 
-#define REFUSE(app, run, kind, err, format, ...)                                \
-	hr_error_add(&(app)->error, kind, err, "%s:%u: pipeline '%s': " format, \
-		     (app)->config.file, (run)->config->line, (run)->config->name, __VA_ARGS__)
+#define REFUSE(engine, run, kind, err, format, ...)                                \
+	hr_error_add(&(engine)->error, kind, err, "%s:%u: pipeline '%s': " format, \
+		     (engine)->config.file, (run)->config->line, (run)->config->name, __VA_ARGS__)
 
 static uint32_t least(uint32_t a, uint32_t b)
 {
@@ -53,36 +53,36 @@ static uint32_t most(uint32_t a, uint32_t b)
 /* ---- several gpus */
 
 /* Two gpus of a run: workers of one access memory of the other. */
-static int check_pair(struct hr_appliance *app, const struct hr_run *run, uint32_t g,
+static int check_pair(struct hr_engine *engine, const struct hr_run *run, uint32_t g,
 		      uint32_t other)
 {
-	struct hr_backend *a = &app->backend[g], *b = &app->backend[other];
-	const char *name = app->config.gpu[g].name, *its = app->config.gpu[other].name;
+	struct hr_backend *a = &engine->backend[g], *b = &engine->backend[other];
+	const char *name = engine->config.gpu[g].name, *its = engine->config.gpu[other].name;
 	struct hr_error e = { 0 };
 	int err;
 
 	if (a->lanes != b->lanes || a->ops->share != b->ops->share)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "gpu '%s' is %s and gpu '%s' is %s, expected gpus of one kind", name,
 			      a->name, its, b->name);
 	if (a->facts && strcmp(a->facts->pci, b->facts->pci) == 0)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "gpus '%s' and '%s' are the same device, %s, expected different ones",
 			      name, its, a->facts->pci);
 	err = a->ops->share(a, NULL, b, &e);
-	return err ? REFUSE(app, run, e.kind, err, "gpu '%s' cannot use the memory of gpu '%s': %s",
-			    its, name, e.text)
+	return err ? REFUSE(engine, run, e.kind, err,
+			    "gpu '%s' cannot use the memory of gpu '%s': %s", its, name, e.text)
 		   : 0;
 }
 
-static int check_gpus(struct hr_appliance *app, const struct hr_run *run)
+static int check_gpus(struct hr_engine *engine, const struct hr_run *run)
 {
 	int err = 0;
 
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
 		for (uint32_t q = 0; !err && q < hr_run_gpus(run); q++)
 			if (p != q)
-				err = check_pair(app, run, hr_config_gpu(run->config, p),
+				err = check_pair(engine, run, hr_config_gpu(run->config, p),
 						 hr_config_gpu(run->config, q));
 	return err;
 }
@@ -90,19 +90,19 @@ static int check_gpus(struct hr_appliance *app, const struct hr_run *run)
 /* ---- blocks */
 
 /* Queue pairs that this pipeline may have on each of its ssds, for each of its gpus. */
-static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run *run)
+static uint32_t queue_share(const struct hr_engine *engine, const struct hr_run *run)
 {
 	uint32_t share = IO_WORKERS_MAX;
 
 	for (uint32_t q = 0; q < run->ssds; q++) {
 		uint32_t among = 0;
 
-		for (uint32_t i = 0; i < app->config.pipelines; i++)
-			if (app->run[i].selected &&
-			    hr_config_uses_ssd(app->run[i].config, run->ssd[q]))
-				among += hr_run_gpus(&app->run[i]);
+		for (uint32_t i = 0; i < engine->config.pipelines; i++)
+			if (engine->run[i].selected &&
+			    hr_config_uses_ssd(engine->run[i].config, run->ssd[q]))
+				among += hr_run_gpus(&engine->run[i]);
 		if (among)
-			share = least(share, hr_ssd_queues_left(&app->ssd[run->ssd[q]]) / among);
+			share = least(share, hr_ssd_queues_left(&engine->ssd[run->ssd[q]]) / among);
 	}
 	return most(share, 1);
 }
@@ -118,12 +118,12 @@ static void blocks_cpu(struct hr_run *run)
 }
 
 /* All gpus of a run have the same blocks: the smallest gpu limits them. */
-static uint32_t thread_limit(const struct hr_appliance *app, const struct hr_run *run)
+static uint32_t thread_limit(const struct hr_engine *engine, const struct hr_run *run)
 {
 	uint32_t limit = UINT32_MAX;
 
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
-		const struct hr_backend *b = &app->backend[hr_config_gpu(run->config, p)];
+		const struct hr_backend *b = &engine->backend[hr_config_gpu(run->config, p)];
 		const uint32_t of_entry = run->gpu[p].entry_threads;
 
 		limit = least(limit, of_entry ? of_entry : b->max_threads);
@@ -133,22 +133,22 @@ static uint32_t thread_limit(const struct hr_appliance *app, const struct hr_run
 
 /* *resident: blocks that each gpu holds; *room: of those, how many this pipeline may have; *by: the gpu
  * that holds the fewest. */
-static int ask_room(struct hr_appliance *app, const struct hr_run *run, uint32_t *resident,
+static int ask_room(struct hr_engine *engine, const struct hr_run *run, uint32_t *resident,
 		    uint32_t *room, uint32_t *by)
 {
 	*resident = *room = UINT32_MAX;
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		const uint32_t g = hr_config_gpu(run->config, p);
-		struct hr_backend *b = &app->backend[g];
+		struct hr_backend *b = &engine->backend[g];
 		const uint32_t budget =
-			hr_schedule_budget(app, g) / most(hr_schedule_beside(app, g), 1);
+			hr_schedule_budget(engine, g) / most(hr_schedule_beside(engine, g), 1);
 		struct hr_error e = { 0 };
 		uint32_t holds;
 		const int err = b->ops->resident(b, run->gpu[p].entry, run->threads,
 						 run->shared_bytes, &holds, &e);
 
 		if (err)
-			return REFUSE(app, run, e.kind, err, "%s", e.text);
+			return REFUSE(engine, run, e.kind, err, "%s", e.text);
 		if (holds < *resident)
 			*by = g;
 		*resident = least(*resident, holds);
@@ -157,10 +157,10 @@ static int ask_room(struct hr_appliance *app, const struct hr_run *run, uint32_t
 	return 0;
 }
 
-static int choose_threads(struct hr_appliance *app, struct hr_run *run, uint32_t share)
+static int choose_threads(struct hr_engine *engine, struct hr_run *run, uint32_t share)
 {
-	const struct hr_backend *b = &app->backend[run->config->gpu];
-	const uint32_t limit = thread_limit(app, run);
+	const struct hr_backend *b = &engine->backend[run->config->gpu];
+	const uint32_t limit = thread_limit(engine, run);
 
 	run->threads = run->config->threads;
 	if (!run->threads)
@@ -168,32 +168,33 @@ static int choose_threads(struct hr_appliance *app, struct hr_run *run, uint32_t
 	while (!run->config->threads && run->threads > b->wave && run->threads / b->lanes > share)
 		run->threads = run->threads / 2 / b->wave * b->wave;
 	if (run->threads % b->wave)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "threads is %u, but %s needs a multiple of %u", run->threads, b->name,
 			      b->wave);
 	return 0;
 }
 
 /* Blocks of both kinds have the same number of warps. */
-static int blocks_gpu(struct hr_appliance *app, struct hr_run *run)
+static int blocks_gpu(struct hr_engine *engine, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	const uint32_t share = queue_share(app, run);
+	const uint32_t share = queue_share(engine, run);
 	uint32_t resident, room, warps, by = p->gpu;
-	int err = choose_threads(app, run, share);
+	int err = choose_threads(engine, run, share);
 
 	if (!err)
-		err = ask_room(app, run, &resident, &room, &by);
+		err = ask_room(engine, run, &resident, &room, &by);
 	if (err)
 		return err;
-	warps = run->threads / app->backend[p->gpu].lanes;
+	warps = run->threads / engine->backend[p->gpu].lanes;
 	run->blocks[HR_ROLE_IO] = p->io_blocks;
 	if (!p->io_blocks)
 		run->blocks[HR_ROLE_IO] =
 			most(least(least(GPU_IO_BLOCKS, share / most(warps, 1)), room / 2), 1);
 	run->blocks[HR_ROLE_ACCESS] = p->compute_blocks;
 	/* threads of so few blocks can have twice the registers (gpu/cuda/README.md) */
-	room = least(room, app->backend[p->gpu].processors * most(GPU_THREADS / run->threads, 1));
+	room = least(room,
+		     engine->backend[p->gpu].processors * most(GPU_THREADS / run->threads, 1));
 	if (!p->compute_blocks)
 		run->blocks[HR_ROLE_ACCESS] =
 			room > run->blocks[HR_ROLE_IO]
@@ -202,28 +203,28 @@ static int blocks_gpu(struct hr_appliance *app, struct hr_run *run)
 	run->workers[HR_ROLE_IO] = run->workers[HR_ROLE_ACCESS] = warps;
 	if (run->blocks[HR_ROLE_IO] + run->blocks[HR_ROLE_ACCESS] <= resident)
 		return 0;
-	return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+	return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 		      "%u I/O + %u compute blocks of %u threads, but %s holds %u of them at once; "
 		      "use fewer blocks, or threads",
 		      run->blocks[HR_ROLE_IO], run->blocks[HR_ROLE_ACCESS], run->threads,
-		      app->backend[by].name, resident);
+		      engine->backend[by].name, resident);
 }
 
-static int shape_blocks(struct hr_appliance *app, struct hr_run *run)
+static int shape_blocks(struct hr_engine *engine, struct hr_run *run)
 {
 	int err = 0;
 
 	memset(run->blocks, 0, sizeof run->blocks);
 	memset(run->workers, 0, sizeof run->workers);
 	run->shared_bytes = 0;
-	if (app->backend[run->config->gpu].lanes == 1) {
+	if (engine->backend[run->config->gpu].lanes == 1) {
 		blocks_cpu(run);
 	} else {
 		run->shared_bytes = HR_ACCESS_LAUNCH_MEMORY;
-		err = blocks_gpu(app, run);
+		err = blocks_gpu(engine, run);
 	}
 	if (!err && hr_run_workers(run, HR_ROLE_IO) > IO_WORKERS_MAX)
-		err = REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		err = REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			     "%u I/O blocks of %u warps are %u workers, expected at most %u",
 			     run->blocks[HR_ROLE_IO], run->workers[HR_ROLE_IO],
 			     hr_run_workers(run, HR_ROLE_IO), IO_WORKERS_MAX);
@@ -265,16 +266,16 @@ static uint64_t number_pages(const struct hr_run *run, struct hr_page_cache *cac
 }
 
 /* Memory of a gpu that the frames of one pipeline may have, when the configuration gives none. */
-static uint64_t gpu_room(const struct hr_appliance *app, uint32_t g)
+static uint64_t gpu_room(const struct hr_engine *engine, uint32_t g)
 {
-	const struct hr_config *c = &app->config;
-	const struct hr_backend *b = &app->backend[g];
+	const struct hr_config *c = &engine->config;
+	const struct hr_backend *b = &engine->backend[g];
 	const bool host = b->lanes == 1 && !b->peer[0];
 	uint64_t bytes = host ? c->memory_host : c->memory_gpu, among = 0;
 
 	for (uint32_t i = 0; i < c->pipelines; i++)
-		among += app->run[i].selected && app->run[i].config->objects &&
-			 hr_config_uses_gpu(app->run[i].config, g);
+		among += engine->run[i].selected && engine->run[i].config->objects &&
+			 hr_config_uses_gpu(engine->run[i].config, g);
 	if (bytes)
 		bytes /= 2; /* the rest of the memory is for other parts */
 	else if (b->peer[0])
@@ -287,22 +288,22 @@ static uint64_t gpu_room(const struct hr_appliance *app, uint32_t g)
 }
 
 /* The same on all gpus of the pipeline: that of the smallest. Gpus of the host share its memory. */
-static uint64_t frame_room(const struct hr_appliance *app, const struct hr_run *run)
+static uint64_t frame_room(const struct hr_engine *engine, const struct hr_run *run)
 {
 	uint64_t room = UINT64_MAX, host = 0;
 
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		const uint32_t g = hr_config_gpu(run->config, p);
-		const struct hr_backend *b = &app->backend[g];
-		const uint64_t one = gpu_room(app, g);
+		const struct hr_backend *b = &engine->backend[g];
+		const uint64_t one = gpu_room(engine, g);
 
-		host += b->lanes == 1 && !b->peer[0] && !app->config.memory_host;
+		host += b->lanes == 1 && !b->peer[0] && !engine->config.memory_host;
 		room = one < room ? one : room;
 	}
 	return host ? room / host : room;
 }
 
-static uint64_t frames_wanted(const struct hr_appliance *app, const struct hr_run *run,
+static uint64_t frames_wanted(const struct hr_engine *engine, const struct hr_run *run,
 			      uint64_t pages)
 {
 	const struct hr_config_cache *cache = &run->config->cache;
@@ -312,7 +313,7 @@ static uint64_t frames_wanted(const struct hr_appliance *app, const struct hr_ru
 		return cache->frames;
 	if (cache->frame_bytes)
 		return cache->frame_bytes / cache->page_bytes;
-	room = frame_room(app, run) / cache->page_bytes;
+	room = frame_room(engine, run) / cache->page_bytes;
 	if (room < HR_WAYS)
 		room = HR_WAYS;
 	return frames < room ? frames : room;
@@ -320,39 +321,39 @@ static uint64_t frames_wanted(const struct hr_appliance *app, const struct hr_ru
 
 /* Pages are whole blocks of each ssd, and fit into one command. *merge: bytes of the largest
  * command. */
-static int check_pages(struct hr_appliance *app, const struct hr_run *run, uint32_t *merge)
+static int check_pages(struct hr_engine *engine, const struct hr_run *run, uint32_t *merge)
 {
 	const uint32_t page = run->config->cache.page_bytes;
 
 	*merge = HR_CHUNK_MAX;
 	for (uint32_t i = 0; i < run->config->objects; i++) {
 		const struct hr_config_object *object = &run->config->object[i];
-		const struct hr_ssd *ssd = &app->ssd[object->ssd];
+		const struct hr_ssd *ssd = &engine->ssd[object->ssd];
 
 		if (!run->object[i].used)
 			continue;
 		if (page & ((1u << ssd->ns.lba_shift) - 1))
-			return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+			return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 				      "object '%s': pages have %u bytes, expected whole blocks of "
 				      "%u bytes of ssd '%s'",
 				      object->object, page, 1u << ssd->ns.lba_shift,
-				      app->config.ssd[object->ssd].name);
+				      engine->config.ssd[object->ssd].name);
 		if (page > ssd->chunk_bytes)
-			return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+			return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 				      "object '%s': pages have %u bytes, but commands of ssd '%s' "
 				      "transfer at most %u (MDTS); use smaller pages",
-				      object->object, page, app->config.ssd[object->ssd].name,
+				      object->object, page, engine->config.ssd[object->ssd].name,
 				      ssd->chunk_bytes);
 		*merge = least(*merge, ssd->chunk_bytes);
 	}
 	return 0;
 }
 
-static int shape_cache(struct hr_appliance *app, struct hr_run *run, struct hr_page_cache *cache)
+static int shape_cache(struct hr_engine *engine, struct hr_run *run, struct hr_page_cache *cache)
 {
 	const uint32_t page = run->config->cache.page_bytes;
 	const uint64_t pages = number_pages(run, cache);
-	const uint64_t frames = frames_wanted(app, run, pages);
+	const uint64_t frames = frames_wanted(engine, run, pages);
 	const int err = pages == UINT64_MAX
 				? -EFBIG
 				: hr_page_shape(&cache->shape, frames,
@@ -364,12 +365,12 @@ static int shape_cache(struct hr_appliance *app, struct hr_run *run, struct hr_p
 				     (uint64_t)ROWS_OF_IO_WORKER * run->blocks[HR_ROLE_IO] *
 					     run->workers[HR_ROLE_IO]);
 	if (err == -EFBIG)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "its objects have too many pages of %u bytes for %llu frames; use "
 			      "larger pages, or more frames",
 			      page, (unsigned long long)frames);
 	if (err)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "the memory has room for %llu frames of %u bytes, expected at least "
 			      "%u",
 			      (unsigned long long)frames, page, HR_WAYS);
@@ -378,23 +379,23 @@ static int shape_cache(struct hr_appliance *app, struct hr_run *run, struct hr_p
 
 /* ---- commands */
 
-static uint64_t staging_limit(const struct hr_appliance *app)
+static uint64_t staging_limit(const struct hr_engine *engine)
 {
-	const uint64_t quarter = app->config.memory_host / 4;
+	const uint64_t quarter = engine->config.memory_host / 4;
 
 	return quarter && quarter < STAGING_BYTES ? quarter : STAGING_BYTES;
 }
 
 /* Commands use the frames when every controller reaches them. */
-static void choose_places(const struct hr_appliance *app, struct hr_run *run, uint32_t member)
+static void choose_places(const struct hr_engine *engine, struct hr_run *run, uint32_t member)
 {
 	const uint32_t g = hr_config_gpu(run->config, member);
-	const struct hr_backend *b = &app->backend[g];
+	const struct hr_backend *b = &engine->backend[g];
 	struct hr_access_layout *l = &run->gpu[member].layout;
 	bool direct = true;
 
 	for (uint32_t q = 0; q < run->ssds; q++)
-		direct &= app->path[g][run->ssd[q]].direct;
+		direct &= engine->path[g][run->ssd[q]].direct;
 	/* CPU threads use host memory as fast as any other: all controllers reach it */
 	l->frames_in = b->lanes == 1 && !b->peer[0] ? HR_PLACE_HOST : HR_PLACE_GPU;
 	l->stages = l->frames_in == HR_PLACE_GPU && !direct;
@@ -410,16 +411,16 @@ static bool stages(const struct hr_run *run)
 }
 
 /* The same on all gpus, so one that stages limits all. */
-static void shape_commands(const struct hr_appliance *app, struct hr_run *run, struct hr_access *a,
+static void shape_commands(const struct hr_engine *engine, struct hr_run *run, struct hr_access *a,
 			   uint32_t merge)
 {
 	const struct hr_page_shape *shape = &a->cache.shape;
-	const uint64_t limit = staging_limit(app);
+	const uint64_t limit = staging_limit(engine);
 
 	a->merge_pages = least(1u << shape->group_shift, merge >> shape->page_shift);
 	a->commands = COMMANDS;
 	for (uint32_t q = 0; q < run->ssds; q++) {
-		const uint32_t entries = app->ssd[run->ssd[q]].queue_entries;
+		const uint32_t entries = engine->ssd[run->ssd[q]].queue_entries;
 
 		a->commands = least(a->commands, most(entries - 1, 1));
 	}
@@ -447,7 +448,7 @@ static void describe(const struct hr_run *run, struct hr_access *a)
 		a->queue_of[i] = run->object[i].queue;
 }
 
-static int describe_operator(struct hr_appliance *app, const struct hr_run *run,
+static int describe_operator(struct hr_engine *engine, const struct hr_run *run,
 			     struct hr_access *a)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -458,16 +459,16 @@ static int describe_operator(struct hr_appliance *app, const struct hr_run *run,
 	a->state_bytes = hr_op_state_bytes(p->op, p->op_args);
 	a->scratch_bytes = p->op->scratch_bytes ? p->op->scratch_bytes(p->op_args, bytes) : 0;
 	if (a->scratch_bytes && hr_run_gpus(run) > 1)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "operator %s with these arguments shares %llu bytes of memory among "
 			      "its workers, so it runs on one gpu; expected gpu = \"%s\"",
 			      p->op->name, (unsigned long long)a->scratch_bytes,
-			      app->config.gpu[p->gpu].name);
+			      engine->config.gpu[p->gpu].name);
 	return 0;
 }
 
 /* One gpu: the numbers that all gpus have in common, and its own. */
-static void describe_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t member,
+static void describe_gpu(struct hr_engine *engine, struct hr_run *run, uint32_t member,
 			 const struct hr_access *common)
 {
 	struct hr_access_layout *l = &run->gpu[member].layout;
@@ -480,56 +481,56 @@ static void describe_gpu(struct hr_appliance *app, struct hr_run *run, uint32_t 
 	l->args_bytes = run->config->op_args_bytes;
 	for (uint32_t q = 0; q < run->ssds; q++)
 		l->queue[q] = (struct hr_pipe_queues){
-			.ssd = &app->ssd[run->ssd[q]],
-			.name = app->config.ssd[run->ssd[q]].name,
-			.place =
-				hr_ring_place(app, hr_config_gpu(run->config, member), run->ssd[q]),
+			.ssd = &engine->ssd[run->ssd[q]],
+			.name = engine->config.ssd[run->ssd[q]].name,
+			.place = hr_ring_place(engine, hr_config_gpu(run->config, member),
+					       run->ssd[q]),
 		};
 }
 
-int hr_access_shape(struct hr_appliance *app, struct hr_run *run)
+int hr_access_shape(struct hr_engine *engine, struct hr_run *run)
 {
 	struct hr_access common = { 0 };
 	uint32_t merge;
-	int err = check_gpus(app, run);
+	int err = check_gpus(engine, run);
 
 	if (!err)
-		err = shape_blocks(app, run);
+		err = shape_blocks(engine, run);
 	if (!err)
-		err = check_pages(app, run, &merge);
+		err = check_pages(engine, run, &merge);
 	if (!err)
-		err = shape_cache(app, run, &common.cache);
+		err = shape_cache(engine, run, &common.cache);
 	if (!err)
-		err = describe_operator(app, run, &common);
+		err = describe_operator(engine, run, &common);
 	if (err)
 		return err;
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		memset(&run->gpu[p].layout, 0, sizeof run->gpu[p].layout);
-		choose_places(app, run, p);
+		choose_places(engine, run, p);
 	}
 	describe(run, &common);
-	shape_commands(app, run, &common, merge);
+	shape_commands(engine, run, &common, merge);
 	if (common.commands < 2 && hr_run_gpus(run) > 1)
-		return REFUSE(app, run, HR_ERROR_USAGE, -EINVAL,
+		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,
 			      "an I/O worker has %u command at a time, expected 2 or more with "
 			      "several gpus; use queue_entries of 3 or more",
 			      common.commands);
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
-		describe_gpu(app, run, p, &common);
+		describe_gpu(engine, run, p, &common);
 	return 0;
 }
 
-static uint64_t longest_timeout(const struct hr_appliance *app, const struct hr_run *run)
+static uint64_t longest_timeout(const struct hr_engine *engine, const struct hr_run *run)
 {
 	uint64_t longest = 0;
 
 	for (uint32_t q = 0; q < run->ssds; q++)
-		if (app->ssd[run->ssd[q]].timeout_ns > longest)
-			longest = app->ssd[run->ssd[q]].timeout_ns;
+		if (engine->ssd[run->ssd[q]].timeout_ns > longest)
+			longest = engine->ssd[run->ssd[q]].timeout_ns;
 	return longest;
 }
 
-static void complete_gpu(const struct hr_appliance *app, struct hr_run *run, uint32_t member)
+static void complete_gpu(const struct hr_engine *engine, struct hr_run *run, uint32_t member)
 {
 	const struct hr_config_pipeline *p = run->config;
 	const uint32_t g = hr_config_gpu(p, member);
@@ -538,19 +539,19 @@ static void complete_gpu(const struct hr_appliance *app, struct hr_run *run, uin
 
 	a->op = hr_op_id_of(p->op);
 	/* A page gets a frame at the latest when the commands of other pages have ended. */
-	a->cache.timeout_ns = longest_timeout(app, run) + HR_WATCH_TIMEOUT_NS;
+	a->cache.timeout_ns = longest_timeout(engine, run) + HR_WATCH_TIMEOUT_NS;
 	for (uint32_t q = 0; q < run->ssds; q++) {
-		a->flush[q] = app->ssd[run->ssd[q]].ctrl->volatile_cache;
-		l->queue[q].bar = app->bar[g][run->ssd[q]];
+		a->flush[q] = engine->ssd[run->ssd[q]].ctrl->volatile_cache;
+		l->queue[q].bar = engine->bar[g][run->ssd[q]];
 	}
 	for (uint32_t i = 0; i < p->objects; i++)
 		if (run->object[i].used)
-			hr_run_extent(app, p->object[i].ssd, run->object[i].id,
+			hr_run_extent(engine, p->object[i].ssd, run->object[i].id,
 				      &a->cache.extent[i]);
 }
 
-void hr_access_complete(const struct hr_appliance *app, struct hr_run *run)
+void hr_access_complete(const struct hr_engine *engine, struct hr_run *run)
 {
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++)
-		complete_gpu(app, run, p);
+		complete_gpu(engine, run, p);
 }

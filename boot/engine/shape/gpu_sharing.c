@@ -11,10 +11,10 @@ const char *hr_share_name(enum hr_tap_sharing share)
 	return name[share];
 }
 
-enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+enum hr_tap_sharing hr_run_share(const struct hr_engine *engine, const struct hr_run *run,
 				 const char **why)
 {
-	const struct hr_gpu_facts *facts = app->backend[run->config->gpu].facts;
+	const struct hr_gpu_facts *facts = engine->backend[run->config->gpu].facts;
 	const enum hr_tap_sharing wanted = run->config->tap.share;
 
 	if (!facts) {
@@ -33,34 +33,34 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 	return facts->mps ? HR_SHARE_MPS : HR_SHARE_PARK;
 }
 
-bool hr_run_share_is_small(const struct hr_appliance *app, const struct hr_run *run)
+bool hr_run_share_is_small(const struct hr_engine *engine, const struct hr_run *run)
 {
 	const char *why;
 
-	return app->backend[run->config->gpu].facts &&
-	       hr_run_share(app, run, &why) == HR_SHARE_PARK &&
+	return engine->backend[run->config->gpu].facts &&
+	       hr_run_share(engine, run, &why) == HR_SHARE_PARK &&
 	       (uint64_t)run->slots * run->sink_tile_bytes < HR_SHARE_PARK_BYTES;
 }
 
-int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run)
+int hr_run_share_check(struct hr_engine *engine, const struct hr_run *run)
 {
 	const struct hr_config_tap *tap = &run->config->tap;
-	const struct hr_backend *b = &app->backend[run->config->gpu];
+	const struct hr_backend *b = &engine->backend[run->config->gpu];
 
 	if (tap->share == HR_SHARE_PARK && hr_config_has_feed(run->config))
 		return hr_fail(
-			&app->error, HR_ERROR_USAGE, -EINVAL,
+			&engine->error, HR_ERROR_USAGE, -EINVAL,
 			"%s:%u: pipeline '%s': share is \"park\", but the worker of a feed does "
 			"not leave the gpu; expected \"auto\", \"mps\" or \"slice\"",
-			app->config.file, tap->line, run->config->name);
+			engine->config.file, tap->line, run->config->name);
 	if (tap->share != HR_SHARE_MPS || (b->facts && b->facts->mps))
 		return 0;
 	return hr_fail(
-		&app->error, HR_ERROR_MISSING, -ENOTSUP,
+		&engine->error, HR_ERROR_MISSING, -ENOTSUP,
 		"%s:%u: pipeline '%s': share is \"mps\", but %s; expected \"auto\", \"park\" or "
 		"\"slice\", or a running nvidia-cuda-mps-control whose folder "
 		"CUDA_MPS_PIPE_DIRECTORY names",
-		app->config.file, tap->line, run->config->name,
+		engine->config.file, tap->line, run->config->name,
 		b->facts ? "this process is no client of an MPS server"
 			 : "its worker blocks are CPU threads");
 }

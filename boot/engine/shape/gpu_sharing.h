@@ -22,7 +22,7 @@
  * stop, constant text. Never HR_SHARE_AUTO. On the host backend worker blocks are CPU threads, so
  * only "park" changes anything there, and "slice" is in force otherwise.
  */
-enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr_run *run,
+enum hr_tap_sharing hr_run_share(const struct hr_engine *engine, const struct hr_run *run,
 				 const char **why);
 
 /*
@@ -33,13 +33,13 @@ enum hr_tap_sharing hr_run_share(const struct hr_appliance *app, const struct hr
 #define HR_SHARE_PARK_BYTES ((uint64_t)256 << 20)
 
 /* True for a pipeline that parks on a GPU, and has tiles for a part of the rate only. */
-bool hr_run_share_is_small(const struct hr_appliance *app, const struct hr_run *run);
+bool hr_run_share_is_small(const struct hr_engine *engine, const struct hr_run *run);
 
 /* "mps", "park", "slice". */
 const char *hr_share_name(enum hr_tap_sharing share);
 
 /* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server; -EINVAL:
  * it wants a pipeline with a feed to park. */
-int hr_run_share_check(struct hr_appliance *app, const struct hr_run *run);
+int hr_run_share_check(struct hr_engine *engine, const struct hr_run *run);
 
 #endif

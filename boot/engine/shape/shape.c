@@ -55,13 +55,13 @@ static uint64_t slot_bytes(const struct hr_run *run)
 }
 
 /* True when the tiles of a source lie in host memory. */
-static bool bounces(const struct hr_appliance *app, const struct hr_run *run)
+static bool bounces(const struct hr_engine *engine, const struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 	bool any = false;
 
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++)
-		any |= !app->path[p->gpu][p->source[s].ssd].direct;
+		any |= !engine->path[p->gpu][p->source[s].ssd].direct;
 	return any;
 }
 
@@ -74,16 +74,16 @@ uint64_t hr_run_copy_bytes(const struct hr_run *run)
 	return bytes;
 }
 
-const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run)
+const char *hr_run_bounce(const struct hr_engine *engine, const struct hr_run *run)
 {
-	if (app->backend[run->config->gpu].lanes == 1 || !bounces(app, run))
+	if (engine->backend[run->config->gpu].lanes == 1 || !bounces(engine, run))
 		return NULL;
 	return run->copies ? "copied to the GPU" : "in place";
 }
 
-static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *run)
+static uint32_t gpu_slots(const struct hr_engine *engine, const struct hr_run *run)
 {
-	const uint64_t half = app->config.memory_host / 2; /* leave half for other parts */
+	const uint64_t half = engine->config.memory_host / 2; /* leave half for other parts */
 	const uint64_t slot = slot_bytes(run);
 	uint64_t bytes = GPU_SLOT_BYTES, slots;
 
@@ -98,26 +98,26 @@ static uint32_t gpu_slots(const struct hr_appliance *app, const struct hr_run *r
 
 /* Number of pipelines that may own queue pairs of an ssd at the same time, counted once per
  * role. */
-static uint32_t sharers(const struct hr_appliance *app, uint32_t d)
+static uint32_t sharers(const struct hr_engine *engine, uint32_t d)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++) {
-		const struct hr_run *run = &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
+		const struct hr_run *run = &engine->run[i];
 		bool reads = false;
 
 		for (uint32_t s = 0; run->selected && s < hr_config_source_objects(run->config);
 		     s++)
-			reads |= hr_one_controller(app, run->config->source[s].ssd, d);
+			reads |= hr_one_controller(engine, run->config->source[s].ssd, d);
 		count += reads;
 		count += run->selected && run->config->has_sink &&
-			 hr_one_controller(app, run->config->sink.ssd, d);
+			 hr_one_controller(engine, run->config->sink.ssd, d);
 	}
 	return count;
 }
 
 /* Queue pairs that a role of this pipeline may have on each of its ssds. */
-static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run *run,
+static uint32_t queue_share(const struct hr_engine *engine, const struct hr_run *run,
 			    enum hr_role role)
 {
 	const struct hr_config_pipeline *p = run->config;
@@ -126,9 +126,9 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 
 	for (uint32_t q = 0; q < (role == HR_ROLE_PREFETCH ? run->ssds : 1); q++) {
 		const uint32_t d = role == HR_ROLE_PREFETCH ? run->ssd[q] : p->sink.ssd;
-		const uint32_t have = hr_ssd_queues_left(&app->ssd[d]);
+		const uint32_t have = hr_ssd_queues_left(&engine->ssd[d]);
 
-		const uint32_t among = sharers(app, d);
+		const uint32_t among = sharers(engine, d);
 
 		assert(among > 0); /* at least this pipeline */
 		share = least(share, have / among);
@@ -138,15 +138,15 @@ static uint32_t queue_share(const struct hr_appliance *app, const struct hr_run 
 
 /* Blocks and workers of prefetch or write-back: the smallest number of blocks for the workers,
  * at most a quarter of the blocks of the pipeline. */
-static void gpu_io(const struct hr_appliance *app, struct hr_run *run, enum hr_role role,
+static void gpu_io(const struct hr_engine *engine, struct hr_run *run, enum hr_role role,
 		   uint32_t wanted, uint32_t share)
 {
-	const struct hr_backend *b = &app->backend[run->config->gpu];
+	const struct hr_backend *b = &engine->backend[run->config->gpu];
 	const uint32_t warps = run->threads / b->lanes, roles = run->config->has_sink ? 2 : 1;
 	const uint32_t room =
 		most(least(b->processors * GPU_IO_PERCENT / 100 / roles, share / 4), 1);
 	const uint32_t busy = most(run->slots / GPU_IO_SLOTS_PER_WORKER, 1);
-	const uint32_t workers = least(queue_share(app, run, role), busy);
+	const uint32_t workers = least(queue_share(engine, run, role), busy);
 
 	assert(warps > 0);
 	run->blocks[role] = wanted ? wanted : least((workers + warps - 1) / warps, room);
@@ -182,52 +182,53 @@ static bool copies_feed(const struct hr_config_pipeline *p)
 
 /* Tiles with a checksum are copied to GPU memory before it is computed, so that they cross the
  * link only once. */
-static void shape_copies(const struct hr_appliance *app, struct hr_run *run)
+static void shape_copies(const struct hr_engine *engine, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
 
-	run->copies = bounces(app, run) && (p->bounce == HR_BOUNCE_COPY || hr_run_verifies(run) ||
-					    (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
+	run->copies =
+		bounces(engine, run) && (p->bounce == HR_BOUNCE_COPY || hr_run_verifies(run) ||
+					 (p->bounce == HR_BOUNCE_AUTO && !p->op->reads_once));
 	if (hr_config_has_feed(p))
 		run->copies = copies_feed(p);
-	run->stages = p->has_sink && p->sink.checksum && !app->path[p->gpu][p->sink.ssd].direct;
+	run->stages = p->has_sink && p->sink.checksum && !engine->path[p->gpu][p->sink.ssd].direct;
 	run->shared_bytes = hr_run_checksums(run) ? HR_CHECKSUM_MEMORY : 0;
 }
 
 /* Blocks that fit beside the other processes of a tap or feed, which need processors of their own. Few
  * blocks fill a link, so such a pipeline leaves most of the GPU to them unless the configuration
  * gives a number. */
-static uint32_t budget(const struct hr_appliance *app, const struct hr_config_pipeline *p)
+static uint32_t budget(const struct hr_engine *engine, const struct hr_config_pipeline *p)
 {
-	const uint32_t blocks = hr_schedule_budget(app, p->gpu);
+	const uint32_t blocks = hr_schedule_budget(engine, p->gpu);
 	const bool shares = (hr_config_has_tap(p) && !hr_config_sends(p)) ||
 			    (hr_config_has_feed(p) && !hr_config_receives(p));
 
-	if (!shares || app->config.gpu[p->gpu].blocks)
+	if (!shares || engine->config.gpu[p->gpu].blocks)
 		return blocks;
-	return most(least(blocks, app->backend[p->gpu].processors) / GPU_TAP_PART, 1);
+	return most(least(blocks, engine->backend[p->gpu].processors) / GPU_TAP_PART, 1);
 }
 
-static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
+static int shape_gpu(struct hr_engine *engine, struct hr_run *run)
 {
 	const struct hr_config_pipeline *p = run->config;
-	struct hr_backend *b = &app->backend[p->gpu];
+	struct hr_backend *b = &engine->backend[p->gpu];
 	/* equal shares of the blocks for the pipelines that may run at the same time */
-	const uint32_t share = budget(app, p) / most(hr_schedule_beside(app, p->gpu), 1);
+	const uint32_t share = budget(engine, p) / most(hr_schedule_beside(engine, p->gpu), 1);
 	uint32_t resident, blocks = 0;
 	int err;
 
 	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
 	if (run->threads % b->wave)
 		return hr_error_add(
-			&app->error, HR_ERROR_USAGE, -EINVAL,
+			&engine->error, HR_ERROR_USAGE, -EINVAL,
 			"%s:%u: pipeline '%s': blocks.threads is %u, but %s needs a multiple "
 			"of %u",
-			app->config.file, p->line, p->name, run->threads, b->name, b->wave);
-	run->slots = p->slots ? p->slots : gpu_slots(app, run);
-	shape_copies(app, run);
+			engine->config.file, p->line, p->name, run->threads, b->name, b->wave);
+	run->slots = p->slots ? p->slots : gpu_slots(engine, run);
+	shape_copies(engine, run);
 	err = b->ops->resident(b, run->gpu[0].entry, run->threads, run->shared_bytes, &resident,
-			       &app->error);
+			       &engine->error);
 	if (err)
 		return err;
 	memset(run->blocks, 0, sizeof run->blocks);
@@ -235,9 +236,9 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 	if (hr_config_has_feed(p))
 		run->blocks[HR_ROLE_PREFETCH] = run->workers[HR_ROLE_PREFETCH] = 1;
 	else
-		gpu_io(app, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
+		gpu_io(engine, run, HR_ROLE_PREFETCH, p->prefetch_blocks, share);
 	if (p->has_sink)
-		gpu_io(app, run, HR_ROLE_WRITEBACK, p->writeback_blocks, share);
+		gpu_io(engine, run, HR_ROLE_WRITEBACK, p->writeback_blocks, share);
 	else if (hr_config_has_tap(p))
 		run->blocks[HR_ROLE_WRITEBACK] = run->workers[HR_ROLE_WRITEBACK] = 1;
 	gpu_compute(b, run, resident, share);
@@ -246,10 +247,10 @@ static int shape_gpu(struct hr_appliance *app, struct hr_run *run)
 	if (blocks <= resident)
 		return 0;
 	return hr_error_add(
-		&app->error, HR_ERROR_USAGE, -EINVAL,
+		&engine->error, HR_ERROR_USAGE, -EINVAL,
 		"%s:%u: pipeline '%s': %u + %u + %u blocks of %u threads, but %s holds %u of "
 		"them at once; use fewer blocks, or threads",
-		app->config.file, p->line, p->name, run->blocks[HR_ROLE_PREFETCH],
+		engine->config.file, p->line, p->name, run->blocks[HR_ROLE_PREFETCH],
 		run->blocks[HR_ROLE_COMPUTE], run->blocks[HR_ROLE_WRITEBACK], run->threads, b->name,
 		resident);
 }
@@ -271,7 +272,8 @@ static int shape_cpu(struct hr_run *run)
 	return 0;
 }
 
-int hr_shape_run(struct hr_appliance *app, struct hr_run *run)
+int hr_shape_run(struct hr_engine *engine, struct hr_run *run)
 {
-	return app->backend[run->config->gpu].lanes == 1 ? shape_cpu(run) : shape_gpu(app, run);
+	return engine->backend[run->config->gpu].lanes == 1 ? shape_cpu(run)
+							    : shape_gpu(engine, run);
 }

@@ -15,13 +15,13 @@
  * Set slots, blocks, workers, threads and the copies of tiles. After `objects` and the paths. 0;
  * -EINVAL, -ENOTSUP: the gpu cannot run the pipeline, logged with file and line.
  */
-int hr_shape_run(struct hr_appliance *app, struct hr_run *run);
+int hr_shape_run(struct hr_engine *engine, struct hr_run *run);
 
 /* Bytes of a compute block's copies of the tiles of all sources. */
 uint64_t hr_run_copy_bytes(const struct hr_run *run);
 
 /* "in place", "copied to the GPU", or NULL when tiles and workers use the same memory. */
-const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *run);
+const char *hr_run_bounce(const struct hr_engine *engine, const struct hr_run *run);
 
 /* ---- blocks, page cache and commands of a pipeline with an access
  * operator.
@@ -29,11 +29,11 @@ const char *hr_run_bounce(const struct hr_appliance *app, const struct hr_run *r
 
 /*
  * Set blocks, workers, threads, and all numbers of run->access_cpu and run->access_layout that plan
- * needs. After `objects` and the paths. 0; -EINVAL, -ENOTSUP, in app->error with file and line.
+ * needs. After `objects` and the paths. 0; -EINVAL, -ENOTSUP, in engine->error with file and line.
  */
-int hr_access_shape(struct hr_appliance *app, struct hr_run *run);
+int hr_access_shape(struct hr_engine *engine, struct hr_run *run);
 
 /* Set the numbers that are known only when objects are created: extents, ids, doorbells. */
-void hr_access_complete(const struct hr_appliance *app, struct hr_run *run);
+void hr_access_complete(const struct hr_engine *engine, struct hr_run *run);
 
 #endif

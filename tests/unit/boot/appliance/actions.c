@@ -29,16 +29,16 @@ static void begin(void)
 {
 	s = calloc(1, sizeof *s);
 	cr_assert_not_null(s);
-	s->app = calloc(1, sizeof *s->app);
-	cr_assert_not_null(s->app);
-	s->app->config.file = "f";
-	s->app->config.pipelines = 2;
-	strcpy(s->app->config.pipeline[0].name, "first");
-	strcpy(s->app->config.pipeline[1].name, "second");
+	s->engine = calloc(1, sizeof *s->engine);
+	cr_assert_not_null(s->engine);
+	s->engine->config.file = "f";
+	s->engine->config.pipelines = 2;
+	strcpy(s->engine->config.pipeline[0].name, "first");
+	strcpy(s->engine->config.pipeline[1].name, "second");
 	for (uint32_t i = 0; i < 2; i++)
-		s->app->config.pipeline[i].when.kind = HR_WHEN_REQUEST;
+		s->engine->config.pipeline[i].when.kind = HR_WHEN_REQUEST;
 	s->repeat.on = s->repeat.begun = true;
-	s->repeat.timetable.config = &s->app->config;
+	s->repeat.timetable.config = &s->engine->config;
 	start = &s->repeat.timetable.starts.start[1];
 	s->child.process.clients = -1;
 	hr_act_open(&act, s);
@@ -47,7 +47,7 @@ static void begin(void)
 static void end(void)
 {
 	hr_reload_close(&s->repeat);
-	free(s->app);
+	free(s->engine);
 	free(s);
 }
 
@@ -248,7 +248,7 @@ Test(act, the_result_of_a_reload)
 	cr_expect_not(act.reloaded(act.to, true, &result, test_error(), &reply));
 	cr_expect(act.reloaded(act.to, false, &result, test_error(), &reply));
 	cr_expect(reply.waits);
-	cr_expect_str_eq(reply.running, s->app->config.pipeline[0].name);
+	cr_expect_str_eq(reply.running, s->engine->config.pipeline[0].name);
 	s->repeat.next = NULL;
 }
 

@@ -32,7 +32,7 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static char folder[32], path[64];
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_supervisor *s;
 
 /* ---- set-up */
@@ -97,7 +97,7 @@ static void configure(struct hr_config *c)
 
 static void set(void)
 {
-	configure(&app->config);
+	configure(&engine->config);
 	start_ns = hr_now_ns();
 	add_ssd(0);
 	add_ssd(1);
@@ -110,9 +110,9 @@ static void begin(void)
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/watchdog", folder);
 	setenv("RUNTIME_DIRECTORY", folder, 1);
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	s = calloc(1, sizeof *s);
-	cr_assert(app && s);
+	cr_assert(engine && s);
 	hr_signals_catch();
 	fake_clock_start(100 * S, step, NULL);
 	set();
@@ -125,7 +125,7 @@ static void end(void)
 	fake_clock_stop();
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	cr_assert_eq(system(command), 0);
-	free(app);
+	free(engine);
 	free(s);
 }
 
@@ -135,12 +135,12 @@ static char log_of_engines[512];
 static struct hr_history history;
 
 /* Supervise until the end; returns the exit code. */
-static int supervise(const struct fake_engine *engine, unsigned count)
+static int supervise(const struct fake_engine *script, unsigned count)
 {
 	int code;
 
-	fake_engine_begin(&s->child, app, engine, count);
-	cr_assert_eq(hr_supervise_open(s, app, false, path), 0);
+	fake_engine_begin(&s->child, engine, script, count);
+	cr_assert_eq(hr_supervise_open(s, engine, false, path), 0);
 	code = hr_supervise(s);
 	history = s->child.process.page->history;
 	hr_supervise_close(s);
@@ -233,7 +233,7 @@ static void expect_row(const struct row *r)
 
 	set();
 	if (r->also)
-		r->also(&app->config);
+		r->also(&engine->config);
 	for (; r->engines[count]; count++)
 		script[count] = engines[(int)r->engines[count]];
 	code = supervise(script, count);
@@ -407,7 +407,7 @@ Test(supervise, absent_ssds)
 	};
 
 	EXPECT(row);
-	ssd_1_lacks(&app->config);
+	ssd_1_lacks(&engine->config);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "is absent; waiting for it for 60 s"), "%s",
 		  fake_log_last_of(HR_LOG_WARN));
 }
@@ -451,7 +451,7 @@ STOP(in_a_hang, stop_at_half, "H", DONE, "[012] ", 100.5, 0)
 static void open_dog(int seconds)
 {
 	fake_watchdog_open(path, seconds);
-	app->config.boot.watchdog_ns = 30 * S;
+	engine->config.boot.watchdog_ns = 30 * S;
 }
 
 /* In the self-test, bring-up, a run, a pause and the wait for an ssd; the last feed disarms it. */
@@ -462,9 +462,9 @@ Test(supervise, the_watchdog_is_fed_all_the_time)
 	};
 	struct fake_engine script[2] = { bad, bad };
 
-	both_lack(&app->config);
-	app->config.boot.restarts = 1;
-	app->config.boot.backoff_ns = 60 * S;
+	both_lack(&engine->config);
+	engine->config.boot.restarts = 1;
+	engine->config.boot.backoff_ns = 60 * S;
 	memset(script[1].run, 0, sizeof script[1].run);
 	open_dog(0);
 	cr_expect_eq(supervise(script, 2), HR_EXIT_DONE);
@@ -495,7 +495,7 @@ Test(supervise, the_timeout_of_the_watchdog_driver_is_used)
 Test(supervise, the_watchdog_is_fed_while_the_supervisor_stays)
 {
 	open_dog(0);
-	cr_assert_eq(hr_supervise_open(s, app, false, path), 0);
+	cr_assert_eq(hr_supervise_open(s, engine, false, path), 0);
 	stop_ns = start_ns + 100 * S;
 	hr_supervise_stay(s);
 	cr_expect_leq(hr_now_ns(), start_ns + 101 * S);
@@ -513,7 +513,7 @@ Test(supervise, a_watchdog_without_a_timeout_is_not_used)
 	cr_expect_eq(supervise(&(struct fake_engine){ .run_ns = 100 * S }, 1), HR_EXIT_DONE);
 	cr_expect(fake_watchdog.bytes == 1 && fake_watchdog.last == 'V');
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "nothing resets this machine"));
-	app->config.boot.watchdog_ns = 0;
+	engine->config.boot.watchdog_ns = 0;
 	cr_expect_eq(supervise(&(struct fake_engine){ .run_ns = 100 * S }, 1), HR_EXIT_DONE);
 	cr_expect_eq(fake_watchdog.bytes, 1u, "not opened");
 }
@@ -567,7 +567,7 @@ Test(supervise, the_status_after_a_death_names_the_failed_pipeline)
 {
 	static char text[HR_STATUS_MAX];
 
-	no_restart(&app->config);
+	no_restart(&engine->config);
 	cr_expect_eq(supervise(&engines['r'], 1), HR_EXIT_FAILED);
 	cr_expect(history.run[0].ended_it && history.run[0].outcome == HR_RUN_FAILED);
 	hr_status_format(&s->status, hr_now_ns(), text, sizeof text);
@@ -592,7 +592,7 @@ Test(supervise, output_and_memory)
 	cr_expect_eq(supervise(script, 2), HR_EXIT_DONE);
 	cr_expect(s->mute, "of any engine");
 	cr_assert_eq(hr_hostmem_alloc(&memory, "m", HR_PAGE, NULL), 0);
-	strcpy(app->config.ssd[0].device, "pci:0000:01:00.0");
+	strcpy(engine->config.ssd[0].device, "pci:0000:01:00.0");
 	cr_expect_eq(supervise(NULL, 0), HR_EXIT_USAGE);
 	hr_hostmem_free(&memory);
 }

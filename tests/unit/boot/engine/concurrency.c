@@ -41,18 +41,18 @@ static const char chain[] =
 enum { A, B, C, D, E, RUNS };
 #define BIT(i) (1u << (i))
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 static void make(const char *text)
 {
-	free(app);
-	app = engine_new(text);
+	free(engine);
+	engine = engine_new(text);
 }
 
 static void clean(void)
 {
-	free(app);
-	app = NULL;
+	free(engine);
+	engine = NULL;
 }
 
 TestSuite(schedule, .fini = clean, .timeout = 60);
@@ -63,15 +63,15 @@ Test(schedule, a_pipeline_waits_for_those_before_it_that_share_an_object)
 
 	make(five);
 	for (uint32_t i = 0; i < RUNS; i++)
-		cr_expect_eq(hr_schedule_before(app, i), want[i], "%u", i);
+		cr_expect_eq(hr_schedule_before(engine, i), want[i], "%u", i);
 	make(chain);
-	cr_expect_eq(hr_schedule_before(app, A), 0u);
-	cr_expect_eq(hr_schedule_before(app, B), BIT(A));
-	cr_expect_eq(hr_schedule_before(app, C), BIT(A) | BIT(B));
-	app->run[B].selected = false;
-	cr_expect_eq(hr_schedule_before(app, C), 0u, "what is between them does not run");
-	app->run[A].selected = false;
-	cr_expect_eq(hr_schedule_before(app, B), 0u);
+	cr_expect_eq(hr_schedule_before(engine, A), 0u);
+	cr_expect_eq(hr_schedule_before(engine, B), BIT(A));
+	cr_expect_eq(hr_schedule_before(engine, C), BIT(A) | BIT(B));
+	engine->run[B].selected = false;
+	cr_expect_eq(hr_schedule_before(engine, C), 0u, "what is between them does not run");
+	engine->run[A].selected = false;
+	cr_expect_eq(hr_schedule_before(engine, B), 0u);
 }
 
 Test(schedule, reading_has_a_direction)
@@ -79,7 +79,7 @@ Test(schedule, reading_has_a_direction)
 	const struct hr_config_pipeline *p;
 
 	make(five);
-	p = app->config.pipeline;
+	p = engine->config.pipeline;
 	cr_expect(hr_schedule_reads(&p[C], &p[A]));
 	cr_expect_not(hr_schedule_reads(&p[A], &p[C]));
 	cr_expect(hr_schedule_reads(&p[B], &p[D]));
@@ -112,19 +112,19 @@ Test(schedule, the_largest_set_is_found)
 
 	make(five);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		app->config.parallel = row[i].parallel;
-		cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), row[i].most, "%zu", i);
+		engine->config.parallel = row[i].parallel;
+		cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), row[i].most, "%zu", i);
 		cr_expect_eq(them, row[i].them, "%zu: %x", i, them);
-		cr_expect_eq(hr_schedule_beside(app, 0), row[i].beside, "%zu", i);
+		cr_expect_eq(hr_schedule_beside(engine, 0), row[i].beside, "%zu", i);
 	}
-	app->run[E].selected = false; /* of those that run */
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 4u);
+	engine->run[E].selected = false; /* of those that run */
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 4u);
 	cr_expect_eq(them, BIT(D));
 	for (uint32_t i = 0; i < RUNS; i++)
-		app->run[i].selected = false;
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 0u);
+		engine->run[i].selected = false;
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 0u);
 	cr_expect_eq(them, 0u);
-	cr_expect_eq(hr_schedule_beside(app, 0), 0u);
+	cr_expect_eq(hr_schedule_beside(engine, 0), 0u);
 }
 
 /* What is between a and c need not have been asked for, so both may run at the same time. */
@@ -134,10 +134,10 @@ Test(schedule, pipelines_that_repeat_exclude_only_those_that_share_an_object)
 	hr_pipelines them;
 
 	make(chain);
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 4u);
-	app->config.pipeline[B].when.kind = HR_WHEN_REQUEST;
-	cr_expect(hr_config_repeats(&app->config));
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 7u);
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 4u);
+	engine->config.pipeline[B].when.kind = HR_WHEN_REQUEST;
+	cr_expect(hr_config_repeats(&engine->config));
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 7u);
 	cr_expect_eq(them, BIT(A) | BIT(C));
 }
 
@@ -153,13 +153,13 @@ Test(schedule, the_budget_is_the_smaller_of_two_limits)
 	};
 
 	make(five);
-	app->backend[0].side_by_side = 10;
+	engine->backend[0].side_by_side = 10;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		app->config.parallel = row[i].parallel;
-		app->backend[0].lanes = row[i].lanes;
-		app->config.gpu[0].blocks = row[i].limit;
-		cr_expect_eq(hr_schedule_budget(app, 0), row[i].want, "row %zu: %u", i,
-			     hr_schedule_budget(app, 0));
+		engine->config.parallel = row[i].parallel;
+		engine->backend[0].lanes = row[i].lanes;
+		engine->config.gpu[0].blocks = row[i].limit;
+		cr_expect_eq(hr_schedule_budget(engine, 0), row[i].want, "row %zu: %u", i,
+			     hr_schedule_budget(engine, 0));
 	}
 }
 
@@ -179,24 +179,24 @@ Test(schedule, the_check_names_the_limit_that_is_exceeded)
 	};
 
 	make(five);
-	app->backend[0].lanes = 32;
-	strcpy(app->backend[0].name, "box");
+	engine->backend[0].lanes = 32;
+	strcpy(engine->backend[0].name, "box");
 	for (int role = 0; role < HR_RUN_ROLES; role++)
-		app->run[A].blocks[role] = app->run[D].blocks[role] = 1;
+		engine->run[A].blocks[role] = engine->run[D].blocks[role] = 1;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char says[160] = "";
 
-		hr_error_clear(&app->error);
-		app->config.gpu[0].blocks = row[i].limit;
-		app->backend[0].side_by_side = row[i].side_by_side;
-		app->gpu_up[0] = false;
-		cr_expect_eq(hr_schedule_check(app), 0, "row %zu: the gpu is left out", i);
-		app->gpu_up[0] = true;
-		cr_expect_eq(hr_schedule_check(app), row[i].says ? -EINVAL : 0, "row %zu", i);
+		hr_error_clear(&engine->error);
+		engine->config.gpu[0].blocks = row[i].limit;
+		engine->backend[0].side_by_side = row[i].side_by_side;
+		engine->gpu_up[0] = false;
+		cr_expect_eq(hr_schedule_check(engine), 0, "row %zu: the gpu is left out", i);
+		engine->gpu_up[0] = true;
+		cr_expect_eq(hr_schedule_check(engine), row[i].says ? -EINVAL : 0, "row %zu", i);
 		if (row[i].says)
 			snprintf(says, sizeof says, row[i].says, 2 * HR_RUN_ROLES - 1, HR_RUN_ROLES,
 				 HR_RUN_ROLES);
-		cr_expect(strstr(app->error.text, says), "row %zu: %s", i, app->error.text);
+		cr_expect(strstr(engine->error.text, says), "row %zu: %s", i, engine->error.text);
 	}
 }
 
@@ -207,50 +207,50 @@ Test(schedule, each_gpu_has_blocks_of_its_own_pipelines)
 	hr_pipelines them = 99;
 
 	make(five);
-	app->config.gpus = 2;
-	app->config.pipeline[E].gpu = 1;
-	app->config.pipeline[D].other_gpus = 1; /* on both */
-	app->config.pipeline[D].other_gpu[0] = 1;
-	app->config.pipeline[RUNS] = app->config.pipeline[E];
-	app->config.pipeline[RUNS].gpu = 0;
-	app->run[RUNS] = app->run[E];
-	app->run[RUNS].selected = true;
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 7u);
+	engine->config.gpus = 2;
+	engine->config.pipeline[E].gpu = 1;
+	engine->config.pipeline[D].other_gpus = 1; /* on both */
+	engine->config.pipeline[D].other_gpu[0] = 1;
+	engine->config.pipeline[RUNS] = engine->config.pipeline[E];
+	engine->config.pipeline[RUNS].gpu = 0;
+	engine->run[RUNS] = engine->run[E];
+	engine->run[RUNS].selected = true;
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 7u);
 	cr_expect_eq(them, BIT(A) | BIT(D));
-	cr_expect_eq(hr_schedule_blocks(app, 1, blocks, &them), 9u);
+	cr_expect_eq(hr_schedule_blocks(engine, 1, blocks, &them), 9u);
 	cr_expect_eq(them, BIT(D) | BIT(E));
-	cr_expect_eq(hr_schedule_blocks(app, 2, blocks, &them), 0u);
+	cr_expect_eq(hr_schedule_blocks(engine, 2, blocks, &them), 0u);
 	cr_expect_eq(them, 0u);
 	/* of two sets with the same number of blocks the one with the lowest pipelines */
-	app->config.parallel = 1;
-	app->run[A].blocks[0] = 0;
-	cr_expect_eq(hr_schedule_blocks(app, 0, (const uint32_t[]){ 4, 0, 0, 4, 0 }, &them), 4u);
+	engine->config.parallel = 1;
+	engine->run[A].blocks[0] = 0;
+	cr_expect_eq(hr_schedule_blocks(engine, 0, (const uint32_t[]){ 4, 0, 0, 4, 0 }, &them), 4u);
 	cr_expect_eq(them, BIT(A));
 	/* those without a block have no part in it */
-	cr_expect_eq(hr_schedule_blocks(app, 0, (const uint32_t[]){ 0, 0, 0, 0, 0 }, &them), 0u);
+	cr_expect_eq(hr_schedule_blocks(engine, 0, (const uint32_t[]){ 0, 0, 0, 0, 0 }, &them), 0u);
 	cr_expect_eq(them, 0u);
 }
 
 Test(schedule, the_check_says_all_and_stops_at_the_first_gpu)
 {
 	make(five);
-	app->config.gpus = 2;
-	app->config.gpu[0].line = 7;
-	strcpy(app->config.gpu[1].name, "h");
-	app->config.gpu[1].line = 8;
-	app->gpu_up[0] = app->gpu_up[1] = app->gpu_up[2] = true;
-	app->config.gpu[0].blocks = app->config.gpu[1].blocks = 2;
-	app->config.gpu[2].blocks = 1; /* behind the last */
-	app->config.pipeline[E].gpu = 1;
-	app->config.pipeline[D].gpu = 2;
+	engine->config.gpus = 2;
+	engine->config.gpu[0].line = 7;
+	strcpy(engine->config.gpu[1].name, "h");
+	engine->config.gpu[1].line = 8;
+	engine->gpu_up[0] = engine->gpu_up[1] = engine->gpu_up[2] = true;
+	engine->config.gpu[0].blocks = engine->config.gpu[1].blocks = 2;
+	engine->config.gpu[2].blocks = 1; /* behind the last */
+	engine->config.pipeline[E].gpu = 1;
+	engine->config.pipeline[D].gpu = 2;
 	for (int role = 0; role < HR_RUN_ROLES; role++)
-		app->run[A].blocks[role] = 2;
+		engine->run[A].blocks[role] = 2;
 	for (uint32_t i = B; i < RUNS; i++)
-		app->run[i].blocks[HR_RUN_ROLES - 1] = 3;
-	app->run[A].workers[0] = 100; /* of the member behind */
-	app->config.parallel = 3;
-	cr_expect_eq(hr_schedule_check(app), -EINVAL);
-	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
+		engine->run[i].blocks[HR_RUN_ROLES - 1] = 3;
+	engine->run[A].workers[0] = 100; /* of the member behind */
+	engine->config.parallel = 3;
+	cr_expect_eq(hr_schedule_check(engine), -EINVAL);
+	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
 	{
 		char says[400];
 
@@ -260,18 +260,18 @@ Test(schedule, the_check_says_all_and_stops_at_the_first_gpu)
 			"gpus[0].blocks allows 2: 'a' (%u), 'b' (3); use fewer blocks, or a "
 			"smaller appliance.parallel (3)",
 			2 * HR_RUN_ROLES + 3, 2 * HR_RUN_ROLES);
-		cr_expect_str_eq(app->error.text, says);
+		cr_expect_str_eq(engine->error.text, says);
 	}
-	hr_error_clear(&app->error);
-	app->gpu_up[0] = false;
-	cr_expect_eq(hr_schedule_check(app), -EINVAL);
-	cr_expect_str_eq(app->error.text,
+	hr_error_clear(&engine->error);
+	engine->gpu_up[0] = false;
+	cr_expect_eq(hr_schedule_check(engine), -EINVAL);
+	cr_expect_str_eq(engine->error.text,
 			 "f:8: gpu 'h': pipelines that may run at the same time need 3 blocks, but "
 			 "gpus[1].blocks allows 2: 'e' (3); use fewer blocks, or a smaller "
 			 "appliance.parallel (3)");
-	hr_error_clear(&app->error);
-	app->config.gpu[1].blocks = 3;
-	cr_expect_eq(hr_schedule_check(app), 0, "%s", app->error.text);
+	hr_error_clear(&engine->error);
+	engine->config.gpu[1].blocks = 3;
+	cr_expect_eq(hr_schedule_check(engine), 0, "%s", engine->error.text);
 }
 
 /* A sink that keeps versions changes the objects of older ones. */
@@ -280,17 +280,17 @@ Test(schedule, versions_of_a_sink_are_its_objects)
 	const struct hr_config_pipeline *p;
 
 	make(five);
-	p = app->config.pipeline;
+	p = engine->config.pipeline;
 	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
-	strcpy(app->config.pipeline[E].source[0].object, "old.2");
+	strcpy(engine->config.pipeline[E].source[0].object, "old.2");
 	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
-	app->config.pipeline[D].sink.keep = 3;
+	engine->config.pipeline[D].sink.keep = 3;
 	cr_expect(hr_schedule_depend(&p[D], &p[E]));
 	cr_expect(hr_schedule_depend(&p[E], &p[D]));
 	cr_expect_not(hr_schedule_reads(&p[E], &p[D]), "an older version");
-	app->config.pipeline[E].source[0].ssd = 1;
+	engine->config.pipeline[E].source[0].ssd = 1;
 	cr_expect_not(hr_schedule_depend(&p[D], &p[E]), "on another ssd");
-	strcpy(app->config.pipeline[E].source[0].object, "old");
+	strcpy(engine->config.pipeline[E].source[0].object, "old");
 	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
 	cr_expect_not(hr_schedule_reads(&p[E], &p[D]));
 }

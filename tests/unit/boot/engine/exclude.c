@@ -14,7 +14,7 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 /*
  * a: object in of ssd 0 -> x of ssd 0; b: x -> y of ssd 1; c: y -> z of ssd 1; d: in of ssd 2;
@@ -29,18 +29,18 @@ static void begin(void)
 	} row[] = { { "a", "in", "x", 0, 0 },  { "b", "x", "y", 0, 1 },	 { "c", "y", "z", 1, 1 },
 		    { "d", "in", NULL, 2, 2 }, { "e", "x", NULL, 0, 0 }, { "-", "x", "in", 0, 2 } };
 
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	app->config.file = "f";
-	app->config.pipelines = 5;
-	app->config.ssds = 3;
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	engine->config.file = "f";
+	engine->config.pipelines = 5;
+	engine->config.ssds = 3;
 	for (uint32_t i = 0; i < 3; i++)
-		snprintf(app->config.ssd[i].name, HR_NAME_MAX, "s%u", i);
+		snprintf(engine->config.ssd[i].name, HR_NAME_MAX, "s%u", i);
 	for (uint32_t i = 0; i < ROWS(row); i++) {
-		struct hr_config_pipeline *p = &app->config.pipeline[i];
+		struct hr_config_pipeline *p = &engine->config.pipeline[i];
 
-		app->run[i].config = p;
-		app->run[i].selected = true;
+		engine->run[i].config = p;
+		engine->run[i].selected = true;
 		strcpy(p->name, row[i].name);
 		p->op = hr_op_find("copy");
 		p->sources = 1;
@@ -54,7 +54,7 @@ static void begin(void)
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(refuse, .init = begin, .fini = end, .timeout = 60);
@@ -64,8 +64,8 @@ static unsigned selected(void)
 {
 	unsigned mask = 0;
 
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		mask |= (unsigned)app->run[i].selected << i;
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		mask |= (unsigned)engine->run[i].selected << i;
 	return mask;
 }
 
@@ -81,53 +81,53 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 
 		end();
 		begin();
-		hr_fail(&app->error, HR_ERROR_DEVICE, -EIO, "it broke");
-		hr_refuse_run(app, row[i].run, -EIO);
+		hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "it broke");
+		hr_refuse_run(engine, row[i].run, -EIO);
 		cr_expect_eq(selected(), row[i].left, "row %zu: %x", i, selected());
 		cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - before, row[i].warnings);
 		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "it broke");
-		cr_expect_str_eq(app->error.text, "");
+		cr_expect_str_eq(engine->error.text, "");
 		for (uint32_t k = 0; k < 5; k++) {
 			const bool out = !(row[i].left >> k & 1);
 
-			cr_expect_eq(app->run[k].outcome, out ? HR_RUN_FAILED : HR_RUN_WAITING);
-			cr_expect_eq(app->run[k].error, out ? -EIO : 0);
-			cr_expect_str_eq(app->run[k].cause.text, out ? "it broke" : "");
+			cr_expect_eq(engine->run[k].outcome, out ? HR_RUN_FAILED : HR_RUN_WAITING);
+			cr_expect_eq(engine->run[k].error, out ? -EIO : 0);
+			cr_expect_str_eq(engine->run[k].cause.text, out ? "it broke" : "");
 		}
 	}
-	cr_expect(app->run[5].selected);
+	cr_expect(engine->run[5].selected);
 	end();
 	begin();
-	hr_refuse_run(app, 1, -EIO);
+	hr_refuse_run(engine, 1, -EIO);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "pipeline 'c' does not run: it reads the sink of pipeline 'b'");
 }
 
 Test(refuse, without_a_pipeline_the_first_cause_is_the_error)
 {
-	hr_fail(&app->error, HR_ERROR_DEVICE, -EIO, "first");
-	hr_refuse_run(app, 1, -EIO);
-	cr_expect_str_eq(app->error.text, "");
-	hr_fail(&app->error, HR_ERROR_USAGE, -EINVAL, "second");
-	hr_refuse_run(app, 0, -EINVAL);
-	cr_expect(hr_any_selected(app));
-	hr_refuse_run(app, 0, -EPERM);
-	cr_expect_eq(app->run[0].error, -EINVAL, "it is out already");
-	hr_fail(&app->error, HR_ERROR_USAGE, -EINVAL, "third");
-	hr_refuse_run(app, 3, -EINVAL);
-	cr_expect_not(hr_any_selected(app));
-	cr_expect_str_eq(app->error.text, "second");
-	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
+	hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "first");
+	hr_refuse_run(engine, 1, -EIO);
+	cr_expect_str_eq(engine->error.text, "");
+	hr_fail(&engine->error, HR_ERROR_USAGE, -EINVAL, "second");
+	hr_refuse_run(engine, 0, -EINVAL);
+	cr_expect(hr_any_selected(engine));
+	hr_refuse_run(engine, 0, -EPERM);
+	cr_expect_eq(engine->run[0].error, -EINVAL, "it is out already");
+	hr_fail(&engine->error, HR_ERROR_USAGE, -EINVAL, "third");
+	hr_refuse_run(engine, 3, -EINVAL);
+	cr_expect_not(hr_any_selected(engine));
+	cr_expect_str_eq(engine->error.text, "second");
+	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
 }
 
 Test(refuse, an_error_without_a_text_gets_its_name)
 {
-	hr_refuse_run(app, 3, -EIO);
+	hr_refuse_run(engine, 3, -EIO);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "Input/output error");
-	hr_fail(&app->error, HR_ERROR_DEVICE, -EIO, "told");
-	hr_stage_error_log(app);
+	hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "told");
+	hr_stage_error_log(engine);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "told");
-	cr_expect_str_eq(app->error.text, "");
+	cr_expect_str_eq(engine->error.text, "");
 }
 
 Test(refuse, an_ssd_takes_the_pipelines_that_use_it)
@@ -137,24 +137,24 @@ Test(refuse, an_ssd_takes_the_pipelines_that_use_it)
 	for (uint32_t d = 0; d < ROWS(left); d++) {
 		end();
 		begin();
-		hr_refuse_ssd(app, d, -ENODEV);
+		hr_refuse_ssd(engine, d, -ENODEV);
 		cr_expect_eq(selected(), left[d], "ssd %u: %x", d, selected());
 		for (uint32_t k = 0; k < 3; k++)
-			cr_expect_eq(app->left_out[k], k == d);
-		cr_expect_eq(app->run[d].outcome, d == 2 ? HR_RUN_WAITING : HR_RUN_FAILED);
+			cr_expect_eq(engine->left_out[k], k == d);
+		cr_expect_eq(engine->run[d].outcome, d == 2 ? HR_RUN_WAITING : HR_RUN_FAILED);
 		end();
 		begin();
-		hr_leave_out_ssd(app, d);
+		hr_leave_out_ssd(engine, d);
 		cr_expect_eq(selected(), left[d], "ssd %u: %x", d, selected());
-		cr_expect(app->run[5].selected, "ssd %u", d);
+		cr_expect(engine->run[5].selected, "ssd %u", d);
 		for (uint32_t k = 0; k < 3; k++)
-			cr_expect_eq(app->left_out[k], k == d);
-		cr_expect_eq(app->run[d].outcome, HR_RUN_WAITING);
+			cr_expect_eq(engine->left_out[k], k == d);
+		cr_expect_eq(engine->run[d].outcome, HR_RUN_WAITING);
 	}
-	hr_refuse_ssd(app, 2, -ENODEV);
+	hr_refuse_ssd(engine, 2, -ENODEV);
 	end();
 	begin();
-	hr_refuse_ssd(app, 2, -ENODEV);
+	hr_refuse_ssd(engine, 2, -ENODEV);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "pipeline 'd' does not run: ssd 's2': No such device");
 }
@@ -193,26 +193,28 @@ Test(refuse, the_sharing_of_a_gpu_and_its_reason)
 		{ true, true, true, HR_SHARE_PARK, HR_SHARE_PARK, -EINVAL, SAYS },
 		{ true, true, false, HR_SHARE_SLICE, HR_SHARE_SLICE, 0, SAYS },
 	};
-	struct hr_config_pipeline *p = &app->config.pipeline[0];
+	struct hr_config_pipeline *p = &engine->config.pipeline[0];
 	const char *why;
 
 	p->tap.line = 4;
 	for (size_t i = 0; i < ROWS(row); i++) {
 		facts.mps = row[i].mps;
-		app->backend[0].facts = row[i].gpu ? &facts : NULL;
+		engine->backend[0].facts = row[i].gpu ? &facts : NULL;
 		p->tap.share = row[i].wanted;
 		strcpy(p->feed.name, row[i].feed ? "x" : "");
-		hr_error_clear(&app->error);
-		cr_expect_eq(hr_run_share(app, &app->run[0], &why), row[i].want, "row %zu", i);
+		hr_error_clear(&engine->error);
+		cr_expect_eq(hr_run_share(engine, &engine->run[0], &why), row[i].want, "row %zu",
+			     i);
 		cr_expect_str_eq(why, row[i].why);
-		cr_expect_eq(hr_run_share_check(app, &app->run[0]), row[i].error, "row %zu", i);
+		cr_expect_eq(hr_run_share_check(engine, &engine->run[0]), row[i].error, "row %zu",
+			     i);
 		if (row[i].error == -EINVAL)
-			cr_expect_str_eq(app->error.text,
+			cr_expect_str_eq(engine->error.text,
 					 "f:4: pipeline 'a': share is \"park\", but the worker of "
 					 "a feed does not leave the gpu; expected \"auto\", "
 					 "\"mps\" or \"slice\"");
 		if (row[i].error == -ENOTSUP)
-			cr_expect_eq(strstr(app->error.text, "is no client of an MPS server") !=
+			cr_expect_eq(strstr(engine->error.text, "is no client of an MPS server") !=
 					     NULL,
 				     row[i].gpu);
 	}
@@ -224,23 +226,23 @@ Test(refuse, the_sharing_of_a_gpu_and_its_reason)
 
 Test(refuse, a_parked_pipeline_with_few_bytes_of_tiles_is_small)
 {
-	struct hr_config_pipeline *p = &app->config.pipeline[0];
+	struct hr_config_pipeline *p = &engine->config.pipeline[0];
 
-	app->backend[0].facts = &facts;
-	app->run[0].slots = 16;
-	app->run[0].sink_tile_bytes = 16u << 20;
+	engine->backend[0].facts = &facts;
+	engine->run[0].slots = 16;
+	engine->run[0].sink_tile_bytes = 16u << 20;
 	facts.mps = true;
 	p->tap.share = HR_SHARE_PARK;
-	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "it has 256 MiB");
-	app->run[0].sink_tile_bytes -= 4096;
-	cr_expect(hr_run_share_is_small(app, &app->run[0]));
+	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "it has 256 MiB");
+	engine->run[0].sink_tile_bytes -= 4096;
+	cr_expect(hr_run_share_is_small(engine, &engine->run[0]));
 	p->tap.share = HR_SHARE_AUTO;
-	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "an MPS server runs");
+	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "an MPS server runs");
 	facts.mps = false;
-	cr_expect(hr_run_share_is_small(app, &app->run[0]));
+	cr_expect(hr_run_share_is_small(engine, &engine->run[0]));
 	p->tap.share = HR_SHARE_PARK;
-	app->backend[0].facts = NULL;
-	cr_expect_not(hr_run_share_is_small(app, &app->run[0]), "workers are CPU threads");
+	engine->backend[0].facts = NULL;
+	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "workers are CPU threads");
 }
 
 /* ---- worker code of an operator */
@@ -277,36 +279,37 @@ Test(refuse, an_operator_is_linked_for_its_gpu_tap_and_feed)
 		{ true, true, false, false, true, HR_ENTRY_USER + 1 + HR_OPERATORS_MAX, 640 },
 		{ true, false, true, false, true, HR_ENTRY_USER + 1 + 2 * HR_OPERATORS_MAX, 640 },
 	};
-	struct hr_config_pipeline *p = &app->config.pipeline[0];
+	struct hr_config_pipeline *p = &engine->config.pipeline[0];
 
 	own.gpu = (const uint8_t *)"image";
 	own.name = "own";
 	ops.link = link_op;
-	app->backend[0].ops = &ops;
-	strcpy(app->backend[0].name, "far:0");
-	app->config.pipelines = 1;
-	strcpy(app->config.gpu[0].name, "g");
-	app->config.op[1] = (struct hr_config_operator){ .op = &own, .file = "own.op", .line = 8 };
+	engine->backend[0].ops = &ops;
+	strcpy(engine->backend[0].name, "far:0");
+	engine->config.pipelines = 1;
+	strcpy(engine->config.gpu[0].name, "g");
+	engine->config.op[1] =
+		(struct hr_config_operator){ .op = &own, .file = "own.op", .line = 8 };
 	for (size_t i = 0; i < ROWS(row); i++) {
 		p->op = row[i].own ? &own : hr_op_find("copy");
 		strcpy(p->tap.name, row[i].tap ? "t" : "");
 		strcpy(p->feed.name, row[i].feed ? "t" : "");
 		p->objects = row[i].objects;
-		app->run[0].selected = row[i].selected;
-		app->run[0].gpu[0].entry_threads = 7;
+		engine->run[0].selected = row[i].selected;
+		engine->run[0].gpu[0].entry_threads = 7;
 		links = 0;
-		cr_expect_eq(hr_operators_link(app), 0);
-		cr_expect_eq(app->run[0].gpu[0].entry, row[i].entry, "row %zu", i);
-		cr_expect_eq(app->run[0].gpu[0].entry_threads, row[i].threads, "row %zu", i);
+		cr_expect_eq(hr_operators_link(engine), 0);
+		cr_expect_eq(engine->run[0].gpu[0].entry, row[i].entry, "row %zu", i);
+		cr_expect_eq(engine->run[0].gpu[0].entry_threads, row[i].threads, "row %zu", i);
 		cr_expect_eq(links, row[i].own && row[i].selected);
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		link_error = i ? -EINVAL : -ENOTSUP;
-		hr_error_clear(&app->error);
-		cr_expect_eq(hr_operators_link(app), link_error);
-		cr_expect_str_eq(app->error.text,
+		hr_error_clear(&engine->error);
+		cr_expect_eq(hr_operators_link(engine), link_error);
+		cr_expect_str_eq(engine->error.text,
 				 "f:8: operator 'own' of 'own.op' cannot be used on gpu 'g' "
 				 "(far:0): no code for this gpu");
-		cr_expect_eq(app->error.kind, i ? HR_ERROR_USAGE : HR_ERROR_MISSING);
+		cr_expect_eq(engine->error.kind, i ? HR_ERROR_USAGE : HR_ERROR_MISSING);
 	}
 }

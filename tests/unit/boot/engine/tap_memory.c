@@ -28,7 +28,7 @@ static bool make_fails;
 static int make_shared(struct hr_backend *b, const struct hr_region *region, size_t offset,
 		       size_t bytes, size_t *object, int *fd, struct hr_error *e)
 {
-	cr_expect_eq(b, &app->backend[0]);
+	cr_expect_eq(b, &engine->backend[0]);
 	makes++;
 	made_region = region;
 	made_offset = offset;
@@ -46,14 +46,14 @@ static bool attach_fails;
 static int attach(struct hr_backend *b, void *cpu, size_t bytes, bool io, void **worker,
 		  struct hr_error *e)
 {
-	cr_expect(cpu == app->memory[0].region[HR_PLACE_TAP_WORDS].cpu && !io);
+	cr_expect(cpu == engine->memory[0].region[HR_PLACE_TAP_WORDS].cpu && !io);
 	*worker = (uint8_t *)cpu + ++attaches;
 	return attach_fails ? hr_fail(e, HR_ERROR_DEVICE, -EIO, "not attached") : 0;
 }
 
 static void detach(struct hr_backend *b, void *cpu)
 {
-	cr_expect_eq(cpu, app->memory[0].region[HR_PLACE_TAP_WORDS].cpu);
+	cr_expect_eq(cpu, engine->memory[0].region[HR_PLACE_TAP_WORDS].cpu);
 	detaches++;
 }
 
@@ -68,12 +68,12 @@ static void up(bool gpu)
 	struct hr_partition *p;
 
 	begin();
-	p = &app->partition[0];
+	p = &engine->partition[0];
 	makes = 0;
 	make_fails = false;
-	app->backend[0].ops = gpu ? &gpu_ops : &host_ops;
-	app->backend[0].lanes = gpu ? 32 : 1;
-	app->memory[0].backend = &app->backend[0];
+	engine->backend[0].ops = gpu ? &gpu_ops : &host_ops;
+	engine->backend[0].lanes = gpu ? 32 : 1;
+	engine->memory[0].backend = &engine->backend[0];
 	run->tap.role.ring = run->feed.role.ring = 4;
 	hr_partition_add(p, HR_PLACE_TAP, 100, 4096, "t", "another");
 	run->layout.sink.part = run->layout.source[0].part =
@@ -100,7 +100,7 @@ static void up(bool gpu)
 static void down(void)
 {
 	for (int place = HR_PLACE_TAP; place <= HR_PLACE_TAP_WORDS; place++)
-		munmap(app->partition[0].region[place].cpu, 1u << 20);
+		munmap(engine->partition[0].region[place].cpu, 1u << 20);
 	end();
 }
 
@@ -153,7 +153,7 @@ static void expect_object(int fd, uint8_t *at, uint64_t bytes, bool writable)
 
 static uint8_t *at(int part)
 {
-	return hr_partition_cpu(&app->partition[0], part);
+	return hr_partition_cpu(&engine->partition[0], part);
 }
 
 /* ---- taps */
@@ -166,15 +166,15 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	int fd;
 
 	up(true);
-	tiles = &app->tap_tiles[0];
+	tiles = &engine->tap_tiles[0];
 	before = descriptors();
 	tiles->in_hand = true;
-	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(tiles->up && tiles->sets.count);
 	cr_expect_not(tiles->in_hand);
 	cr_expect_eq(tiles->bytes, 2u << 20);
 	cr_expect_eq(makes, 1u);
-	cr_expect_eq(made_region, &app->memory[0].region[HR_PLACE_TAP]);
+	cr_expect_eq(made_region, &engine->memory[0].region[HR_PLACE_TAP]);
 	cr_expect_eq(made_offset, 4096u);
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
@@ -185,11 +185,11 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 			      true);
 	}
 	/* other memory for the tiles only, and only when consumers may read the former */
-	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
 	cr_expect_eq(makes, 1u);
 	tiles->in_hand = true;
 	fd = tiles->sets.set[0].entries;
-	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
 	cr_expect(tiles->up && tiles->sets.count && !tiles->in_hand);
 	cr_expect_eq(tiles->sets.set[0].entries, fd);
@@ -200,7 +200,7 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	hr_run_tap_give(tiles);
 	cr_expect_eq(descriptors(), before);
 	tiles->in_hand = true; /* what is not up is not renewed */
-	cr_expect_eq(hr_run_tap_renew(app, 0), 0);
+	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
 	down();
 }
@@ -211,9 +211,9 @@ Test(run_tap, the_host_has_an_object_of_the_tiles)
 	unsigned before;
 
 	up(false);
-	tiles = &app->tap_tiles[0];
+	tiles = &engine->tap_tiles[0];
 	before = descriptors();
-	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(tiles->up && !tiles->sets.count);
 	cr_expect_eq(tiles->bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1);
@@ -235,31 +235,31 @@ Test(run_tap, a_failure_leaves_no_descriptor)
 			up(gpu);
 			before = descriptors();
 			limit(more);
-			cr_expect_eq(hr_run_tap_take(app, 0), -EMFILE, "%d %u", gpu, more);
+			cr_expect_eq(hr_run_tap_take(engine, 0), -EMFILE, "%d %u", gpu, more);
 			no_limit();
 			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
-			cr_expect_not(app->tap_tiles[0].up || app->tap_tiles[0].sets.count);
-			cr_expect_eq(strncmp(app->error.text, "pipeline 'p': tap 't': ", 23), 0,
-				     "%s", app->error.text);
-			hr_run_tap_give(&app->tap_tiles[0]);
+			cr_expect_not(engine->tap_tiles[0].up || engine->tap_tiles[0].sets.count);
+			cr_expect_eq(strncmp(engine->error.text, "pipeline 'p': tap 't': ", 23), 0,
+				     "%s", engine->error.text);
+			hr_run_tap_give(&engine->tap_tiles[0]);
 			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
 			down();
 		}
 	up(true);
 	make_fails = true;
-	cr_expect_eq(hr_run_tap_take(app, 0), -ENOSPC);
-	cr_expect_str_eq(app->error.text, "pipeline 'p': tap 't': no object");
-	cr_expect_not(app->tap_tiles[0].up);
+	cr_expect_eq(hr_run_tap_take(engine, 0), -ENOSPC);
+	cr_expect_str_eq(engine->error.text, "pipeline 'p': tap 't': no object");
+	cr_expect_not(engine->tap_tiles[0].up);
 	/* a renewal that fails leaves a tap that is down, and its seats are given back */
 	make_fails = false;
 	before = descriptors();
-	cr_assert_eq(hr_run_tap_take(app, 0), 0);
-	app->tap_tiles[0].in_hand = true;
+	cr_assert_eq(hr_run_tap_take(engine, 0), 0);
+	engine->tap_tiles[0].in_hand = true;
 	make_fails = true;
-	hr_error_clear(&app->error);
-	cr_expect_eq(hr_run_tap_renew(app, 0), -ENOSPC);
-	cr_expect_not(app->tap_tiles[0].up);
-	hr_run_tap_give(&app->tap_tiles[0]);
+	hr_error_clear(&engine->error);
+	cr_expect_eq(hr_run_tap_renew(engine, 0), -ENOSPC);
+	cr_expect_not(engine->tap_tiles[0].up);
+	hr_run_tap_give(&engine->tap_tiles[0]);
 	cr_expect_eq(descriptors(), before);
 	down();
 }
@@ -274,25 +274,25 @@ static void up_attached(void)
 	up(true);
 	attaches = detaches = 0;
 	attach_fails = false;
-	words = &app->memory[0].region[HR_PLACE_TAP_WORDS];
-	words->cpu = app->partition[0].region[HR_PLACE_TAP_WORDS].cpu;
+	words = &engine->memory[0].region[HR_PLACE_TAP_WORDS];
+	words->cpu = engine->partition[0].region[HR_PLACE_TAP_WORDS].cpu;
 	words->bytes = 1u << 20;
-	cr_assert_eq(hr_run_tap_take(app, 0), 0, "%s", app->error.text);
-	cr_assert_eq(hr_run_feed_take(app, 0), 0, "%s", app->error.text);
-	cr_assert_eq(hr_places_attach_words(&app->memory[0], test_error()), 0);
+	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_run_feed_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_places_attach_words(&engine->memory[0], test_error()), 0);
 }
 
 static void down_attached(void)
 {
-	hr_run_tap_give(&app->tap_tiles[0]);
-	hr_run_feed_give(&app->feed_memory[0]);
+	hr_run_tap_give(&engine->tap_tiles[0]);
+	hr_run_feed_give(&engine->feed_memory[0]);
 	down();
 }
 
 /* Give the next set of the tap to a client, which passes the page on; the descriptor of that. */
 static int spend(void)
 {
-	struct hr_sets *sets = &app->tap_tiles[0].sets;
+	struct hr_sets *sets = &engine->tap_tiles[0].sets;
 	uint32_t set;
 	int fds[2], kept;
 
@@ -311,9 +311,9 @@ Test(run_tap, spent_sets_are_new_in_the_next_run)
 	int kept[2];
 
 	up_attached();
-	sets = &app->tap_tiles[0].sets;
+	sets = &engine->tap_tiles[0].sets;
 	pages = at(run->layout.tap_pages);
-	cr_expect_eq(hr_run_words_renew(app, 0), 0);
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0);
 	cr_expect_eq(detaches, 0u, "nothing is spent");
 	before = descriptors();
 	kept[0] = spend();
@@ -322,10 +322,10 @@ Test(run_tap, spent_sets_are_new_in_the_next_run)
 	cr_expect_eq(pwrite(kept[1], &byte, 1, 0), 1);
 	cr_expect_eq(pages[page], 77);
 	cr_expect_eq(descriptors(), before - 2);
-	cr_expect_eq(hr_run_words_renew(app, 0), 0, "%s", app->error.text);
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(detaches == 1 && attaches == 2 && sets->spent == 0);
-	cr_expect_eq((uint8_t *)app->partition[0].region[HR_PLACE_TAP_WORDS].worker,
-		     (uint8_t *)app->partition[0].region[HR_PLACE_TAP_WORDS].cpu + 2);
+	cr_expect_eq((uint8_t *)engine->partition[0].region[HR_PLACE_TAP_WORDS].worker,
+		     (uint8_t *)engine->partition[0].region[HR_PLACE_TAP_WORDS].cpu + 2);
 	cr_expect_eq(descriptors(), before + 2);
 	cr_expect(pages[0] == 0 && pages[page] == 0 && pages[2 * page] == 5);
 	cr_expect_eq(pwrite(kept[1], &byte, 1, 0), 1);
@@ -333,9 +333,9 @@ Test(run_tap, spent_sets_are_new_in_the_next_run)
 	for (uint32_t i = 0; i < 3; i++)
 		expect_object(sets->set[i].page, pages + i * page, page, true);
 	/* that of a feed */
-	hr_sets_spend(&app->feed_memory[0].sets);
-	cr_expect_eq(hr_run_words_renew(app, 0), 0, "%s", app->error.text);
-	cr_expect(detaches == 2 && attaches == 3 && app->feed_memory[0].sets.spent == 0);
+	hr_sets_spend(&engine->feed_memory[0].sets);
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0, "%s", engine->error.text);
+	cr_expect(detaches == 2 && attaches == 3 && engine->feed_memory[0].sets.spent == 0);
 	close(kept[0]);
 	close(kept[1]);
 	down_attached();
@@ -346,17 +346,17 @@ Test(run_tap, no_set_is_renewed_while_a_run_goes_on)
 {
 	up_attached();
 	close(spend());
-	app->config.pipelines = 3;
-	app->run[2].started_ns = 7;
-	cr_expect_eq(hr_run_words_renew(app, 0), 0);
-	cr_expect(detaches == 0 && app->tap_tiles[0].sets.spent == 1);
-	app->run[2].started_ns = 0;
-	app->run[2].pipe = &pipe_words; /* it is about to start */
-	cr_expect_eq(hr_run_words_renew(app, 0), 0);
-	cr_expect(detaches == 0 && app->tap_tiles[0].sets.spent == 1);
-	app->run[2].ended_ns = 8;
-	cr_expect_eq(hr_run_words_renew(app, 0), 0);
-	cr_expect(detaches == 1 && app->tap_tiles[0].sets.spent == 0);
+	engine->config.pipelines = 3;
+	engine->run[2].started_ns = 7;
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0);
+	cr_expect(detaches == 0 && engine->tap_tiles[0].sets.spent == 1);
+	engine->run[2].started_ns = 0;
+	engine->run[2].pipe = &pipe_words; /* it is about to start */
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0);
+	cr_expect(detaches == 0 && engine->tap_tiles[0].sets.spent == 1);
+	engine->run[2].ended_ns = 8;
+	cr_expect_eq(hr_run_words_renew(engine, 0), 0);
+	cr_expect(detaches == 1 && engine->tap_tiles[0].sets.spent == 0);
 	down_attached();
 }
 
@@ -365,20 +365,20 @@ Test(run_tap, a_renewal_that_fails_keeps_what_is_there)
 	struct hr_sets *sets;
 
 	up_attached();
-	sets = &app->tap_tiles[0].sets;
+	sets = &engine->tap_tiles[0].sets;
 	for (unsigned i = 0; i < 3; i++)
 		close(spend());
 	limit(3); /* one set, and half of another one */
-	cr_expect_eq(hr_run_words_renew(app, 0), -EMFILE);
+	cr_expect_eq(hr_run_words_renew(engine, 0), -EMFILE);
 	no_limit();
-	cr_expect_eq(strncmp(app->error.text, "pipeline 'p': words of its clients: ", 36), 0, "%s",
-		     app->error.text);
+	cr_expect_eq(strncmp(engine->error.text, "pipeline 'p': words of its clients: ", 36), 0,
+		     "%s", engine->error.text);
 	cr_expect(detaches == 1 && attaches == 2 && sets->spent == 2);
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	attach_fails = true;
-	cr_expect_eq(hr_run_words_renew(app, 0), -EIO);
-	cr_expect_str_eq(app->error.text, "pipeline 'p': words of its clients: not attached");
-	cr_expect_not(app->memory[0].has_words);
+	cr_expect_eq(hr_run_words_renew(engine, 0), -EIO);
+	cr_expect_str_eq(engine->error.text, "pipeline 'p': words of its clients: not attached");
+	cr_expect_not(engine->memory[0].has_words);
 	down_attached();
 }
 
@@ -390,13 +390,13 @@ Test(run_tap, a_feed_on_a_gpu_has_three_objects)
 	unsigned before;
 
 	up(true);
-	feed = &app->feed_memory[0];
+	feed = &engine->feed_memory[0];
 	before = descriptors();
-	cr_assert_eq(hr_run_feed_take(app, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_run_feed_take(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(feed->up);
 	cr_expect_eq(feed->bytes, 2u << 20);
 	cr_expect_eq(makes, 1u);
-	cr_expect_eq(made_region, &app->memory[0].region[HR_PLACE_TAP]);
+	cr_expect_eq(made_region, &engine->memory[0].region[HR_PLACE_TAP]);
 	cr_expect_eq(made_offset, 4096u);
 	cr_expect_eq(made_bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 3);
@@ -420,30 +420,30 @@ Test(run_tap, a_feed_that_fails_leaves_no_descriptor)
 		up(true);
 		before = descriptors();
 		limit(more);
-		cr_expect_eq(hr_run_feed_take(app, 0), more < 3 ? -EMFILE : 0, "%u", more);
+		cr_expect_eq(hr_run_feed_take(engine, 0), more < 3 ? -EMFILE : 0, "%u", more);
 		no_limit();
-		cr_expect_eq(app->feed_memory[0].up, more == 3);
+		cr_expect_eq(engine->feed_memory[0].up, more == 3);
 		cr_expect_eq(descriptors(), before + (more == 3 ? 3 : 0), "%u", more);
 		cr_expect(more == 3 ||
-				  strncmp(app->error.text, "pipeline 'p': feed 'f': ", 24) == 0,
-			  "%s", app->error.text);
-		hr_run_feed_give(&app->feed_memory[0]);
+				  strncmp(engine->error.text, "pipeline 'p': feed 'f': ", 24) == 0,
+			  "%s", engine->error.text);
+		hr_run_feed_give(&engine->feed_memory[0]);
 		cr_expect_eq(descriptors(), before);
 		down();
 	}
 	up(true);
 	make_fails = true;
 	before = descriptors();
-	cr_expect_eq(hr_run_feed_take(app, 0), -ENOSPC);
-	cr_expect_str_eq(app->error.text, "pipeline 'p': feed 'f': no object");
-	cr_expect_not(app->feed_memory[0].up);
+	cr_expect_eq(hr_run_feed_take(engine, 0), -ENOSPC);
+	cr_expect_str_eq(engine->error.text, "pipeline 'p': feed 'f': no object");
+	cr_expect_not(engine->feed_memory[0].up);
 	cr_expect_eq(descriptors(), before);
 	down();
 	/* on the host each producer gets memory of its own */
 	up(false);
 	before = descriptors();
-	cr_expect_eq(hr_run_feed_take(app, 0), 0);
-	cr_expect_not(app->feed_memory[0].up);
+	cr_expect_eq(hr_run_feed_take(engine, 0), 0);
+	cr_expect_not(engine->feed_memory[0].up);
 	cr_expect_eq(descriptors(), before);
 	down();
 }

@@ -21,7 +21,7 @@ TestSuite(same, .timeout = 60);
 
 /* Of the appliance `a`, its pipelines `p`, and their runs `run`. */
 #define CHANGE(name, statement)                                    \
-	static void name(struct hr_appliance *a)                   \
+	static void name(struct hr_engine *a)                      \
 	{                                                          \
 		struct hr_config_pipeline *p = a->config.pipeline; \
 		struct hr_run *run = a->run;                       \
@@ -83,7 +83,7 @@ CHANGE(long_object, (memset(p[2].name, 'p', HR_NAME_MAX - 1),
 #define LONG_O "ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo"
 
 static const struct difference {
-	void (*change)(struct hr_appliance *a);
+	void (*change)(struct hr_engine *a);
 	int rank; /* -1: all */
 	const char *want;
 } difference[] = {
@@ -208,7 +208,7 @@ Test(same, each_difference_is_named)
 		begin();
 		for (uint32_t r = 0; r < RANKS; r++)
 			if (difference[i].rank < 0 || difference[i].rank == (int)r)
-				difference[i].change(app[r]);
+				difference[i].change(engine[r]);
 		fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 		cr_expect_str_eq(error[0].text, difference[i].want, "row %zu: %s", i,
 				 error[0].text);
@@ -224,24 +224,24 @@ Test(same, each_difference_is_named)
 Test(same, ranks_with_the_same_work)
 {
 	begin();
-	app[1]->run[0].source[0].id = 2; /* the same CRC-32C in another place */
-	app[1]->ssd[0].store.object[1].crc = 0xab0;
-	app[2]->run[1].source[0].bytes = 1; /* of shards, their rows count */
-	app[2]->run[1].source[1].id = 1;
-	app[2]->run[2].object[1].id = 1;
-	app[1]->config.pipeline[0].line = 1;
-	app[1]->config.pipeline[0].op_args[3] = 1; /* beyond the arguments */
-	app[0]->run[2].tiles = 4;
-	app[1]->run[2].object[2].bytes = 9; /* it is left out */
+	engine[1]->run[0].source[0].id = 2; /* the same CRC-32C in another place */
+	engine[1]->ssd[0].store.object[1].crc = 0xab0;
+	engine[2]->run[1].source[0].bytes = 1; /* of shards, their rows count */
+	engine[2]->run[1].source[1].id = 1;
+	engine[2]->run[2].object[1].id = 1;
+	engine[1]->config.pipeline[0].line = 1;
+	engine[1]->config.pipeline[0].op_args[3] = 1; /* beyond the arguments */
+	engine[0]->run[2].tiles = 4;
+	engine[1]->run[2].object[2].bytes = 9; /* it is left out */
 	fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 	for (uint32_t r = 0; r < RANKS; r++)
 		cr_expect_eq(result[r], 0, "%s", error[r].text);
 	/* one rank has nothing to compare with: not its shards, and not its stores */
-	no_shard(app[0]);
+	no_shard(engine[0]);
 	memset(job, 0, sizeof job);
 	fake_ranks_run(1, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_eq(result[0], 0, "%s", error[0].text);
-	source_is_shard(app[0]);
+	source_is_shard(engine[0]);
 	fake_ranks_run(1, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_str_eq(
 		error[0].text,
@@ -255,8 +255,8 @@ Test(same, two_ranks_with_one_store)
 {
 	begin();
 	for (uint32_t r = 0; r < 2; r++) {
-		app[r]->run[1].selected = app[r]->run[2].selected = false;
-		sink_store(app[r]);
+		engine[r]->run[1].selected = engine[r]->run[2].selected = false;
+		sink_store(engine[r]);
 	}
 	fake_ranks_run(2, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_str_eq(error[0].text,
@@ -269,9 +269,9 @@ Test(same, two_ranks_with_one_store)
 Test(same, the_first_rank_that_differs)
 {
 	begin();
-	bytes_0(app[1]);
-	verify(app[1]);
-	bytes_1(app[2]);
+	bytes_0(engine[1]);
+	verify(engine[1]);
+	bytes_1(engine[2]);
 	fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_str_eq(
 		error[0].text,
@@ -334,18 +334,18 @@ Test(same, as_many_pipelines_as_there_can_be)
 {
 	begin();
 	for (uint32_t r = 0; r < RANKS; r++) {
-		app[r]->config.pipelines = HR_PIPELINES_MAX;
-		app[r]->run[0].selected = app[r]->run[1].selected = false;
-		app[r]->run[2].selected = false;
-		make_tiles(&app[r]->config.pipeline[HR_PIPELINES_MAX - 1],
-			   &app[r]->run[HR_PIPELINES_MAX - 1]);
-		app[r]->run[HR_PIPELINES_MAX - 1].config =
-			&app[r]->config.pipeline[HR_PIPELINES_MAX - 1];
-		app[r]->run[HR_PIPELINES_MAX - 1].selected = true;
+		engine[r]->config.pipelines = HR_PIPELINES_MAX;
+		engine[r]->run[0].selected = engine[r]->run[1].selected = false;
+		engine[r]->run[2].selected = false;
+		make_tiles(&engine[r]->config.pipeline[HR_PIPELINES_MAX - 1],
+			   &engine[r]->run[HR_PIPELINES_MAX - 1]);
+		engine[r]->run[HR_PIPELINES_MAX - 1].config =
+			&engine[r]->config.pipeline[HR_PIPELINES_MAX - 1];
+		engine[r]->run[HR_PIPELINES_MAX - 1].selected = true;
 	}
 	fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_eq(result[0], 0, "%s", error[0].text);
-	app[2]->run[HR_PIPELINES_MAX - 1].source[1].bytes = 2;
+	engine[2]->run[HR_PIPELINES_MAX - 1].source[1].bytes = 2;
 	fake_ranks_run(RANKS, FAKE_RANKS_ALL, same, NULL);
 	cr_expect_str_eq(error[0].text, "pipeline '': object 'date' on ssd 'b' has 2 bytes on "
 					"rank 2, but 1001 on rank 0");
@@ -356,7 +356,7 @@ Test(same, as_many_pipelines_as_there_can_be)
 
 Test(same, each_pipeline_that_ranks_do_not_run_has_a_line)
 {
-	struct hr_appliance *a = make(0);
+	struct hr_engine *a = make(0);
 	struct hr_config_pipeline *p = a->config.pipeline;
 
 	cr_expect_eq(hr_ranks_check(a, test_error()), 0);
@@ -391,7 +391,7 @@ Test(same, each_pipeline_that_ranks_do_not_run_has_a_line)
 
 Test(same, each_rank_has_a_part_and_a_name)
 {
-	struct hr_appliance *a = make(0);
+	struct hr_engine *a = make(0);
 	const struct hr_ranks ranks = { .rank = 17, .size = 40 };
 
 	memset(a->config.name, 'n', sizeof a->config.name);
@@ -436,7 +436,7 @@ static void check_sinks(struct hr_ranks *ranks, void *to)
 	const uint32_t r = ranks->rank;
 
 	job[r].ranks = *ranks;
-	result[r] = hr_ranks_sinks(&job[r], app[r], &error[r]);
+	result[r] = hr_ranks_sinks(&job[r], engine[r], &error[r]);
 }
 
 /* Two ranks with a sink each, which is complete or not. */
@@ -444,7 +444,7 @@ static void begin_sinks(bool first, bool second)
 {
 	begin();
 	for (uint32_t r = 0; r < 2; r++) {
-		struct hr_appliance *a = app[r];
+		struct hr_engine *a = engine[r];
 		struct hr_run *run = &a->run[0];
 		struct hr_store_object *object;
 
@@ -485,12 +485,12 @@ Test(same, a_sink_that_is_not_complete_makes_all_run_again)
 			fake_ranks_run(2, FAKE_RANKS_ALL, check_sinks, NULL);
 			for (uint32_t r = 0; r < 2; r++) {
 				cr_expect_eq(result[r], 0, "%s", error[r].text);
-				cr_expect_eq(app[r]->run[0].sink_plan, (r ? second : first)
-									       ? HR_SINK_COMPLETE
-									       : HR_SINK_CREATE);
-				cr_expect_eq(app[r]->run[0].again, !first || !second, "%d %d",
+				cr_expect_eq(engine[r]->run[0].sink_plan, (r ? second : first)
+										  ? HR_SINK_COMPLETE
+										  : HR_SINK_CREATE);
+				cr_expect_eq(engine[r]->run[0].again, !first || !second, "%d %d",
 					     first, second);
-				cr_expect_not(app[r]->run[3].again);
+				cr_expect_not(engine[r]->run[3].again);
 			}
 			cr_expect_eq(fake_ranks_calls(), 2u); /* checks, then one sink */
 			end_sinks();
@@ -503,19 +503,19 @@ Test(same, runs_that_need_not_be_together)
 	for (int way = 0; way < 3; way++) {
 		begin_sinks(false, true);
 		for (uint32_t r = 0; r < 2; r++) {
-			struct hr_config_pipeline *p = app[r]->config.pipeline;
+			struct hr_config_pipeline *p = engine[r]->config.pipeline;
 
 			if (way == 0)
 				p->op = &quiet;
 			else if (way == 1)
 				p->has_sink = false;
 			else
-				app[r]->run[0].selected = false;
+				engine[r]->run[0].selected = false;
 		}
 		fake_ranks_run(2, FAKE_RANKS_ALL, check_sinks, NULL);
 		for (uint32_t r = 0; r < 2; r++) {
 			cr_expect_eq(result[r], 0, "%s", error[r].text);
-			cr_expect_not(app[r]->run[0].again, "%d", way);
+			cr_expect_not(engine[r]->run[0].again, "%d", way);
 		}
 		cr_expect_eq(fake_ranks_calls(), 1u, "%d", way);
 		end_sinks();
@@ -526,11 +526,11 @@ Test(same, runs_that_need_not_be_together)
 Test(same, a_sink_without_space_is_an_error_of_all)
 {
 	begin_sinks(false, false);
-	app[1]->run[0].sink_bytes = 2ull * FAKE_STORE_DATA;
+	engine[1]->run[0].sink_bytes = 2ull * FAKE_STORE_DATA;
 	fake_ranks_run(2, FAKE_RANKS_ALL, check_sinks, NULL);
 	cr_expect_eq(result[1], -ENOSPC);
 	cr_expect_eq(result[0], -ECANCELED);
-	cr_expect_not(app[0]->run[0].again || app[1]->run[0].again);
+	cr_expect_not(engine[0]->run[0].again || engine[1]->run[0].again);
 	cr_expect_eq(fake_ranks_calls(), 1u);
 	end_sinks();
 	/* the library fails when ranks have asked for the sink */
@@ -538,7 +538,7 @@ Test(same, a_sink_without_space_is_an_error_of_all)
 	fake_ranks_run(2, 1, check_sinks, NULL);
 	for (uint32_t r = 0; r < 2; r++) {
 		cr_expect_eq(result[r], -EIO);
-		cr_expect_not(app[r]->run[0].again);
+		cr_expect_not(engine[r]->run[0].again);
 	}
 	end_sinks();
 }

@@ -41,15 +41,15 @@ static const char filter_sum[] = PIPE(
 	"  { object = \"price\"; } ); args = { shipdate_from = 0; shipdate_before = 40000;\n"
 	"  discount_from = 0; discount_to = 100; quantity_below = 50000; };");
 
-static struct hr_appliance *app[FAKE_RANKS_MAX], *alone;
+static struct hr_engine *engine[FAKE_RANKS_MAX], *alone;
 static struct hr_job job[FAKE_RANKS_MAX];
 static struct hr_merged merged[FAKE_RANKS_MAX];
 static struct hr_error error[FAKE_RANKS_MAX];
 static int result[FAKE_RANKS_MAX];
 
-static struct hr_appliance *load(const char *text, uint32_t rank, uint32_t size)
+static struct hr_engine *load(const char *text, uint32_t rank, uint32_t size)
 {
-	struct hr_appliance *new = calloc(1, sizeof *new);
+	struct hr_engine *new = calloc(1, sizeof *new);
 	const struct hr_ranks ranks = { .rank = rank, .size = size };
 
 	cr_assert_not_null(new);
@@ -59,10 +59,10 @@ static struct hr_appliance *load(const char *text, uint32_t rank, uint32_t size)
 	return new;
 }
 
-static struct hr_appliance *run(const char *text, uint32_t rank, uint32_t size)
+static struct hr_engine *run(const char *text, uint32_t rank, uint32_t size)
 {
-	struct hr_appliance *new = load(text, rank, size);
-	int err = hr_appliance_up(new, HR_STAGE_QUEUES);
+	struct hr_engine *new = load(text, rank, size);
+	int err = hr_engine_up(new, HR_STAGE_QUEUES);
 
 	if (!err)
 		err = hr_run_all(new, false, test_error());
@@ -71,9 +71,9 @@ static struct hr_appliance *run(const char *text, uint32_t rank, uint32_t size)
 	return new;
 }
 
-static void drop(struct hr_appliance *old)
+static void drop(struct hr_engine *old)
 {
-	hr_appliance_down(old);
+	hr_engine_down(old);
 	free(old);
 }
 
@@ -82,13 +82,13 @@ static void run_parts(const char *text, uint32_t size)
 	memset(job, 0, sizeof job);
 	memset(error, 0, sizeof error);
 	for (uint32_t r = 0; r < size; r++)
-		app[r] = run(text, r, size);
+		engine[r] = run(text, r, size);
 }
 
 static void drop_parts(uint32_t size)
 {
 	for (uint32_t r = 0; r < size; r++) {
-		drop(app[r]);
+		drop(engine[r]);
 		hr_merged_free(&merged[r]);
 	}
 }
@@ -98,12 +98,12 @@ static void merge(struct hr_ranks *ranks, void *to)
 	const uint32_t r = ranks->rank;
 
 	job[r].ranks = *ranks;
-	result[r] = hr_ranks_merge(&job[r], app[r], &merged[r], &error[r]);
+	result[r] = hr_ranks_merge(&job[r], engine[r], &merged[r], &error[r]);
 }
 
 static void compare(uint32_t size)
 {
-	const struct hr_run *whole = &alone->run[0], *of = &app[0]->run[0];
+	const struct hr_run *whole = &alone->run[0], *of = &engine[0]->run[0];
 
 	cr_expect_eq(of->outcome, HR_RUN_DONE);
 	cr_expect(memcmp(of->cpu.op_result, whole->cpu.op_result, HR_OP_RESULT_MAX) == 0,
@@ -140,8 +140,8 @@ Test(merge, the_result_is_that_of_one_process)
 				continue;
 			run_parts(text[i], sizes[k]);
 			/* a part has no result of its own */
-			cr_expect(memcmp(app[0]->run[0].cpu.op_result, nothing, sizeof nothing) ==
-				  0);
+			cr_expect(memcmp(engine[0]->run[0].cpu.op_result, nothing,
+					 sizeof nothing) == 0);
 			fake_ranks_run(sizes[k], FAKE_RANKS_ALL, merge, NULL);
 			for (uint32_t r = 0; r < sizes[k]; r++)
 				cr_expect_eq(result[r], 0, "%s", error[r].text);
@@ -183,17 +183,17 @@ Test(merge, every_failure_of_the_library_leaves_no_result)
 	uint32_t calls = 0;
 
 	run_parts(topk, 2);
-	part = app[0]->run[0].cpu;
+	part = engine[0]->run[0].cpu;
 	for (;; calls++) {
 		memset(job, 0, sizeof job);
 		memset(error, 0, sizeof error);
-		app[0]->run[0].outcome = app[1]->run[0].outcome = HR_RUN_DONE;
-		app[0]->run[0].cpu = part; /* it refers to the memory of the last merge */
+		engine[0]->run[0].outcome = engine[1]->run[0].outcome = HR_RUN_DONE;
+		engine[0]->run[0].cpu = part; /* it refers to the memory of the last merge */
 		fake_ranks_run(2, calls, merge, NULL);
 		if (result[0] == 0)
 			break;
 		cr_expect_eq(result[0], -EIO, "after %u calls: %d", calls, result[0]);
-		cr_expect_eq(app[0]->run[0].outcome, HR_RUN_FAILED, "after %u calls", calls);
+		cr_expect_eq(engine[0]->run[0].outcome, HR_RUN_FAILED, "after %u calls", calls);
 		hr_merged_free(&merged[0]);
 	}
 	cr_expect_eq(calls, 23u, "%u calls", calls);

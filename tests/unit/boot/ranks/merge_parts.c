@@ -64,7 +64,7 @@ static int fails_on; /* rank whose gpu fails, or -1 */
 static int download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
 		    struct hr_error *e)
 {
-	if (fails_on >= 0 && b == &app[fails_on]->backend[1])
+	if (fails_on >= 0 && b == &engine[fails_on]->backend[1])
 		return hr_fail(e, HR_ERROR_DEVICE, -ENODEV, "gpu lost");
 	memcpy(cpu, worker, bytes);
 	return 0;
@@ -75,11 +75,11 @@ static const struct hr_backend_ops ops = { .download = download };
 /* Rank r has run tiles 0, 1; 2, 3; 4, 5, 6 with r + 1 workers. */
 static void make_part(uint32_t r, const struct hr_operator *op)
 {
-	struct hr_config_pipeline *p = &app[r]->config.pipeline[0];
-	struct hr_run *run = &app[r]->run[0];
+	struct hr_config_pipeline *p = &engine[r]->config.pipeline[0];
+	struct hr_run *run = &engine[r]->run[0];
 
-	app[r]->run[1].selected = app[r]->run[2].selected = false;
-	app[r]->backend[1].ops = &ops;
+	engine[r]->run[1].selected = engine[r]->run[2].selected = false;
+	engine[r]->backend[1].ops = &ops;
 	p->gpu = 1;
 	p->op = op;
 	p->has_sink = false;
@@ -138,7 +138,7 @@ static void merge(struct hr_ranks *ranks, void *to)
 	const uint32_t r = ranks->rank;
 
 	job[r].ranks = *ranks;
-	result[r] = hr_ranks_merge(&job[r], app[r], &merged[r], &error[r]);
+	result[r] = hr_ranks_merge(&job[r], engine[r], &merged[r], &error[r]);
 }
 
 static void merge_all(void)
@@ -154,18 +154,18 @@ Test(merge_parts, finish_has_the_states_and_records_of_all)
 	struct hr_run *run;
 
 	begin_parts(&collects);
-	run = &app[0]->run[0];
+	run = &engine[0]->run[0];
 	merge_all();
 	for (uint32_t r = 0; r < RANKS; r++) {
 		cr_expect_eq(result[r], 0, "%s", error[r].text);
-		cr_expect_eq(app[r]->run[0].outcome, HR_RUN_DONE);
+		cr_expect_eq(engine[r]->run[0].outcome, HR_RUN_DONE);
 		cr_expect_eq(merged[r].pipeline[0].whole, r == 0);
 		cr_expect_not(merged[r].pipeline[1].whole);
 	}
 	cr_expect_eq(finishes, 1u);
 	cr_expect_eq(inits, 1u);
 	cr_expect(began_with_zeros);
-	cr_expect_eq(finished.args, app[0]->config.pipeline[0].op_args);
+	cr_expect_eq(finished.args, engine[0]->config.pipeline[0].op_args);
 	cr_expect_eq(finished.tiles, TILES);
 	cr_expect_eq(finished.bytes, 1000u);
 	cr_expect_eq(finished.tile_bytes, 64u);
@@ -191,7 +191,7 @@ Test(merge_parts, finish_has_the_states_and_records_of_all)
 	cr_expect_eq(run->started_ns, 500u);
 	cr_expect_eq(run->ended_ns, 1400u);
 	cr_expect_eq(run->durable_tiles, 0u);
-	cr_expect_eq(app[1]->run[0].through_tiles, 21u);
+	cr_expect_eq(engine[1]->run[0].through_tiles, 21u);
 	cr_expect(run->sink_merged);
 	end_parts();
 }
@@ -218,15 +218,15 @@ Test(merge_parts, runs_without_a_result)
 	for (int complete = 0; complete < 2; complete++) {
 		begin_parts(complete ? &collects : &writes);
 		for (uint32_t r = 0; r < RANKS; r++) {
-			app[r]->run[0].outcome = complete ? HR_RUN_COMPLETE : HR_RUN_DONE;
+			engine[r]->run[0].outcome = complete ? HR_RUN_COMPLETE : HR_RUN_DONE;
 			if (complete)
-				app[r]->run[0].started_ns = app[r]->run[0].ended_ns = 0;
+				engine[r]->run[0].started_ns = engine[r]->run[0].ended_ns = 0;
 		}
 		merge_all();
 		cr_expect_eq(result[0], 0, "%s", error[0].text);
 		cr_expect_eq(finishes, 0u);
-		cr_expect_eq(app[0]->run[0].cpu.op_records, (uint8_t *)records[0]);
-		cr_expect_eq(app[0]->run[0].ended_ns, complete ? 0u : 1400u);
+		cr_expect_eq(engine[0]->run[0].cpu.op_records, (uint8_t *)records[0]);
+		cr_expect_eq(engine[0]->run[0].ended_ns, complete ? 0u : 1400u);
 		cr_expect_eq(results[0][0], 0x0909090909090909u);
 		end_parts();
 	}
@@ -238,20 +238,21 @@ Test(merge_parts, checksums_that_one_rank_lacks)
 	for (int way = 0; way < 3; way++) {
 		begin_parts(&collects);
 		for (uint32_t r = 0; r < RANKS; r++)
-			app[r]->run[0].source[1].verify.check = HR_SOURCE_UNREAD;
+			engine[r]->run[0].source[1].verify.check = HR_SOURCE_UNREAD;
 		if (way == 1)
-			app[0]->run[0].source[1].verify.check = HR_SOURCE_NO_CHECKSUM;
-		app[2]->run[0].layout.source[1].summed = way == 2;
-		app[2]->run[0].layout.source[0].summed = way != 2;
+			engine[0]->run[0].source[1].verify.check = HR_SOURCE_NO_CHECKSUM;
+		engine[2]->run[0].layout.source[1].summed = way == 2;
+		engine[2]->run[0].layout.source[0].summed = way != 2;
 		merge_all();
 		cr_expect_eq(result[0] != 0, way == 2);
-		cr_expect_eq(app[0]->run[0].cpu.source[0].crc == words[0][0], way == 2);
-		cr_expect_eq(app[0]->run[0].cpu.source[1].crc == words[0][1], way != 2);
+		cr_expect_eq(engine[0]->run[0].cpu.source[0].crc == words[0][0], way == 2);
+		cr_expect_eq(engine[0]->run[0].cpu.source[1].crc == words[0][1], way != 2);
 		for (uint32_t r = 0; way < 2 && r < RANKS; r++) {
-			cr_expect_eq(app[r]->run[0].source[1].verify.check,
+			cr_expect_eq(engine[r]->run[0].source[1].verify.check,
 				     way == 1 && r == 0 ? HR_SOURCE_NO_CHECKSUM : HR_SOURCE_RESUMED,
 				     "%d %u", way, r);
-			cr_expect_eq(app[r]->run[0].source[0].verify.check, HR_SOURCE_VERIFY_OFF);
+			cr_expect_eq(engine[r]->run[0].source[0].verify.check,
+				     HR_SOURCE_VERIFY_OFF);
 		}
 		end_parts();
 	}
@@ -290,14 +291,14 @@ Test(merge_parts, the_run_ends_as_that_of_the_first_rank_that_has_not_succeeded)
 		struct hr_run *run;
 
 		begin_parts(&collects);
-		run = &app[0]->run[0];
+		run = &engine[0]->run[0];
 		for (uint32_t r = 0; r < RANKS; r++)
-			app[r]->run[0].outcome = row[i].outcome[r];
+			engine[r]->run[0].outcome = row[i].outcome[r];
 		merge_all();
 		for (uint32_t r = 0; r < RANKS; r++) {
 			cr_expect_eq(result[r], 0, "row %zu", i);
 			cr_expect_not(merged[r].pipeline[0].whole);
-			cr_expect(r == 0 || app[r]->run[0].outcome == row[i].outcome[r]);
+			cr_expect(r == 0 || engine[r]->run[0].outcome == row[i].outcome[r]);
 		}
 		cr_expect_eq(run->outcome, row[i].want, "row %zu", i);
 		cr_expect_eq(run->error, row[i].error, "row %zu", i);
@@ -321,9 +322,9 @@ Test(merge_parts, a_gpu_that_fails_leaves_no_result)
 		for (int r = 0; r < (int)RANKS; r++) {
 			cr_expect_eq(result[r], r == failed ? -ENODEV : -ECANCELED);
 			cr_expect_eq(error[r].kind, HR_ERROR_DEVICE);
-			cr_expect_eq(app[r]->run[0].outcome, HR_RUN_FAILED);
-			cr_expect_eq(app[r]->run[0].error, result[r]);
-			cr_expect_str_eq(app[r]->run[0].cause.text, error[r].text);
+			cr_expect_eq(engine[r]->run[0].outcome, HR_RUN_FAILED);
+			cr_expect_eq(engine[r]->run[0].error, result[r]);
+			cr_expect_str_eq(engine[r]->run[0].cause.text, error[r].text);
 			cr_expect_not(merged[r].pipeline[0].whole);
 		}
 		cr_expect_str_eq(error[failed].text, "gpu lost");
@@ -348,10 +349,10 @@ Test(merge_parts, only_a_sink_of_damaged_data_is_dropped)
 		begin_parts(&collects);
 		fails_on = 1;
 		for (uint32_t r = 0; r < RANKS; r++) {
-			struct hr_run *later = &app[r]->run[1];
+			struct hr_run *later = &engine[r]->run[1];
 
-			app[r]->run[0].error = -EBADMSG;
-			app[r]->config.pipeline[1].has_sink = true;
+			engine[r]->run[0].error = -EBADMSG;
+			engine[r]->config.pipeline[1].has_sink = true;
 			later->selected = true;
 			later->outcome = HR_RUN_DONE;
 			later->sink_id = 99;
@@ -360,7 +361,7 @@ Test(merge_parts, only_a_sink_of_damaged_data_is_dropped)
 		}
 		merge_all();
 		for (uint32_t r = 0; r < RANKS; r++) {
-			const struct hr_run *later = &app[r]->run[1];
+			const struct hr_run *later = &engine[r]->run[1];
 
 			cr_expect_eq(result[r], r == 1 ? -ENODEV : -ECANCELED);
 			cr_expect_eq(later->outcome, HR_RUN_FAILED);
@@ -392,8 +393,8 @@ Test(merge_parts, parts_that_do_not_fit_are_named)
 		char want[256];
 
 		begin_parts(&collects);
-		app[row[i].rank]->run[0].part = row[i].part;
-		app[row[i].rank]->run[0].parts = row[i].parts;
+		engine[row[i].rank]->run[0].part = row[i].part;
+		engine[row[i].rank]->run[0].parts = row[i].parts;
 		pipes[row[i].rank].state_bytes = row[i].state_bytes;
 		pipes[row[i].rank].record_bytes = row[i].record_bytes;
 		merge_all();
@@ -414,12 +415,12 @@ Test(merge_parts, a_part_may_be_empty_but_not_less)
 	for (int less = 0; less < 2; less++) {
 		begin_parts(&collects);
 		for (uint32_t r = 0; r < RANKS; r++) {
-			app[r]->run[0].of_shards = true;
-			app[r]->run[0].shard_begin = r ? 4 : 0;
-			app[r]->run[0].shard_end = r == 2 ? TILES : 4;
+			engine[r]->run[0].of_shards = true;
+			engine[r]->run[0].shard_begin = r ? 4 : 0;
+			engine[r]->run[0].shard_end = r == 2 ? TILES : 4;
 		}
 		if (less)
-			app[1]->run[0].shard_end = 3;
+			engine[1]->run[0].shard_end = 3;
 		merge_all();
 		cr_expect_eq(result[0], less ? -EPROTO : 0, "%s", error[0].text);
 		cr_expect_eq(finishes, less ? 0u : 1u);
@@ -438,8 +439,8 @@ Test(merge_parts, a_part_may_be_empty_but_not_less)
 static void make_shard(uint32_t r)
 {
 	static const uint64_t cut[] = { 0, 200, 500, 600 };
-	struct hr_config_pipeline *p = &app[r]->config.pipeline[0];
-	struct hr_run *run = &app[r]->run[0];
+	struct hr_config_pipeline *p = &engine[r]->config.pipeline[0];
+	struct hr_run *run = &engine[r]->run[0];
 
 	p->has_sink = true;
 	p->sink.ssd = 1;
@@ -459,8 +460,8 @@ static void make_shard(uint32_t r)
 		run->source[s].verify.found = hr_crc32c(0, data + cut[r], cut[r + 1] - cut[r]);
 		run->source[s].verify.check = HR_SOURCE_VERIFIED;
 	}
-	app[r]->ssd[1].store.object[2].flags = HR_OBJECT_HAS_CRC;
-	app[r]->ssd[1].store.object[2].crc = 0x1000 + r;
+	engine[r]->ssd[1].store.object[2].flags = HR_OBJECT_HAS_CRC;
+	engine[r]->ssd[1].store.object[2].crc = 0x1000 + r;
 }
 
 Test(merge_parts, checksums_of_shards_are_joined)
@@ -474,9 +475,9 @@ Test(merge_parts, checksums_of_shards_are_joined)
 		begin_parts(&collects);
 		for (uint32_t r = 0; r < RANKS; r++)
 			make_shard(r);
-		run = &app[0]->run[0];
+		run = &engine[0]->run[0];
 		run->source[0].verify.expected = run->source[1].verify.expected = 5;
-		app[1]->run[0].source[1].verify.check =
+		engine[1]->run[0].source[1].verify.check =
 			wrong ? HR_SOURCE_NO_CHECKSUM : HR_SOURCE_VERIFIED;
 		merge_all();
 		for (uint32_t r = 0; r < RANKS; r++)
@@ -494,9 +495,9 @@ Test(merge_parts, checksums_of_shards_are_joined)
 		sink = hr_crc32c_combine(sink, 0x1002, 250);
 		cr_expect_eq(run->sink_crc, sink);
 		cr_expect(run->sink_merged);
-		cr_expect_not(app[1]->run[0].sink_merged);
+		cr_expect_not(engine[1]->run[0].sink_merged);
 		cr_expect_eq(run->durable_tiles, TILES);
-		cr_expect_eq(app[1]->run[0].durable_tiles, 4u);
+		cr_expect_eq(engine[1]->run[0].durable_tiles, 4u);
 		cr_expect(merged[0].pipeline[0].whole);
 		end_parts();
 	}

@@ -12,7 +12,7 @@
 #include "tests/fakes/log.h"
 #include "tests/harness/error.h"
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 static void begin(void)
 {
@@ -26,16 +26,16 @@ static void begin(void)
 		"  args = { lie = \"none\"; }; sink = { object = \"x\"; }; } );\n";
 
 	fake_cuda_reset();
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, TEST_OPS "/f", text, sizeof text - 1,
-				     test_error()),
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, TEST_OPS "/f", text,
+				     sizeof text - 1, test_error()),
 		     0, "%s", test_error_text());
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
 }
 
@@ -54,28 +54,28 @@ static struct hr_operator with_code(const struct hr_operator *user)
 
 Test(cuda_operators, each_selected_pipeline_has_the_entry_point_that_it_needs)
 {
-	struct hr_operator user = with_code(app->config.op[0].op);
+	struct hr_operator user = with_code(engine->config.op[0].op);
 
-	app->config.op[0].op = app->config.pipeline[1].op = &user;
+	engine->config.op[0].op = engine->config.pipeline[1].op = &user;
 	fake_cuda.entry_threads = 128;
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
-	cr_expect_eq(app->run[0].gpu[0].entry, HR_ENTRY_PIPE);
-	cr_expect_eq(app->run[0].gpu[0].entry_threads, 0);
-	cr_expect_geq(app->run[1].gpu[0].entry, HR_ENTRY_USER);
-	cr_expect_eq(app->run[1].gpu[0].entry_threads, 128);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_BACKENDS), 0);
+	cr_expect_eq(engine->run[0].gpu[0].entry, HR_ENTRY_PIPE);
+	cr_expect_eq(engine->run[0].gpu[0].entry_threads, 0);
+	cr_expect_geq(engine->run[1].gpu[0].entry, HR_ENTRY_USER);
+	cr_expect_eq(engine->run[1].gpu[0].entry_threads, 128);
+	hr_engine_down(engine);
 }
 
 Test(cuda_operators, an_operator_that_cannot_be_linked_is_reported_with_its_line)
 {
-	struct hr_operator user = with_code(app->config.op[0].op);
+	struct hr_operator user = with_code(engine->config.op[0].op);
 
-	app->config.op[0].op = app->config.pipeline[1].op = &user;
+	engine->config.op[0].op = engine->config.pipeline[1].op = &user;
 	fake_cuda.jit_log = "Undefined reference to 'x'";
 	fake_cuda_fail("cuLinkComplete", 1, CUDA_ERROR_UNKNOWN);
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), -EINVAL);
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_BACKENDS), -EINVAL);
 	cr_expect(strstr(fake_log_last(),
 			 TEST_OPS "/f:4: operator 'liar' of '" TEST_OPS
 				  "/liar.op' cannot be used on gpu 'g' (cuda:0 "
@@ -85,10 +85,10 @@ Test(cuda_operators, an_operator_that_cannot_be_linked_is_reported_with_its_line
 
 Test(cuda_operators, an_operator_without_gpu_code_is_refused_only_on_a_gpu)
 {
-	cr_assert_eq(hr_appliance_init(app, "q"), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), -ENOTSUP);
+	cr_assert_eq(hr_engine_init(engine, "q"), 0);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_BACKENDS), -ENOTSUP);
 	cr_expect(strstr(fake_log_last(), "its file has no GPU part"), "%s", fake_log_last());
-	cr_assert_eq(hr_appliance_init(app, "p"), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_BACKENDS), 0);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_init(engine, "p"), 0);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_BACKENDS), 0);
+	hr_engine_down(engine);
 }

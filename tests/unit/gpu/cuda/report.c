@@ -9,7 +9,7 @@
 #include "tests/harness/error.h"
 #include "tests/harness/json.h"
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct json_object *report;
 static struct hr_json json;
 static char text[16384];
@@ -18,19 +18,19 @@ static void up(void)
 {
 
 	fake_cuda_reset();
-	app.config.gpus = 1;
-	strcpy(app.config.gpu[0].name, "g");
-	strcpy(app.config.gpu[0].device, "auto");
-	cr_assert_eq(hr_backend_open(&app.backend[0], "auto", 1, test_error()), 0, "%s",
+	engine.config.gpus = 1;
+	strcpy(engine.config.gpu[0].name, "g");
+	strcpy(engine.config.gpu[0].device, "auto");
+	cr_assert_eq(hr_backend_open(&engine.backend[0], "auto", 1, test_error()), 0, "%s",
 		     test_error_text());
-	app.gpu_up[0] = true;
+	engine.gpu_up[0] = true;
 	report = NULL;
 }
 
 static void down(void)
 {
 	json_object_put(report);
-	app.backend[0].ops->close(&app.backend[0]);
+	engine.backend[0].ops->close(&engine.backend[0]);
 	cr_expect_str_eq(fake_cuda_leaks(), "");
 }
 
@@ -46,7 +46,7 @@ static void begin(void)
 static struct json_object *gpu(bool facts)
 {
 	begin();
-	hr_report_gpus_json(&app, facts, &json);
+	hr_report_gpus_json(&engine, facts, &json);
 	report = json_parsed(&json);
 	return json_object_array_get_idx(json_object_object_get(report, "gpus"), 0);
 }
@@ -76,7 +76,7 @@ Test(cuda_report, registers_by_role_are_reported_on_request)
 	struct json_object *roles;
 
 	cr_expect_null(json_object_object_get(gpu(true), "roles"));
-	cr_assert_eq(app.backend[0].measuring->roles(&app.backend[0], NULL), 0);
+	cr_assert_eq(engine.backend[0].measuring->roles(&engine.backend[0], NULL), 0);
 	cr_expect_eq(number(gpu(true), "block_registers"), 65536);
 	roles = json_object_object_get(gpu(true), "roles");
 	cr_assert_eq(json_object_array_length(roles), 3);
@@ -87,9 +87,9 @@ Test(cuda_report, the_report_of_the_bench_has_registers_by_role_name)
 {
 	struct json_object *registers;
 
-	cr_assert_eq(app.backend[0].measuring->roles(&app.backend[0], NULL), 0);
+	cr_assert_eq(engine.backend[0].measuring->roles(&engine.backend[0], NULL), 0);
 	begin();
-	hr_bench_report_roles(app.backend[0].facts, &json);
+	hr_bench_report_roles(engine.backend[0].facts, &json);
 	report = json_parsed(&json);
 	registers = json_object_object_get(report, "registers");
 	cr_expect_eq(number(registers, "prefetch"), 40);

@@ -68,14 +68,14 @@ static void begin(void)
 {
 	attempt = calloc(1, sizeof *attempt);
 	cr_assert_not_null(attempt);
-	attempt->app = calloc(1, sizeof *attempt->app);
+	attempt->engine = calloc(1, sizeof *attempt->engine);
 	attempt->page = calloc(1, sizeof *attempt->page);
-	cr_assert(attempt->app && attempt->page);
-	cr_assert_eq(hr_config_parse(&attempt->app->config, &hr_names, "f", text, strlen(text),
+	cr_assert(attempt->engine && attempt->page);
+	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_names, "f", text, strlen(text),
 				     test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(attempt->app, NULL), 0);
-	attempt->app->keep_going = true;
+	cr_assert_eq(hr_engine_init(attempt->engine, NULL), 0);
+	attempt->engine->keep_going = true;
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, dispatch), 0);
 	cr_assert_eq(pipe2(pipe_ends, O_NONBLOCK), 0);
 	attempt->dispatch = dispatch[1];
@@ -89,7 +89,7 @@ static void end(void)
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
 	free(attempt->page);
-	free(attempt->app);
+	free(attempt->engine);
 	free(attempt);
 }
 
@@ -368,7 +368,7 @@ Test(dispatch, versions_of_watched_objects_are_in_the_record)
 
 static void fail_gpu(unsigned n)
 {
-	attempt->app->gpu_failed[0] = true;
+	attempt->engine->gpu_failed[0] = true;
 	send_dispatch(HR_DISPATCH_SAVE, 1, 0);
 }
 
@@ -376,14 +376,14 @@ Test(dispatch, a_failed_gpu_ends_the_engine)
 {
 	cr_expect_eq(serve(fail_gpu), -EIO);
 	cr_expect_eq(idle, 1u);
-	cr_expect_str_eq(attempt->app->error.text, "gpu 'g' has failed: it needs a new engine");
+	cr_expect_str_eq(attempt->engine->error.text, "gpu 'g' has failed: it needs a new engine");
 	hang_up();
 }
 
 /* The controller has failed when the host sees it. */
 static void fail_ssd(void)
 {
-	struct hr_ctrl *ctrl = attempt->app->ssd[0].ctrl;
+	struct hr_ctrl *ctrl = attempt->engine->ssd[0].ctrl;
 
 	hr_transport_rest(ctrl->transport, false); /* it rests during this sleep of the engine */
 	soft_fail(ctrl->transport->impl);
@@ -406,7 +406,7 @@ Test(dispatch, an_ssd_that_fails_while_nothing_runs_is_found_within_a_second)
 	cr_expect_eq(idle, 2u, "%u", idle);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "ssd 'a' is lost: "), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));
-	cr_expect_str_eq(attempt->app->error.text, "ssd 'a' has failed: it needs a new engine");
+	cr_expect_str_eq(attempt->engine->error.text, "ssd 'a' has failed: it needs a new engine");
 	hang_up();
 }
 
@@ -414,7 +414,7 @@ Test(dispatch, an_ssd_that_fails_while_nothing_runs_is_found_within_a_second)
 
 static void wait_asleep(unsigned n)
 {
-	struct soft *soft = attempt->app->ssd[0].ctrl->transport->impl;
+	struct soft *soft = attempt->engine->ssd[0].ctrl->transport->impl;
 
 	for (bool asleep = false; !asleep; hr_wait_ns(HR_NS_PER_MS)) {
 		pthread_mutex_lock(&soft->rest_lock);

@@ -68,13 +68,13 @@ static int serve(void (*play)(void *to, uint64_t now_ns))
 	attempt = calloc(1, sizeof *attempt);
 	dispatch = calloc(1, sizeof *dispatch);
 	cr_assert(attempt && dispatch);
-	attempt->app = calloc(1, sizeof *attempt->app);
+	attempt->engine = calloc(1, sizeof *attempt->engine);
 	attempt->page = calloc(1, sizeof *attempt->page);
-	cr_assert(attempt->app && attempt->page);
-	cr_assert_eq(hr_config_parse(&attempt->app->config, &hr_names, "f", text, sizeof text - 1,
-				     test_error()),
+	cr_assert(attempt->engine && attempt->page);
+	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_names, "f", text,
+				     sizeof text - 1, test_error()),
 		     0, "%s", test_error_text());
-	hr_appliance_init(attempt->app, NULL);
+	hr_engine_init(attempt->engine, NULL);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
 	supervisor = pair[0];
 	attempt->dispatch = pair[1];

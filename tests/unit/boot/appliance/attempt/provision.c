@@ -34,7 +34,7 @@ TestSuite(plan, .timeout = 60);
 
 enum { A, B, C, RUNS };
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_plan *plan;
 static struct hr_runner runner;
 static struct hr_backend_ops ops;
@@ -47,7 +47,7 @@ static int launch(struct hr_backend *b, const struct hr_launch_args *args,
 {
 	uint32_t i = 0;
 
-	while (!hr_run_wired(&app->run[i]) || &app->run[i].cpu.control->stop != args->stop)
+	while (!hr_run_wired(&engine->run[i]) || &engine->run[i].cpu.control->stop != args->stop)
 		i++;
 	handle[i] = (struct hr_launch){ b, args->stop };
 	*launched = &handle[i];
@@ -58,7 +58,7 @@ static int launch(struct hr_backend *b, const struct hr_launch_args *args,
 static int poll(struct hr_launch *launched, struct hr_error *e)
 {
 	const uint32_t i = (uint32_t)(launched - handle);
-	struct hr_run *run = &app->run[i];
+	struct hr_run *run = &engine->run[i];
 	const uint32_t role = run->cpu.has_sink ? HR_ROLE_WRITEBACK : HR_ROLE_COMPUTE;
 
 	if (!ends[i])
@@ -74,45 +74,45 @@ static void launch_free(struct hr_launch *launched)
 
 static void up(const char *text)
 {
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	plan = calloc(1, sizeof *plan);
-	cr_assert(app && plan);
-	engine_read(app, text);
-	app->keep_going = true;
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	real = app->backend[0].ops;
+	cr_assert(engine && plan);
+	engine_read(engine, text);
+	engine->keep_going = true;
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	real = engine->backend[0].ops;
 	ops = *real;
 	ops.launch = launch;
 	ops.poll = poll;
 	ops.launch_free = launch_free;
-	app->backend[0].ops = &ops;
-	plan->app = app;
+	engine->backend[0].ops = &ops;
+	plan->engine = engine;
 	plan->usable = (1u << RUNS) - 1;
 	memset(ends, 0, sizeof ends);
 	memset(&runner, 0, sizeof runner);
-	runner.app = app;
+	runner.engine = engine;
 }
 
 static void down(void)
 {
-	app->backend[0].ops = real;
-	hr_appliance_down(app);
+	engine->backend[0].ops = real;
+	hr_engine_down(engine);
 	free(plan);
-	free(app);
+	free(engine);
 }
 
 static uint32_t queues(void)
 {
-	return app->ssd[0].controller->queues_used;
+	return engine->ssd[0].controller->queues_used;
 }
 
 static void start(uint32_t i)
 {
 	ends[i] = false;
-	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", app->run[i].cause.text);
+	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", engine->run[i].cause.text);
 	hr_unseal(); /* asserts may allocate */
-	cr_assert_eq(app->run[i].outcome, HR_RUN_WAITING);
-	cr_assert_not(app->refused, "the appliance itself starts again");
+	cr_assert_eq(engine->run[i].outcome, HR_RUN_WAITING);
+	cr_assert_not(engine->refused, "the appliance itself starts again");
 	hr_runner_start(&runner, i);
 	cr_assert(runner.running >> i & 1);
 }
@@ -122,14 +122,14 @@ static void end(uint32_t i, enum hr_outcome outcome)
 	ends[i] = true;
 	hr_runner_look(&runner);
 	cr_assert_not(runner.running >> i & 1);
-	cr_expect_eq(app->run[i].outcome, outcome, "%s", app->run[i].cause.text);
+	cr_expect_eq(engine->run[i].outcome, outcome, "%s", engine->run[i].cause.text);
 	hr_plan_end(plan, i);
 }
 
 /* Store an object of that size in place of the one that exists. */
 static void store(const char *name, uint64_t bytes)
 {
-	struct hr_store *s = &app->ssd[0].store;
+	struct hr_store *s = &engine->ssd[0].store;
 	const struct hr_store_object *old = hr_store_find(s, name);
 	struct hr_store_object *made;
 
@@ -144,8 +144,8 @@ Test(plan, it_has_the_pipelines_whose_objects_exist_and_says_nothing_about_the_o
 	up(HEAD("") PIPELINES);
 	cr_expect_eq(hr_plan_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 1u << A | 1u << B);
-	cr_expect_eq(app->up, HR_STAGE_MEMORY);
-	cr_expect_eq(app->run[A].tiles, 0u, "it has not started");
+	cr_expect_eq(engine->up, HR_STAGE_MEMORY);
+	cr_expect_eq(engine->run[A].tiles, 0u, "it has not started");
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "");
 	down();
 }
@@ -154,12 +154,12 @@ Test(plan, a_wanted_pipeline_without_its_object_is_an_error)
 {
 	up(HEAD("") PIPELINES);
 	cr_expect_eq(hr_plan_make(plan, 1u << C), -EINVAL);
-	cr_expect(strstr(app->error.text, "there is no object 'x'"), "%s", app->error.text);
+	cr_expect(strstr(engine->error.text, "there is no object 'x'"), "%s", engine->error.text);
 	cr_expect_eq(plan->planned, 0u);
 	hr_plan_refuse(plan, C, -EINVAL);
-	cr_expect_eq(app->run[C].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[C].error, -EINVAL);
-	cr_expect(strstr(app->run[C].cause.text, "there is no object 'x'"));
+	cr_expect_eq(engine->run[C].outcome, HR_RUN_FAILED);
+	cr_expect_eq(engine->run[C].error, -EINVAL);
+	cr_expect(strstr(engine->run[C].cause.text, "there is no object 'x'"));
 	down();
 }
 
@@ -178,7 +178,7 @@ Test(plan, a_pipeline_starts_again_and_again_while_another_one_runs)
 		cr_expect_gt(queues(), one);
 		end(A, HR_RUN_DONE);
 		cr_expect_eq(queues(), one, "its queue pairs are gone, those of b are not");
-		cr_expect_not_null(hr_store_find(&app->ssd[0].store, "x"));
+		cr_expect_not_null(hr_store_find(&engine->ssd[0].store, "x"));
 		cr_expect(runner.running >> B & 1);
 	}
 	end(B, HR_RUN_DONE);
@@ -191,8 +191,8 @@ Test(plan, a_start_finds_zeros_where_the_last_run_left_its_words)
 	up(HEAD("") PIPELINES);
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
 	start(B);
-	app->run[B].cpu.status[0].failure.error = 0x281;
-	app->run[B].cpu.status[0].failed = 1;
+	engine->run[B].cpu.status[0].failure.error = 0x281;
+	engine->run[B].cpu.status[0].failed = 1;
 	end(B, HR_RUN_FAILED);
 	start(B);
 	end(B, HR_RUN_DONE);
@@ -205,7 +205,7 @@ Test(plan, an_object_may_grow_by_half)
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
 	store("old", 3u << 19);
 	start(B);
-	cr_expect_eq(app->run[B].tiles, 24u);
+	cr_expect_eq(engine->run[B].tiles, 24u);
 	end(B, HR_RUN_DONE);
 	down();
 }
@@ -223,7 +223,7 @@ Test(plan, an_object_beyond_its_room_needs_a_new_plan)
 	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 1u << A | 1u << B);
 	start(B);
-	cr_expect_eq(app->run[B].tiles, 256u);
+	cr_expect_eq(engine->run[B].tiles, 256u);
 	end(B, HR_RUN_DONE);
 	down();
 }
@@ -248,14 +248,14 @@ Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
 	up(HEAD("") PIPELINES);
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
 	idle = queues();
-	cr_assert_eq(hr_store_remove(&app->ssd[0].store,
-				     hr_store_find(&app->ssd[0].store, "old")->id, NULL),
+	cr_assert_eq(hr_store_remove(&engine->ssd[0].store,
+				     hr_store_find(&engine->ssd[0].store, "old")->id, NULL),
 		     0);
 	cr_expect_eq(hr_plan_start(plan, B), -EINVAL);
-	cr_expect_eq(app->run[B].outcome, HR_RUN_FAILED);
-	cr_expect(strstr(app->run[B].cause.text, "there is no object 'old'"));
+	cr_expect_eq(engine->run[B].outcome, HR_RUN_FAILED);
+	cr_expect(strstr(engine->run[B].cause.text, "there is no object 'old'"));
 	cr_expect_eq(queues(), idle);
-	cr_expect_not(app->refused);
+	cr_expect_not(engine->refused);
 	start(A);
 	end(A, HR_RUN_DONE);
 	down();
@@ -311,25 +311,25 @@ Test(plan, a_check_changes_nothing_else)
 {
 	up(HEAD("") PIPELINES);
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
-	app->run[A].selected = app->run[C].selected = true;
+	engine->run[A].selected = engine->run[C].selected = true;
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
-		app->run[B].gpu[p].entry_threads = 70 + p;
-		app->run[B].gpu[p].entry = (enum hr_entry)(20 + p);
+		engine->run[B].gpu[p].entry_threads = 70 + p;
+		engine->run[B].gpu[p].entry = (enum hr_entry)(20 + p);
 	}
-	app->run[B].durable_tiles = 9;
+	engine->run[B].durable_tiles = 9;
 	cr_expect_eq(hr_plan_check(plan, B), 0);
-	cr_expect(app->keep_going);
-	cr_expect(app->run[A].selected && app->run[C].selected);
-	cr_expect_not(app->run[B].selected);
-	cr_expect_eq(app->run[B].durable_tiles, 0u, "of the last run");
+	cr_expect(engine->keep_going);
+	cr_expect(engine->run[A].selected && engine->run[C].selected);
+	cr_expect_not(engine->run[B].selected);
+	cr_expect_eq(engine->run[B].durable_tiles, 0u, "of the last run");
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
-		cr_expect_eq(app->run[B].gpu[p].entry_threads, 70 + p);
-		cr_expect_eq(app->run[B].gpu[p].entry, 20 + p);
+		cr_expect_eq(engine->run[B].gpu[p].entry_threads, 70 + p);
+		cr_expect_eq(engine->run[B].gpu[p].entry, 20 + p);
 	}
 	start(B);
-	cr_expect(app->keep_going);
-	cr_expect_not(app->refused);
-	cr_expect(app->run[A].selected && app->run[B].selected && app->run[C].selected);
+	cr_expect(engine->keep_going);
+	cr_expect_not(engine->refused);
+	cr_expect(engine->run[A].selected && engine->run[B].selected && engine->run[C].selected);
 	end(B, HR_RUN_DONE);
 	down();
 }
@@ -344,13 +344,13 @@ Test(plan, after_a_signal_a_start_is_interrupted)
 	hr_signals_hold();
 	hr_signals_stop();
 	cr_expect_eq(hr_plan_start(plan, A), -EINTR);
-	cr_expect_eq(app->run[A].outcome, HR_RUN_INTERRUPTED);
-	cr_expect_eq(app->run[A].error, -EINTR);
-	cr_expect(app->run[A].selected);
-	cr_expect_eq(app->error.kind, HR_ERROR_NONE);
+	cr_expect_eq(engine->run[A].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(engine->run[A].error, -EINTR);
+	cr_expect(engine->run[A].selected);
+	cr_expect_eq(engine->error.kind, HR_ERROR_NONE);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "");
 	cr_expect_eq(queues(), idle);
-	cr_expect_null(hr_store_find(&app->ssd[0].store, "x"));
+	cr_expect_null(hr_store_find(&engine->ssd[0].store, "x"));
 	down();
 }
 
@@ -359,8 +359,8 @@ Test(plan, memory_for_no_pipeline_is_a_plan_of_none)
 	up(HEAD("memory = { host = \"64K\"; };") PIPELINES);
 	cr_expect_eq(hr_plan_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 0u);
-	cr_expect_eq(app->up, HR_STAGE_STORES);
-	cr_expect_eq(app->error.kind, HR_ERROR_NONE, "%s", app->error.text);
+	cr_expect_eq(engine->up, HR_STAGE_STORES);
+	cr_expect_eq(engine->error.kind, HR_ERROR_NONE, "%s", engine->error.text);
 	cr_expect_neq(hr_plan_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 0u);
 	down();
@@ -397,19 +397,19 @@ Test(plan, a_start_that_fails_leaves_nothing)
 	up(HEAD("") PIPELINES);
 	cr_assert_eq(hr_plan_make(plan, 0), 0);
 	idle = queues();
-	disk = app->ssd[0].blk->ops;
+	disk = engine->ssd[0].blk->ops;
 	broken = *disk;
 	broken.write = write_fails;
-	app->ssd[0].blk->ops = &broken;
+	engine->ssd[0].blk->ops = &broken;
 	for (int i = 0; i < 2; i++) {
 		cr_expect_eq(hr_plan_start(plan, A), 0x280);
-		cr_expect_eq(app->run[A].outcome, HR_RUN_FAILED);
-		cr_expect(strstr(app->run[A].cause.text, "the write fails"));
-		cr_expect(app->run[A].cause.printed && app->run[A].selected);
+		cr_expect_eq(engine->run[A].outcome, HR_RUN_FAILED);
+		cr_expect(strstr(engine->run[A].cause.text, "the write fails"));
+		cr_expect(engine->run[A].cause.printed && engine->run[A].selected);
 		cr_expect_eq(queues(), idle);
-		cr_expect(app->keep_going && !app->refused);
+		cr_expect(engine->keep_going && !engine->refused);
 	}
-	app->ssd[0].blk->ops = disk;
+	engine->ssd[0].blk->ops = disk;
 	start(A);
 	end(A, HR_RUN_DONE);
 	down();
@@ -432,8 +432,8 @@ Test(plan, a_start_without_its_queue_pairs_ends_the_plan)
 	cr_expect_eq(hr_plan_start(plan, A), -EAGAIN);
 	cr_expect_eq(plan->planned, 0u);
 	cr_expect_eq(queues(), idle);
-	cr_expect_eq(app->run[A].outcome, HR_RUN_WAITING);
-	cr_expect_eq(app->error.kind, HR_ERROR_NONE, "%s", app->error.text);
+	cr_expect_eq(engine->run[A].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->error.kind, HR_ERROR_NONE, "%s", engine->error.text);
 	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 1u << B, "there is no room for the other one");
 	start(B);
@@ -472,12 +472,14 @@ Test(plan, missing_memory_is_for_the_wanted_pipeline)
 		failing_allocations = row[i].failing;
 		cr_expect_eq(hr_plan_make(plan, row[i].wanted), row[i].want, "%zu", i);
 		if (row[i].want) /* the part to make smaller */
-			cr_expect(strstr(app->error.text, " tiles of "), "%s", app->error.text);
+			cr_expect(strstr(engine->error.text, " tiles of "), "%s",
+				  engine->error.text);
 		cr_expect_eq(plan->planned, row[i].planned, "%zu", i);
-		cr_expect_eq(app->up, row[i].planned ? HR_STAGE_MEMORY : HR_STAGE_STORES, "%zu", i);
+		cr_expect_eq(engine->up, row[i].planned ? HR_STAGE_MEMORY : HR_STAGE_STORES, "%zu",
+			     i);
 		for (uint32_t r = 0; r < RUNS; r++)
-			cr_expect_not(app->run[r].selected || app->run[r].tiles, "%zu", i);
-		hr_error_clear(&app->error);
+			cr_expect_not(engine->run[r].selected || engine->run[r].tiles, "%zu", i);
+		hr_error_clear(&engine->error);
 	}
 	failing_allocations = 0;
 	down();
@@ -492,7 +494,7 @@ Test(plan, missing_memory_is_for_the_wanted_pipeline)
 Test(plan, an_accessed_object_of_another_length_needs_a_new_plan)
 {
 	up(HEAD("") CHASE);
-	cr_assert_eq(hr_plan_make(plan, 0), 0, "%s", app->error.text);
+	cr_assert_eq(hr_plan_make(plan, 0), 0, "%s", engine->error.text);
 	cr_expect_eq(hr_plan_check(plan, A), 0);
 	store("old", 1u << 20);
 	cr_expect_eq(hr_plan_check(plan, A), 0, "another object of the same length");

@@ -17,17 +17,17 @@
 
 TestSuite(status, .timeout = 60);
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_status status;
 
 static void prepare_app(void)
 {
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
-	snprintf(app.config.name, sizeof app.config.name, "box");
-	hr_status_open(&status, &app);
+	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
+	snprintf(engine.config.name, sizeof engine.config.name, "box");
+	hr_status_open(&status, &engine);
 	status.told = true;
 	status.phase = HR_PHASE_RUNNING;
 }
@@ -39,17 +39,17 @@ Test(status, the_status_is_one_json_document)
 	size_t length;
 
 	prepare_app();
-	snprintf(app.config.name, sizeof app.config.name, "a \"quoted\" \\ name");
-	app.run[0].outcome = HR_RUN_DONE;
-	app.run[0].tiles = app.run[0].through_tiles = 7;
-	app.run[0].started_ns = 1;
-	app.run[0].ended_ns = 1 + HR_NS_PER_S / 2;
-	app.run[0].read_bytes = 1000;
-	app.run[1].outcome = HR_RUN_FAILED;
-	app.run[1].selected = false;
-	app.run[1].error = 0x281;
-	hr_fail(&app.run[1].cause, HR_ERROR_DEVICE, 0x281, "object 'in', tile 3: read failed");
-	hr_record_take(&status.record, &app);
+	snprintf(engine.config.name, sizeof engine.config.name, "a \"quoted\" \\ name");
+	engine.run[0].outcome = HR_RUN_DONE;
+	engine.run[0].tiles = engine.run[0].through_tiles = 7;
+	engine.run[0].started_ns = 1;
+	engine.run[0].ended_ns = 1 + HR_NS_PER_S / 2;
+	engine.run[0].read_bytes = 1000;
+	engine.run[1].outcome = HR_RUN_FAILED;
+	engine.run[1].selected = false;
+	engine.run[1].error = 0x281;
+	hr_fail(&engine.run[1].cause, HR_ERROR_DEVICE, 0x281, "object 'in', tile 3: read failed");
+	hr_record_take(&status.record, &engine);
 	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
 	cr_assert_eq(length, strlen(text));
 	document = json_tokener_parse(text);
@@ -82,9 +82,9 @@ Test(status, a_document_that_does_not_fit_is_reported)
 	size_t length;
 
 	prepare_app();
-	memset(app.config.name, 0xff, sizeof app.config.name - 1);
+	memset(engine.config.name, 0xff, sizeof engine.config.name - 1);
 	memset(text, 0x7f, sizeof text);
-	hr_record_take(&status.record, &app);
+	hr_record_take(&status.record, &engine);
 	length = hr_status_format(&status, hr_now_ns(), text, HR_STATUS_MIN);
 	cr_assert_gt(length, 0);
 	cr_expect_eq(length, strnlen(text, HR_STATUS_MIN));
@@ -107,7 +107,7 @@ Test(status, the_store_requests_are_listed_with_their_clients)
 	struct json_object *document, *member, *request;
 
 	prepare_app();
-	hr_record_take(&status.record, &app);
+	hr_record_take(&status.record, &engine);
 	store->requests = 7;
 	store->refused = 2;
 	store->dropped = 1;
@@ -150,23 +150,24 @@ Test(status, the_largest_document_fits)
 
 	prepare_app();
 	memset(&status.record, 0xff, sizeof status.record);
-	fill(app.config.name, sizeof app.config.name, '\\');
+	fill(engine.config.name, sizeof engine.config.name, '\\');
 	fill(path, sizeof path, (char)0xff);
-	app.config.file = path;
-	app.config.ssds = HR_SSDS_MAX;
-	app.config.pipelines = HR_PIPELINES_MAX;
+	engine.config.file = path;
+	engine.config.ssds = HR_SSDS_MAX;
+	engine.config.pipelines = HR_PIPELINES_MAX;
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++) {
-		fill(app.config.ssd[d].name, sizeof app.config.ssd[d].name, '"');
-		fill(app.config.ssd[d].device, sizeof app.config.ssd[d].device, '"');
+		fill(engine.config.ssd[d].name, sizeof engine.config.ssd[d].name, '"');
+		fill(engine.config.ssd[d].device, sizeof engine.config.ssd[d].device, '"');
 		status.record.ssd[d].health = HR_HEALTH_STOPPED;
 	}
-	fill(app.config.gpu[0].name, sizeof app.config.gpu[0].name, '"');
+	fill(engine.config.gpu[0].name, sizeof engine.config.gpu[0].name, '"');
 	status.record.stage = HR_STAGE_NONE;
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++) {
-		app.config.pipeline[i].op = app.config.pipeline[0].op;
-		app.config.pipeline[i].gpu = 0;
-		fill(app.config.pipeline[i].name, sizeof app.config.pipeline[i].name, '"');
-		fill(app.config.pipeline[i].tap.name, sizeof app.config.pipeline[i].tap.name, '"');
+		engine.config.pipeline[i].op = engine.config.pipeline[0].op;
+		engine.config.pipeline[i].gpu = 0;
+		fill(engine.config.pipeline[i].name, sizeof engine.config.pipeline[i].name, '"');
+		fill(engine.config.pipeline[i].tap.name, sizeof engine.config.pipeline[i].tap.name,
+		     '"');
 		status.record.run[i].outcome = HR_RUN_INTERRUPTED;
 		status.record.run[i].error.code = -ENOTRECOVERABLE;
 		fill(status.record.run[i].error.text, HR_RECORD_TEXT, (char)0xff);
@@ -191,15 +192,15 @@ Test(status, an_appliance_has_the_pipelines_that_its_configuration_has)
 	struct hr_region memory;
 
 	prepare_app();
-	cr_expect_eq(hr_appliance_init(&app, "no-such"), -ENOENT);
+	cr_expect_eq(hr_engine_init(&engine, "no-such"), -ENOENT);
 	cr_expect(strstr(fake_log_last(), "there is no pipeline 'no-such'"), "%s", fake_log_last());
-	cr_expect_eq(app.error.kind, HR_ERROR_USAGE, "%s", app.error.text);
-	cr_expect_eq(hr_appliance_init(&app, app.config.pipeline[1].name), 0);
-	cr_expect(app.run[1].selected && !app.run[0].selected);
+	cr_expect_eq(engine.error.kind, HR_ERROR_USAGE, "%s", engine.error.text);
+	cr_expect_eq(hr_engine_init(&engine, engine.config.pipeline[1].name), 0);
+	cr_expect(engine.run[1].selected && !engine.run[0].selected);
 	/* Addresses in use belong to the other kind of host memory. */
 	cr_assert_eq(hr_hostmem_alloc(&memory, "m", HR_PAGE, NULL), 0);
-	strcpy(app.config.ssd[0].device, "pci:0000:01:00.0");
-	cr_expect_eq(hr_appliance_init(&app, NULL), -EBUSY);
+	strcpy(engine.config.ssd[0].device, "pci:0000:01:00.0");
+	cr_expect_eq(hr_engine_init(&engine, NULL), -EBUSY);
 	hr_hostmem_free(&memory);
-	cr_expect_eq(hr_appliance_init(&app, NULL), 0);
+	cr_expect_eq(hr_engine_init(&engine, NULL), 0);
 }

@@ -34,7 +34,7 @@ static const char config[] =
 
 enum { PLAIN, TAPPED, SENDS, RECEIVES, FED, PIPELINES };
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_status status;
 static struct hr_repeat repeat;
 static char text[HR_STATUS_MAX];
@@ -42,19 +42,19 @@ static struct json_object *document;
 
 static void begin(void)
 {
-	struct hr_config_pipeline *p = app.config.pipeline;
+	struct hr_config_pipeline *p = engine.config.pipeline;
 
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", config, sizeof config - 1,
-				     test_error()),
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", config,
+				     sizeof config - 1, test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
+	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
 	strcpy(p[TAPPED].tap.name, "out");
 	strcpy(p[SENDS].tap.name, "wire");
 	strcpy(p[SENDS].to.address, "10.0.0.1");
 	strcpy(p[RECEIVES].feed.name, "wire");
 	strcpy(p[RECEIVES].from.address, "10.0.0.2");
 	strcpy(p[FED].feed.name, "in");
-	hr_status_open(&status, &app);
+	hr_status_open(&status, &engine);
 	status.told = true;
 	for (uint32_t i = 0; i < PIPELINES; i++) {
 		p[i].other_gpus = 1;
@@ -124,7 +124,7 @@ Test(status_text, the_members_of_the_appliance)
 	status.phase = HR_PHASE_BACKOFF;
 	status.restarts = 3;
 	status.restarts_left = 2;
-	status.engine = 77;
+	status.engine_pid = 77;
 	status.still_ns = 1234 * MS + MS / 2;
 	status.record.stage = HR_STAGE_STORES;
 	format(hr_start_ns() + 1500 * MS + MS / 2);
@@ -140,17 +140,17 @@ Test(status_text, an_appliance_that_has_not_started)
 	struct hr_status fresh;
 
 	memset(&fresh, 0xee, sizeof fresh);
-	hr_status_open(&fresh, &app);
-	cr_expect(fresh.app == &app && fresh.phase == HR_PHASE_STARTING && !fresh.told);
+	hr_status_open(&fresh, &engine);
+	cr_expect(fresh.engine == &engine && fresh.phase == HR_PHASE_STARTING && !fresh.told);
 	cr_expect(!fresh.repeat && !fresh.service && !fresh.taps && !fresh.feeds);
-	cr_expect(fresh.engine == 0 && fresh.restarts == 0 && fresh.restarts_left == 0);
-	app.run[TAPPED].outcome = HR_RUN_DONE;
-	app.ssd[1].health.state = HR_HEALTH_LOST;
+	cr_expect(fresh.engine_pid == 0 && fresh.restarts == 0 && fresh.restarts_left == 0);
+	engine.run[TAPPED].outcome = HR_RUN_DONE;
+	engine.ssd[1].health.state = HR_HEALTH_LOST;
 	cr_assert_gt(hr_status_format(&fresh, hr_now_ns(), text, sizeof text), 0u);
 	cr_expect_eq(fresh.record.run[TAPPED].outcome, HR_RUN_DONE, "copied from the appliance");
 	cr_expect_eq(fresh.record.ssd[1].health, (uint64_t)HR_HEALTH_LOST);
 	fresh.told = true;
-	app.run[TAPPED].outcome = HR_RUN_FAILED;
+	engine.run[TAPPED].outcome = HR_RUN_FAILED;
 	cr_assert_gt(hr_status_format(&fresh, hr_now_ns(), text, sizeof text), 0u);
 	cr_expect_eq(fresh.record.run[TAPPED].outcome, HR_RUN_DONE, "not when it is told");
 }
@@ -272,10 +272,10 @@ Test(status_text, pipelines_that_are_shown)
 
 Test(status_text, the_name_of_a_user_operator)
 {
-	app.config.pipeline[PLAIN].user_op = 2;
-	app.config.pipeline[PLAIN].op = NULL;
-	strcpy(app.config.op[0].name, "first");
-	strcpy(app.config.op[1].name, "mine");
+	engine.config.pipeline[PLAIN].user_op = 2;
+	engine.config.pipeline[PLAIN].op = NULL;
+	strcpy(engine.config.op[0].name, "first");
+	strcpy(engine.config.op[1].name, "mine");
 	format(1);
 	cr_expect(strstr(element("pipelines", PLAIN), "\"operator\":\"mine\","));
 }
@@ -305,8 +305,8 @@ Test(status_text, a_tap_with_its_consumers)
 
 	COUNT(run->count.tap, 1, 1);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		app.config.pipeline[TAPPED].tap.deliver = row[i].deliver;
-		app.config.pipeline[TAPPED].tap.lag = row[i].lag;
+		engine.config.pipeline[TAPPED].tap.deliver = row[i].deliver;
+		engine.config.pipeline[TAPPED].tap.lag = row[i].lag;
 		run->share = row[i].share;
 		format(1);
 		snprintf(want, sizeof want,
@@ -439,7 +439,7 @@ Test(status_text, the_delay_of_the_newest_start)
 	struct hr_record_run *run = &status.record.run[TAPPED];
 
 	status.repeat = &repeat;
-	repeat.timetable.config = &app.config;
+	repeat.timetable.config = &engine.config;
 	repeat.timetable.timed[TAPPED].planned_ns = 7 * S;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const char *got;
@@ -484,7 +484,7 @@ Test(status_text, the_schedule_of_a_pipeline)
 		  "\"done_count\":6,\"failures_count\":7,\"skipped_count\":8,\"paused\":true}" },
 	};
 
-	t.config = &app.config;
+	t.config = &engine.config;
 	t.timed[FED].next_ns = 10 * S + 2500 * MS + 1;
 	start->starts = 5;
 	start->done = 6;

@@ -177,8 +177,8 @@ static void fix_memory(void)
 					     .page_bytes = SEAT_BYTES,
 					     .count = HR_TAP_SEATS };
 
-	app->tap_tiles[1].bytes = 1 << 21;
-	cr_assert_eq(hr_sets_fill(&app->tap_tiles[1].sets, &range, test_error()), 0);
+	engine->tap_tiles[1].bytes = 1 << 21;
+	cr_assert_eq(hr_sets_fill(&engine->tap_tiles[1].sets, &range, test_error()), 0);
 }
 
 static bool is_filled(const void *at, int byte, size_t bytes)
@@ -306,7 +306,7 @@ Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 		cr_expect(is_open(pair[0]));
 		close(pair[0]);
 		cr_expect_eq(new_fds(), fixed ? 2 * HR_TAP_SEATS : 0);
-		cr_expect_eq(app->tap_tiles[1].sets.spent, 0);
+		cr_expect_eq(engine->tap_tiles[1].sets.spent, 0);
 		cr_expect_eq(is_mapped(head_at(1)), fixed);
 		cr_expect_eq(is_mapped(page_at(1)), fixed);
 		cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);

@@ -32,7 +32,7 @@
 #define SETS 4u
 #define LIMIT_NS (120 * HR_NS_PER_S)
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_feed_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
@@ -46,7 +46,7 @@ static char directory[64];
 
 static void make_memory(void)
 {
-	struct hr_feed_memory *memory = &app.feed_memory[0];
+	struct hr_feed_memory *memory = &engine.feed_memory[0];
 	struct hr_sets_range range = { .entries_name = "entries",
 				       .page_name = "page",
 				       .entries_bytes = hr_tap_ring_bytes(SLOTS),
@@ -60,19 +60,19 @@ static void make_memory(void)
 	cr_assert_eq(hr_sets_fill(&memory->sets, &range, test_error()), 0);
 	memory->bytes = BYTES;
 	memory->up = true;
-	app.backend[0].facts = &facts;
+	engine.backend[0].facts = &facts;
 }
 
 static void set_up(void)
 {
-	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
-	struct hr_run *run = &app.run[0];
+	struct hr_config_pipeline *pipeline = &engine.config.pipeline[0];
+	struct hr_run *run = &engine.run[0];
 
 	hr_log_set_level(HR_LOG_ERROR);
 	snprintf(directory, sizeof directory, "/tmp/hr-feed-gpu-XXXXXX");
 	cr_assert_not_null(mkdtemp(directory));
 	setenv("RUNTIME_DIRECTORY", directory, 1);
-	app.config.pipelines = 1;
+	engine.config.pipelines = 1;
 	pipeline->op = &op;
 	snprintf(pipeline->name, sizeof pipeline->name, "take");
 	snprintf(pipeline->feed.name, sizeof pipeline->feed.name, "f");
@@ -94,15 +94,15 @@ static void set_up(void)
 	run->layout.feed_pages = service_add_part(&partition, HR_PLACE_HOST, role.pages);
 	run->layout.feed_words = service_add_part(&partition, HR_PLACE_CONTROL, &words);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
-	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0, "%s",
+	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0, "%s",
 		     test_error_text());
 }
 
 static void tear_down(void)
 {
-	app.run[0].ended_ns = 2;
+	engine.run[0].ended_ns = 2;
 	hr_feed_service_close(&service);
-	hr_run_feed_give(&app.feed_memory[0]);
+	hr_run_feed_give(&engine.feed_memory[0]);
 	fake_clock_stop();
 	rmdir(directory);
 }
@@ -270,10 +270,11 @@ Test(feed_gpu, each_producer_has_a_page_of_its_own)
 	close(fd);
 	fd = expect_welcome(&m);
 	cr_expect_eq(words.set, 1);
-	cr_expect_eq((uint8_t *)hr_run_feed_page(&app.run[0]),
+	cr_expect_eq((uint8_t *)hr_run_feed_page(&engine.run[0]),
 		     role.pages + hr_feed_page_bytes(SLOTS));
-	cr_expect_eq(((struct hr_feed_page *)(void *)hr_run_feed_page(&app.run[0]))->commit[1], 0);
-	cr_expect_eq(app.run[0].feed.attached, 2);
+	cr_expect_eq(((struct hr_feed_page *)(void *)hr_run_feed_page(&engine.run[0]))->commit[1],
+		     0);
+	cr_expect_eq(engine.run[0].feed.attached, 2);
 	close(fd);
 }
 
@@ -299,7 +300,7 @@ Test(feed_gpu, another_process_waits_for_the_end_of_one_that_has_detached)
 	struct hr_tap_message m;
 	char why[96];
 
-	cr_assert_eq(app.run[0].feed.attached, 1);
+	cr_assert_eq(engine.run[0].feed.attached, 1);
 	cr_assert_eq(service.port[0].producer.state, HR_FEED_ABSENT);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
 		 (int)child);
@@ -348,11 +349,11 @@ Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
 	struct hr_tap_message m;
 	char why[96];
 
-	app.run[0].ended_ns = 2;
-	app.run[0].outcome = HR_RUN_INTERRUPTED;
+	engine.run[0].ended_ns = 2;
+	engine.run[0].outcome = HR_RUN_INTERRUPTED;
 	hr_feed_service_end(&service, 0);
-	app.run[0].ended_ns = 0;
-	app.run[0].outcome = HR_RUN_WAITING;
+	engine.run[0].ended_ns = 0;
+	engine.run[0].outcome = HR_RUN_WAITING;
 	cr_assert_eq(hr_feed_service_begin(&service, 0, test_error()), 0);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
 		 (int)child);
@@ -365,7 +366,7 @@ Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
 
 static void end_run(void)
 {
-	app.run[0].ended_ns = 2;
+	engine.run[0].ended_ns = 2;
 	step(HR_TAP_STEP_NS);
 }
 
@@ -373,7 +374,7 @@ static void close_service(void)
 {
 	end_run();
 	hr_feed_service_close(&service);
-	app.run[0].ended_ns = 0;
+	engine.run[0].ended_ns = 0;
 }
 
 Test(feed_gpu, a_second_process_is_refused)
@@ -401,7 +402,7 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 
 	close_service();
 	before = service_open_fds();
-	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0);
+	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0);
 	cr_assert_eq(stat(service.port[0].at.sun_path, &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0600u, "no group may connect");
 	child = begin_child(true);
@@ -427,10 +428,10 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 Test(feed_gpu, a_run_that_does_not_start_has_no_socket)
 {
 	close_service();
-	app.run[0].outcome = HR_RUN_COMPLETE;
-	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), 0);
+	engine.run[0].outcome = HR_RUN_COMPLETE;
+	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0);
 	cr_expect_not(service.port[0].open);
-	app.run[0].outcome = HR_RUN_WAITING;
+	engine.run[0].outcome = HR_RUN_WAITING;
 }
 
 Test(feed_gpu, when_a_socket_cannot_be_opened_none_stays)
@@ -439,12 +440,12 @@ Test(feed_gpu, when_a_socket_cannot_be_opened_none_stays)
 
 	close_service();
 	before = service_open_fds();
-	app.config.pipelines = 2;
-	app.config.pipeline[1] = app.config.pipeline[0];
-	app.run[1] = app.run[0];
-	app.run[1].config = &app.config.pipeline[1];
-	cr_assert_eq(hr_feed_service_open(&service, &app, test_error()), -EADDRINUSE);
+	engine.config.pipelines = 2;
+	engine.config.pipeline[1] = engine.config.pipeline[0];
+	engine.run[1] = engine.run[0];
+	engine.run[1].config = &engine.config.pipeline[1];
+	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), -EADDRINUSE);
 	cr_expect_eq(service_open_fds(), before);
 	cr_expect_eq(rmdir(directory), 0, "it is empty");
-	app.config.pipelines = 1;
+	engine.config.pipelines = 1;
 }

@@ -23,7 +23,7 @@
 #define SLOTS 4u
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_tap_service service;
 static struct hr_tap_sockets sockets;
 static struct hr_tap_role role;
@@ -33,14 +33,14 @@ static char directory[64];
 
 static void set_up(void)
 {
-	struct hr_config_pipeline *pipeline = &app.config.pipeline[0];
-	struct hr_run *run = &app.run[0];
+	struct hr_config_pipeline *pipeline = &engine.config.pipeline[0];
+	struct hr_run *run = &engine.run[0];
 
 	hr_log_set_level(HR_LOG_ERROR);
 	snprintf(directory, sizeof directory, "/tmp/hr-tap-service-XXXXXX");
 	cr_assert_not_null(mkdtemp(directory));
 	setenv("RUNTIME_DIRECTORY", directory, 1);
-	app.config.pipelines = 1;
+	engine.config.pipelines = 1;
 	snprintf(pipeline->name, sizeof pipeline->name, "lend");
 	snprintf(pipeline->tap.name, sizeof pipeline->tap.name, "t");
 	pipeline->tap.group = HR_CONTROL_NO_GROUP;
@@ -50,9 +50,9 @@ static void set_up(void)
 	run->tiles = 64;
 	run->sink_tile_bytes = 4096;
 	run->tap.role.ring = role.ring = SLOTS;
-	app.up = HR_STAGE_QUEUES;
-	app.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
-	cr_assert_geq(app.tap_tiles[0].fd, 0);
+	engine.up = HR_STAGE_QUEUES;
+	engine.tap_tiles[0].fd = memfd_create("tiles", MFD_CLOEXEC);
+	cr_assert_geq(engine.tap_tiles[0].fd, 0);
 	role.entries = service_reserve(HR_TAP_SEATS * hr_tap_ring_bytes(SLOTS));
 	role.pages = service_reserve(HR_TAP_SEATS * hr_tap_page_bytes(SLOTS));
 	role.words = &words;
@@ -138,17 +138,18 @@ struct end {
 static void expect_end(const struct end *e)
 {
 	const unsigned before = service_open_fds();
-	struct hr_run *run = &app.run[0];
+	struct hr_run *run = &engine.run[0];
 	int consumer, silent, later;
 
 	memset(&words, 0, sizeof words);
-	app.tap_tiles[0].in_hand = false;
-	app.config.pipeline[0].when.kind = e->repeats ? HR_WHEN_EVERY : HR_WHEN_ONCE;
+	engine.tap_tiles[0].in_hand = false;
+	engine.config.pipeline[0].when.kind = e->repeats ? HR_WHEN_EVERY : HR_WHEN_ONCE;
 	run->started_ns = 1;
 	run->ended_ns = 0;
 	run->outcome = HR_RUN_WAITING;
-	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0);
-	cr_assert_eq(hr_tap_service_open(&service, &app, &sockets, e->supervised, test_error()), 0);
+	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0);
+	cr_assert_eq(hr_tap_service_open(&service, &engine, &sockets, e->supervised, test_error()),
+		     0);
 	consumer = connect_to(true);
 	cr_expect_str_eq(heard(consumer), "W", "%s", e->name);
 	silent = connect_to(false);
@@ -158,7 +159,7 @@ static void expect_end(const struct end *e)
 	step();
 	cr_expect_str_eq(heard(consumer), e->consumer, "%s: %s", e->name, heard(consumer));
 	cr_expect_str_eq(heard(silent), e->silent, "%s", e->name);
-	cr_expect_eq(app.tap_tiles[0].in_hand, e->in_hand, "%s", e->name);
+	cr_expect_eq(engine.tap_tiles[0].in_hand, e->in_hand, "%s", e->name);
 	later = connect_to(true);
 	step();
 	step();
@@ -198,10 +199,10 @@ Test(tap_service, a_consumer_without_a_seat_is_refused)
 	const unsigned before = service_open_fds();
 	int consumer[HR_TAP_SEATS], other;
 
-	app.run[0].started_ns = 1;
-	app.run[0].outcome = HR_RUN_WAITING;
-	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0);
-	cr_assert_eq(hr_tap_service_open(&service, &app, &sockets, false, test_error()), 0);
+	engine.run[0].started_ns = 1;
+	engine.run[0].outcome = HR_RUN_WAITING;
+	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0);
+	cr_assert_eq(hr_tap_service_open(&service, &engine, &sockets, false, test_error()), 0);
 	for (size_t i = 0; i < COUNT(consumer); i++) {
 		consumer[i] = connect_to(true);
 		cr_expect_str_eq(heard(consumer[i]), "W", "consumer %zu", i);

@@ -17,47 +17,47 @@
 
 #define NOW_NS 1000u
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_record record;
 
 static void begin(void)
 {
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
-	hr_record_take(&record, &app);
+	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
+	hr_record_take(&record, &engine);
 }
 
 TestSuite(record, .init = begin, .timeout = 60);
 
 Test(record, the_record_of_an_appliance_that_is_down_is_valid)
 {
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 	cr_expect_eq(record.stage, HR_STAGE_NONE);
 	cr_expect_eq(record.run[0].selected, 1u);
 }
 
 Test(record, pipelines_of_a_record_can_be_copied_to_an_appliance)
 {
-	static struct hr_appliance other;
+	static struct hr_engine other;
 
-	app.run[0].tiles = 9;
-	app.run[0].first_tile = 1;
-	app.run[0].durable_tiles = 2;
-	app.run[0].through_tiles = 3;
-	app.run[0].read_bytes = 4;
-	app.run[0].started_ns = 5;
-	app.run[0].ended_ns = 6;
-	app.run[0].error = -EIO;
-	hr_fail(&app.run[0].cause, HR_ERROR_DEVICE, -EIO, "pipeline '%s': it failed", "p");
-	app.run[0].outcome = HR_RUN_FAILED;
-	app.run[0].selected = false;
-	app.ssd[0].health.state = HR_HEALTH_LOST;
-	app.ssd[0].health.count[HR_FAULT_GONE] = 7;
-	hr_record_take(&record, &app);
-	cr_assert_null(hr_record_check(&record, &app.config, NOW_NS));
-	other.config = app.config;
+	engine.run[0].tiles = 9;
+	engine.run[0].first_tile = 1;
+	engine.run[0].durable_tiles = 2;
+	engine.run[0].through_tiles = 3;
+	engine.run[0].read_bytes = 4;
+	engine.run[0].started_ns = 5;
+	engine.run[0].ended_ns = 6;
+	engine.run[0].error = -EIO;
+	hr_fail(&engine.run[0].cause, HR_ERROR_DEVICE, -EIO, "pipeline '%s': it failed", "p");
+	engine.run[0].outcome = HR_RUN_FAILED;
+	engine.run[0].selected = false;
+	engine.ssd[0].health.state = HR_HEALTH_LOST;
+	engine.ssd[0].health.count[HR_FAULT_GONE] = 7;
+	hr_record_take(&record, &engine);
+	cr_assert_null(hr_record_check(&record, &engine.config, NOW_NS));
+	other.config = engine.config;
 	hr_record_apply(&record, &other);
 	cr_expect_eq(other.run[0].tiles, 9u);
 	cr_expect_eq(other.run[0].first_tile, 1u);
@@ -84,10 +84,10 @@ static void expect_wrong(uint64_t *to, uint64_t value, const char *name)
 	const char *wrong;
 
 	*to = value;
-	wrong = hr_record_check(&record, &app.config, NOW_NS);
+	wrong = hr_record_check(&record, &engine.config, NOW_NS);
 	*to = before;
 	cr_expect(wrong && strcmp(wrong, name) == 0, "%s: %s", name, wrong ? wrong : "sound");
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 }
 
 Test(record, each_word_has_its_range)
@@ -134,23 +134,24 @@ Test(record, each_word_has_its_range)
 	expect_wrong(&record.consumer[2].attached, 2, "attached");
 	expect_wrong((uint64_t *)record.consumer[2].name, '\n', "name of a consumer");
 	record.consumer[31].attached = 1;
-	expect_wrong(&record.consumer[31].pipeline, app.config.pipelines, "pipeline of a consumer");
+	expect_wrong(&record.consumer[31].pipeline, engine.config.pipelines,
+		     "pipeline of a consumer");
 	expect_wrong((uint64_t *)&record.error.code, (uint64_t)INT64_MIN, "error");
 }
 
 /* The engine prepares other starts before the supervisor has seen the end of this one. */
 Test(record, a_start_that_is_over_keeps_its_outcome)
 {
-	app.run[0].outcome = HR_RUN_DONE;
-	hr_record_take(&record, &app);
+	engine.run[0].outcome = HR_RUN_DONE;
+	hr_record_take(&record, &engine);
 	record.run[0].number = 3;
 	record.run[0].over = 1;
-	app.run[0].outcome = app.run[1].outcome = HR_RUN_FAILED;
-	hr_record_take(&record, &app);
+	engine.run[0].outcome = engine.run[1].outcome = HR_RUN_FAILED;
+	hr_record_take(&record, &engine);
 	cr_expect_eq(record.run[0].outcome, HR_RUN_DONE);
 	cr_expect_eq(record.run[1].outcome, HR_RUN_FAILED);
 	record.run[0].over = 0;
-	hr_record_take(&record, &app);
+	hr_record_take(&record, &engine);
 	cr_expect_eq(record.run[0].outcome, HR_RUN_FAILED);
 	cr_expect_eq(record.run[0].number, 3u);
 }
@@ -164,36 +165,36 @@ Test(record, a_text_is_one_line_that_ends_within_its_bytes)
 	e->code = -EIO;
 	e->kind = HR_ERROR_DEVICE;
 	memset(e->text, 'x', sizeof e->text - 1);
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 	for (size_t i = 0; i < sizeof bad; i++) {
 		e->text[i] = bad[i];
-		cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS),
+		cr_expect_str_eq(hr_record_check(&record, &engine.config, NOW_NS),
 				 "error of a pipeline");
 		e->text[i] = 'x';
 	}
 	e->text[sizeof e->text - 1] = 'x';
-	cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS), "error of a pipeline");
+	cr_expect_str_eq(hr_record_check(&record, &engine.config, NOW_NS), "error of a pipeline");
 	memcpy(&record.error, e, sizeof *e);
 	memset(e, 0, sizeof *e);
-	cr_expect_str_eq(hr_record_check(&record, &app.config, NOW_NS), "error");
+	cr_expect_str_eq(hr_record_check(&record, &engine.config, NOW_NS), "error");
 }
 
 Test(record, a_long_text_is_cut_and_a_list_is_its_first_line)
 {
-	struct hr_error *cause = &app.run[0].cause;
+	struct hr_error *cause = &engine.run[0].cause;
 	char text[2 * HR_RECORD_TEXT];
 
 	memset(text, 'y', sizeof text - 1);
 	text[sizeof text - 1] = '\0';
-	app.run[0].error = -EINVAL;
+	engine.run[0].error = -EINVAL;
 	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "the first");
 	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
-	hr_record_take(&record, &app);
+	hr_record_take(&record, &engine);
 	cr_expect_str_eq(record.run[0].error.text, "the first");
 	hr_error_clear(cause);
 	hr_fail(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
-	hr_record_take(&record, &app);
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	hr_record_take(&record, &engine);
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 	cr_expect_eq(strlen(record.run[0].error.text), HR_RECORD_TEXT - 1);
 	cr_expect_str_eq(record.run[0].error.text + HR_RECORD_TEXT - 5, "y...");
 }
@@ -202,7 +203,7 @@ Test(record, words_of_unconfigured_ssds_and_pipelines_are_ignored)
 {
 	record.ssd[HR_SSDS_MAX - 1].health = 7;
 	record.run[HR_PIPELINES_MAX - 1].outcome = 99;
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 }
 
 Test(record, a_page_has_the_record_published_last)
@@ -252,7 +253,7 @@ static void expect_limit(uint64_t *to, uint64_t limit, const char *name)
 	const char *wrong;
 
 	*to = limit;
-	wrong = hr_record_check(&record, &app.config, NOW_NS);
+	wrong = hr_record_check(&record, &engine.config, NOW_NS);
 	cr_expect_null(wrong, "%s: %s", name, wrong);
 	*to = before;
 	expect_wrong(to, limit + 1, name);
@@ -261,7 +262,7 @@ static void expect_limit(uint64_t *to, uint64_t limit, const char *name)
 /* Of the last elements that count, too. */
 Test(record, each_word_may_have_its_limit)
 {
-	const uint32_t last = app.config.pipelines - 1;
+	const uint32_t last = engine.config.pipelines - 1;
 	struct hr_record_run *run = &record.run[last];
 	struct hr_role_counters *role = &run->count.role[HR_RUN_ROLES - 1];
 	struct hr_record_store_job *job = &record.store.job[HR_RECORD_STORE_JOBS - 1];
@@ -269,8 +270,8 @@ Test(record, each_word_may_have_its_limit)
 	run->count.tiles = 5;
 	run->started_ns = 7;
 	expect_limit(&record.stage, HR_STAGES - 1, "stage");
-	expect_limit(&record.ssd[app.config.ssds - 1].health, HR_HEALTHS - 1, "health");
-	expect_limit(&record.ssd[app.config.ssds - 1].smart.known, 1, "smart");
+	expect_limit(&record.ssd[engine.config.ssds - 1].health, HR_HEALTHS - 1, "health");
+	expect_limit(&record.ssd[engine.config.ssds - 1].smart.known, 1, "smart");
 	expect_limit(&run->selected, 1, "selected");
 	expect_limit(&run->outcome, HR_RUN_FAILED, "outcome");
 	expect_limit(&run->reported, 1, "reported");
@@ -291,7 +292,7 @@ Test(record, each_word_may_have_its_limit)
 	expect_limit(&role->ended, 3, "ended");
 	expect_limit(&role->failed, 3, "failed");
 	expect_limit(&record.ready, 1, "ready");
-	expect_limit(&record.usable, (1u << app.config.pipelines) - 1, "usable");
+	expect_limit(&record.usable, (1u << engine.config.pipelines) - 1, "usable");
 	expect_limit(&job->kind, HR_REQUEST_STORE_FACTS, "kind of a store request");
 	expect_limit(&job->ssd, HR_SSDS_MAX, "ssd of a store request");
 	job->total_bytes = 9;
@@ -309,9 +310,9 @@ Test(record, each_word_may_have_its_limit)
 	expect_limit(&record.ran_ns, NOW_NS, "ran_ns");
 	record.error.code = -4095;
 	record.error.kind = HR_ERROR_DEVICE;
-	cr_expect_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 	record.starts.start[0].flags = HR_START_FLAGS + 1;
-	cr_expect_not_null(hr_record_check(&record, &app.config, NOW_NS));
+	cr_expect_not_null(hr_record_check(&record, &engine.config, NOW_NS));
 }
 
 /* All bytes of an error; and what is read back has been printed. */
@@ -370,20 +371,20 @@ Test(record, the_longest_text)
 /* Elements behind the last one are not copied, in either direction. */
 Test(record, only_configured_elements_are_copied)
 {
-	const uint32_t ssd = app.config.ssds, pipeline = app.config.pipelines;
+	const uint32_t ssd = engine.config.ssds, pipeline = engine.config.pipelines;
 	struct hr_record before;
 
-	app.ssd[ssd].health.state = HR_HEALTH_LOST;
-	app.ssd[ssd].health.count[0] = 5;
-	app.run[pipeline].outcome = HR_RUN_FAILED;
+	engine.ssd[ssd].health.state = HR_HEALTH_LOST;
+	engine.ssd[ssd].health.count[0] = 5;
+	engine.run[pipeline].outcome = HR_RUN_FAILED;
 	before = record;
-	hr_record_take(&record, &app);
+	hr_record_take(&record, &engine);
 	cr_expect_eq(memcmp(&record, &before, sizeof record), 0);
 	record.ssd[ssd].health = 0;
 	record.run[pipeline].outcome = HR_RUN_DONE;
-	hr_record_apply(&record, &app);
-	cr_expect_eq(app.ssd[ssd].health.state, HR_HEALTH_LOST);
-	cr_expect_eq(app.run[pipeline].outcome, HR_RUN_FAILED);
+	hr_record_apply(&record, &engine);
+	cr_expect_eq(engine.ssd[ssd].health.state, HR_HEALTH_LOST);
+	cr_expect_eq(engine.run[pipeline].outcome, HR_RUN_FAILED);
 }
 
 /* Known when the backends are up, for a pipeline with a tap. */
@@ -400,11 +401,11 @@ Test(record, how_a_tap_shares_the_gpu)
 		{ HR_STAGE_BACKENDS + 1, true, HR_SHARE_PARK },
 	};
 
-	app.config.pipeline[0].tap.share = HR_SHARE_PARK;
+	engine.config.pipeline[0].tap.share = HR_SHARE_PARK;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		app.up = row[i].up;
-		strcpy(app.config.pipeline[0].tap.name, row[i].tap ? "t" : "");
-		hr_record_take(&record, &app);
+		engine.up = row[i].up;
+		strcpy(engine.config.pipeline[0].tap.name, row[i].tap ? "t" : "");
+		hr_record_take(&record, &engine);
 		cr_expect_eq(record.stage, (uint64_t)row[i].up);
 		cr_expect_eq(record.run[0].share, row[i].want, "row %zu: %llu", i,
 			     (unsigned long long)record.run[0].share);
@@ -419,11 +420,11 @@ Test(record, the_history_keeps_the_first_line_of_a_cause)
 	static struct hr_past_run past;
 	static char text[HR_HISTORY_MESSAGE + 8], want[HR_HISTORY_MESSAGE + 8];
 	const size_t room = HR_HISTORY_MESSAGE - 1;
-	char *const cause = app.run[0].cause.text;
+	char *const cause = engine.run[0].cause.text;
 
-	app.run[0].error = -EIO;
-	app.run[0].cause.kind = HR_ERROR_DEVICE;
-	app.run[0].outcome = HR_RUN_FAILED;
+	engine.run[0].error = -EIO;
+	engine.run[0].cause.kind = HR_ERROR_DEVICE;
+	engine.run[0].outcome = HR_RUN_FAILED;
 	for (size_t n = 0; n < room + 3; n++) {
 		memset(text, 'a', sizeof text);
 		strcpy(text + n, n % 2 ? "" : "\nb");
@@ -434,8 +435,8 @@ Test(record, the_history_keeps_the_first_line_of_a_cause)
 		memset(want, '?', n < 2 ? n : 2);
 		if (n > room)
 			memcpy(want + room - 3, "...", 3);
-		hr_remember_run(&history, &app, 0, n + 1);
-		cr_assert(hr_history_newest(&history, app.config.pipeline[0].name, UINT64_MAX,
+		hr_remember_run(&history, &engine, 0, n + 1);
+		cr_assert(hr_history_newest(&history, engine.config.pipeline[0].name, UINT64_MAX,
 					    &past));
 		cr_expect_str_eq(past.message, want, "%zu characters", n);
 	}

@@ -171,32 +171,32 @@ Test(starts, a_damaged_page_is_refused)
 /* The first ssd that is up and may be written has them. */
 Test(starts, the_first_writable_store_has_the_starts)
 {
-	static struct hr_appliance app;
+	static struct hr_engine engine;
 	struct hr_error e = { 0 };
 	struct hr_blk read_only = f.disk.blk;
 
 	read_only.read_only = true;
-	memset(&app, 0, sizeof app);
-	app.config.ssds = HR_SSDS_MAX;
+	memset(&engine, 0, sizeof engine);
+	engine.config.ssds = HR_SSDS_MAX;
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		app.ssd[d].blk = &read_only;
-	cr_expect_eq(hr_starts_write(&app, &starts, &e), -ENODEV, "no ssd has a store");
+		engine.ssd[d].blk = &read_only;
+	cr_expect_eq(hr_starts_write(&engine, &starts, &e), -ENODEV, "no ssd has a store");
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
-		app.ssd[d].has_store = true;
-	cr_expect_eq(hr_starts_write(&app, &starts, &e), -ENODEV, "all are read-only");
+		engine.ssd[d].has_store = true;
+	cr_expect_eq(hr_starts_write(&engine, &starts, &e), -ENODEV, "all are read-only");
 	cr_expect(strstr(e.text, "no ssd has a writable object store"), "%s", e.text);
 	e.printed = true;
-	app.ssd[HR_SSDS_MAX - 1].blk = &f.disk.blk;
-	app.ssd[HR_SSDS_MAX - 1].store = f.store;
-	cr_expect_eq(hr_starts_write(&app, &starts, NULL), 0);
-	f.store = app.ssd[HR_SSDS_MAX - 1].store;
+	engine.ssd[HR_SSDS_MAX - 1].blk = &f.disk.blk;
+	engine.ssd[HR_SSDS_MAX - 1].store = f.store;
+	cr_expect_eq(hr_starts_write(&engine, &starts, NULL), 0);
+	f.store = engine.ssd[HR_SSDS_MAX - 1].store;
 	cr_assert_eq(hr_starts_load(&f.store, &loaded, NULL), 0);
 	cr_expect_eq(loaded.sequence, 1u);
 }
 
 /* ---- several ssds */
 
-static struct hr_appliance two;
+static struct hr_engine two;
 static struct fake_store g; /* of the second ssd */
 
 static void begin_two(void)

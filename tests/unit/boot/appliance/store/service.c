@@ -47,12 +47,12 @@ Test(store_service, an_ssd_that_is_not_there_or_not_up_is_refused)
 	strcpy(r.disk, "image:1:2/1");
 	got = 0;
 	expect(finish(pass(&r), r.kind, HR_ERROR_MISSING), "\"result\": \"absent\"");
-	app->left_out[0] = true;
+	engine->left_out[0] = true;
 	expect(answer_to(HR_REQUEST_STORE_MAP, "", 1), "ssd 'a' is not up");
-	app->left_out[0] = false;
-	app->ssd[0].has_store = false;
+	engine->left_out[0] = false;
+	engine->ssd[0].has_store = false;
 	expect(answer_to(HR_REQUEST_STORE_MAP, "", 1), "has no object store");
-	app->ssd[0].has_store = true;
+	engine->ssd[0].has_store = true;
 }
 
 Test(store_service, damaged_data_are_the_end_of_a_get)
@@ -189,22 +189,22 @@ Test(store_service, an_incomplete_object_that_another_put_replaces_is_not_finish
 
 Test(store_service, a_name_that_a_pipeline_makes_is_not_taken)
 {
-	struct hr_run *run = &app->run[0];
+	struct hr_run *run = &engine->run[0];
 
-	app->config.pipeline[0].has_sink = true;
-	strcpy(app->config.pipeline[0].sink.object, "out");
+	engine->config.pipeline[0].has_sink = true;
+	strcpy(engine->config.pipeline[0].sink.object, "out");
 	run->sink_id = 99;
 	got = 0;
 	expect(finish(ask_put("out", 5, true), HR_REQUEST_STORE_PUT, 1),
 	       "pipeline 'sum' makes object 'out' now");
 	run->outcome = HR_RUN_DONE;
 	put("out", in, 5, true);
-	app->config.pipeline[0].has_sink = false;
+	engine->config.pipeline[0].has_sink = false;
 }
 
 Test(store_service, a_source_that_is_replaced_keeps_its_space_until_the_run_ends)
 {
-	struct hr_run *run = &app->run[0];
+	struct hr_run *run = &engine->run[0];
 	const struct hr_store_object old = *hr_store_find(store, "in");
 
 	run->source[0].id = old.id;
@@ -219,8 +219,8 @@ Test(store_service, a_source_that_is_replaced_keeps_its_space_until_the_run_ends
 
 Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
 {
-	struct hr_run *run = &app->run[0];
-	struct hr_config_pipeline *p = &app->config.pipeline[0];
+	struct hr_run *run = &engine->run[0];
+	struct hr_config_pipeline *p = &engine->config.pipeline[0];
 
 	p->objects = 1;
 	p->object[0].writes = true;
@@ -228,7 +228,7 @@ Test(store_service, an_object_that_a_run_writes_in_place_is_busy)
 	run->object[0].id = hr_store_find(store, "in")->id;
 	run->started_ns = 1;
 	run->pipe = &run->cpu;
-	app->config.control.store_percent = 100;
+	engine->config.control.store_percent = 100;
 	expect(answer_to(HR_REQUEST_STORE_GET, "in", 1), "pipeline 'sum' changes object 'in' now");
 	got = 0;
 	{
@@ -256,12 +256,12 @@ Test(store_service, the_facts_come_with_the_map)
 	cr_expect(hr_ssd_facts_ok(&facts, 1) && facts.has_store);
 	item_at(at, HR_REQUEST_STORE_FACTS, &item);
 	cr_expect_eq(item.kind, HR_MESSAGE_MAP);
-	app->ssd[0].has_store = false;
+	engine->ssd[0].has_store = false;
 	store->count = 0;
 	store->object = NULL;
 	answer_to(HR_REQUEST_STORE_FACTS, "", 0);
-	app->ssd[0].has_store = true;
-	store->object = app->ssd[0].store_memory;
+	engine->ssd[0].has_store = true;
+	store->object = engine->ssd[0].store_memory;
 }
 
 /* ---- rm, mv, cp */
@@ -332,8 +332,8 @@ Test(store_service, incomplete_objects_are_removed_unless_a_client_makes_them)
 
 Test(store_service, what_a_pipeline_uses_stays)
 {
-	struct hr_run *run = &app->run[0];
-	struct hr_config_pipeline *p = &app->config.pipeline[0];
+	struct hr_run *run = &engine->run[0];
+	struct hr_config_pipeline *p = &engine->config.pipeline[0];
 
 	put("out", in, 77, false);
 	put("free", in, 78, false);
@@ -385,7 +385,7 @@ Test(store_service, a_copy_whose_client_hangs_up_leaves_nothing)
 
 Test(store_service, while_a_pipeline_runs_the_service_works_as_long_as_it_has_credit)
 {
-	struct hr_run *run = &app->run[0];
+	struct hr_run *run = &engine->run[0];
 	int fd;
 
 	run->started_ns = 1;
@@ -409,7 +409,7 @@ Test(store_service, a_service_that_cannot_wait_is_not_open)
 
 	close(lowest);
 	close(closed);
-	cr_expect_eq(hr_store_service_open(&other, app, closed, test_error()), -EBADF);
+	cr_expect_eq(hr_store_service_open(&other, engine, closed, test_error()), -EBADF);
 	cr_expect_str_eq(test_error_text(), "store requests cannot be served: Bad file descriptor");
 	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING);
 	cr_expect_eq(other.wake, -1);
@@ -417,7 +417,7 @@ Test(store_service, a_service_that_cannot_wait_is_not_open)
 	none = limit;
 	none.rlim_cur = (rlim_t)lowest;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	cr_expect_eq(hr_store_service_open(&other, app, -1, test_error()), -EMFILE);
+	cr_expect_eq(hr_store_service_open(&other, engine, -1, test_error()), -EMFILE);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	cr_expect_str_eq(test_error_text(), "store requests cannot be served: Too many open files");
 	cr_expect_eq(other.wake, -1);

@@ -254,11 +254,11 @@ Test(store_service_clients, a_put_on_a_failed_ssd_stays_incomplete)
 	const int fd = begin_put("x", 100, false);
 
 	hr_log_set_level(HR_LOG_WARN);
-	app->ssd[0].health.state = HR_HEALTH_FAILED;
+	engine->ssd[0].health.state = HR_HEALTH_FAILED;
 	close(fd);
 	while (service->job[0].state != HR_STORE_JOB_FREE)
 		hr_store_service_step(service);
-	app->ssd[0].health.state = HR_HEALTH_UP;
+	engine->ssd[0].health.state = HR_HEALTH_UP;
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "ssd 'a': 'x' of a client stays as an incomplete object");
 	cr_expect_not_null(hr_store_find_pending(store, "x"));

@@ -28,7 +28,7 @@
 #define CORE 0x80 /* of a status of wait(2) */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_child *child;
 static struct hr_record record;
 static char heard[256];
@@ -43,7 +43,7 @@ static void hear(void *to, enum hr_phase phase)
 
 static void look(void *to, uint64_t now_ns)
 {
-	hr_child_look(child, &app->config, now_ns);
+	hr_child_look(child, &engine->config, now_ns);
 }
 
 static void step(void *context)
@@ -55,18 +55,18 @@ static void step(void *context)
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	child = calloc(1, sizeof *child);
-	cr_assert(app && child);
-	strcpy(app->config.name, "box");
-	app->config.ssds = app->config.gpus = 1;
-	strcpy(app->config.ssd[0].name, "s0");
-	strcpy(app->config.ssd[0].device, "soft:memory,size=1M");
-	app->config.pipelines = 3;
+	cr_assert(engine && child);
+	strcpy(engine->config.name, "box");
+	engine->config.ssds = engine->config.gpus = 1;
+	strcpy(engine->config.ssd[0].name, "s0");
+	strcpy(engine->config.ssd[0].device, "soft:memory,size=1M");
+	engine->config.pipelines = 3;
 	for (uint32_t i = 0; i < 3; i++) {
-		snprintf(app->config.pipeline[i].name, HR_NAME_MAX, "p%u", i);
-		app->config.pipeline[i].op = hr_op_get(HR_OP_copy);
-		app->config.pipeline[i].sources = 1;
+		snprintf(engine->config.pipeline[i].name, HR_NAME_MAX, "p%u", i);
+		engine->config.pipeline[i].op = hr_op_get(HR_OP_copy);
+		engine->config.pipeline[i].sources = 1;
 	}
 	hr_signals_catch();
 	fake_clock_start(100 * S, step, NULL);
@@ -80,19 +80,19 @@ static void end(void)
 	hr_child_close(child);
 	fake_clock_stop();
 	free(child);
-	free(app);
+	free(engine);
 }
 
 TestSuite(child, .init = begin, .fini = end, .timeout = 60);
 
-static int attempt(const struct fake_engine *engine)
+static int attempt(const struct fake_engine *script)
 {
 	int err;
 
 	start_ns = hr_now_ns();
-	fake_engine_begin(child, app, engine, 1);
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	err = hr_child_attempt(child, app, NULL, 0, test_error());
+	fake_engine_begin(child, engine, script, 1);
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	err = hr_child_attempt(child, engine, NULL, 0, test_error());
 	cr_expect(err == -ETIMEDOUT || child->process.pid == 0);
 	return err;
 }
@@ -105,11 +105,11 @@ Test(child, a_successful_attempt_leaves_its_results)
 	cr_expect_str_eq(heard, "post;bring-up;running;going down;", "%s", heard);
 	cr_expect_eq(hr_child_ran_ns(child), 7 * S);
 	for (uint32_t i = 0; i < 3; i++)
-		cr_expect_eq(app->run[i].outcome, HR_RUN_DONE);
+		cr_expect_eq(engine->run[i].outcome, HR_RUN_DONE);
 	cr_expect(record.has_run && !child->unsafe && hr_child_moves(child));
 	cr_expect_eq(child->process.phases, -1);
 	cr_expect_eq(ATTEMPT(.stuck = true), 0);
-	cr_expect(hr_any_stuck(app));
+	cr_expect(hr_any_stuck(engine));
 }
 
 /* The supervisor exits with the kind of the error, and no errno determines that kind. */
@@ -118,13 +118,13 @@ Test(child, the_error_of_an_engine)
 	for (enum hr_error_kind kind = HR_ERROR_FAILED; kind <= HR_ERROR_DEVICE; kind++) {
 		cr_expect_eq(ATTEMPT(.kind = kind, .run = { 0, -EINVAL, 0x281 }), -EINVAL);
 		cr_expect_eq(test_error_kind(), kind);
-		cr_expect(app->run[1].cause.kind == kind && app->run[1].error == -EINVAL);
-		cr_expect_str_eq(app->run[1].cause.text, test_error_text());
+		cr_expect(engine->run[1].cause.kind == kind && engine->run[1].error == -EINVAL);
+		cr_expect_str_eq(engine->run[1].cause.text, test_error_text());
 		cr_expect(test_error_last.printed, "by the engine");
-		cr_expect(app->run[2].outcome == HR_RUN_FAILED && app->run[2].error == 0x281);
-		cr_expect(!app->refused && record.has_run);
+		cr_expect(engine->run[2].outcome == HR_RUN_FAILED && engine->run[2].error == 0x281);
+		cr_expect(!engine->refused && record.has_run);
 		cr_expect_eq(ATTEMPT(.kind = kind, .up = -EIO, .refused = true), -EIO);
-		cr_expect(test_error_kind() == kind && app->refused && !record.has_run);
+		cr_expect(test_error_kind() == kind && engine->refused && !record.has_run);
 	}
 	cr_expect_eq(ATTEMPT(.run = { 0 }), 0);
 	cr_expect_eq(test_error_kind(), HR_ERROR_NONE);
@@ -209,13 +209,13 @@ Test(child, the_text_of_an_end)
 	};
 
 	for (size_t i = 0; i < COUNT(row); i++) {
-		struct fake_engine engine = row[i].engine;
+		struct fake_engine one = row[i].engine;
 		char want[256];
 
-		engine.dies = true;
-		engine.in = engine.in || engine.status == 77 << 8 ? engine.in : HR_PHASE_RUNNING;
-		engine.last = engine.in == HR_PHASE_RUNNING ? progress : NULL;
-		cr_expect_eq(attempt(&engine), row[i].err, "row %zu", i);
+		one.dies = true;
+		one.in = one.in || one.status == 77 << 8 ? one.in : HR_PHASE_RUNNING;
+		one.last = one.in == HR_PHASE_RUNNING ? progress : NULL;
+		cr_expect_eq(attempt(&one), row[i].err, "row %zu", i);
 		snprintf(want, sizeof want, "engine 5000000: %s", row[i].text);
 		cr_expect_str_eq(test_error_text(), want, "%s", test_error_text());
 		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), want);
@@ -275,16 +275,16 @@ Test(child, pipelines_of_an_engine_that_died)
 										  : 0;
 			const struct hr_counters *count = &record.run[i].count;
 
-			cr_expect_eq(app->run[i].outcome, row[n].outcome[i], "%s: %u", row[n].name,
-				     i);
+			cr_expect_eq(engine->run[i].outcome, row[n].outcome[i], "%s: %u",
+				     row[n].name, i);
 			cr_expect_eq(record.run[i].blame, (uint64_t)row[n].blame[i], "%s: %u",
 				     row[n].name, i);
-			cr_expect_eq(app->run[i].error, err, "%s: %u", row[n].name, i);
+			cr_expect_eq(engine->run[i].error, err, "%s: %u", row[n].name, i);
 			cr_expect(count->tiles == 9 && !count->tap.waiting &&
 				  !count->feed.present && !count->cache.pages_read);
 		}
 		cr_expect(hr_child_ran_ns(child) > 29 * S / 10 && hr_child_ran_ns(child) <= 3 * S);
-		cr_expect(app->run[2].ended_ns && !app->run[1].started_ns == (n < 2));
+		cr_expect(engine->run[2].ended_ns && !engine->run[1].started_ns == (n < 2));
 		cr_expect(!record.consumer[31].attached && !record.producer[0].attached &&
 			  !record.store.job[7].kind && record.store.requests == 8);
 	}
@@ -304,7 +304,7 @@ Test(child, a_record_that_is_out_of_range_is_not_used)
 		     -EOWNERDEAD);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "engine 5000000: its record is ignored: 'has_run' is out of range");
-	cr_expect(record.has_run == 1 && app->run[0].outcome == HR_RUN_FAILED);
+	cr_expect(record.has_run == 1 && engine->run[0].outcome == HR_RUN_FAILED);
 }
 
 /* ---- limits of time */
@@ -380,7 +380,7 @@ Test(child, an_engine_that_stops_in_time)
 	at_step = stop_at_2_s;
 	cr_expect_eq(ATTEMPT(.run_ns = 1000 * S), -EINTR);
 	cr_expect(fake_engine_asked_ns() && !fake_engine_killed_ns());
-	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_INTERRUPTED);
 	cr_expect_lt(hr_now_ns(), start_ns + 3 * S);
 }
 
@@ -461,7 +461,7 @@ static int leave_controllers(void *arg)
 	const struct fake_engine killed = { .dies = true, .status = SIGKILL };
 	struct fake_engine masters = killed;
 
-	snprintf(app->config.ssd[0].device, HR_DEVICE_MAX, "pci:%s", SSD);
+	snprintf(engine->config.ssd[0].device, HR_DEVICE_MAX, "pci:%s", SSD);
 	masters.last = master;
 	at_step = quiet_at_5_s; /* the undo helper turns bus mastering off */
 	if (attempt(&masters) != -EOWNERDEAD || child->unsafe || hr_now_ns() < start_ns + 5 * S)

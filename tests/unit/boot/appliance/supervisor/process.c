@@ -41,7 +41,7 @@ static const char text[] = "appliance = { name = \"box\"; }; boot = { post = \"o
 			   "pipelines = ( { name = \"p\"; source = { object = \"%s\"; };\n"
 			   "  operator = \"crc32c\"; tile = \"64K\"; %s } );\n";
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_process process;
 static bool pipe_fails;
 
@@ -59,16 +59,17 @@ static void configure(const char *object, const char *when)
 	char all[1024];
 
 	snprintf(all, sizeof all, text, object, when);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", all, strlen(all), test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	app->keep_going = true;
+	cr_assert_eq(
+		hr_config_parse(&engine->config, &hr_names, "f", all, strlen(all), test_error()), 0,
+		"%s", test_error_text());
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	engine->keep_going = true;
 }
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 	hr_log_set_level(HR_LOG_ERROR);
 	hr_signals_catch();
 	configure("in", "");
@@ -78,7 +79,7 @@ static void begin(void)
 static void end(void)
 {
 	hr_process_close(&process);
-	free(app);
+	free(engine);
 }
 
 TestSuite(process, .init = begin, .fini = end, .timeout = 60);
@@ -87,7 +88,7 @@ static void start(void)
 {
 	const int fds[] = { -1, OUTSIDE };
 
-	cr_assert_eq(hr_process_start(&process, app, fds, 2), 0);
+	cr_assert_eq(hr_process_start(&process, engine, fds, 2), 0);
 	cr_assert_gt(process.pid, 0);
 }
 
@@ -297,7 +298,7 @@ Test(process, a_start_without_descriptors_leaves_none_open)
 			int err;
 
 			leave_free(n, &before);
-			err = hr_process_start(&process, app, NULL, 0);
+			err = hr_process_start(&process, engine, NULL, 0);
 			setrlimit(RLIMIT_NOFILE, &before);
 			cr_expect_eq(err, n < need ? -EMFILE : 0, "%u of %u: %d", n, need, err);
 			cr_expect_eq(count_open() - open, n < need ? 0 : need / 2, "%u of %u", n,
@@ -316,7 +317,7 @@ Test(process, a_start_without_a_pipe_starts_nothing)
 	const unsigned open = count_open();
 
 	pipe_fails = true;
-	cr_expect_eq(hr_process_start(&process, app, NULL, 0), -ENFILE);
+	cr_expect_eq(hr_process_start(&process, engine, NULL, 0), -ENFILE);
 	pipe_fails = false;
 	cr_expect_eq(process.pid, 0);
 	cr_expect_eq(count_open(), open);

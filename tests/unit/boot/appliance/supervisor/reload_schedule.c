@@ -84,7 +84,7 @@ Test(reload_schedule, a_schedule_is_in_force_at_once)
 		r->read = read_next;
 		ready();
 		look();
-		before = app->config;
+		before = engine->config;
 		next = row[i].after;
 		if (next)
 			read_next(&wanted, NULL, NULL);
@@ -94,8 +94,8 @@ Test(reload_schedule, a_schedule_is_in_force_at_once)
 		cr_expect_str_eq(r->differences.engine, "", "row %zu", i);
 		cr_expect_null(r->next);
 		cr_expect_not(hr_reload_switch(r, &(struct hr_moment){ 0 }));
-		cr_expect(has_same_when(&app->config, row[i].result ? &before : &wanted), "row %zu",
-			  i);
+		cr_expect(has_same_when(&engine->config, row[i].result ? &before : &wanted),
+			  "row %zu", i);
 		if (row[i].result)
 			cr_expect_str_eq(r->reload_error.text,
 					 next ? "f: no pipeline repeats (every, at, after, on, "
@@ -147,8 +147,8 @@ Test(reload_schedule, the_next_engine_has_the_new_pipelines)
 	hr_repeat_end(r);
 	cr_expect(hr_reload_switch(r, &later));
 	cr_expect(!r->renew && !r->next && r->former && !hr_reload_is_over(r, true));
-	cr_expect_eq(app->config.boot.restarts, r->former->boot.restarts);
-	cr_expect_str_eq(app->config.pipeline[0].name, "c");
+	cr_expect_eq(engine->config.boot.restarts, r->former->boot.restarts);
+	cr_expect_str_eq(engine->config.pipeline[0].name, "c");
 	cr_expect_str_eq(start_of(0)->name, "c");
 	cr_expect_eq(start_of(0)->starts, 0u);
 	cr_expect_str_eq(start_of(1)->name, "a");
@@ -192,8 +192,8 @@ Test(reload_schedule, the_earlier_configuration_is_in_force_when_no_engine_comes
 	cr_expect_eq(r->reload_result, -ECANCELED);
 	cr_expect_eq(r->reload_error.kind, HR_ERROR_MISSING);
 	cr_expect_not_null(strstr(r->reload_error.text, "in force again: no gpu"));
-	cr_expect_eq(app->config.memory_host, 0u);
-	cr_expect_str_eq(app->config.pipeline[B].name, "b");
+	cr_expect_eq(engine->config.memory_host, 0u);
+	cr_expect_str_eq(engine->config.pipeline[B].name, "b");
 	cr_expect_eq(start_of(A)->starts, 1u);
 	cr_expect(hr_reload_is_over(r, true));
 	end();
@@ -248,6 +248,6 @@ Test(reload_schedule, a_reader_that_still_reads_at_the_end_is_stopped)
 	hr_reload_close(r);
 	cr_expect(hr_reload_is_over(r, true));
 	cr_expect_null(r->fresh);
-	cr_expect_eq(app->config.pipeline[0].when.every_ns, 10 * S);
+	cr_expect_eq(engine->config.pipeline[0].when.every_ns, 10 * S);
 	end();
 }

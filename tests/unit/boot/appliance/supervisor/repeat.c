@@ -145,7 +145,7 @@ Test(repeat, an_order_that_cannot_be_sent_is_sent_later)
 	hr_repeat_look(r);
 	cr_expect_eq(r->running, 0u);
 	cr_expect_eq(start_of(A)->starts, 0u);
-	while (recv(engine, &junk, sizeof junk, 0) > 0)
+	while (recv(engine_end, &junk, sizeof junk, 0) > 0)
 		;
 	cr_expect_eq(look(), BIT(A));
 	cr_expect_eq(start_of(A)->starts, 1u);
@@ -294,8 +294,8 @@ Test(repeat, suspects)
 		hr_ask_start(s, A, &ticket);
 		cr_expect_eq(look(), BIT(A));
 		cr_expect_eq(dispatch.suspects, row[i].suspect ? BIT(B) : 0, "row %zu", i);
-		r->timetable.starts.suspension[A].deaths = app->config.boot.restarts + 1;
-		r->timetable.starts.suspension[B].deaths = app->config.boot.restarts;
+		r->timetable.starts.suspension[A].deaths = engine->config.boot.restarts + 1;
+		r->timetable.starts.suspension[B].deaths = engine->config.boot.restarts;
 		cr_expect(hr_repeat_can_run(r), "the last restart of one pipeline is left");
 		r->timetable.starts.suspension[B].deaths++;
 		cr_expect_not(hr_repeat_can_run(r));

@@ -47,7 +47,7 @@ static const struct hr_gpu_measuring measuring = { .baseline = baseline };
 
 static void begin(void)
 {
-	hr_error_clear(&run.app->error);
+	hr_error_clear(&run.engine->error);
 	json_object_put(report);
 	report = NULL;
 	hr_json_to_text(&json, HR_JSON_LINE, document, sizeof document);
@@ -62,9 +62,9 @@ static void up(void)
 	request = (struct hr_bench_request){ .baseline = path, .seconds = 0.01, .object_mib = 1 };
 	run.request = &request;
 	run.times = 1;
-	run.app = calloc(1, sizeof *run.app);
-	cr_assert_not_null(run.app);
-	run.app->backend[0].measuring = &measuring;
+	run.engine = calloc(1, sizeof *run.engine);
+	cr_assert_not_null(run.engine);
+	run.engine->backend[0].measuring = &measuring;
 	report = NULL;
 	begin();
 	run.report = &json;
@@ -73,7 +73,7 @@ static void up(void)
 static void down(void)
 {
 	json_object_put(report);
-	free(run.app);
+	free(run.engine);
 	unlink(path);
 	cr_expect_eq(rmdir(folder), 0);
 	strcpy(folder + strlen(folder) - 6, "XXXXXX");
@@ -138,10 +138,10 @@ Test(bench_baseline, an_existing_file_is_only_read)
 static void expect_refusal(const char *file, int err, enum hr_error_kind kind, const char *says)
 {
 	request.baseline = file;
-	hr_error_clear(&run.app->error);
+	hr_error_clear(&run.engine->error);
 	cr_expect_eq(hr_bench_baseline(&run), err, "%s", file);
-	cr_expect_eq(run.app->error.kind, kind, "%s", file);
-	cr_expect(strstr(run.app->error.text, says), "%s", run.app->error.text);
+	cr_expect_eq(run.engine->error.kind, kind, "%s", file);
+	cr_expect(strstr(run.engine->error.text, says), "%s", run.engine->error.text);
 	cr_expect_eq(fake_log_count(), 0, "%s", fake_log_last());
 }
 
@@ -167,7 +167,7 @@ Test(bench_baseline, other_kinds_of_files_are_refused)
 
 Test(bench_baseline, a_machine_without_a_gpu_is_reported)
 {
-	run.app->backend[0].measuring = NULL;
+	run.engine->backend[0].measuring = NULL;
 	expect_refusal(path, -ENOTSUP, HR_ERROR_MISSING, "--baseline needs a GPU");
 }
 
@@ -185,7 +185,7 @@ Test(bench_baseline, an_unsupported_baseline_is_reported_and_not_an_error)
 		cr_expect_eq(json_object_array_length(member(way(1), "measurements")), 0);
 		cr_expect_str_eq(json_object_get_string(member(way(1), "not_measured")),
 				 "in this test");
-		cr_expect_eq(run.app->error.kind, HR_ERROR_NONE, "%s", run.app->error.text);
+		cr_expect_eq(run.engine->error.kind, HR_ERROR_NONE, "%s", run.engine->error.text);
 	}
 	cr_expect_eq(seen.calls, 4);
 	begin();

@@ -17,7 +17,7 @@
 
 TestSuite(bench_measure, .timeout = 60);
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_measure measure;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
@@ -35,17 +35,17 @@ static void up(void)
 		.blocks = BLOCKS, .workers = 1, .depth = 2, .io_max = 4096, .object_bytes = 1 << 20
 	};
 
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	cr_assert_eq(hr_config_parse(&app->config, &hr_names, "f", config, sizeof config - 1,
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "f", config, sizeof config - 1,
 				     test_error()),
 		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(app, NULL), 0);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	cr_assert_eq(hr_measure_up(&measure, app, &shape), 0, "%s", app->error.text);
-	real = app->backend[0].ops;
+	cr_assert_eq(hr_engine_init(engine, NULL), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	cr_assert_eq(hr_measure_up(&measure, engine, &shape), 0, "%s", engine->error.text);
+	real = engine->backend[0].ops;
 	ops = *real;
-	app->backend[0].ops = &ops;
+	engine->backend[0].ops = &ops;
 }
 
 static int measure_reads(void)
@@ -82,7 +82,7 @@ static int launch_one_less(struct hr_backend *b, const struct hr_launch_args *ar
 static void no_block_starts(void)
 {
 	up();
-	app->timeout_ns = 50 * HR_NS_PER_MS;
+	engine->timeout_ns = 50 * HR_NS_PER_MS;
 	ops.launch = launch_nothing;
 	ops.poll = never_ends;
 	measure_reads();
@@ -91,7 +91,7 @@ static void no_block_starts(void)
 static void one_block_does_not_start(void)
 {
 	up();
-	app->timeout_ns = 3 * HR_NS_PER_S; /* enough time for the other block to start */
+	engine->timeout_ns = 3 * HR_NS_PER_S; /* enough time for the other block to start */
 	ops.launch = launch_one_less;
 	ops.poll = never_ends;
 	measure_reads();
@@ -100,8 +100,8 @@ static void one_block_does_not_start(void)
 static void no_block_ends(void)
 {
 	up();
-	app->timeout_ns = 3 * HR_NS_PER_S;
-	app->ssd[0].timeout_ns = 50 * HR_NS_PER_MS; /* added twice to the limit of blocks */
+	engine->timeout_ns = 3 * HR_NS_PER_S;
+	engine->ssd[0].timeout_ns = 50 * HR_NS_PER_MS; /* added twice to the limit of blocks */
 	ops.poll = never_ends;
 	measure_reads();
 }
@@ -127,11 +127,11 @@ Test(bench_measure, blocks_that_do_not_end_end_the_process)
 Test(bench_measure, all_blocks_start)
 {
 	up();
-	cr_expect_eq(measure_reads(), 0, "%s", app->error.text);
+	cr_expect_eq(measure_reads(), 0, "%s", engine->error.text);
 	for (uint32_t w = 0; w < BLOCKS; w++)
 		cr_expect_eq(measure.cpu.status[w].heartbeat, 1);
-	app->backend[0].ops = real;
+	engine->backend[0].ops = real;
 	hr_measure_down(&measure);
-	hr_appliance_down(app);
-	free(app);
+	hr_engine_down(engine);
+	free(engine);
 }

@@ -11,23 +11,23 @@
 
 TestSuite(disks, .timeout = 60);
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 
 static int check(const char *first, uint32_t first_ns, const char *second, uint32_t second_ns)
 {
-	memset(&app.error, 0, sizeof app.error);
-	app.config.ssds = 2;
-	app.config.file = "f";
+	memset(&engine.error, 0, sizeof engine.error);
+	engine.config.ssds = 2;
+	engine.config.file = "f";
 	for (unsigned i = 0; i < 2; i++) {
-		struct hr_config_ssd *ssd = &app.config.ssd[i];
+		struct hr_config_ssd *ssd = &engine.config.ssd[i];
 
 		snprintf(ssd->name, sizeof ssd->name, "%c", 'a' + (int)i);
 		snprintf(ssd->device, sizeof ssd->device, "%s", i ? second : first);
 		ssd->nsid = i ? second_ns : first_ns;
 		ssd->line = 10 + i;
 	}
-	cr_expect_eq(hr_disk_check_device(&app, 0), 0, "nothing is before the first");
-	return hr_disk_check_device(&app, 1);
+	cr_expect_eq(hr_disk_check_device(&engine, 0), 0, "nothing is before the first");
+	return hr_disk_check_device(&engine, 1);
 }
 
 Test(disks, a_function_is_known_in_any_spelling)
@@ -38,10 +38,10 @@ Test(disks, a_function_is_known_in_any_spelling)
 		const char *a = same[i & 1], *b = same[i >> 1];
 
 		cr_expect_eq(check(a, 1, b, 1), -EINVAL);
-		cr_expect(strstr(app.error.text,
+		cr_expect(strstr(engine.error.text,
 				 "f:11: ssd 'b' and ssd 'a' (line 10) are the same disk: "
 				 "namespace 1 of the controller "),
-			  "%s", app.error.text);
+			  "%s", engine.error.text);
 		cr_expect_eq(check(a, 1, b, 2), 0, "two namespaces");
 	}
 }
@@ -49,13 +49,13 @@ Test(disks, a_function_is_known_in_any_spelling)
 Test(disks, two_namespaces_of_a_function_have_one_driver)
 {
 	cr_expect_eq(check("vfio:03:00.0", 1, "pci:03:00.0", 2), -EINVAL);
-	cr_expect(strstr(app.error.text,
+	cr_expect(strstr(engine.error.text,
 			 "ssd 'b' (pci:03:00.0) and ssd 'a' (vfio:03:00.0, line 10) are of the "
 			 "same controller; expected pci: in both lines, or vfio:"),
-		  "%s", app.error.text);
+		  "%s", engine.error.text);
 	cr_expect_eq(check("vfio:03:00.0", 1, "vfio:0000:03:00.0", 2), 0);
 	cr_expect_eq(check("vfio:03:00.0", 3, "pci:03:00.0", 3), -EINVAL);
-	cr_expect(strstr(app.error.text, "are the same disk"), "%s", app.error.text);
+	cr_expect(strstr(engine.error.text, "are the same disk"), "%s", engine.error.text);
 }
 
 /* Each part of the address counts. */
@@ -78,9 +78,9 @@ Test(disks, other_functions_are_other_disks)
 
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
 		cr_expect_eq(check("pci:0000:03:00.0", 1, other[i], 1), 0, "%s: %s", other[i],
-			     app.error.text);
+			     engine.error.text);
 		cr_expect_eq(check(other[i], 1, "pci:0000:03:00.0", 1), 0, "%s: %s", other[i],
-			     app.error.text);
+			     engine.error.text);
 	}
 }
 
@@ -100,17 +100,17 @@ Test(disks, soft_controllers_are_shared_by_their_namespaces)
 /* Ssds a, b and c of the lines 10, 11 and 12: namespaces of three controllers, with an NGUID each. */
 static void up(void)
 {
-	memset(&app, 0, sizeof app);
-	app.config.ssds = 3;
-	app.config.file = "f";
+	memset(&engine, 0, sizeof engine);
+	engine.config.ssds = 3;
+	engine.config.file = "f";
 	for (unsigned i = 0; i < 3; i++) {
-		struct hr_ssd *ssd = &app.ssd[i];
+		struct hr_ssd *ssd = &engine.ssd[i];
 
-		snprintf(app.config.ssd[i].name, HR_NAME_MAX, "%c", 'a' + (int)i);
+		snprintf(engine.config.ssd[i].name, HR_NAME_MAX, "%c", 'a' + (int)i);
 		snprintf(ssd->transport.name, sizeof ssd->transport.name, "t%u", i);
-		app.config.ssd[i].line = 10 + i;
+		engine.config.ssd[i].line = 10 + i;
 		ssd->blk = &ssd->disk.blk;
-		ssd->controller = (struct hr_controller *)(void *)&app.run[i];
+		ssd->controller = (struct hr_controller *)(void *)&engine.run[i];
 		ssd->ns.nsid = 5 + i;
 		ssd->ns.nguid[0] = (uint8_t)(1 + i);
 		ssd->ns.uuid[0] = 9;
@@ -129,53 +129,53 @@ Test(disks, namespaces_with_one_identifier_are_one_disk)
 
 	up();
 	for (uint32_t d = 0; d < 3; d++)
-		cr_expect_eq(hr_disk_check_same(&app, d), 0, "%s", app.error.text);
+		cr_expect_eq(hr_disk_check_same(&engine, d), 0, "%s", engine.error.text);
 	for (int shared = 0; shared < 2; shared++) {
 		up();
-		app.ssd[2].ns.nguid[0] = 2;
-		app.ssd[2].ns.shared = shared;
+		engine.ssd[2].ns.nguid[0] = 2;
+		engine.ssd[2].ns.shared = shared;
 		snprintf(text, sizeof text, want,
 			 shared ? " of a namespace that several controllers share" : "");
-		cr_expect_eq(hr_disk_check_same(&app, 1), 0);
-		cr_expect_eq(hr_disk_check_same(&app, 2), -EINVAL);
-		cr_expect_str_eq(app.error.text, text, "%s", app.error.text);
-		cr_expect_eq(app.error.kind, HR_ERROR_USAGE);
-		hr_error_clear(&app.error);
-		cr_expect_eq(hr_disk_check(&app, 2), -EINVAL);
-		cr_expect_str_eq(app.error.text, text);
-		hr_error_clear(&app.error);
+		cr_expect_eq(hr_disk_check_same(&engine, 1), 0);
+		cr_expect_eq(hr_disk_check_same(&engine, 2), -EINVAL);
+		cr_expect_str_eq(engine.error.text, text, "%s", engine.error.text);
+		cr_expect_eq(engine.error.kind, HR_ERROR_USAGE);
+		hr_error_clear(&engine.error);
+		cr_expect_eq(hr_disk_check(&engine, 2), -EINVAL);
+		cr_expect_str_eq(engine.error.text, text);
+		hr_error_clear(&engine.error);
 		/* two namespaces of one controller differ, and disks of the kernel are unknown */
-		app.ssd[2].controller = app.ssd[1].controller;
-		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
-		app.ssd[2].controller = NULL;
-		app.ssd[2].blk = &app.ssd[2].kernel.blk;
-		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
-		app.ssd[2].blk = &app.ssd[2].disk.blk;
-		app.ssd[1].blk = &app.ssd[1].kernel.blk;
-		cr_expect_eq(hr_disk_check_same(&app, 2), 0);
+		engine.ssd[2].controller = engine.ssd[1].controller;
+		cr_expect_eq(hr_disk_check_same(&engine, 2), 0);
+		engine.ssd[2].controller = NULL;
+		engine.ssd[2].blk = &engine.ssd[2].kernel.blk;
+		cr_expect_eq(hr_disk_check_same(&engine, 2), 0);
+		engine.ssd[2].blk = &engine.ssd[2].disk.blk;
+		engine.ssd[1].blk = &engine.ssd[1].kernel.blk;
+		cr_expect_eq(hr_disk_check_same(&engine, 2), 0);
 	}
 	/* the first of all */
 	up();
-	app.ssd[2].ns.nguid[0] = 1;
-	cr_expect_eq(hr_disk_check_same(&app, 2), -EINVAL);
-	cr_expect(strstr(app.error.text, "ssd 'c' (t2) and ssd 'a' (t0, line 10)"), "%s",
-		  app.error.text);
+	engine.ssd[2].ns.nguid[0] = 1;
+	cr_expect_eq(hr_disk_check_same(&engine, 2), -EINVAL);
+	cr_expect(strstr(engine.error.text, "ssd 'c' (t2) and ssd 'a' (t0, line 10)"), "%s",
+		  engine.error.text);
 }
 
 Test(disks, an_identifier_that_is_not_unique_is_a_warning)
 {
 	up();
-	app.ssd[2].ns.nguid[0] = 2;
-	app.ssd[2].ns.uuid[0] = 0;
-	strcpy(app.ssd[2].ns.serial, "T");
-	cr_expect_eq(hr_disk_check_same(&app, 2), 0, "%s", app.error.text);
+	engine.ssd[2].ns.nguid[0] = 2;
+	engine.ssd[2].ns.uuid[0] = 0;
+	strcpy(engine.ssd[2].ns.serial, "T");
+	cr_expect_eq(hr_disk_check_same(&engine, 2), 0, "%s", engine.error.text);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
 	cr_expect(strstr(fake_log_last(), "f:12: ssd 'c' (t2, serial number 'T') and ssd 'b' (t1, "
 					  "'S', line 11) report the same NGUID, but"),
 		  "%s", fake_log_last());
 	/* it may be one disk all the same: then it has one store */
-	app.ssd[2].store.uuid[15] = 2;
-	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
+	engine.ssd[2].store.uuid[15] = 2;
+	cr_expect_eq(hr_disk_check_store(&engine, 2), -EINVAL);
 }
 
 Test(disks, stores_with_one_uuid_are_one_disk)
@@ -186,56 +186,56 @@ Test(disks, stores_with_one_uuid_are_one_disk)
 
 	up();
 	for (uint32_t d = 0; d < 3; d++)
-		cr_expect_eq(hr_disk_check_store(&app, d), 0, "%s", app.error.text);
-	app.ssd[2].store.uuid[15] = 2;
+		cr_expect_eq(hr_disk_check_store(&engine, d), 0, "%s", engine.error.text);
+	engine.ssd[2].store.uuid[15] = 2;
 	/* copies of one store on namespaces that differ are allowed */
-	cr_expect_eq(hr_disk_check_store(&app, 2), 0, "%s", app.error.text);
+	cr_expect_eq(hr_disk_check_store(&engine, 2), 0, "%s", engine.error.text);
 	/* nothing else is known of a disk of the kernel */
-	app.ssd[2].blk = &app.ssd[2].kernel.blk;
-	cr_expect_eq(hr_disk_check_store(&app, 1), 0);
-	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
-	cr_expect_str_eq(app.error.text, want, "%s", app.error.text);
-	app.ssd[2].store.uuid[15] = 1;
-	hr_error_clear(&app.error);
-	cr_expect_eq(hr_disk_check_store(&app, 2), -EINVAL);
-	cr_expect(strstr(app.error.text, "and ssd 'a' (t0, line 10)"), "%s", app.error.text);
-	app.ssd[2].store.uuid[15] = 2;
-	app.ssd[1].has_store = false;
-	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
-	app.ssd[1].has_store = true;
-	app.ssd[2].has_store = false;
-	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
-	app.ssd[2].has_store = true;
-	app.ssd[2].store.uuid[0] = 1;
-	cr_expect_eq(hr_disk_check_store(&app, 2), 0);
+	engine.ssd[2].blk = &engine.ssd[2].kernel.blk;
+	cr_expect_eq(hr_disk_check_store(&engine, 1), 0);
+	cr_expect_eq(hr_disk_check_store(&engine, 2), -EINVAL);
+	cr_expect_str_eq(engine.error.text, want, "%s", engine.error.text);
+	engine.ssd[2].store.uuid[15] = 1;
+	hr_error_clear(&engine.error);
+	cr_expect_eq(hr_disk_check_store(&engine, 2), -EINVAL);
+	cr_expect(strstr(engine.error.text, "and ssd 'a' (t0, line 10)"), "%s", engine.error.text);
+	engine.ssd[2].store.uuid[15] = 2;
+	engine.ssd[1].has_store = false;
+	cr_expect_eq(hr_disk_check_store(&engine, 2), 0);
+	engine.ssd[1].has_store = true;
+	engine.ssd[2].has_store = false;
+	cr_expect_eq(hr_disk_check_store(&engine, 2), 0);
+	engine.ssd[2].has_store = true;
+	engine.ssd[2].store.uuid[0] = 1;
+	cr_expect_eq(hr_disk_check_store(&engine, 2), 0);
 }
 
 Test(disks, a_write_protected_namespace_takes_no_sink)
 {
 	up();
-	app.config.pipelines = 3;
+	engine.config.pipelines = 3;
 	for (uint32_t i = 0; i < 4; i++) {
-		struct hr_config_pipeline *p = &app.config.pipeline[i];
+		struct hr_config_pipeline *p = &engine.config.pipeline[i];
 
 		snprintf(p->name, HR_NAME_MAX, "p%u", i);
 		snprintf(p->sink.object, HR_NAME_MAX, "out%u", i);
 		p->has_sink = true;
 		p->sink.ssd = i == 0 ? 0 : 1; /* the first writes to another ssd */
 		p->sink.line = 20 + i;
-		app.run[i].config = p;
-		app.run[i].selected = i != 1;
+		engine.run[i].config = p;
+		engine.run[i].selected = i != 1;
 	}
-	cr_expect_eq(hr_disk_check(&app, 1), 0);
-	app.ssd[1].disk.blk.read_only = true;
-	cr_expect_eq(hr_disk_check(&app, 0), 0);
-	cr_expect_eq(hr_disk_check(&app, 1), -EROFS);
-	cr_expect_eq(app.error.kind, HR_ERROR_MISSING);
+	cr_expect_eq(hr_disk_check(&engine, 1), 0);
+	engine.ssd[1].disk.blk.read_only = true;
+	cr_expect_eq(hr_disk_check(&engine, 0), 0);
+	cr_expect_eq(hr_disk_check(&engine, 1), -EROFS);
+	cr_expect_eq(engine.error.kind, HR_ERROR_MISSING);
 	cr_expect_str_eq(
-		app.error.text,
+		engine.error.text,
 		"f:22: pipeline 'p2' writes object 'out2' to ssd 'b' (t1), and its namespace 6 "
 		"is write protected; nothing was written",
-		"%s", app.error.text);
-	app.run[2].selected = false; /* the next one is not of the configuration */
-	hr_error_clear(&app.error);
-	cr_expect_eq(hr_disk_check(&app, 1), 0, "%s", app.error.text);
+		"%s", engine.error.text);
+	engine.run[2].selected = false; /* the next one is not of the configuration */
+	hr_error_clear(&engine.error);
+	cr_expect_eq(hr_disk_check(&engine, 1), 0, "%s", engine.error.text);
 }

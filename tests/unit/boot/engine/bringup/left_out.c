@@ -12,7 +12,7 @@
 
 TestSuite(left_out, .timeout = 60);
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static char faults[] = "/tmp/headrace-left-out-XXXXXX";
 
 /* Two ssds, of which those in the mask do not answer Identify. */
@@ -27,9 +27,9 @@ static void configure(unsigned failing)
 	for (unsigned d = 0; d < 2; d++)
 		snprintf(device[d], sizeof device[d], "soft:memory,size=16M%s%s",
 			 failing >> d & 1 ? ",faults=" : "", failing >> d & 1 ? faults : "");
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	engine_print(app,
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	engine_print(engine,
 		     "ssds = ( { name = \"a\"; device = \"%s\";"
 		     " objects = ( { name = \"in\"; bytes = \"64K\"; } ); },\n"
 		     " { name = \"b\"; device = \"%s\";"
@@ -44,8 +44,8 @@ static void configure(unsigned failing)
 
 static void forget(void)
 {
-	app->error.printed = true;
-	free(app);
+	engine->error.printed = true;
+	free(engine);
 	unlink(faults);
 	strcpy(faults + sizeof faults - 7, "XXXXXX");
 }
@@ -54,18 +54,19 @@ Test(left_out, the_other_pipelines_come_up_when_they_keep_going)
 {
 	for (unsigned failing = 0; failing < 3; failing++) {
 		configure(failing);
-		app->keep_going = true;
-		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%u: %s", failing,
-			     app->error.text);
+		engine->keep_going = true;
+		cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0, "%u: %s", failing,
+			     engine->error.text);
 		for (unsigned d = 0; d < 2; d++) {
-			cr_expect_eq(app->left_out[d], failing >> d & 1, "%u: ssd %u", failing, d);
-			cr_expect_eq(app->run[d].selected, !(failing >> d & 1), "%u: run %u",
+			cr_expect_eq(engine->left_out[d], failing >> d & 1, "%u: ssd %u", failing,
+				     d);
+			cr_expect_eq(engine->run[d].selected, !(failing >> d & 1), "%u: run %u",
 				     failing, d);
 		}
 		if (failing)
 			cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "cannot be brought up"),
 				  "%s", fake_log_last_of(HR_LOG_ERROR));
-		hr_appliance_down(app);
+		hr_engine_down(engine);
 		forget();
 	}
 }
@@ -74,9 +75,9 @@ Test(left_out, otherwise_the_first_failure_ends_the_bring_up)
 {
 	for (unsigned failing = 1; failing < 4; failing++) {
 		configure(failing);
-		app->keep_going = failing == 3; /* no pipeline remains */
-		cr_expect_neq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%u", failing);
-		cr_expect_eq(app->up, HR_STAGE_NONE, "%u", failing);
+		engine->keep_going = failing == 3; /* no pipeline remains */
+		cr_expect_neq(hr_engine_up(engine, HR_STAGE_QUEUES), 0, "%u", failing);
+		cr_expect_eq(engine->up, HR_STAGE_NONE, "%u", failing);
 		forget();
 	}
 }
@@ -88,12 +89,12 @@ Test(left_out, a_named_pipeline_comes_up_without_the_ssds_that_it_does_not_use)
 
 	for (unsigned d = 0; d < 2; d++) {
 		configure(1u << !d);
-		cr_assert_eq(hr_appliance_init(app, name[d]), 0);
-		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%s: %s", name[d],
-			     app->error.text);
-		cr_expect(!app->left_out[d] && app->left_out[!d], "%s", name[d]);
-		cr_expect_null(app->ssd[!d].controller, "%s", name[d]);
-		hr_appliance_down(app);
+		cr_assert_eq(hr_engine_init(engine, name[d]), 0);
+		cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0, "%s: %s", name[d],
+			     engine->error.text);
+		cr_expect(!engine->left_out[d] && engine->left_out[!d], "%s", name[d]);
+		cr_expect_null(engine->ssd[!d].controller, "%s", name[d]);
+		hr_engine_down(engine);
 		forget();
 	}
 }
@@ -111,11 +112,11 @@ Test(left_out, only_the_named_pipeline_is_selected)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		configure(0);
-		cr_expect_eq(hr_appliance_init(app, row[i].name), row[i].want, "row %zu", i);
-		cr_expect_eq(app->run[0].selected, row[i].p, "row %zu", i);
-		cr_expect_eq(app->run[1].selected, row[i].q, "row %zu", i);
-		cr_expect(!row[i].want || strstr(app->error.text, "f: there is no pipeline 'r'"),
-			  "%s", app->error.text);
+		cr_expect_eq(hr_engine_init(engine, row[i].name), row[i].want, "row %zu", i);
+		cr_expect_eq(engine->run[0].selected, row[i].p, "row %zu", i);
+		cr_expect_eq(engine->run[1].selected, row[i].q, "row %zu", i);
+		cr_expect(!row[i].want || strstr(engine->error.text, "f: there is no pipeline 'r'"),
+			  "%s", engine->error.text);
 		forget();
 	}
 }

@@ -20,8 +20,8 @@
 
 #define BYTES (64u * HR_PAGE)
 
-static struct hr_appliance app;
-static struct hr_ssd *ssd = &app.ssd[0];
+static struct hr_engine engine;
+static struct hr_ssd *ssd = &engine.ssd[0];
 static struct hr_region *region;
 static bool refuted; /* of the proven place */
 
@@ -33,38 +33,38 @@ static void set_up(void)
 					.timeout_ns = 60 * HR_NS_PER_S,
 					.admin_timeout_ns = HR_ADMIN_TIMEOUT_NS };
 
-	memset(&app, 0, sizeof app);
+	memset(&engine, 0, sizeof engine);
 	strcpy(config.device, "soft:memory,size=16M");
-	strcpy(app.config.gpu[0].name, "g");
-	cr_assert_eq(hr_backend_open(&app.backend[0], "host:1", 1, test_error()), 0);
+	strcpy(engine.config.gpu[0].name, "g");
+	cr_assert_eq(hr_backend_open(&engine.backend[0], "host:1", 1, test_error()), 0);
 	cr_assert_eq(hr_ssd_up(ssd, &config, NULL), 0);
 	cr_assert_eq(hr_ssd_format_store(ssd, 16, true, NULL), 0);
 	cr_assert_eq(hr_ssd_open_store(ssd, NULL), 0);
-	cr_assert_eq(hr_places_take(&app.memory[0], &app.backend[0], used, test_error()), 0);
+	cr_assert_eq(hr_places_take(&engine.memory[0], &engine.backend[0], used, test_error()), 0);
 	ssd->transport.kind = HR_TRANSPORT_PCI;
-	app.path[0][0] = (struct hr_path){ .pair = true,
-					   .direct = true,
-					   .verdict = "DIRECT",
-					   .rule = "R99",
-					   .suspect = "A98",
-					   .suspect_why = "a port redirects",
-					   .why = "both are below one switch" };
+	engine.path[0][0] = (struct hr_path){ .pair = true,
+					      .direct = true,
+					      .verdict = "DIRECT",
+					      .rule = "R99",
+					      .suspect = "A98",
+					      .suspect_why = "a port redirects",
+					      .why = "both are below one switch" };
 }
 
 static void tear_down(void)
 {
 	hr_ssd_down(ssd);
-	hr_places_give(&app.memory[0]);
-	app.backend[0].ops->close(&app.backend[0]);
+	hr_places_give(&engine.memory[0]);
+	engine.backend[0].ops->close(&engine.backend[0]);
 }
 
 TestSuite(prove, .init = set_up, .fini = tear_down, .timeout = 60);
 
 static void use(enum hr_place place)
 {
-	region = &app.memory[0].region[place];
+	region = &engine.memory[0].region[place];
 	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, region, NULL), 0);
-	app.mapped[place][0] = 1;
+	engine.mapped[place][0] = 1;
 }
 
 static bool all_zero(void)
@@ -83,7 +83,7 @@ Test(prove, correct_memory_passes_and_is_zero_again)
 
 	for (unsigned i = 0; i < 2; i++) {
 		use(place[i]);
-		cr_expect_eq(hr_prove(&app, 0, 0, place[i], &refuted, test_error()), 0);
+		cr_expect_eq(hr_prove(&engine, 0, 0, place[i], &refuted, test_error()), 0);
 		cr_expect_str_empty(test_error_text());
 		cr_expect(strstr(fake_log_last(), "proven"), "%s", fake_log_last());
 		cr_expect(all_zero());
@@ -99,12 +99,12 @@ static int prove_elsewhere(enum hr_place place)
 	static uint8_t other[BYTES] __attribute__((aligned(HR_PAGE)));
 	struct hr_region elsewhere;
 
-	region = &app.memory[0].region[place];
+	region = &engine.memory[0].region[place];
 	elsewhere = *region;
 	elsewhere.cpu = other;
 	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &elsewhere, NULL), 0);
-	app.mapped[place][0] = 1;
-	return hr_prove(&app, 0, 0, place, &refuted, test_error());
+	engine.mapped[place][0] = 1;
+	return hr_prove(&engine, 0, 0, place, &refuted, test_error());
 }
 
 /* The caller reports the error in its own terms. */
@@ -128,7 +128,7 @@ Test(prove, gpu_memory_at_a_wrong_address_is_found_and_a_rule_is_suspected)
 
 Test(prove, a_topology_without_a_suspect_is_reported)
 {
-	app.path[0][0].suspect[0] = '\0';
+	engine.path[0][0].suspect[0] = '\0';
 	cr_expect_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
 	cr_expect(strstr(test_error_text(),
 			 "; "
@@ -151,7 +151,7 @@ Test(prove, only_the_requested_place_is_tested)
 {
 	cr_assert_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_expect_str_empty(test_error_text());
 }
 
@@ -167,15 +167,15 @@ static int upload_nothing(struct hr_backend *b, void *worker, const void *cpu, s
 /* The proof over a gpu with that upload() refutes the path. */
 static void expect_refuted(__typeof__(two_faced.upload) upload)
 {
-	const struct hr_backend_ops *before = app.backend[0].ops;
+	const struct hr_backend_ops *before = engine.backend[0].ops;
 
 	two_faced = *before;
 	two_faced.upload = upload;
-	app.backend[0].ops = &two_faced;
+	engine.backend[0].ops = &two_faced;
 	use(HR_PLACE_GPU);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
 	cr_expect(refuted);
-	app.backend[0].ops = before;
+	engine.backend[0].ops = before;
 }
 
 Test(prove, reads_are_tested_as_well_as_writes)
@@ -201,21 +201,21 @@ static int upload_changed(struct hr_backend *b, void *worker, const void *cpu, s
 Test(prove, the_first_byte_that_differs_is_named)
 {
 	static const size_t row[] = { 0, 1, 2, 2047, HR_PAGE - 2, HR_PAGE - 1 };
-	const struct hr_backend_ops *before = app.backend[0].ops;
+	const struct hr_backend_ops *before = engine.backend[0].ops;
 
 	two_faced = *before;
 	two_faced.upload = upload_changed;
-	app.backend[0].ops = &two_faced;
+	engine.backend[0].ops = &two_faced;
 	use(HR_PLACE_GPU);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char says[32];
 
 		changed = row[i];
-		cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+		cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
 		snprintf(says, sizeof says, "byte %zu is 0x", changed);
 		cr_expect(strstr(test_error_text(), says), "%s: %s", says, test_error_text());
 	}
-	app.backend[0].ops = before;
+	engine.backend[0].ops = before;
 }
 
 /* The ssd reports the error and stays usable. */
@@ -223,7 +223,7 @@ Test(prove, memory_out_of_reach_is_reported_with_the_status)
 {
 	const unsigned before = fake_log_count();
 
-	cr_expect_gt(hr_prove(&app, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
+	cr_expect_gt(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
 		     0); /* that place is not mapped */
 	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
 	cr_expect(strstr(test_error_text(), "the ssd cannot write at bus address 0x"), "%s",
@@ -253,12 +253,12 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	ssd->disk.qp.timeout_ns = 50 * HR_NS_PER_MS;
 	ssd->disk.qp.scan_ns = 0; /* the long deadline has set this value */
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
 	cr_expect_not(refuted);
 	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
 	cr_expect_eq(ssd->health.state, HR_HEALTH_STOPPED);
 	cr_expect_eq(ssd->health.count[HR_FAULT_LOST_COMMAND], 1u);
-	cr_expect_not(hr_any_stuck(&app));
+	cr_expect_not(hr_any_stuck(&engine));
 	close(fd);
 	unlink(faults);
 }
@@ -277,9 +277,9 @@ Test(prove, a_controller_that_does_not_stop_is_reported_each_time)
 	ssd->ctrl->ready_timeout_ns = 20 * HR_NS_PER_MS;
 	hr_health_fault(&ssd->health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
 	cr_expect_not(refuted);
-	cr_expect(hr_any_stuck(&app));
+	cr_expect(hr_any_stuck(&engine));
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
 	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
 	t->bar = bar;
@@ -289,7 +289,7 @@ Test(prove, a_write_protected_disk_is_tested_by_reads)
 {
 	use(HR_PLACE_HOST);
 	ssd->disk.blk.read_only = true;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_expect(all_zero());
 }
 
@@ -321,12 +321,12 @@ Test(prove, the_last_page_is_tested)
 
 Test(prove, no_test_runs_without_a_store_or_hardware)
 {
-	app.mapped[HR_PLACE_HOST][0] = 1;
+	engine.mapped[HR_PLACE_HOST][0] = 1;
 	ssd->has_store = false;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	ssd->has_store = true;
 	ssd->transport.kind = HR_TRANSPORT_SOFT;
-	cr_expect_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 }
 
 /* The data of the store do not change. */
@@ -337,7 +337,7 @@ Test(prove, objects_and_map_stay_unchanged)
 
 	use(HR_PLACE_HOST);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, before, sizeof before, NULL), 0);
-	cr_assert_eq(hr_prove(&app, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_assert_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, after, sizeof after, NULL), 0);
 	memset(before + ssd->store.scratch_offset, 0, HR_STORE_SCRATCH);
 	cr_expect_neq(memcmp(after + ssd->store.scratch_offset, none, sizeof none), 0);

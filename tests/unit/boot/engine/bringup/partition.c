@@ -17,17 +17,17 @@
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define PIECES_MAX 4096u
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(stage_partition, .init = begin, .fini = end, .timeout = 120);
@@ -55,9 +55,9 @@ TestSuite(stage_partition, .init = begin, .fini = end, .timeout = 120);
 /* Bring up to that stage with a configuration of the given memory and pipelines. */
 static int up(const char *memory, const char *pipelines, enum hr_stage stage)
 {
-	engine_print(app, SSDS(ALL_OF_B) GPUS "memory = { %s };\npipelines = ( %s );\n", memory,
+	engine_print(engine, SSDS(ALL_OF_B) GPUS "memory = { %s };\npipelines = ( %s );\n", memory,
 		     pipelines);
-	return hr_appliance_up(app, stage);
+	return hr_engine_up(engine, stage);
 }
 
 /* ---- memory of workers and controllers, piece by piece */
@@ -79,7 +79,7 @@ static void use(const void *at, uint64_t bytes, const char *what)
 
 static void use_queue(const struct hr_nvme_qp *qp, uint32_t d, const char *what)
 {
-	const struct hr_ssd *ssd = &app->ssd[d];
+	const struct hr_ssd *ssd = &engine->ssd[d];
 	const uintptr_t bar = (uintptr_t)ssd->transport.bar, bell = (uintptr_t)qp->sq_doorbell;
 
 	cr_expect_eq(qp->entries, ssd->queue_entries, "%s", what);
@@ -138,9 +138,9 @@ static int by_address(const void *a, const void *b)
 /* Doorbells lie in a BAR, all other pieces in the memory of one gpu. */
 static bool has_place(const struct piece *p)
 {
-	for (uint32_t g = 0; g < app->config.gpus; g++)
+	for (uint32_t g = 0; g < engine->config.gpus; g++)
 		for (int place = 0; place < HR_PLACES; place++) {
-			const struct hr_region *r = &app->partition[g].region[place];
+			const struct hr_region *r = &engine->partition[g].region[place];
 			const uint8_t *base = r->worker;
 
 			if (base && p->at >= base && p->at + p->bytes <= base + r->bytes)
@@ -152,8 +152,8 @@ static bool has_place(const struct piece *p)
 static void expect_order(const char *what)
 {
 	pieces = 0;
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		use_run(&app->run[i]);
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		use_run(&engine->run[i]);
 	qsort(piece, pieces, sizeof *piece, by_address);
 	for (unsigned i = 0; i < pieces; i++) {
 		cr_expect(has_place(&piece[i]), "%s: %s lies outside of all places", what,
@@ -212,7 +212,7 @@ Test(stage_partition, parts_of_workers_do_not_overlap)
 		hr_unseal(); /* assertions allocate */
 		expect_order(row[i].what);
 		cr_expect_geq(pieces, row[i].least, "%s: %u pieces", row[i].what, pieces);
-		hr_appliance_down(app);
+		hr_engine_down(engine);
 	}
 }
 
@@ -235,7 +235,7 @@ Test(stage_partition, a_queue_identifier_is_used_once)
 		0);
 	hr_unseal();
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct hr_run *run = &app->run[i];
+		const struct hr_run *run = &engine->run[i];
 
 		for (uint32_t w = 0; w < hr_run_workers(run, HR_ROLE_PREFETCH) * run->ssds; w++) {
 			const uint32_t d = run->ssd[w % run->ssds], id = run->cpu.read_qp[w].id;
@@ -245,10 +245,10 @@ Test(stage_partition, a_queue_identifier_is_used_once)
 		}
 	}
 	for (uint32_t w = 0; w < 2; w++) {
-		cr_expect(!seen[0][app->run[1].cpu.write_qp[w].id]);
-		seen[0][app->run[1].cpu.write_qp[w].id] = true;
+		cr_expect(!seen[0][engine->run[1].cpu.write_qp[w].id]);
+		seen[0][engine->run[1].cpu.write_qp[w].id] = true;
 	}
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }
 
 /* Columns on two ssds give the same result as on one ssd. */
@@ -270,13 +270,13 @@ Test(stage_partition, four_sources_over_two_ssds_give_the_same_result)
 		int err;
 
 		cr_assert_eq(up("", pipeline[i], HR_STAGE_QUEUES), 0);
-		err = hr_run_all(app, false, NULL);
+		err = hr_run_all(engine, false, NULL);
 		hr_unseal();
 		cr_assert_eq(err, 0, "%d", err);
-		memcpy(&got, app->run[0].pipe->op_result, sizeof got);
+		memcpy(&got, engine->run[0].pipe->op_result, sizeof got);
 		cr_expect_eq(got, want, "%lld", (long long)got);
-		cr_expect_eq(app->run[0].ssds, i + 1);
-		hr_appliance_down(app);
+		cr_expect_eq(engine->run[0].ssds, i + 1);
+		hr_engine_down(engine);
 	}
 }
 
@@ -296,16 +296,16 @@ Test(stage_partition, a_tile_that_is_chosen_fits_the_queues)
 			"a") " operator = \"filter_sum\"; " ARGS " } );\n";
 	uint32_t commands = 0;
 
-	engine_read(app, text);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	engine_read(engine, text);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	hr_unseal();
 	for (uint32_t s = 0; s < 4; s++)
-		commands +=
-			hr_chunk_count(app->run[0].source[s].tile_bytes, app->ssd[0].chunk_bytes);
-	cr_expect_leq(commands, app->ssd[0].queue_entries - 1);
-	cr_expect_gt(2 * commands, app->ssd[0].queue_entries - 1,
+		commands += hr_chunk_count(engine->run[0].source[s].tile_bytes,
+					   engine->ssd[0].chunk_bytes);
+	cr_expect_leq(commands, engine->ssd[0].queue_entries - 1);
+	cr_expect_gt(2 * commands, engine->ssd[0].queue_entries - 1,
 		     "it is not smaller than it must be");
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }
 
 /* ---- limits */
@@ -321,7 +321,7 @@ static uint64_t used(uint32_t g)
 	uint64_t sum = 0;
 
 	for (int place = 0; place < HR_PLACES; place++)
-		sum += app->partition[g].used[place];
+		sum += engine->partition[g].used[place];
 	return sum;
 }
 
@@ -334,12 +334,12 @@ Test(stage_partition, memory_host_is_a_limit_to_the_byte)
 	cr_assert_eq(up("", TWO, HR_STAGE_PARTITION), 0);
 	most = used(0) > used(1) ? used(0) : used(1);
 	cr_expect_neq(used(0), used(1));
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	for (uint64_t less = 0; less <= 1; less++) {
 		snprintf(memory, sizeof memory, "host = \"%llu\";",
 			 (unsigned long long)(most - less));
 		cr_expect_eq(up(memory, TWO, HR_STAGE_PARTITION), less ? -EINVAL : 0, "%s", memory);
-		hr_appliance_down(app);
+		hr_engine_down(engine);
 	}
 	cr_expect(strstr(fake_log_last(), "gpu 'h': the partition does not fit"), "%s",
 		  fake_log_last());
@@ -366,11 +366,11 @@ Test(stage_partition, queue_pairs_of_all_pipelines_fit_the_controller)
 	unsigned have;
 
 	cr_assert_eq(plan_queues(1, 1, 1), 0);
-	have = hr_ssd_queues_left(&app->ssd[0]);
-	hr_appliance_down(app);
+	have = hr_ssd_queues_left(&engine->ssd[0]);
+	hr_engine_down(engine);
 	cr_assert_gt(have, 4, "%u", have);
 	cr_expect_eq(plan_queues(have - 2, 1, 1), 0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	cr_expect_eq(plan_queues(have - 1, 1, 1), -ENOTSUP);
 	cr_expect_eq(plan_queues(have - 2, 2, 1), -ENOTSUP);
 	cr_expect_eq(plan_queues(have - 2, 1, 2), -ENOTSUP);
@@ -396,7 +396,7 @@ Test(stage_partition, a_tap_has_the_rules_of_its_sink)
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		const struct hr_tap_role *role = &app->run[0].tap.role;
+		const struct hr_tap_role *role = &engine->run[0].tap.role;
 		char text[400];
 
 		snprintf(text, sizeof text,
@@ -410,7 +410,7 @@ Test(stage_partition, a_tap_has_the_rules_of_its_sink)
 		cr_expect_eq(role->consumers, row[i].consumers, "row %zu", i);
 		cr_expect_eq(role->tries, row[i].tries, "row %zu", i);
 		cr_expect_eq(role->ring, row[i].ring, "row %zu", i);
-		hr_appliance_down(app);
+		hr_engine_down(engine);
 	}
 }
 
@@ -419,17 +419,17 @@ Test(stage_partition, a_tap_has_the_rules_of_its_sink)
 Test(stage_partition, memory_stays_while_a_controller_may_write_to_it)
 {
 	cr_assert_eq(up("", TWO, HR_STAGE_MEMORY), 0);
-	app->ssd[0].health.state = HR_HEALTH_STUCK;
-	hr_memory_down(app);
+	engine->ssd[0].health.state = HR_HEALTH_STUCK;
+	hr_memory_down(engine);
 	for (uint32_t g = 0; g < 2; g++) {
-		cr_expect_not_null(app->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);
-		cr_expect_neq(app->mapped[HR_PLACE_HOST][g], 0, "gpu %u", g);
+		cr_expect_not_null(engine->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);
+		cr_expect_neq(engine->mapped[HR_PLACE_HOST][g], 0, "gpu %u", g);
 	}
-	app->ssd[0].health.state = HR_HEALTH_UP;
-	hr_memory_down(app);
+	engine->ssd[0].health.state = HR_HEALTH_UP;
+	hr_memory_down(engine);
 	for (uint32_t g = 0; g < 2; g++) {
-		cr_expect_null(app->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);
-		cr_expect_eq(app->mapped[HR_PLACE_HOST][g], 0, "gpu %u", g);
+		cr_expect_null(engine->memory[g].region[HR_PLACE_HOST].cpu, "gpu %u", g);
+		cr_expect_eq(engine->mapped[HR_PLACE_HOST][g], 0, "gpu %u", g);
 	}
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }

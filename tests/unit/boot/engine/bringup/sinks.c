@@ -73,17 +73,18 @@ Test(stage_sinks, what_an_existing_object_of_that_name_means)
 			id = test_runs_put(0, "out", bytes, mine(row[i].summed, row[i].other),
 					   false);
 		if (row[i].collect) /* the pipeline uses the name, so it is not collected */
-			app->collect_ns = 1;
+			engine->collect_ns = 1;
 		run->sink_crc = 9; /* of an earlier attempt */
 		run->sink_unsummed = true;
-		cr_expect_eq(hr_sinks_check(app), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_sinks_check(engine), row[i].want, "row %zu", i);
 		cr_expect_eq(run->sink_plan, row[i].plan, "row %zu: %d", i, run->sink_plan);
-		cr_expect_str_eq(app->error.text, row[i].text, "row %zu: %s", i, app->error.text);
-		cr_expect_eq(app->refused, row[i].want != 0, "row %zu", i);
+		cr_expect_str_eq(engine->error.text, row[i].text, "row %zu: %s", i,
+				 engine->error.text);
+		cr_expect_eq(engine->refused, row[i].want != 0, "row %zu", i);
 		cr_expect_eq(run->sink_id, 0);
 		cr_expect_eq(run->outcome, HR_RUN_WAITING);
-		hr_error_clear(&app->error);
-		cr_expect_eq(hr_sinks_up(app), row[i].want, "row %zu", i);
+		hr_error_clear(&engine->error);
+		cr_expect_eq(hr_sinks_up(engine), row[i].want, "row %zu", i);
 		if (row[i].want)
 			continue;
 		made = run->sink_id;
@@ -97,9 +98,9 @@ Test(stage_sinks, what_an_existing_object_of_that_name_means)
 		cr_expect_not(run->sink_unsummed);
 		if (!run->sink_made)
 			continue;
-		cr_assert_not_null(hr_store_find_id(&app->ssd[0].store, made));
-		cr_expect_eq(hr_store_find_id(&app->ssd[0].store, made)->tag, mine(false, 0));
-		cr_expect_eq(hr_store_find_id(&app->ssd[0].store, made)->bytes, 3 * UNIT);
+		cr_assert_not_null(hr_store_find_id(&engine->ssd[0].store, made));
+		cr_expect_eq(hr_store_find_id(&engine->ssd[0].store, made)->tag, mine(false, 0));
+		cr_expect_eq(hr_store_find_id(&engine->ssd[0].store, made)->bytes, 3 * UNIT);
 	}
 }
 
@@ -111,32 +112,32 @@ Test(stage_sinks, the_error_says_how_the_object_differs)
 	test_runs_put(0, "out", UNIT, 5, true);
 	out = found(0, "out");
 	out->tag = 0;
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text,
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text,
 			 EXISTS("'headrace store put' or a configuration stored it"));
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	out->tag = 5;
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text, EXISTS("it has 4096 bytes, and this run makes 12288"));
-	hr_error_clear(&app->error);
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text, EXISTS("it has 4096 bytes, and this run makes 12288"));
+	hr_error_clear(&engine->error);
 	out->bytes = 3 * UNIT;
 	run->source[1].from = 0;
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text, EXISTS("its source 'y' is made again"));
-	hr_error_clear(&app->error);
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text, EXISTS("its source 'y' is made again"));
+	hr_error_clear(&engine->error);
 	run->source[1].from = -1;
 	run->source[0].id = test_runs_put(0, "w", 3 * UNIT, 0, true); /* newer than the sink */
 	strcpy(pipeline->source[0].object, "w");
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text, EXISTS("its source 'w' was stored after it"));
-	hr_error_clear(&app->error);
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text, EXISTS("its source 'w' was stored after it"));
+	hr_error_clear(&engine->error);
 	/* ids of another store do not compare */
 	pipeline->sources = 1;
 	pipeline->source[0].ssd = 1;
 	for (uint32_t k = 0; k < 3; k++)
 		run->source[0].id = test_runs_put(1, k == 0 ? "q" : k == 1 ? "r" : "s", 1, 0, true);
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text, EXISTS(OTHER));
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text, EXISTS(OTHER));
 }
 
 Test(stage_sinks, an_older_version_must_be_of_a_run)
@@ -144,13 +145,13 @@ Test(stage_sinks, an_older_version_must_be_of_a_run)
 	test_runs_put(0, "out.1", UNIT, 0, true);
 	pipeline->sink.keep = 2;
 	pipeline->sink.replace = true;
-	cr_expect_eq(hr_sinks_check(app), -EEXIST);
-	cr_expect_str_eq(app->error.text,
+	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
+	cr_expect_str_eq(engine->error.text,
 			 "f:7: object 'out.1' on ssd 'a' has the name of an older version of the "
 			 "sink (keep = 2), and no run has made it: rename or remove it");
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	pipeline->sink.keep = 1;
-	cr_expect_eq(hr_sinks_check(app), 0);
+	cr_expect_eq(hr_sinks_check(engine), 0);
 	cr_expect_eq(run->sink_plan, HR_SINK_CREATE);
 }
 
@@ -183,9 +184,9 @@ static struct hr_store_object *interrupted(uint64_t bytes, bool summed, uint32_t
 {
 	const uint64_t id = test_runs_put(0, "out", run->sink_bytes, mine(summed, 0), false);
 
-	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, bytes, mine(summed, 0), crc, NULL),
-		     0);
-	return hr_store_find_id(&app->ssd[0].store, id);
+	cr_assert_eq(
+		hr_store_progress(&engine->ssd[0].store, id, bytes, mine(summed, 0), crc, NULL), 0);
+	return hr_store_find_id(&engine->ssd[0].store, id);
 }
 
 Test(stage_sinks, a_run_resumes_behind_the_whole_tiles)
@@ -221,7 +222,7 @@ Test(stage_sinks, a_run_resumes_behind_the_whole_tiles)
 		data = test_runs_disk[0].disk.seen + object->offset;
 		for (uint64_t at = 0; at < object->capacity; at++)
 			data[at] = (uint8_t)(at * 7 + at / 256);
-		cr_assert_eq(hr_sinks_up(app), 0, "%s", app->error.text);
+		cr_assert_eq(hr_sinks_up(engine), 0, "%s", engine->error.text);
 		cr_expect_eq(run->sink_plan, HR_SINK_RESUME);
 		cr_expect_eq(run->sink_id, found(0, "out")->id);
 		cr_expect_eq(run->first_tile, row[i].first, "row %zu", i);
@@ -243,12 +244,12 @@ Test(stage_sinks, a_prefix_without_checksum_is_read_again)
 	uint8_t *data = test_runs_disk[0].disk.seen + object->offset;
 
 	memset(data, 0x5a, 3 * UNIT);
-	cr_assert_eq(hr_sinks_up(app), 0);
+	cr_assert_eq(hr_sinks_up(engine), 0);
 	cr_expect_eq(run->sink_summed_tiles, 0, "the sink wants none");
 	cr_expect_eq(run->sink_crc, 0);
 	cr_expect_not(run->sink_unsummed);
 	pipeline->sink.checksum = true;
-	cr_assert_eq(hr_sinks_up(app), 0);
+	cr_assert_eq(hr_sinks_up(engine), 0);
 	cr_expect_eq(run->first_tile, 2);
 	cr_expect_eq(run->sink_crc, hr_crc32c(0, data, 2 * UNIT));
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
@@ -257,10 +258,10 @@ Test(stage_sinks, a_prefix_without_checksum_is_read_again)
 	test_runs_disk[0].disk.bad_from = object->offset + UNIT;
 	test_runs_disk[0].disk.bad_to = object->offset + UNIT + 1;
 	test_runs_disk[0].disk.fail_status = 0x281;
-	cr_expect_eq(hr_sinks_up(app), 0x281);
-	cr_expect(strstr(app->error.text, "pipeline 'p0': object 'out' on ssd 'a': ") ==
-			  app->error.text,
-		  "%s", app->error.text);
+	cr_expect_eq(hr_sinks_up(engine), 0x281);
+	cr_expect(strstr(engine->error.text, "pipeline 'p0': object 'out' on ssd 'a': ") ==
+			  engine->error.text,
+		  "%s", engine->error.text);
 	cr_expect_eq(run->first_tile, 2);
 }
 
@@ -274,7 +275,7 @@ Test(stage_sinks, a_part_resumes_within_its_tiles)
 	run->tiles = 6;
 	run->sink_bytes = 6 * UNIT;
 	pipeline->sink.checksum = true;
-	cr_assert_eq(hr_sinks_up(app), 0, "%s", app->error.text);
+	cr_assert_eq(hr_sinks_up(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(run->first_tile, 3);
 	cr_expect_eq(run->durable_tiles, 3);
 	cr_expect_eq(run->sink_summed_tiles, 3);
@@ -282,17 +283,17 @@ Test(stage_sinks, a_part_resumes_within_its_tiles)
 	cr_expect(found(0, "out")->flags & HR_OBJECT_SHARD);
 	cr_expect_eq(found(0, "out")->shard.first_row, 3 * UNIT);
 	cr_expect_eq(found(0, "out")->bytes, 3 * UNIT);
-	cr_assert_eq(
-		hr_store_progress(&app->ssd[0].store, id, UNIT, found(0, "out")->tag, 0xc0de, NULL),
-		0);
-	cr_assert_eq(hr_sinks_up(app), 0, "%s", app->error.text);
+	cr_assert_eq(hr_store_progress(&engine->ssd[0].store, id, UNIT, found(0, "out")->tag,
+				       0xc0de, NULL),
+		     0);
+	cr_assert_eq(hr_sinks_up(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(run->sink_plan, HR_SINK_RESUME);
 	cr_expect_eq(run->sink_id, id);
 	cr_expect_eq(run->first_tile, 4);
 	cr_expect_eq(run->sink_summed_tiles, 4);
 	cr_expect_eq(run->sink_crc, 0xc0de);
-	cr_assert_eq(hr_store_finish(&app->ssd[0].store, id, false, 0, NULL), 0);
-	cr_assert_eq(hr_sinks_up(app), 0, "%s", app->error.text);
+	cr_assert_eq(hr_store_finish(&engine->ssd[0].store, id, false, 0, NULL), 0);
+	cr_assert_eq(hr_sinks_up(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(run->outcome, HR_RUN_COMPLETE);
 	cr_expect_eq(run->first_tile, 6);
 }
@@ -313,7 +314,7 @@ Test(stage_sinks, a_complete_sink_of_a_feed_tells_its_tiles)
 		pipeline->sources = 1;
 		run->sink_tile_bytes = row[i].tile;
 		test_runs_put(0, "out", row[i].bytes, mine(false, 0), true);
-		cr_assert_eq(hr_sinks_up(app), 0);
+		cr_assert_eq(hr_sinks_up(engine), 0);
 		cr_expect_eq(run->outcome, HR_RUN_COMPLETE);
 		cr_expect_eq(run->tiles, row[i].tiles, "row %zu: %llu", i,
 			     (unsigned long long)run->tiles);

@@ -27,7 +27,7 @@ CHANGE(operator_, pipeline->op = hr_op_find("cast_f32_bf16"))
 CHANGE(own_operator, pipeline->op = &own)
 CHANGE(argument, (pipeline->op_args_bytes = 4, pipeline->op_args[3] = 1))
 CHANGE(longer_arguments, (pipeline->op_args_bytes = 5, pipeline->op_args[3] = 1))
-CHANGE(store, app->ssd[1].store.uuid[15] = 3)
+CHANGE(store, engine->ssd[1].store.uuid[15] = 3)
 CHANGE(source_id, run->source[1].id = 77)
 CHANGE(source_bytes, run->source[0].bytes = 5)
 CHANGE(source_tile, run->source[1].tile_bytes = 128)
@@ -98,19 +98,19 @@ Test(stage_sinks_hash, each_change_of_the_work_has_the_hash_of_earlier_versions)
 		end();
 		begin();
 		for (uint32_t d = 0; d < TEST_RUNS_SSDS; d++)
-			memset(app->ssd[d].store.uuid, 0x40 + (int)d, 16);
+			memset(engine->ssd[d].store.uuid, 0x40 + (int)d, 16);
 		row[i].change();
-		print = hr_run_fingerprint(app, run);
+		print = hr_run_fingerprint(engine, run);
 		cr_expect_eq(print, row[i].print, "row %zu: 0x%016llx", i,
 			     (unsigned long long)print);
 		run->parts = 2;
 		run->set = 1;
-		cr_assert_eq(hr_sinks_check(app), 0, "row %zu: %s", i, app->error.text);
+		cr_assert_eq(hr_sinks_check(engine), 0, "row %zu: %s", i, engine->error.text);
 		cr_expect_eq(run->set, row[i].set, "row %zu: set 0x%016llx", i,
 			     (unsigned long long)run->set);
 	}
 	run->parts = 0;
-	cr_assert_eq(hr_sinks_check(app), 0);
+	cr_assert_eq(hr_sinks_check(engine), 0);
 	cr_expect_eq(run->set, 0u, "one process has all tiles");
 }
 
@@ -120,24 +120,24 @@ Test(stage_sinks_hash, the_set_of_a_source_that_a_run_makes_is_that_of_the_run)
 	uint64_t made, stored;
 
 	test_runs_end();
-	app = test_runs_begin(2);
-	run = &app->run[1];
-	pipeline = &app->config.pipeline[1];
+	engine = test_runs_begin(2);
+	run = &engine->run[1];
+	pipeline = &engine->config.pipeline[1];
 	for (uint32_t i = 0; i < 2; i++) {
-		app->config.pipeline[i].op = hr_op_find("copy");
-		app->run[i].parts = 2;
+		engine->config.pipeline[i].op = hr_op_find("copy");
+		engine->run[i].parts = 2;
 	}
 	pipeline->sources = 1;
 	strcpy(pipeline->source[0].object, "x");
 	run->source[0] = (struct hr_run_source){ .from = 0, .is_shard = true, .bytes = 3 };
-	cr_assert_eq(hr_sinks_check(app), 0, "%s", app->error.text);
+	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
 	made = run->set;
-	run->source[0].shard.set = app->run[0].set;
-	app->run[0].selected = false;
-	cr_assert_eq(hr_sinks_check(app), 0, "%s", app->error.text);
+	run->source[0].shard.set = engine->run[0].set;
+	engine->run[0].selected = false;
+	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(run->set, made);
 	run->source[0].shard.set++;
-	cr_assert_eq(hr_sinks_check(app), 0, "%s", app->error.text);
+	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
 	stored = run->set;
 	cr_expect_neq(stored, made);
 }

@@ -25,22 +25,22 @@
 
 static char folder[32], image[64];
 static const char *options = ""; /* of the device, behind the image */
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 static void begin(void)
 {
 	strcpy(folder, "/tmp/hr-stages-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(image, sizeof image, "%s/ssd.img", folder);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
 	unlink(image);
 	rmdir(folder);
-	free(app);
+	free(engine);
 }
 
 TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
@@ -48,7 +48,7 @@ TestSuite(stages, .init = begin, .fini = end, .timeout = 60);
 /* A configuration over the image. `ssd` and `pipeline` are further settings of the two groups. */
 static void configure(const char *ssd, const char *memory, const char *pipeline)
 {
-	engine_print(app,
+	engine_print(engine,
 		     "ssds = ( { name = \"a\"; device = \"soft:%s%s\"; %s } );\n"
 		     "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
 		     "memory = { %s };\n"
@@ -171,13 +171,13 @@ Test(stages, each_failing_stage_takes_earlier_stages_down)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		/* The stages before this one come up. */
 		configure(row[i].ssd, row[i].memory, row[i].pipeline);
-		cr_assert_eq(hr_appliance_up(app, row[i].stage - 1), 0, "row %zu", i);
-		hr_appliance_down(app);
+		cr_assert_eq(hr_engine_up(engine, row[i].stage - 1), 0, "row %zu", i);
+		hr_engine_down(engine);
 		/* This stage fails, and then all stages are down. */
 		configure(row[i].ssd, row[i].memory, row[i].pipeline);
-		cr_assert_eq(hr_appliance_up(app, row[i].stage), row[i].want, "row %zu", i);
-		cr_assert_eq(app->up, HR_STAGE_NONE, "row %zu", i);
-		cr_assert(!app->gpu_up[0], "row %zu", i);
+		cr_assert_eq(hr_engine_up(engine, row[i].stage), row[i].want, "row %zu", i);
+		cr_assert_eq(engine->up, HR_STAGE_NONE, "row %zu", i);
+		cr_assert(!engine->gpu_up[0], "row %zu", i);
 		expect_unlocked();
 	}
 }
@@ -208,11 +208,11 @@ Test(stages, the_commands_of_a_tile_fit_the_queues_of_each_ssd)
 	options = ",mdts=1";
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		configure("queue_entries = 8;", "", row[i].pipeline);
-		cr_expect_eq(hr_appliance_up(app, HR_STAGE_OBJECTS), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_engine_up(engine, HR_STAGE_OBJECTS), row[i].want, "row %zu", i);
 		if (row[i].want == 0)
-			cr_expect_eq(app->run[0].source[0].tile_bytes, row[i].tile_bytes,
-				     "row %zu: %u", i, app->run[0].source[0].tile_bytes);
-		hr_appliance_down(app);
+			cr_expect_eq(engine->run[0].source[0].tile_bytes, row[i].tile_bytes,
+				     "row %zu: %u", i, engine->run[0].source[0].tile_bytes);
+		hr_engine_down(engine);
 	}
 }
 
@@ -226,8 +226,8 @@ Test(stages, an_existing_sink_is_refused_and_stays_unchanged)
 	put(&ssd, "out", 3 * MIB);
 	hr_ssd_down(&ssd);
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EEXIST);
-	cr_assert_eq(app->up, HR_STAGE_NONE);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EEXIST);
+	cr_assert_eq(engine->up, HR_STAGE_NONE);
 	cr_assert_eq(wrong_bytes("out", 3 * MIB), 0u);
 }
 
@@ -237,11 +237,11 @@ Test(stages, too_few_queue_pairs_are_reported_before_the_first_write)
 	configure("", "",
 		  IN OUT
 		  "tile = \"4K\"; slots = 256; blocks = { prefetch = 200; writeback = 100; };");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -ENOTSUP);
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	cr_assert_eq(app->ssd[0].store.count, 1u);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	cr_assert_eq(engine->ssd[0].store.count, 1u);
+	hr_engine_down(engine);
 }
 
 /*
@@ -256,7 +256,7 @@ static int attach_scattered(struct hr_backend *b, void *cpu, size_t bytes, bool 
 			    struct hr_error *e)
 {
 	static struct hr_bus granule[64];
-	struct hr_region *host = &app->memory[0].region[HR_PLACE_HOST];
+	struct hr_region *host = &engine->memory[0].region[HR_PLACE_HOST];
 	const size_t count = (bytes + 2 * HR_PAGE - 1) / (2 * HR_PAGE);
 
 	if (worker == &host->worker) {
@@ -280,43 +280,43 @@ Test(stages, rings_in_pieces_are_reported_before_the_first_write)
 
 		snprintf(setting, sizeof setting, "queue_entries = %u;", entries);
 		configure(setting, "", IN OUT "tile = \"4K\"; slots = 4;");
-		cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
-		ops = *app->backend[0].ops;
+		cr_assert_eq(hr_engine_up(engine, HR_STAGE_PARTITION), 0);
+		ops = *engine->backend[0].ops;
 		attach = ops.attach;
 		ops.attach = attach_scattered;
-		app->backend[0].ops = &ops;
+		engine->backend[0].ops = &ops;
 		if (entries <= 128) { /* one granule */
-			cr_expect_eq(hr_appliance_up(app, HR_STAGE_MEMORY), 0);
+			cr_expect_eq(hr_engine_up(engine, HR_STAGE_MEMORY), 0);
 		} else {
-			cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ENOTSUP);
-			cr_expect_eq(app->up, HR_STAGE_NONE);
+			cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -ENOTSUP);
+			cr_expect_eq(engine->up, HR_STAGE_NONE);
 		}
-		hr_appliance_down(app);
+		hr_engine_down(engine);
 	}
 	cr_expect(strstr(fake_log_last(), "a ring of 16384 bytes is not contiguous in physical "
 					  "memory; reserve huge pages"),
 		  "%s", fake_log_last());
 	configure("", "", CHASE);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
-	app->backend[0].ops = &ops;
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_MEMORY), -ENOTSUP, "nor are its frames");
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_PARTITION), 0);
+	engine->backend[0].ops = &ops;
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_MEMORY), -ENOTSUP, "nor are its frames");
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	cr_assert_eq(app->ssd[0].store.count, 1u);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	cr_assert_eq(engine->ssd[0].store.count, 1u);
+	hr_engine_down(engine);
 }
 
 Test(stages, seal_holds_from_the_last_stage_until_the_way_down)
 {
 	make_image(MIB);
 	configure("", "", CRC);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_SINKS), 0);
 	cr_assert(!hr_sealed());
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	cr_assert(hr_sealed());
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
+	cr_assert_eq(hr_run_all(engine, false, NULL), 0);
 	cr_assert(hr_sealed());
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	cr_assert(!hr_sealed());
 	expect_unlocked();
 }
@@ -326,14 +326,14 @@ Test(stages, earlier_stages_stay_up_when_a_later_stage_fails)
 {
 	make_image(MIB);
 	configure("", "", CRC);
-	cr_assert_eq(hr_appliance_raise(app, HR_STAGE_STORES), 0);
+	cr_assert_eq(hr_engine_up_keeping(engine, HR_STAGE_STORES), 0);
 	hr_signals_catch();
 	raise(SIGINT);
-	cr_expect_eq(hr_appliance_raise(app, HR_STAGE_QUEUES), -EINTR);
-	cr_expect_eq(app->up, HR_STAGE_STORES);
-	cr_expect(hr_store_find(&app->ssd[0].store, "in"));
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINTR);
-	cr_expect_eq(app->up, HR_STAGE_NONE);
+	cr_expect_eq(hr_engine_up_keeping(engine, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(engine->up, HR_STAGE_STORES);
+	cr_expect(hr_store_find(&engine->ssd[0].store, "in"));
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(engine->up, HR_STAGE_NONE);
 	expect_unlocked();
 }
 
@@ -346,19 +346,19 @@ Test(stages, upper_stages_go_down_and_come_up_again_and_again)
 		int err;
 		bool sealed;
 
-		app->run[0].outcome = HR_RUN_WAITING;
-		err = hr_appliance_up(app, HR_STAGE_QUEUES);
+		engine->run[0].outcome = HR_RUN_WAITING;
+		err = hr_engine_up(engine, HR_STAGE_QUEUES);
 		sealed = hr_sealed();
 		if (!err)
-			err = hr_run_all(app, false, NULL);
-		hr_appliance_down_to(app, HR_STAGE_STORES);
+			err = hr_run_all(engine, false, NULL);
+		hr_engine_down_to(engine, HR_STAGE_STORES);
 		cr_assert_eq(err, 0, "time %d", i); /* while sealed, assertions must not allocate */
 		cr_assert(sealed && !hr_sealed());
-		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE);
-		cr_assert_eq(app->up, HR_STAGE_STORES);
-		cr_assert(app->gpu_up[0] && app->ssd[0].has_store);
+		cr_assert_eq(engine->run[0].outcome, HR_RUN_DONE);
+		cr_assert_eq(engine->up, HR_STAGE_STORES);
+		cr_assert(engine->gpu_up[0] && engine->ssd[0].has_store);
 	}
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	expect_unlocked();
 }
 
@@ -370,11 +370,11 @@ Test(stages, copies_of_odd_sizes_are_exact)
 		unlink(image);
 		make_image(size[i]);
 		configure("", "", COPY);
-		cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0, "%zu", i);
-		cr_assert_eq(hr_run_all(app, false, NULL), 0, "%zu", i);
-		cr_assert_eq(app->run[0].outcome, HR_RUN_DONE, "%zu", i);
-		cr_assert_eq(app->run[0].durable_tiles, (size[i] + 65535) / 65536, "%zu", i);
-		hr_appliance_down(app);
+		cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0, "%zu", i);
+		cr_assert_eq(hr_run_all(engine, false, NULL), 0, "%zu", i);
+		cr_assert_eq(engine->run[0].outcome, HR_RUN_DONE, "%zu", i);
+		cr_assert_eq(engine->run[0].durable_tiles, (size[i] + 65535) / 65536, "%zu", i);
+		hr_engine_down(engine);
 		cr_assert_eq(wrong_bytes("out", size[i]), 0u, "%zu", i);
 	}
 }
@@ -386,21 +386,21 @@ Test(stages, run_resumes_after_the_durable_part)
 	make_image(4 * MIB);
 	/* State after a run that was interrupted at tile 10: a pending object with its tag. */
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
-	id = app->run[0].sink_id;
-	cr_assert_eq(app->run[0].first_tile, 0u);
-	cr_assert_eq(hr_store_progress(&app->ssd[0].store, id, 10 * 65536,
-				       hr_sink_tag(app->run[0].fingerprint, true), 0, NULL),
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_SINKS), 0);
+	id = engine->run[0].sink_id;
+	cr_assert_eq(engine->run[0].first_tile, 0u);
+	cr_assert_eq(hr_store_progress(&engine->ssd[0].store, id, 10 * 65536,
+				       hr_sink_tag(engine->run[0].fingerprint, true), 0, NULL),
 		     0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(app->run[0].sink_id, id);
-	cr_assert_eq(app->run[0].first_tile, 10u);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
-	cr_assert_eq(app->run[0].durable_tiles, 64u);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(engine->run[0].sink_id, id);
+	cr_assert_eq(engine->run[0].first_tile, 10u);
+	cr_assert_eq(hr_run_all(engine, false, NULL), 0);
+	cr_assert_eq(engine->run[0].durable_tiles, 64u);
+	hr_engine_down(engine);
 	/*
 	 * The first ten tiles were never written, so the resumed run has not written them either.
 	 */
@@ -408,24 +408,24 @@ Test(stages, run_resumes_after_the_durable_part)
 	cr_assert_leq(wrong_bytes("out", 4 * MIB), 10u * 65536);
 
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(app->run[0].outcome, HR_RUN_COMPLETE);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(engine->run[0].outcome, HR_RUN_COMPLETE);
+	cr_assert_eq(hr_run_all(engine, false, NULL), 0);
+	hr_engine_down(engine);
 }
 
 Test(stages, sinks_of_runs_that_never_start_are_removed_again)
 {
 	make_image(2 * MIB);
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
-	cr_assert_not_null(hr_store_find_pending(&app->ssd[0].store, "out"));
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_SINKS), 0);
+	cr_assert_not_null(hr_store_find_pending(&engine->ssd[0].store, "out"));
+	hr_engine_down(engine);
 	configure("", "", COPY);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "out"));
-	cr_expect_not_null(hr_store_find(&app->ssd[0].store, "in"));
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	cr_expect_null(hr_store_find_pending(&engine->ssd[0].store, "out"));
+	cr_expect_not_null(hr_store_find(&engine->ssd[0].store, "in"));
+	hr_engine_down(engine);
 }
 
 Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
@@ -439,14 +439,14 @@ Test(stages, finished_object_is_replaced_only_when_the_run_is_done)
 	hr_ssd_down(&ssd);
 	configure("", "",
 		  IN TILE "operator = \"copy\"; sink = { object = \"out\"; replace = true; };");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	hr_engine_down(engine);
 	cr_assert_eq(wrong_bytes("out", 3 * MIB), 0u);
 	configure("", "",
 		  IN TILE "operator = \"copy\"; sink = { object = \"out\"; replace = true; };");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
-	hr_appliance_down(app);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_run_all(engine, false, NULL), 0);
+	hr_engine_down(engine);
 	cr_assert_eq(wrong_bytes("out", 2 * MIB), 0u);
 }
 

@@ -18,24 +18,24 @@
 #define GPUS 2u
 #define SSDS 2u
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(sweep, .init = begin, .fini = end, .timeout = 240);
 
 static void configure(const char *options, const char *pipelines)
 {
-	engine_print(app,
+	engine_print(engine,
 		     "appliance = { checkpoint = 0; parallel = 2; };\n"
 		     "ssds = ( { name = \"a\"; device = \"soft:memory,size=16M%s\"; "
 		     "queue_entries = 64;"
@@ -71,19 +71,20 @@ static unsigned fail_each_allocation(const char *options, const char *pipelines)
 
 		configure(options, pipelines);
 		fake_calloc_fails(nth);
-		err = hr_appliance_up(app, HR_STAGE_QUEUES);
+		err = hr_engine_up(engine, HR_STAGE_QUEUES);
 		fake_calloc_fails(fake_calloc_failed() ? 0 : nth);
 		if (!err) {
-			hr_appliance_down(app);
+			hr_engine_down(engine);
 			fake_calloc_fails(0);
 			return nth - 1;
 		}
-		cr_assert_eq(err, -ENOMEM, "allocation %u: %d, %s", nth, err, app->error.text);
-		cr_assert(strstr(app->error.text, "memory"), "allocation %u: %s", nth,
-			  app->error.text);
-		cr_assert_eq(app->up, HR_STAGE_NONE, "allocation %u: %s", nth, app->error.text);
-		cr_expect_eq(app->error.kind, HR_ERROR_MISSING, "allocation %u: %s", nth,
-			     app->error.text);
+		cr_assert_eq(err, -ENOMEM, "allocation %u: %d, %s", nth, err, engine->error.text);
+		cr_assert(strstr(engine->error.text, "memory"), "allocation %u: %s", nth,
+			  engine->error.text);
+		cr_assert_eq(engine->up, HR_STAGE_NONE, "allocation %u: %s", nth,
+			     engine->error.text);
+		cr_expect_eq(engine->error.kind, HR_ERROR_MISSING, "allocation %u: %s", nth,
+			     engine->error.text);
 	}
 }
 
@@ -200,8 +201,9 @@ static void unmap(struct hr_transport *t, const struct hr_region *region)
 {
 	/* a controller's own window was opened before the test counted */
 	for (uint32_t d = 0; d < SSDS; d++)
-		windows += region == &app->ssd[d].region ||
-			   (app->ssd[d].controller && region == &app->ssd[d].controller->region);
+		windows +=
+			region == &engine->ssd[d].region ||
+			(engine->ssd[d].controller && region == &engine->ssd[d].controller->region);
 	windows--;
 	real_window->unmap(t, region);
 }
@@ -233,8 +235,8 @@ static int flush_disk(struct hr_blk *blk, struct hr_error *e)
 static void install(enum kind kind, const char *options, const char *pipelines)
 {
 	configure(options, pipelines);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_CONTROLLERS), 0, "%s", app->error.text);
-	real_gpu = app->backend[0].ops;
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_CONTROLLERS), 0, "%s", engine->error.text);
+	real_gpu = engine->backend[0].ops;
 	gpu_ops = *real_gpu;
 	gpu_ops.attach = attach;
 	gpu_ops.detach = detach;
@@ -245,21 +247,21 @@ static void install(enum kind kind, const char *options, const char *pipelines)
 	gpu_ops.download = download;
 	gpu_ops.launch = launch;
 	gpu_ops.launch_free = launch_free;
-	real_window = app->ssd[0].transport.ops;
+	real_window = engine->ssd[0].transport.ops;
 	window_ops = *real_window;
 	window_ops.map = map;
 	window_ops.unmap = unmap;
-	real_disk = app->ssd[0].blk->ops;
+	real_disk = engine->ssd[0].blk->ops;
 	disk_ops = *real_disk;
 	disk_ops.read = read_disk;
 	disk_ops.write = write_disk;
 	disk_ops.flush = flush_disk;
 	for (uint32_t g = 0; g < GPUS; g++)
-		if (app->gpu_up[g])
-			app->backend[g].ops = &gpu_ops;
+		if (engine->gpu_up[g])
+			engine->backend[g].ops = &gpu_ops;
 	for (uint32_t d = 0; d < SSDS; d++) {
-		app->ssd[d].transport.ops = &window_ops;
-		app->ssd[d].blk->ops = &disk_ops;
+		engine->ssd[d].transport.ops = &window_ops;
+		engine->ssd[d].blk->ops = &disk_ops;
 	}
 	failing = kind;
 	calls = 0;
@@ -289,16 +291,16 @@ static unsigned fail_each(enum kind kind, const char *options, const char *pipel
 		fails_at = 0;
 		install(kind, options, pipelines);
 		fails_at = nth;
-		err = hr_appliance_up(app, last);
+		err = hr_engine_up(engine, last);
 		if (!err && last == HR_STAGE_QUEUES)
-			err = hr_run_all(app, false, NULL);
+			err = hr_run_all(engine, false, NULL);
 		done = calls < nth;
-		hr_appliance_down(app);
-		cr_assert_eq(app->up, HR_STAGE_NONE);
+		hr_engine_down(engine);
+		cr_assert_eq(engine->up, HR_STAGE_NONE);
 		cr_assert(done ? !err
 			       : fake_log_count_of(HR_LOG_ERROR) + fake_log_count_of(HR_LOG_WARN) >
 					  said,
-			  "call %u of %d: %d %s", nth, kind, err, app->error.text);
+			  "call %u of %d: %d %s", nth, kind, err, engine->error.text);
 		cr_assert(!err || strstr(fake_log_last_of(HR_LOG_ERROR), "fails"),
 			  "call %u of %d: %s", nth, kind, fake_log_last_of(HR_LOG_ERROR));
 		cr_assert(err || done || kind == DISK, "call %u of %d: no error", nth, kind);

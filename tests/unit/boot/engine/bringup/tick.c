@@ -21,22 +21,22 @@
 #include "tests/harness/engine.h"
 
 static char faults[64];
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static unsigned ticks, stop_at;
 
 static void begin(void)
 {
 	strcpy(faults, "/tmp/hr-tick-XXXXXX");
 	cr_assert_geq(mkstemp(faults), 0);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
 	hr_tick_set(NULL, NULL);
 	unlink(faults);
-	free(app);
+	free(engine);
 }
 
 TestSuite(tick, .init = begin, .fini = end, .timeout = 240);
@@ -44,7 +44,7 @@ TestSuite(tick, .init = begin, .fini = end, .timeout = 240);
 /* Count the calls, and request a stop at call stop_at. */
 static void count(void *to, uint64_t now_ns)
 {
-	cr_assert_eq(to, app);
+	cr_assert_eq(to, engine);
 	cr_assert_gt(now_ns, 0u);
 	if (++ticks == stop_at)
 		raise(SIGTERM);
@@ -53,7 +53,7 @@ static void count(void *to, uint64_t now_ns)
 static void count_from_now(void)
 {
 	ticks = 0;
-	hr_tick_set(count, app);
+	hr_tick_set(count, engine);
 }
 
 static void configure(const char *script, const char *bytes)
@@ -63,7 +63,7 @@ static void configure(const char *script, const char *bytes)
 	fputs(script, file);
 	fclose(file);
 	engine_print(
-		app,
+		engine,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M,faults=%s\";\n"
 		"  timeout_ms = 60000; objects = ( { name = \"in\"; bytes = \"%s\"; } ); } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
@@ -127,27 +127,27 @@ Test(tick, the_self_test_of_a_slow_ssd_calls_the_periodic_function)
 
 	configure(SLOW, "256K");
 	count_from_now();
-	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_controller(engine, 0, detail, test_error()), 0);
 	ticks = 0;
-	cr_assert_eq(hr_post_queue(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_queue(engine, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 64u, "queue: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_store(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_store(engine, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 10u, "store: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_loopback(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_loopback(engine, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 2u, "loopback: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_post_verify(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_verify(engine, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 4u, "map: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_guard_look(app->ssd[0].blk, detail, NULL), 0);
+	cr_assert_eq(hr_guard_look(engine->ssd[0].blk, detail, NULL), 0);
 	cr_expect_geq(ticks, 4u, "guard: %u", ticks);
-	hr_ssd_down(&app->ssd[0]);
+	hr_ssd_down(&engine->ssd[0]);
 }
 
 /* The step ends within half of the commands that it has without a signal. */
-static void ends_at_a_signal(int (*step)(struct hr_appliance *app, uint32_t d, char *detail,
+static void ends_at_a_signal(int (*step)(struct hr_engine *engine, uint32_t d, char *detail,
 					 struct hr_error *e),
 			     uint64_t without_signal)
 {
@@ -157,9 +157,9 @@ static void ends_at_a_signal(int (*step)(struct hr_appliance *app, uint32_t d, c
 	hr_signals_catch();
 	stop_at = 5;
 	count_from_now();
-	before = app->ssd[0].disk.qp.stats.completed;
-	cr_expect_eq(step(app, 0, detail, test_error()), -EINTR);
-	cr_expect_lt(app->ssd[0].disk.qp.stats.completed - before, without_signal / 2);
+	before = engine->ssd[0].disk.qp.stats.completed;
+	cr_expect_eq(step(engine, 0, detail, test_error()), -EINTR);
+	cr_expect_lt(engine->ssd[0].disk.qp.stats.completed - before, without_signal / 2);
 }
 
 Test(tick, a_signal_ends_the_round_trips)
@@ -167,9 +167,9 @@ Test(tick, a_signal_ends_the_round_trips)
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "256K");
-	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_controller(engine, 0, detail, test_error()), 0);
 	ends_at_a_signal(hr_post_queue, 64);
-	hr_ssd_down(&app->ssd[0]);
+	hr_ssd_down(&engine->ssd[0]);
 }
 
 /* 32 MiB in pieces of 256 KiB are 128 commands, and the object map has another 19. */
@@ -178,9 +178,9 @@ Test(tick, a_signal_ends_the_making_of_objects)
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "32M");
-	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_controller(engine, 0, detail, test_error()), 0);
 	ends_at_a_signal(hr_post_store, 147);
-	hr_ssd_down(&app->ssd[0]);
+	hr_ssd_down(&engine->ssd[0]);
 }
 
 Test(tick, a_signal_ends_the_inspection_of_a_disk)
@@ -188,12 +188,12 @@ Test(tick, a_signal_ends_the_inspection_of_a_disk)
 	char detail[HR_POST_DETAIL];
 
 	configure(SLOW, "256K");
-	cr_assert_eq(hr_post_controller(app, 0, detail, test_error()), 0);
+	cr_assert_eq(hr_post_controller(engine, 0, detail, test_error()), 0);
 	hr_signals_catch();
 	stop_at = 3;
 	count_from_now();
-	cr_expect_eq(hr_guard_look(app->ssd[0].blk, detail, NULL), -EINTR);
-	hr_ssd_down(&app->ssd[0]);
+	cr_expect_eq(hr_guard_look(engine->ssd[0].blk, detail, NULL), -EINTR);
+	hr_ssd_down(&engine->ssd[0]);
 }
 
 Test(tick, a_signal_ends_bring_up_and_the_self_test)
@@ -203,20 +203,20 @@ Test(tick, a_signal_ends_bring_up_and_the_self_test)
 	configure("", "256K");
 	hr_signals_catch();
 	raise(SIGTERM);
-	post.app = app;
+	post.engine = engine;
 	post.out = stdout;
 	hr_post_machine(&post);
 	hr_post_ssds(&post);
 	cr_expect_eq(post.passed + post.failed + post.skipped, 0u);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINTR);
-	cr_expect_eq(app->up, HR_STAGE_NONE);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EINTR);
+	cr_expect_eq(engine->up, HR_STAGE_NONE);
 }
 
 Test(tick, bring_up_and_going_down_call_the_periodic_function)
 {
 	configure(SLOW, "256K");
 	count_from_now();
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	cr_expect_geq(ticks, 20u, "%u", ticks);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }

@@ -17,7 +17,7 @@ static const char config[] =
 	"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 	"pipelines = ( { name = \"sum\"; source = { object = \"in\"; }; operator = \"crc32c\"; } );\n";
 
-static struct hr_appliance *driver, *app; /* the ssd is up in `driver` */
+static struct hr_engine *driver, *engine; /* the ssd is up in `driver` */
 static int error;			  /* of describe() */
 static uint32_t objects;		  /* that describe() adds */
 static size_t damaged;			  /* byte of the facts; 0: none */
@@ -51,9 +51,9 @@ static int read_part(void *to, const struct hr_config_ssd *ssd, const char *obje
 
 static const struct hr_elsewhere elsewhere = { &error, describe, read_part };
 
-static struct hr_appliance *make(void)
+static struct hr_engine *make(void)
 {
-	struct hr_appliance *made = calloc(1, sizeof *made);
+	struct hr_engine *made = calloc(1, sizeof *made);
 
 	cr_assert_not_null(made);
 	engine_read(made, config);
@@ -64,28 +64,28 @@ static struct hr_appliance *make(void)
 static void begin(void)
 {
 	driver = make();
-	cr_assert_eq(hr_appliance_up(driver, HR_STAGE_STORES), 0);
-	app = make();
-	app->only_checks = true;
-	app->elsewhere = &elsewhere;
+	cr_assert_eq(hr_engine_up(driver, HR_STAGE_STORES), 0);
+	engine = make();
+	engine->only_checks = true;
+	engine->elsewhere = &elsewhere;
 }
 
 static void end(void)
 {
-	hr_appliance_down(driver);
+	hr_engine_down(driver);
 	free(driver);
-	free(app);
+	free(engine);
 }
 
 static int up(uint32_t d, struct hr_ssd *peer)
 {
-	return hr_stand_in_up(&app->ssd[d], &app->config.ssd[d], app->elsewhere, peer,
+	return hr_stand_in_up(&engine->ssd[d], &engine->config.ssd[d], engine->elsewhere, peer,
 			      test_error());
 }
 
 Test(stand_in, it_has_the_properties_and_the_objects_of_the_ssd, .init = begin, .fini = end)
 {
-	const struct hr_ssd *real = &driver->ssd[0], *ssd = &app->ssd[0];
+	const struct hr_ssd *real = &driver->ssd[0], *ssd = &engine->ssd[0];
 	struct hr_store_space is, was;
 	uint8_t data[8];
 
@@ -113,22 +113,22 @@ Test(stand_in, it_has_the_properties_and_the_objects_of_the_ssd, .init = begin, 
 	cr_expect_eq(ssd->blk->ops->read(ssd->blk, 0, data, 8, test_error()), -EBUSY);
 	cr_expect_eq(ssd->blk->ops->write(ssd->blk, 0, data, 8, true, test_error()), -EROFS);
 	cr_expect_eq(ssd->blk->ops->flush(ssd->blk, test_error()), 0);
-	hr_ssd_down(&app->ssd[0]);
+	hr_ssd_down(&engine->ssd[0]);
 	cr_expect(!ssd->controller && !ssd->has_store);
 }
 
 /* Two namespaces of one controller. */
 Test(stand_in, a_peer_has_the_same_controller, .init = begin, .fini = end)
 {
-	app->config.ssds = 2;
-	app->config.ssd[1] = app->config.ssd[0];
+	engine->config.ssds = 2;
+	engine->config.ssd[1] = engine->config.ssd[0];
 	cr_assert_eq(up(0, NULL), 0);
-	cr_assert_eq(up(1, &app->ssd[0]), 0);
-	cr_expect(hr_ssd_share(&app->ssd[0], &app->ssd[1]));
-	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), hr_ssd_queues(&app->ssd[0]) - 2);
-	hr_ssd_down(&app->ssd[0]);
-	cr_expect_eq(app->ssd[1].controller->users, 1u);
-	hr_ssd_down(&app->ssd[1]);
+	cr_assert_eq(up(1, &engine->ssd[0]), 0);
+	cr_expect(hr_ssd_share(&engine->ssd[0], &engine->ssd[1]));
+	cr_expect_eq(hr_ssd_queues_left(&engine->ssd[0]), hr_ssd_queues(&engine->ssd[0]) - 2);
+	hr_ssd_down(&engine->ssd[0]);
+	cr_expect_eq(engine->ssd[1].controller->users, 1u);
+	hr_ssd_down(&engine->ssd[1]);
 }
 
 Test(stand_in, what_is_refused, .init = begin, .fini = end)
@@ -145,10 +145,10 @@ Test(stand_in, what_is_refused, .init = begin, .fini = end)
 	objects = room;
 	cr_expect_eq(up(0, NULL), -EPROTO);
 	objects = 0;
-	strcpy(app->config.ssd[0].serial, "other");
+	strcpy(engine->config.ssd[0].serial, "other");
 	cr_expect_eq(up(0, NULL), -ENODEV);
 	cr_expect_not_null(strstr(test_error_text(), "the configuration requires 'other'"));
-	cr_expect_null(app->ssd[0].controller);
+	cr_expect_null(engine->ssd[0].controller);
 }
 
 #define AT(member) offsetof(struct hr_ssd_facts, member)

@@ -31,16 +31,16 @@ static const struct hr_operator op = {
 	.name = "op", .object = object, .objects = OBJECTS, .row_bytes = row_bytes
 };
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_config_pipeline config;
-static struct hr_run *const run = &app.run[0];
+static struct hr_run *const run = &engine.run[0];
 
 /* Rank 1 of 3 has `table` whole; the other objects are left out. */
 static void make(void)
 {
-	memset(&app, 0, sizeof app);
+	memset(&engine, 0, sizeof engine);
 	memset(&config, 0, sizeof config);
-	app.config.file = "f";
+	engine.config.file = "f";
 	config.op = &op;
 	config.objects = OBJECTS;
 	for (uint32_t k = 0; k < OBJECTS; k++) {
@@ -78,16 +78,16 @@ static void new_object(uint32_t k, uint64_t bytes)
 
 static void refused(const char *want)
 {
-	hr_error_clear(&app.error);
-	cr_expect_eq(hr_access_divide(&app, run), -EINVAL, "%s", want);
-	cr_expect(strstr(app.error.text, want), "%s: %s", want, app.error.text);
-	cr_expect_eq(app.error.kind, HR_ERROR_USAGE);
-	cr_expect_null(strchr(app.error.text, '\n'));
+	hr_error_clear(&engine.error);
+	cr_expect_eq(hr_access_divide(&engine, run), -EINVAL, "%s", want);
+	cr_expect(strstr(engine.error.text, want), "%s: %s", want, engine.error.text);
+	cr_expect_eq(engine.error.kind, HR_ERROR_USAGE);
+	cr_expect_null(strchr(engine.error.text, '\n'));
 }
 
 static void divides(void)
 {
-	cr_assert_eq(hr_access_divide(&app, run), 0, "%s", app.error.text);
+	cr_assert_eq(hr_access_divide(&engine, run), 0, "%s", engine.error.text);
 }
 
 Test(access_shards, whole_objects_stay_as_they_are)
@@ -257,13 +257,13 @@ Test(access_shards, the_data_set_of_an_object_is_that_of_its_maker_shard_or_chec
 					     .from = row[i].from,
 					     .is_shard = row[i].shard,
 					     .shard.set = 600 };
-		app.run[0].set = 400;
-		app.run[0].selected = true;
-		app.run[1].set = 500;
-		app.run[1].selected = row[i].selected;
-		app.ssd[2].store.object = &stored;
-		app.ssd[2].store.count = row[i].exists;
+		engine.run[0].set = 400;
+		engine.run[0].selected = true;
+		engine.run[1].set = 500;
+		engine.run[1].selected = row[i].selected;
+		engine.ssd[2].store.object = &stored;
+		engine.ssd[2].store.count = row[i].exists;
 		stored.flags = row[i].flags;
-		cr_expect_eq(hr_run_object_set(&app, run, INDICES), row[i].want, "%zu", i);
+		cr_expect_eq(hr_run_object_set(&engine, run, INDICES), row[i].want, "%zu", i);
 	}
 }

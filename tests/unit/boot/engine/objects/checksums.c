@@ -27,7 +27,7 @@
 
 static char folder[32], image[64];
 static uint8_t data[BYTES_MAX + UNIT], read_back[BYTES_MAX + UNIT];
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_ssd ssd;
 
 static void begin(void)
@@ -35,8 +35,8 @@ static void begin(void)
 	strcpy(folder, "/tmp/hr-checksums-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(image, sizeof image, "%s/ssd.img", folder);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 	for (uint32_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(i * 2654435761u >> 13);
 }
@@ -45,7 +45,7 @@ static void end(void)
 {
 	unlink(image);
 	rmdir(folder);
-	free(app);
+	free(engine);
 }
 
 TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
@@ -53,7 +53,7 @@ TestSuite(checksums, .init = begin, .fini = end, .timeout = 120);
 /* One pipeline of `copy` from `in` to `out` with these further settings, followed by this text. */
 static void configure(const char *pipeline, const char *sink, const char *more)
 {
-	engine_print(app,
+	engine_print(engine,
 		     "ssds = ( { name = \"a\"; device = \"soft:%s\"; } );\n"
 		     "gpus = ( { name = \"g\"; device = \"host:2\"; } );\n"
 		     "pipelines = ( { name = \"p\"; source = { object = \"in\"; };\n"
@@ -147,10 +147,10 @@ static void rot(const char *name, uint64_t at)
 
 static int run_all(void)
 {
-	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
+	int err = hr_engine_up(engine, HR_STAGE_QUEUES);
 
 	if (!err)
-		err = hr_run_all(app, false, NULL);
+		err = hr_run_all(engine, false, NULL);
 	return err;
 }
 
@@ -160,11 +160,11 @@ static int run_all(void)
  */
 static void cut_short(uint64_t durable, bool tag, uint32_t crc)
 {
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
-	cr_assert_eq(hr_store_progress(&app->ssd[0].store, app->run[0].sink_id, durable,
-				       hr_sink_tag(app->run[0].fingerprint, tag), crc, NULL),
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_SINKS), 0);
+	cr_assert_eq(hr_store_progress(&engine->ssd[0].store, engine->run[0].sink_id, durable,
+				       hr_sink_tag(engine->run[0].fingerprint, tag), crc, NULL),
 		     0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }
 
 Test(checksums, sinks_of_odd_sizes_have_checksums)
@@ -175,8 +175,8 @@ Test(checksums, sinks_of_odd_sizes_have_checksums)
 		make_image(size[i], true);
 		configure("", "", "");
 		cr_assert_eq(run_all(), 0, "%zu", i);
-		cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
-		hr_appliance_down(app);
+		cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
+		hr_engine_down(engine);
 		expect_crc("out", hr_crc32c(0, data, size[i]));
 	}
 }
@@ -191,9 +191,9 @@ Test(checksums, a_resumed_run_joins_the_checksum_of_the_first)
 	cut_short(durable, true, 0x12345678);
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].first_tile, 10u);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_RESUMED);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].first_tile, 10u);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_RESUMED);
+	hr_engine_down(engine);
 	/* The prefix was not read: its checksum is the one recorded for the first run. */
 	expect_crc("out", hr_crc32c_combine(0x12345678, rest, bytes - durable));
 }
@@ -207,8 +207,8 @@ Test(checksums, a_run_without_unread_data_keeps_the_checksum)
 	cut_short(bytes, true, 0x12345678);
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].first_tile, app->run[0].tiles);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].first_tile, engine->run[0].tiles);
+	hr_engine_down(engine);
 	expect_crc("out", 0x12345678);
 }
 
@@ -231,8 +231,8 @@ Test(checksums, a_prefix_without_checksum_is_read_again)
 		cut_short(row[i].durable, row[i].tag, 0x12345678);
 		configure("", "", "");
 		cr_assert_eq(run_all(), 0, "row %zu", i);
-		cr_expect_geq(app->run[0].first_tile, 10u);
-		hr_appliance_down(app);
+		cr_expect_geq(engine->run[0].first_tile, 10u);
+		hr_engine_down(engine);
 		out = look("out");
 		expect_crc("out", hr_crc32c(0, read_back, out.bytes));
 		cr_expect_neq(out.crc, hr_crc32c(0, data, out.bytes),
@@ -249,15 +249,15 @@ Test(checksums, a_sink_without_a_checksum_is_resumed_and_finished)
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("", "checksum = false;", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].first_tile, 10u);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].first_tile, 10u);
+	hr_engine_down(engine);
 	out = look("out");
 	cr_expect_eq(out.flags, 0);
 	/* A finished object needs no further run, with or without a checksum. */
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_COMPLETE);
+	hr_engine_down(engine);
 }
 
 Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
@@ -269,13 +269,13 @@ Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 		rot("in", at[i]);
 		configure("", "", "");
 		cr_assert_eq(run_all(), -EBADMSG);
-		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-		cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_WRONG);
-		cr_expect_eq(app->run[0].source[0].verify.expected,
+		cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED);
+		cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_WRONG);
+		cr_expect_eq(engine->run[0].source[0].verify.expected,
 			     hr_crc32c(0, data, 3 * UNIT + 12345));
-		cr_expect_eq(app->run[0].cause.kind, HR_ERROR_DEVICE);
-		cr_expect(app->run[0].cause.printed);
-		hr_appliance_down(app);
+		cr_expect_eq(engine->run[0].cause.kind, HR_ERROR_DEVICE);
+		cr_expect(engine->run[0].cause.printed);
+		hr_engine_down(engine);
 		open_image();
 		cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 		cr_expect_eq(ssd.store.count, 1, "only the source is there");
@@ -283,8 +283,8 @@ Test(checksums, a_changed_source_fails_the_run_and_leaves_no_sink)
 		rot("in", at[i]); /* undo the change */
 		configure("", "", "");
 		cr_assert_eq(run_all(), 0);
-		cr_expect_eq(app->run[0].first_tile, 0u);
-		hr_appliance_down(app);
+		cr_expect_eq(engine->run[0].first_tile, 0u);
+		hr_engine_down(engine);
 		expect_crc("out", hr_crc32c(0, data, 3 * UNIT + 12345));
 	}
 }
@@ -296,12 +296,12 @@ static int run_without_source(const char *settings)
 	int err;
 
 	configure(settings, "", "");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	store = &app->ssd[0].store;
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	store = &engine->ssd[0].store;
 	cr_assert_eq(hr_store_rename(store, hr_store_find(store, "in")->id, "gone", false, NULL),
 		     0);
-	err = hr_run_all(app, false, NULL);
-	hr_appliance_down(app);
+	err = hr_run_all(engine, false, NULL);
+	hr_engine_down(engine);
 	return err;
 }
 
@@ -309,15 +309,15 @@ Test(checksums, a_source_that_was_renamed_has_the_checksum_of_bring_up)
 {
 	make_image(UNIT + 5, true);
 	cr_expect_eq(run_without_source(""), 0);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(app->run[0].source[0].verify.expected, hr_crc32c(0, data, UNIT + 5));
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(engine->run[0].source[0].verify.expected, hr_crc32c(0, data, UNIT + 5));
 	make_image(UNIT + 5, false);
 	cr_expect_eq(run_without_source(""), 0);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
 	make_image(UNIT + 5, true);
 	rot("in", 70000);
 	cr_expect_eq(run_without_source(""), -EBADMSG);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_WRONG);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_WRONG);
 }
 
 Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
@@ -330,7 +330,7 @@ Test(checksums, a_corrupt_source_leaves_the_object_to_be_replaced)
 	rot("in", 4711);
 	configure("", "replace = true;", "");
 	cr_assert_eq(run_all(), -EBADMSG);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	cr_expect_eq(look("out").bytes, 777);
 }
 
@@ -340,8 +340,8 @@ Test(checksums, a_corrupt_source_is_accepted_with_verify_off)
 	rot("in", 4711);
 	configure("verify = \"off\";", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFY_OFF);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_VERIFY_OFF);
+	hr_engine_down(engine);
 	look("out");
 	expect_crc("out", hr_crc32c(0, read_back, UNIT)); /* of the written data */
 }
@@ -351,11 +351,11 @@ Test(checksums, a_source_without_a_checksum_is_reported_and_refused_with_verify_
 	make_image(UNIT, false);
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
+	hr_engine_down(engine);
 	make_image(UNIT, false);
 	configure("verify = \"on\";", "", "");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_PARTITION), -EINVAL);
 }
 
 Test(checksums, a_run_that_must_verify_starts_over)
@@ -365,9 +365,9 @@ Test(checksums, a_run_that_must_verify_starts_over)
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("verify = \"on\";", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].first_tile, 0u);
-	cr_expect_eq(app->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].first_tile, 0u);
+	cr_expect_eq(engine->run[0].source[0].verify.check, HR_SOURCE_VERIFIED);
+	hr_engine_down(engine);
 	expect_crc("out", hr_crc32c(0, data, 3 * UNIT));
 }
 
@@ -378,13 +378,13 @@ Test(checksums, a_run_after_an_interrupted_new_start_begins_at_tile_0)
 	configure("verify = \"on\";", "", "");
 	cut_short(10 * TILE, true, 0x12345678);
 	configure("verify = \"on\";", "", "");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_SINKS), 0);
-	cr_expect_eq(app->run[0].durable_tiles, 0u);
-	hr_appliance_down(app); /* the run is interrupted at this tile */
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_SINKS), 0);
+	cr_expect_eq(engine->run[0].durable_tiles, 0u);
+	hr_engine_down(engine); /* the run is interrupted at this tile */
 	configure("", "", "");
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[0].first_tile, 0u);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].first_tile, 0u);
+	hr_engine_down(engine);
 	expect_crc("out", hr_crc32c(0, data, 3 * UNIT));
 }
 
@@ -397,36 +397,36 @@ Test(checksums, a_later_pipeline_verifies_the_sink_of_an_earlier_pipeline)
 	make_image(2 * UNIT + 77, true);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0);
-	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
+	hr_engine_down(engine);
 	expect_crc("out2", hr_crc32c(0, data, 2 * UNIT + 77));
 	/* The same when the earlier pipeline has nothing to do. */
 	rot("out", 345678);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), 0, "both are whole");
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	open_image();
 	cr_assert_eq(hr_ssd_open_store(&ssd, NULL), 0);
 	cr_assert_eq(hr_store_remove(&ssd.store, hr_store_find(&ssd.store, "out2")->id, NULL), 0);
 	hr_ssd_down(&ssd);
 	configure("", "", NEXT);
 	cr_assert_eq(run_all(), -EBADMSG);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_COMPLETE);
-	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_WRONG);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_COMPLETE);
+	cr_expect_eq(engine->run[1].source[0].verify.check, HR_SOURCE_WRONG);
+	hr_engine_down(engine);
 }
 
 Test(checksums, a_pipeline_that_must_verify_requires_a_checksum_of_an_earlier_pipeline)
 {
 	make_image(2 * UNIT, true);
 	configure("", "checksum = false;", NEXT);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), -EINVAL);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_PARTITION), -EINVAL);
 	/* The same when the sink exists, from a run without checksums. */
 	configure("", "checksum = false;", "");
 	cr_assert_eq(run_all(), 0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	configure("", "", NEXT);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINVAL);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EINVAL);
 }
 
 #define COLUMNS                                                                                 \
@@ -445,15 +445,15 @@ Test(checksums, each_of_several_sources_is_verified)
 	configure("", "", COLUMNS);
 	cr_assert_eq(run_all(), 0);
 	for (uint32_t s = 0; s < 4; s++)
-		cr_expect_eq(app->run[1].source[s].verify.check, HR_SOURCE_VERIFIED, "source %u",
+		cr_expect_eq(engine->run[1].source[s].verify.check, HR_SOURCE_VERIFIED, "source %u",
 			     s);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	rot("wide", 2 * UNIT - 1);
 	configure("", "replace = true;", COLUMNS);
 	cr_assert_eq(run_all(), -EBADMSG);
-	cr_expect_eq(app->run[1].source[2].verify.check, HR_SOURCE_VERIFIED);
-	cr_expect_eq(app->run[1].source[3].verify.check, HR_SOURCE_WRONG);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[1].source[2].verify.check, HR_SOURCE_VERIFIED);
+	cr_expect_eq(engine->run[1].source[3].verify.check, HR_SOURCE_WRONG);
+	hr_engine_down(engine);
 }
 
 #define SUM                                                                                        \
@@ -466,13 +466,13 @@ Test(checksums, the_checksum_operator_computes_the_checksum_only_once)
 	make_image(UNIT + 5, true);
 	configure("", "", SUM);
 	cr_assert_eq(run_all(), 0);
-	cr_expect_lt(app->run[1].layout.checksums, 0);
-	cr_expect_null(app->run[1].pipe->source[0].crc);
-	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
-	hr_appliance_down(app);
+	cr_expect_lt(engine->run[1].layout.checksums, 0);
+	cr_expect_null(engine->run[1].pipe->source[0].crc);
+	cr_expect_eq(engine->run[1].source[0].verify.check, HR_SOURCE_VERIFIED);
+	hr_engine_down(engine);
 	rot("in", UNIT + 4);
 	configure("verify = \"off\";", "replace = true;", SUM);
 	cr_assert_eq(run_all(), -EBADMSG);
-	cr_expect_eq(app->run[1].source[0].verify.check, HR_SOURCE_WRONG);
-	hr_appliance_down(app);
+	cr_expect_eq(engine->run[1].source[0].verify.check, HR_SOURCE_WRONG);
+	hr_engine_down(engine);
 }

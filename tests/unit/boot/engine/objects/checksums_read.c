@@ -22,20 +22,20 @@ Test(checksums_read, the_first_bytes_of_an_object)
 {
 	static const uint64_t lengths[] = { 0, 1, 4097, PIECE - 1, PIECE, PIECE + 1, BYTES };
 	const struct hr_store_object object = { .offset = 8192, .capacity = BYTES };
-	struct hr_appliance *app = calloc(1, sizeof *app);
+	struct hr_engine *engine = calloc(1, sizeof *engine);
 	struct memdisk disk;
 	uint32_t crc;
 
-	cr_assert_not_null(app);
+	cr_assert_not_null(engine);
 	memdisk_init(&disk, 8192 + BYTES, 4096); /* the object ends with the disk */
-	app->ssd[1].blk = &disk.blk;
+	engine->ssd[1].blk = &disk.blk;
 	for (uint32_t i = 0; i < BYTES; i++)
 		data[i] = (uint8_t)(i * 2654435761u >> 13);
 	memcpy(disk.seen + object.offset, data, BYTES);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		disk.reads = 0;
-		cr_expect_eq(hr_checksum_read(app, 1, &object, lengths[i], &crc, test_error()), 0,
-			     "%s", test_error_text());
+		cr_expect_eq(hr_checksum_read(engine, 1, &object, lengths[i], &crc, test_error()),
+			     0, "%s", test_error_text());
 		cr_expect_eq(crc, hr_crc32c(0, data, lengths[i]), "%zu", i);
 		cr_expect_eq(disk.reads, (lengths[i] + PIECE - 1) / PIECE, "%zu", i);
 	}
@@ -43,18 +43,18 @@ Test(checksums_read, the_first_bytes_of_an_object)
 	disk.bad_from = object.offset;
 	disk.bad_to = disk.bad_from + 1;
 	disk.reads = 0;
-	cr_expect_eq(hr_checksum_read(app, 1, &object, BYTES, &crc, test_error()), 0x281);
+	cr_expect_eq(hr_checksum_read(engine, 1, &object, BYTES, &crc, test_error()), 0x281);
 	cr_expect_eq(disk.reads, 1u);
 	cr_expect_eq(crc, 0u);
 	disk.bad_from = object.offset + PIECE;
 	disk.bad_to = disk.bad_from + 1;
-	cr_expect_eq(hr_checksum_read(app, 1, &object, BYTES, &crc, test_error()), 0x281);
+	cr_expect_eq(hr_checksum_read(engine, 1, &object, BYTES, &crc, test_error()), 0x281);
 	disk.bad_to = 0;
 	hr_signals_stop();
-	cr_expect_eq(hr_checksum_read(app, 1, &object, BYTES, &crc, test_error()), -EINTR);
+	cr_expect_eq(hr_checksum_read(engine, 1, &object, BYTES, &crc, test_error()), -EINTR);
 	cr_expect_eq(crc, 0u);
 	memdisk_fini(&disk);
-	free(app);
+	free(engine);
 }
 
 Test(checksums_read, each_result_has_a_name_and_a_reason)

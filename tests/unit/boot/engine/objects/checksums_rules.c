@@ -19,7 +19,7 @@ TestSuite(checksums_rules, .timeout = 60);
 
 enum { MAKER, RUN };
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *config;
 static struct hr_store_object object[2]; /* of sources 0 and 1, with ids 1 and 2, on ssds 0 and 1 */
@@ -37,23 +37,23 @@ static uint32_t sum(uint32_t s, uint64_t from, uint64_t to)
 
 static void begin(void)
 {
-	free(app);
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	app->config.file = "f";
-	app->config.pipelines = 2;
+	free(engine);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	engine->config.file = "f";
+	engine->config.pipelines = 2;
 	memset(&op, 0, sizeof op);
 	for (uint32_t i = 0; i < 2; i++)
-		app->run[i].config = &app->config.pipeline[i];
-	run = &app->run[RUN];
-	config = &app->config.pipeline[RUN];
+		engine->run[i].config = &engine->config.pipeline[i];
+	run = &engine->run[RUN];
+	config = &engine->config.pipeline[RUN];
 	strcpy(config->name, "p");
 	config->op = &op;
 	config->sources = 2;
 	run->tiles = TILES;
 	for (uint32_t s = 0; s < 2; s++) {
-		store[s] = &app->ssd[s].store;
-		snprintf(app->config.ssd[s].name, sizeof app->config.ssd[s].name, "d%u", s);
+		store[s] = &engine->ssd[s].store;
+		snprintf(engine->config.ssd[s].name, sizeof engine->config.ssd[s].name, "d%u", s);
 		config->source[s].ssd = s;
 		config->source[s].line = 20 + s;
 		snprintf(config->source[s].object, sizeof config->source[s].object, "in%u", s);
@@ -69,15 +69,15 @@ static void begin(void)
 		object[s] = (struct hr_store_object){ .id = s + 1,
 						      .flags = HR_OBJECT_HAS_CRC,
 						      .crc = sum(s, 0, TILES) };
-		app->ssd[s].store.object = &object[s];
-		app->ssd[s].store.count = 1;
+		engine->ssd[s].store.object = &object[s];
+		engine->ssd[s].store.count = 1;
 	}
 }
 
 static void end(void)
 {
-	free(app);
-	app = NULL;
+	free(engine);
+	engine = NULL;
 }
 
 #define NO_CHECKSUM(s)                                                                 \
@@ -105,12 +105,13 @@ Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .f
 			run->source[1].from = MAKER;
 			run->source[1].verify.wanted = !row[i].wanted;
 			/* what counts is the sink that will be made, or the object that exists */
-			app->config.pipeline[MAKER].sink.checksum = made ? row[i].has : !row[i].has;
+			engine->config.pipeline[MAKER].sink.checksum =
+				made ? row[i].has : !row[i].has;
 			object[1].flags = row[i].has ? HR_OBJECT_HAS_CRC : HR_OBJECT_PENDING;
-			cr_expect_eq(hr_checksums_want(app, run, 1, made ? NULL : &object[1]), want,
-				     "%zu", i);
+			cr_expect_eq(hr_checksums_want(engine, run, 1, made ? NULL : &object[1]),
+				     want, "%zu", i);
 			cr_expect_eq(run->source[1].verify.wanted, row[i].wanted, "%zu", i);
-			cr_expect_str_eq(app->error.text, want ? NO_CHECKSUM("1") : "");
+			cr_expect_str_eq(engine->error.text, want ? NO_CHECKSUM("1") : "");
 		}
 }
 
@@ -140,7 +141,7 @@ Test(checksums_rules, an_accessed_object_is_read_when_it_has_a_checksum_and_is_s
 		to->from = -1;
 		to->bytes = HR_VERIFY_AUTO_BYTES + row[i].large;
 		object[0].flags = row[i].has ? HR_OBJECT_HAS_CRC : 0;
-		cr_expect_eq(hr_checksums_want_object(app, run, 0, &object[0]),
+		cr_expect_eq(hr_checksums_want_object(engine, run, 0, &object[0]),
 			     i == 4 ? -EINVAL : 0, "%zu", i);
 		cr_expect_eq(to->verify.check, row[i].check, "%zu", i);
 		cr_expect_eq(to->verify.wanted, row[i].check == HR_SOURCE_UNREAD, "%zu", i);
@@ -180,7 +181,7 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 		begin();
 		source = &run->source[0];
 		config->verify = row[i].verify;
-		app->ssd[0].store.count = row[i].flags >= 0;
+		engine->ssd[0].store.count = row[i].flags >= 0;
 		object[0].flags = (uint32_t)row[i].flags;
 		source->verify.wanted = row[i].wanted;
 		source->verify.expected = source->verify.found = source->verify.stored = 9;
@@ -188,23 +189,23 @@ Test(checksums_rules, the_check_of_a_source_is_decided_by_its_object_and_the_fir
 		run->parts = row[i].part ? 2 : 0; /* of two tiles */
 		run->part = (uint32_t)row[i].part;
 		run->outcome = row[i].outcome;
-		cr_expect_eq(hr_checksums_decide(app, run, store), row[i].err, "%zu", i);
+		cr_expect_eq(hr_checksums_decide(engine, run, store), row[i].err, "%zu", i);
 		cr_expect_eq(source->verify.check, row[i].check, "%zu", i);
 		cr_expect_eq(source->verify.known, known, "%zu", i);
 		cr_expect_eq(source->verify.stored, known ? object[0].crc : 0, "%zu", i);
 		cr_expect_eq(source->verify.expected + source->verify.found, 0u, "%zu", i);
 		cr_expect_eq(run->source[1].verify.stored, object[1].crc, "also after an error");
-		cr_expect_str_eq(app->error.text, row[i].err ? NO_CHECKSUM("0") : "");
+		cr_expect_str_eq(engine->error.text, row[i].err ? NO_CHECKSUM("0") : "");
 	}
 	begin();
 	config->verify = HR_VERIFY_ON;
 	object[0].flags = object[1].flags = 0;
-	cr_expect_eq(hr_checksums_decide(app, run, store), -EINVAL);
-	cr_expect_str_eq(app->error.text, NO_CHECKSUM("0"), "one of them");
+	cr_expect_eq(hr_checksums_decide(engine, run, store), -EINVAL);
+	cr_expect_str_eq(engine->error.text, NO_CHECKSUM("0"), "one of them");
 	begin();
 	strcpy(config->feed.name, "f"); /* its source has no object */
 	run->source[0].verify.check = HR_SOURCE_RESUMED;
-	cr_expect_eq(hr_checksums_decide(app, run, store), 0);
+	cr_expect_eq(hr_checksums_decide(engine, run, store), 0);
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_RESUMED);
 }
 
@@ -238,7 +239,7 @@ static void expect(enum hr_source_check check, uint32_t expected)
 	char says[256] = "";
 
 	run->source[0].verify.check = HR_SOURCE_VERIFY_OFF;
-	cr_expect_eq(hr_checksums_verify(app, run, test_error()), wrong ? -EBADMSG : 0);
+	cr_expect_eq(hr_checksums_verify(engine, run, test_error()), wrong ? -EBADMSG : 0);
 	cr_expect_eq(run->source[1].verify.check, check);
 	cr_expect_eq(run->source[1].verify.expected, expected);
 	if (wrong)
@@ -263,8 +264,8 @@ Test(checksums_rules, an_incomplete_source_has_the_checksum_of_its_maker, .fini 
 		struct hr_run *maker;
 
 		begin();
-		maker = &app->run[MAKER];
-		app->config.pipeline[MAKER].sink.checksum = row[i].sums;
+		maker = &engine->run[MAKER];
+		engine->config.pipeline[MAKER].sink.checksum = row[i].sums;
 		maker->tiles = TILES;
 		maker->cpu.sink_crc = word[1];
 		maker->sink_bytes = BYTES;
@@ -288,7 +289,7 @@ Test(checksums_rules, the_tiles_of_shards_and_of_records_are_compared, .fini = e
 	op.records_checksum = true;
 	run->cpu.op_records = (uint8_t *)word[1]; /* of source 0 only */
 	object[0].crc = sum(1, 0, TILES);
-	cr_expect_eq(hr_checksums_verify(app, run, test_error()), 0);
+	cr_expect_eq(hr_checksums_verify(engine, run, test_error()), 0);
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_VERIFIED);
 	cr_expect_eq(run->source[1].verify.check, HR_SOURCE_VERIFIED);
 	begin();

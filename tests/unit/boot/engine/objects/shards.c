@@ -11,19 +11,19 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 
 /* 10 tiles of 4 KiB, the last one shorter, to a sink of half the bytes. */
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	app->config.file = "f";
-	strcpy(app->config.ssd[0].name, "a");
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	engine->config.file = "f";
+	strcpy(engine->config.ssd[0].name, "a");
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
 	run->config = pipeline;
 	pipeline->op = hr_op_find("cast_f32_bf16");
 	pipeline->sources = 1;
@@ -36,7 +36,7 @@ static void begin(void)
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(shards, .init = begin, .fini = end, .timeout = 60);
@@ -188,19 +188,19 @@ Test(shards, a_shard_needs_the_other_processes)
 	struct hr_run_source *source = &run->source[0];
 
 	pipeline->source[0] = (struct hr_config_object){ .object = "in", .line = 7 };
-	cr_expect_eq(hr_run_check_shard(app, run, 0), 0);
+	cr_expect_eq(hr_run_check_shard(engine, run, 0), 0);
 	source->is_shard = true;
 	source->held = 1000;
 	source->shard = (struct hr_store_shard){ 25, 300, 9, 10, 1, 2 };
-	cr_expect_eq(hr_run_check_shard(app, run, 0), -EINVAL);
+	cr_expect_eq(hr_run_check_shard(engine, run, 0), -EINVAL);
 	cr_expect_str_eq(
-		app->error.text,
+		engine->error.text,
 		"f:7: object 'in' on ssd 'a' is shard 1 of 3 of a data set, 100 of 300 rows "
 		"from row 25; expected shard = \"objects\" and 'mpirun -n 3 headrace run "
 		"--mpi'");
-	cr_expect_eq(app->error.kind, HR_ERROR_USAGE);
+	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
 	run->parts = 3;
-	cr_expect_eq(hr_run_check_shard(app, run, 0), 0);
+	cr_expect_eq(hr_run_check_shard(engine, run, 0), 0);
 }
 
 /* A tile belongs to the process that has its first byte. */

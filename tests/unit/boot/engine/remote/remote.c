@@ -52,7 +52,7 @@ struct row {
 	const char *says, *hears;
 };
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static char folder[] = "/tmp/headrace-remote-XXXXXX", key[64], text[2048];
 static struct link_rig rig;
 static unsigned port;
@@ -119,26 +119,27 @@ static int up(unsigned selected, enum hr_stage stage)
 		" { name = \"other\"; operator = \"crc32c\"; tile = \"64K\"; slots = 4;\n"
 		"  source = { object = \"in\"; }; } );\n",
 		key, port, takes, port);
-	cr_assert_eq(hr_config_parse(&app.config, &hr_names, "f", text, strlen(text), test_error()),
-		     0, "%s", test_error_text());
-	cr_assert_eq(hr_appliance_init(&app, NULL), 0);
-	app.keep_going = keep_going;
+	cr_assert_eq(
+		hr_config_parse(&engine.config, &hr_names, "f", text, strlen(text), test_error()),
+		0, "%s", test_error_text());
+	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
+	engine.keep_going = keep_going;
 	for (unsigned i = 0; i < 3; i++)
-		app.run[i].selected = selected >> i & 1;
-	return hr_appliance_up(&app, stage);
+		engine.run[i].selected = selected >> i & 1;
+	return hr_engine_up(&engine, stage);
 }
 
 static void down(void)
 {
 	hr_unseal();
-	hr_appliance_down(&app);
+	hr_engine_down(&engine);
 }
 
 static struct hr_remote_report report_of(unsigned pipeline)
 {
 	struct hr_remote_report report;
 
-	hr_remote_take(&app, &app.run[pipeline], &report);
+	hr_remote_take(&engine, &engine.run[pipeline], &report);
 	return report;
 }
 
@@ -305,14 +306,14 @@ static void end_peer(void)
 /* A run of one pipeline with the other appliance, which ends as the row says. */
 static void expect_run(unsigned pipeline, const struct row *row, size_t i)
 {
-	const struct hr_run *run = &app.run[pipeline];
+	const struct hr_run *run = &engine.run[pipeline];
 	struct hr_error e = { 0 };
 
 	runner = pthread_self();
 	hr_signals_hold();
 	begin_peer(pipeline == SEND ? HR_LINK_RECEIVER : HR_LINK_SENDER, row);
-	cr_assert_eq(up(1u << pipeline, HR_STAGE_QUEUES), 0, "row %zu: %s", i, app.error.text);
-	cr_expect_eq(hr_run_all(&app, false, &e), row->err, "row %zu: %s", i, e.text);
+	cr_assert_eq(up(1u << pipeline, HR_STAGE_QUEUES), 0, "row %zu: %s", i, engine.error.text);
+	cr_expect_eq(hr_run_all(&engine, false, &e), row->err, "row %zu: %s", i, e.text);
 	cr_expect_eq(run->outcome, row->outcome, "row %zu: %d, %s", i, run->outcome, e.text);
 	cr_expect_eq(run->cause.kind, row->kind, "row %zu: %s", i, run->cause.text);
 	cr_expect(!row->says || strstr(run->cause.text, row->says), "row %zu: %s", i,
@@ -429,8 +430,8 @@ Test(remote, an_object_comes_from_a_sender)
 		expect_run(TAKE, &row[i], i);
 		if (row[i].outcome != HR_RUN_DONE)
 			continue;
-		cr_expect_eq(app.run[TAKE].durable_tiles, row[i].tiles);
-		cr_expect_eq(app.run[TAKE].sink_crc,
+		cr_expect_eq(engine.run[TAKE].durable_tiles, row[i].tiles);
+		cr_expect_eq(engine.run[TAKE].sink_crc,
 			     hr_crc32c(0, peer.data, full * TILE + row[i].short_bytes), "row %zu",
 			     i);
 	}
@@ -470,7 +471,7 @@ Test(remote, a_signal_ends_the_wait_for_a_receiver)
 {
 	hr_signals_stop();
 	cr_expect_eq(up(1u << SEND, HR_STAGE_QUEUES), -EINTR);
-	cr_expect_eq(app.error.kind, HR_ERROR_NONE, "%s", app.error.text);
+	cr_expect_eq(engine.error.kind, HR_ERROR_NONE, "%s", engine.error.text);
 	down();
 }
 
@@ -483,10 +484,10 @@ Test(remote, a_sender_with_another_key_does_not_come_up)
 	remove(key);
 	write_key();
 	cr_expect_eq(up(1u << SEND, HR_STAGE_QUEUES), -EINVAL);
-	cr_expect_eq(app.error.kind, HR_ERROR_USAGE);
-	cr_expect(strstr(app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
-			  strstr(app.error.text, "it has another key"),
-		  "%s", app.error.text);
+	cr_expect_eq(engine.error.kind, HR_ERROR_USAGE);
+	cr_expect(strstr(engine.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
+			  strstr(engine.error.text, "it has another key"),
+		  "%s", engine.error.text);
 	down();
 	end_peer();
 }
@@ -503,9 +504,9 @@ Test(remote, a_sender_without_memory_does_not_come_up)
 		fake_memfd.fails = fake_memfd.created + nth;
 		err = up(1u << SEND, HR_STAGE_QUEUES);
 		reached = fake_memfd.created >= fake_memfd.fails;
-		cr_expect(reached ? err < 0 : err == 0, "%u: %d, %s", nth, err, app.error.text);
-		cr_expect_eq(app.error.kind != HR_ERROR_NONE, reached, "%u: %s", nth,
-			     app.error.text);
+		cr_expect(reached ? err < 0 : err == 0, "%u: %d, %s", nth, err, engine.error.text);
+		cr_expect_eq(engine.error.kind != HR_ERROR_NONE, reached, "%u: %s", nth,
+			     engine.error.text);
 		down();
 		end_peer();
 	}
@@ -517,15 +518,15 @@ Test(remote, only_the_pipeline_is_left_out_when_others_go_on)
 {
 	link_rig_fake()->port_down = 1;
 	cr_expect_neq(up(1u << SEND | 1u << OTHER, HR_STAGE_QUEUES), 0);
-	cr_expect_eq(app.error.kind, HR_ERROR_MISSING);
+	cr_expect_eq(engine.error.kind, HR_ERROR_MISSING);
 	down();
 	keep_going = true;
 	cr_expect_neq(up(1u << SEND, HR_STAGE_QUEUES), 0);
 	down();
-	cr_expect_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_QUEUES), 0, "%s", app.error.text);
-	cr_expect_not(app.run[SEND].selected);
-	cr_expect_eq(hr_run_all(&app, false, test_error()), 0);
-	cr_expect_eq(app.run[OTHER].outcome, HR_RUN_DONE);
+	cr_expect_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_QUEUES), 0, "%s", engine.error.text);
+	cr_expect_not(engine.run[SEND].selected);
+	cr_expect_eq(hr_run_all(&engine, false, test_error()), 0);
+	cr_expect_eq(engine.run[OTHER].outcome, HR_RUN_DONE);
 	down();
 }
 
@@ -533,35 +534,35 @@ Test(remote, only_the_pipeline_is_left_out_when_others_go_on)
 
 Test(remote, check_proves_and_describes_the_path_of_each_stream)
 {
-	cr_assert_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_MEMORY), 0, "%s", app.error.text);
-	cr_expect_eq(hr_remote_check(&app), 0, "%s", app.error.text);
+	cr_assert_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_MEMORY), 0, "%s", engine.error.text);
+	cr_expect_eq(hr_remote_check(&engine), 0, "%s", engine.error.text);
 	cr_expect(report_of(SEND).open);
 	cr_expect(strstr(report_of(SEND).described, "fake0 port 1"), "%s",
 		  report_of(SEND).described);
 	cr_expect_not(report_of(OTHER).open);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_check(&app), -EIO);
-	cr_expect(strstr(app.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
-			  strstr(app.error.text, "fake0: loopback: "),
-		  "%s", app.error.text);
-	cr_expect_eq(app.error.kind, HR_ERROR_DEVICE);
+	cr_expect_eq(hr_remote_check(&engine), -EIO);
+	cr_expect(strstr(engine.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
+			  strstr(engine.error.text, "fake0: loopback: "),
+		  "%s", engine.error.text);
+	cr_expect_eq(engine.error.kind, HR_ERROR_DEVICE);
 	cr_expect_not(report_of(SEND).open);
 	down();
 }
 
 Test(remote, post_tests_the_device_of_one_pipeline)
 {
-	const struct hr_config_pipeline *take = &app.config.pipeline[TAKE];
+	const struct hr_config_pipeline *take = &engine.config.pipeline[TAKE];
 	char said[256] = "";
 
-	cr_assert_eq(up(1u << SEND, HR_STAGE_MEMORY), 0, "%s", app.error.text);
-	cr_expect_eq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), 0, "%s",
+	cr_assert_eq(up(1u << SEND, HR_STAGE_MEMORY), 0, "%s", engine.error.text);
+	cr_expect_eq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), 0, "%s",
 		     test_error_text());
 	cr_expect(strstr(said, "fake0 port 1"), "%s", said);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), -EIO);
-	strcpy(app.config.gpu[0].device, "cuda:99");
-	cr_expect_neq(hr_remote_test(&app.config, take, said, sizeof said, test_error()), 0);
+	cr_expect_eq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), -EIO);
+	strcpy(engine.config.gpu[0].device, "cuda:99");
+	cr_expect_neq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), 0);
 	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING, "%s", test_error_text());
 	down();
 }

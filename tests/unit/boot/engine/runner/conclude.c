@@ -46,7 +46,7 @@ Test(conclude, a_checkpoint_records_what_is_written)
 		slot[1].spoiled = true;
 		slot[1].lost = row[i].lost;
 		writes = test_runs_disk[1].disk.writes;
-		cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0);
+		cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 		cr_expect_eq(run->durable_tiles, row[i].want, "row %zu: %llu", i,
 			     (unsigned long long)run->durable_tiles);
 		if (row[i].want > row[i].before)
@@ -75,7 +75,7 @@ Test(conclude, a_checkpoint_of_a_part_counts_from_its_first_tile)
 		run->parts = 2;
 		run->first_tile = run->durable_tiles = row[i].first;
 		write_tiles(row[i].written, row[i].written, 1);
-		cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0);
+		cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 		cr_expect_eq(run->durable_tiles, row[i].want ? row[i].want : row[i].first);
 		cr_expect_eq(object()->durable_bytes,
 			     row[i].want ? (row[i].want - row[i].first) * UNIT : 0, "row %zu", i);
@@ -92,11 +92,11 @@ Test(conclude, a_checkpoint_has_the_checksum_of_its_prefix)
 		sums[t] = hr_crc32c(0, data + t * (size_t)UNIT, UNIT);
 	pipeline->sink.checksum = true;
 	write_tiles(2, 2, 2);
-	cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0);
+	cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 	cr_expect_eq(object()->crc, hr_crc32c(0, data, 2 * UNIT));
 	cr_expect_eq(object()->tag, hr_sink_tag(0xf1, true));
 	write_tiles(3, 3, 3);
-	cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0);
+	cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 	cr_expect_eq(object()->crc, hr_crc32c(0, data, 3 * UNIT));
 }
 
@@ -104,14 +104,14 @@ Test(conclude, a_store_that_fails_is_named)
 {
 	write_tiles(2, 2, 2);
 	test_runs_fail(1, 0, 0x281);
-	cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0x281);
+	cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0x281);
 	cr_expect(strstr(test_error_text(), "pipeline 'p0': object 'out' on ssd 'b': its progress "
 					    "cannot be recorded: ") == test_error_text(),
 		  "%s", test_error_text());
 	cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
 	cr_expect_eq(run->durable_tiles, 0);
 	run->sink_id = 99; /* an error without a text of the store */
-	cr_expect_eq(hr_run_checkpoint(app, run, test_error()), -ENOENT);
+	cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), -ENOENT);
 	cr_expect_str_eq(test_error_text(),
 			 "pipeline 'p0': object 'out' on ssd 'b': its progress cannot be recorded: "
 			 "No such file or directory",
@@ -150,9 +150,9 @@ Test(conclude, a_whole_run_completes_its_sink)
 		run->read_bytes = 1;
 		pipeline->sink.keep = round == 2 ? 2 : 0;
 		if (round) /* the object that it replaces */
-			cr_assert_eq(
-				hr_store_finish(&app->ssd[1].store, run->sink_id, false, 0, NULL),
-				0);
+			cr_assert_eq(hr_store_finish(&engine->ssd[1].store, run->sink_id, false, 0,
+						     NULL),
+				     0);
 		if (round)
 			make_sink();
 		run->object[0].made = true; /* it has none */
@@ -161,9 +161,9 @@ Test(conclude, a_whole_run_completes_its_sink)
 		cr_expect_eq(run->through_tiles, 4 - run->first_tile);
 		cr_expect_eq(run->read_bytes, 11);
 		cr_expect_neq(run->ended_ns, 0);
-		cr_expect_eq(hr_store_find(&app->ssd[1].store, "out"), object());
+		cr_expect_eq(hr_store_find(&engine->ssd[1].store, "out"), object());
 		cr_expect_not(object()->flags & HR_OBJECT_HAS_CRC);
-		cr_expect_eq(hr_store_find(&app->ssd[1].store, "out.1") != NULL, round == 2);
+		cr_expect_eq(hr_store_find(&engine->ssd[1].store, "out.1") != NULL, round == 2);
 		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR) + fake_log_count_of(HR_LOG_WARN), 0);
 	}
 }
@@ -252,11 +252,11 @@ Test(conclude, the_sink_of_a_failed_ssd_is_not_written)
 	uint64_t writes = test_runs_disk[1].disk.writes;
 
 	write_tiles(2, 2, 2);
-	app->ssd[1].health.state = HR_HEALTH_FAILED;
+	engine->ssd[1].health.state = HR_HEALTH_FAILED;
 	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
 	expect_end(HR_RUN_FAILED, -EIO, 0);
 	cr_expect_eq(test_runs_disk[1].disk.writes, writes);
-	app->ssd[1].health.state = HR_HEALTH_UP;
+	engine->ssd[1].health.state = HR_HEALTH_UP;
 	test_runs_fail(1, 0, 0x281);
 	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
 	expect_logged("its progress cannot be recorded: memdisk: ");
@@ -281,7 +281,7 @@ Test(conclude, new_objects_do_not_outlive_a_failure)
 			test_runs_fail(0, 0, 0x281);
 		cr_expect_neq(finish(how[i]), 0);
 		cr_expect_not(run->object[0].made);
-		cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "new"));
+		cr_expect_null(hr_store_find_pending(&engine->ssd[0].store, "new"));
 	}
 }
 
@@ -298,7 +298,7 @@ Test(conclude, the_end_of_a_feed_shortens_the_run)
 	words.total = 3;
 	words.total_bytes = 2 * UNIT + 5;
 	write_tiles(3, 3, 0);
-	cr_expect_eq(hr_run_checkpoint(app, run, test_error()), 0);
+	cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 	cr_expect_eq(run->durable_tiles, 3);
 	cr_expect_eq(object()->durable_bytes, 2 * UNIT + 5);
 	words.total = 2;
@@ -331,15 +331,15 @@ Test(conclude, lost_commands_count_for_their_ssds)
 		io_qp[0].stats.lost = 7;
 		run->gpu[0].cpu.qp = io_qp;
 		finish(how[i]);
-		cr_expect_eq(app->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 2, "row %zu", i);
-		cr_expect_eq(app->ssd[1].health.count[HR_FAULT_LOST_COMMAND], 5, "row %zu", i);
-		cr_expect_eq(app->ssd[1].health.count[HR_FAULT_BROKEN_QUEUE], 1, "row %zu", i);
-		cr_expect_eq(app->ssd[2].health.state, HR_HEALTH_UP);
+		cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 2, "row %zu", i);
+		cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_LOST_COMMAND], 5, "row %zu", i);
+		cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_BROKEN_QUEUE], 1, "row %zu", i);
+		cr_expect_eq(engine->ssd[2].health.state, HR_HEALTH_UP);
 		end();
 		begin();
 		pipeline->has_sink = false;
 		write_qp[0].stats.lost = 1;
 		finish(how[i]);
-		cr_expect_eq(app->ssd[1].health.count[HR_FAULT_LOST_COMMAND], 0);
+		cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_LOST_COMMAND], 0);
 	}
 }

@@ -16,12 +16,12 @@ static int lose_gpu(uint32_t member, struct hr_error *e)
 {
 	const struct hr_run_end how = { .failed_gpu = member };
 
-	return hr_run_conclude(app, run, &how, -EIO, e);
+	return hr_run_conclude(engine, run, &how, -EIO, e);
 }
 
 Test(conclude_others, a_failed_gpu_ends_the_run_and_leaves_unknown_queues)
 {
-	app->config.ssds = 2;
+	engine->config.ssds = 2;
 	run->first_tile = 1;
 	run->tiles = 6;
 	run->cpu.tiles = 6;
@@ -34,22 +34,24 @@ Test(conclude_others, a_failed_gpu_ends_the_run_and_leaves_unknown_queues)
 			 "Input/output error",
 			 "%s", run->cause.text);
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 2, "%u", fake_log_count_of(HR_LOG_ERROR));
-	cr_expect(app->gpu_failed[0]);
-	cr_expect_not(app->gpu_failed[1]);
+	cr_expect(engine->gpu_failed[0]);
+	cr_expect_not(engine->gpu_failed[1]);
 	for (uint32_t d = 0; d < 3; d++)
-		cr_expect_eq(app->ssd[d].health.count[HR_FAULT_UNKNOWN_QUEUES], d < 2, "ssd %u", d);
+		cr_expect_eq(engine->ssd[d].health.count[HR_FAULT_UNKNOWN_QUEUES], d < 2, "ssd %u",
+			     d);
 	cr_expect_eq(run->through_tiles, 1);
 	end();
 	begin();
 	pipeline->sources = 1;
 	pipeline->has_sink = false;
 	cr_expect_eq(lose_gpu(0, test_error()), -EIO);
-	cr_expect_eq(app->ssd[1].health.count[HR_FAULT_UNKNOWN_QUEUES], 0, "it does not use it");
+	cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_UNKNOWN_QUEUES], 0, "it does not use it");
 	end();
 	begin();
-	app->config.ssds = 1;
+	engine->config.ssds = 1;
 	cr_expect_eq(lose_gpu(0, test_error()), -EIO);
-	cr_expect_eq(app->ssd[1].health.count[HR_FAULT_UNKNOWN_QUEUES], 0, "it is not configured");
+	cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_UNKNOWN_QUEUES], 0,
+		     "it is not configured");
 }
 
 Test(conclude_others, a_failed_gpu_may_be_the_fault_of_a_worker_or_an_operator)
@@ -122,7 +124,7 @@ Test(conclude_others, an_access_operator_that_heeds_a_stop_is_interrupted)
 		cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), stopped ? -EINTR : 0,
 			     "gpu %u", stopped);
 		cr_expect_eq(run->outcome, stopped ? HR_RUN_INTERRUPTED : HR_RUN_DONE);
-		cr_expect_eq(hr_store_find(&app->ssd[0].store, "new") != NULL, !stopped);
+		cr_expect_eq(hr_store_find(&engine->ssd[0].store, "new") != NULL, !stopped);
 		cr_expect_eq(run->read_bytes, 70);
 	}
 }
@@ -135,7 +137,7 @@ Test(conclude_others, queues_of_each_gpu_count)
 	read_qp[0].stats.lost = write_qp[0].stats.lost = 7;
 	run->workers[HR_ROLE_IO] = 2;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
-	cr_expect_eq(app->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1 + 2 + 2 + 3);
+	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1 + 2 + 2 + 3);
 	end();
 	begin();
 	be_an_access_operator();
@@ -144,7 +146,7 @@ Test(conclude_others, queues_of_each_gpu_count)
 	io_qp[0].stats.lost = 1;
 	words[0].stop = 1;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EINTR);
-	cr_expect_eq(app->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1);
+	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1);
 	end();
 	begin();
 	be_an_access_operator();
@@ -153,8 +155,8 @@ Test(conclude_others, queues_of_each_gpu_count)
 			 "pipeline 'p0': gpu 'h' failed after 7 pages were read: "
 			 "Input/output error",
 			 "%s", run->cause.text);
-	cr_expect(app->gpu_failed[1]);
-	cr_expect_not(app->gpu_failed[0]);
+	cr_expect(engine->gpu_failed[1]);
+	cr_expect_not(engine->gpu_failed[0]);
 }
 
 /* ---- a source that differs from the stored data */
@@ -166,18 +168,18 @@ static void be_damaged(void)
 
 	run->source[0].verify.check = HR_SOURCE_UNREAD;
 	run->cpu.source[0].crc = words_of_tiles;
-	hr_store_find(&app->ssd[0].store, "x")->flags |= HR_OBJECT_HAS_CRC;
-	hr_store_find(&app->ssd[0].store, "x")->crc = 0x1234;
+	hr_store_find(&engine->ssd[0].store, "x")->flags |= HR_OBJECT_HAS_CRC;
+	hr_store_find(&engine->ssd[0].store, "x")->crc = 0x1234;
 	write_tiles(4, 4, 4);
 	for (uint32_t i = 1; i < 4; i++) {
-		struct hr_config_pipeline *p = &app->config.pipeline[i];
+		struct hr_config_pipeline *p = &engine->config.pipeline[i];
 
 		p->sources = 2;
 		p->has_sink = true;
-		app->run[i].source[0].from = -1;
-		app->run[i].source[1].from = i == 1 ? 0 : i == 2 ? -1 : 1;
-		app->run[i].source[2].from = 0; /* behind the last */
-		app->run[i].sink_id =
+		engine->run[i].source[0].from = -1;
+		engine->run[i].source[1].from = i == 1 ? 0 : i == 2 ? -1 : 1;
+		engine->run[i].source[2].from = 0; /* behind the last */
+		engine->run[i].sink_id =
 			test_runs_put(0, (const char[]){ (char)('0' + i), '\0' }, 1, 1, false);
 	}
 }
@@ -185,52 +187,52 @@ static void be_damaged(void)
 Test(conclude_others, a_sink_of_damaged_data_is_removed_with_those_made_from_it)
 {
 	be_damaged();
-	app->run[1].source[0].from = 0; /* the last source does not count alone */
-	app->run[1].source[1].from = -1;
+	engine->run[1].source[0].from = 0; /* the last source does not count alone */
+	engine->run[1].source[1].from = -1;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
 	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
 	cr_expect_eq(run->sink_id, 0);
-	cr_expect_null(hr_store_find_pending(&app->ssd[1].store, "out"));
+	cr_expect_null(hr_store_find_pending(&engine->ssd[1].store, "out"));
 	expect_logged("pipeline 'p0': object 'x' on ssd 'a' differs from the stored data");
 	expect_warning("pipeline 'p0': object 'out' on ssd 'b' was made from damaged data; it is "
 		       "removed");
-	cr_expect_eq(app->run[1].sink_id, 0);
-	cr_expect_neq(app->run[2].sink_id, 0);
-	cr_expect_eq(app->run[3].sink_id, 0);
-	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "1"));
-	cr_expect_not_null(hr_store_find_pending(&app->ssd[0].store, "2"));
-	cr_expect_null(hr_store_find_pending(&app->ssd[0].store, "3"));
+	cr_expect_eq(engine->run[1].sink_id, 0);
+	cr_expect_neq(engine->run[2].sink_id, 0);
+	cr_expect_eq(engine->run[3].sink_id, 0);
+	cr_expect_null(hr_store_find_pending(&engine->ssd[0].store, "1"));
+	cr_expect_not_null(hr_store_find_pending(&engine->ssd[0].store, "2"));
+	cr_expect_null(hr_store_find_pending(&engine->ssd[0].store, "3"));
 }
 
 Test(conclude_others, only_waiting_readers_lose_their_sinks)
 {
 	be_damaged();
-	app->run[1].outcome = HR_RUN_DONE;
+	engine->run[1].outcome = HR_RUN_DONE;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	cr_expect_neq(app->run[1].sink_id, 0);
-	cr_expect_neq(app->run[3].sink_id, 0, "its source stays");
+	cr_expect_neq(engine->run[1].sink_id, 0);
+	cr_expect_neq(engine->run[3].sink_id, 0, "its source stays");
 	end();
 	begin();
 	be_damaged();
-	app->run[1].selected = false;
-	app->config.pipeline[3].has_sink = false;
-	app->run[3].source[0].from = 0;
-	app->run[2].source[0].from = 3; /* by way of a run without a sink, which comes later */
+	engine->run[1].selected = false;
+	engine->config.pipeline[3].has_sink = false;
+	engine->run[3].source[0].from = 0;
+	engine->run[2].source[0].from = 3; /* by way of a run without a sink, which comes later */
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	cr_expect_neq(app->run[1].sink_id, 0);
-	cr_expect_neq(app->run[2].sink_id, 0);
-	cr_expect_neq(app->run[3].sink_id, 0);
+	cr_expect_neq(engine->run[1].sink_id, 0);
+	cr_expect_neq(engine->run[2].sink_id, 0);
+	cr_expect_neq(engine->run[3].sink_id, 0);
 	end();
 	begin();
 	be_damaged();
 	test_runs_fail(0, 0, -EIO); /* the sink of p1 stays */
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
-	cr_expect_neq(app->run[1].sink_id, 0);
-	cr_expect_eq(app->run[3].sink_id, 0);
+	cr_expect_neq(engine->run[1].sink_id, 0);
+	cr_expect_eq(engine->run[3].sink_id, 0);
 	end();
 	begin();
 	be_damaged();
-	app->ssd[0].store.generation = HR_STORE_COUNTER_MAX;
+	engine->ssd[0].store.generation = HR_STORE_COUNTER_MAX;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "cannot change the object map any more"),
 		  "%s", fake_log_last_of(HR_LOG_WARN));
@@ -248,14 +250,14 @@ Test(conclude_others, a_sink_of_damaged_data_that_stays_is_named)
 		  "%s", run->cause.text);
 	cr_expect(strstr(run->cause.text, "; remove it with 'headrace store rm --pending'"));
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0);
-	cr_expect_neq(app->run[1].sink_id, 0);
+	cr_expect_neq(engine->run[1].sink_id, 0);
 	end();
 	begin();
 	be_damaged();
 	pipeline->has_sink = false;
 	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
 	cr_expect_neq(run->sink_id, 0);
-	cr_expect_neq(app->run[1].sink_id, 0);
+	cr_expect_neq(engine->run[1].sink_id, 0);
 	cr_expect_not(strstr(run->cause.text, "removed"), "%s", run->cause.text);
 }
 
@@ -277,13 +279,13 @@ Test(conclude_others, the_sink_of_a_part_stays_incomplete_until_all_are_done)
 	cr_expect_eq(object()->durable_bytes, 4 * UNIT);
 	cr_expect(object()->flags & HR_OBJECT_PENDING);
 	run->durable_tiles = 0;
-	cr_expect_eq(hr_run_finish_part(app, run), 0);
+	cr_expect_eq(hr_run_finish_part(engine, run), 0);
 	expect_end(HR_RUN_DONE, 0, 4);
 	cr_expect_not(object()->flags & HR_OBJECT_PENDING);
-	cr_expect_eq(hr_run_finish_part(app, run), -EINVAL, "it is complete");
+	cr_expect_eq(hr_run_finish_part(engine, run), -EINVAL, "it is complete");
 	expect_end(HR_RUN_FAILED, -EINVAL, 4);
 	expect_logged("it cannot be completed");
-	cr_expect_eq(hr_run_finish_part(app, run), 0, "it has failed");
+	cr_expect_eq(hr_run_finish_part(engine, run), 0, "it has failed");
 	expect_end(HR_RUN_FAILED, -EINVAL, 4);
 }
 
@@ -302,11 +304,11 @@ Test(conclude_others, a_part_that_cannot_be_recorded_has_failed)
 	run->object[0] = (struct hr_run_object){ .used = true, .made = true };
 	run->object[0].id = test_runs_put(0, "new", UNIT, 1, false);
 	run->outcome = HR_RUN_FAILED;
-	cr_expect_eq(hr_run_finish_part(app, run), 0);
+	cr_expect_eq(hr_run_finish_part(engine, run), 0);
 	cr_expect(run->object[0].made);
 	run->outcome = HR_RUN_DONE;
-	cr_expect_eq(hr_run_finish_part(app, run), 0);
-	cr_expect_not_null(hr_store_find(&app->ssd[0].store, "new"));
+	cr_expect_eq(hr_run_finish_part(engine, run), 0);
+	cr_expect_not_null(hr_store_find(&engine->ssd[0].store, "new"));
 }
 
 /* Its sources are compared by all ranks together, or by itself when they are shards. */
@@ -327,15 +329,15 @@ Test(conclude_others, a_part_verifies_only_shards)
 Test(conclude_others, a_part_is_dropped_with_its_sink)
 {
 	be_a_part();
-	cr_expect_eq(hr_run_drop_part(app, run, -EBADMSG), -EBADMSG);
+	cr_expect_eq(hr_run_drop_part(engine, run, -EBADMSG), -EBADMSG);
 	expect_end(HR_RUN_WAITING, 0, 0);
 	cr_expect_neq(run->sink_id, 0);
 	run->outcome = HR_RUN_DONE;
-	cr_expect_eq(hr_run_drop_part(app, run, -EBADMSG), -EBADMSG);
+	cr_expect_eq(hr_run_drop_part(engine, run, -EBADMSG), -EBADMSG);
 	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
 	cr_expect_eq(run->sink_id, 0);
 	run->outcome = HR_RUN_DONE;
 	pipeline->has_sink = false;
-	cr_expect_eq(hr_run_drop_part(app, run, -EBADMSG), -EBADMSG);
+	cr_expect_eq(hr_run_drop_part(engine, run, -EBADMSG), -EBADMSG);
 	cr_expect_eq(run->outcome, HR_RUN_DONE);
 }

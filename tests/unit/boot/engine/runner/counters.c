@@ -139,13 +139,13 @@ Test(counters, hits_of_the_page_cache)
 		{ 0, 0, 0 },
 		{ 1, 2, 0 },
 	};
-	static struct hr_appliance app;
+	static struct hr_engine engine;
 	static struct hr_config_pipeline pipeline;
 	static struct hr_run run;
 	struct hr_cache_worker worker[2] = { 0 };
 	struct hr_counters c;
 
-	app.up = HR_STAGE_QUEUES;
+	engine.up = HR_STAGE_QUEUES;
 	run.config = &pipeline;
 	run.gpu[0].access = &run.gpu[0].cpu;
 	run.gpu[0].cpu.cache.worker = worker;
@@ -159,7 +159,7 @@ Test(counters, hits_of_the_page_cache)
 		worker[0].peer_reads = 100;
 		worker[1].peer_reads = 23;
 		run.settled = true;
-		hr_counters_take(&c, &app, &run);
+		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, row[i].accesses);
 		cr_expect_eq(c.cache.misses, row[i].misses);
 		cr_expect_eq(c.cache.waits_ns, 15);
@@ -167,7 +167,7 @@ Test(counters, hits_of_the_page_cache)
 		cr_expect_eq(c.cache.hits_ppm, row[i].hits_ppm, "row %zu: %llu", i,
 			     (unsigned long long)c.cache.hits_ppm);
 		run.settled = false;
-		hr_counters_take(&c, &app, &run);
+		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, 0, "workers still count");
 	}
 }
@@ -231,7 +231,7 @@ static void expect_role(const struct hr_role_counters *c, unsigned first, unsign
 	cr_expect_eq(c->doorbells, settled ? sum(5, 3, 0, queues) : 0);
 }
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_config_pipeline pipeline;
 static struct hr_run run;
 static struct hr_worker_status status[STATUSES];
@@ -239,7 +239,7 @@ static struct hr_nvme_qp read_qp[2 * PREFETCH], write_qp[WRITEBACK];
 
 static void wire_a_stream(void)
 {
-	app.up = HR_STAGE_QUEUES;
+	engine.up = HR_STAGE_QUEUES;
 	pipeline.sources = 2;
 	pipeline.has_sink = true;
 	run = (struct hr_run){ .config = &pipeline,
@@ -270,7 +270,7 @@ Test(counters, each_worker_and_queue_pair_of_a_stream_counts_once)
 	wire_a_stream();
 	for (unsigned settled = 0; settled < 2; settled++) {
 		run.settled = settled;
-		hr_counters_take(&c, &app, &run);
+		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.role[HR_ROLE_PREFETCH].blocks, 2);
 		cr_expect_eq(c.role[HR_ROLE_COMPUTE].blocks, COMPUTE);
 		cr_expect_eq(c.role[HR_ROLE_WRITEBACK].blocks, 1);
@@ -294,7 +294,7 @@ Test(counters, totals_of_a_run_before_during_and_after_it)
 	wire_a_stream();
 	run.through_tiles = 17;
 	run.read_bytes = 18;
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.tiles, 1000);
 	cr_expect_eq(c.first_tile, 7);
 	cr_expect_eq(c.durable_tiles, 9);
@@ -302,26 +302,27 @@ Test(counters, totals_of_a_run_before_during_and_after_it)
 	cr_expect_eq(c.tiles_done, 0);
 	cr_expect_eq(c.read_bytes, 18);
 	run.started_ns = 1;
-	app.up = HR_STAGE_STORES; /* a started run is wired, whatever the stage of the appliance */
-	hr_counters_take(&c, &app, &run);
+	engine.up =
+		HR_STAGE_STORES; /* a started run is wired, whatever the stage of the appliance */
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.tiles_done, written);
 	cr_expect_eq(c.read_bytes, read);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, PREFETCH);
 	run.ended_ns = 2;
 	run.durable_tiles = 1001; /* the last tile is shorter */
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.tiles_done, 17);
 	cr_expect_eq(c.read_bytes, 18);
 	cr_expect_eq(c.durable_bytes, 512000);
 	run.durable_tiles = 1000;
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.durable_bytes, 512000);
 	run.started_ns = 0;
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, 0, "it is not wired");
 	run.started_ns = 1;
 	run.pipe = NULL;
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, 0, "its queues are down");
 }
 
@@ -333,7 +334,7 @@ Test(counters, each_worker_of_each_gpu_of_an_access_operator_counts_once)
 	struct hr_counters c;
 	uint64_t *word;
 
-	app.up = HR_STAGE_QUEUES;
+	engine.up = HR_STAGE_QUEUES;
 	pipeline.objects = 1;
 	pipeline.other_gpus = 1;
 	run = (struct hr_run){ .config = &pipeline, .ssds = 2, .settled = true };
@@ -370,7 +371,7 @@ Test(counters, each_worker_of_each_gpu_of_an_access_operator_counts_once)
 		set_status(&status[3 * p + 1], 2 * p + 1);
 		set_status(&status[3 * p + 2], 4 + p);
 	}
-	hr_counters_take(&c, &app, &run);
+	hr_counters_take(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_IO].blocks, 2);
 	cr_expect_eq(c.role[HR_ROLE_IO].workers, 4);
 	cr_expect_eq(c.role[HR_ROLE_IO].heartbeat, 0xf);

@@ -9,7 +9,7 @@ static struct hr_counters taken(void)
 	struct hr_counters c;
 
 	memset(&c, 0xff, sizeof c);
-	hr_counters_take(&c, app, run);
+	hr_counters_take(&c, engine, run);
 	return c;
 }
 
@@ -77,9 +77,9 @@ Test(counters_take, of_a_run_without_them)
 	cr_expect_eq(taken().tap.dropped, 0u);
 	run->pipe = &pipe_words;
 	run->started_ns = 0;
-	app->up = HR_STAGE_SINKS;
+	engine->up = HR_STAGE_SINKS;
 	cr_expect_eq(taken().tap.dropped, 0u);
-	app->up = HR_STAGE_QUEUES;
+	engine->up = HR_STAGE_QUEUES;
 	cr_expect_eq(taken().tap.dropped, 2u);
 	end();
 }

@@ -13,7 +13,7 @@
 
 TestSuite(failure, .timeout = 60);
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_config_pipeline pipeline;
 static struct hr_run run;
 static struct hr_worker_status status[8];
@@ -23,14 +23,14 @@ static const struct hr_operator op = { .name = "op" };
 
 static void name_things(void)
 {
-	memset(&app, 0, sizeof app);
+	memset(&engine, 0, sizeof engine);
 	memset(&pipeline, 0, sizeof pipeline);
 	memset(&run, 0, sizeof run);
 	memset(status, 0, sizeof status);
 	for (unsigned i = 0; i < 3; i++) {
-		snprintf(app.config.ssd[i].name, sizeof app.config.ssd[i].name, "ssd%u", i);
-		snprintf(app.config.gpu[i].name, sizeof app.config.gpu[i].name, "gpu%u", i);
-		app.config.ssd[i].timeout_ns = (i + 1) * 1000000000ull;
+		snprintf(engine.config.ssd[i].name, sizeof engine.config.ssd[i].name, "ssd%u", i);
+		snprintf(engine.config.gpu[i].name, sizeof engine.config.gpu[i].name, "gpu%u", i);
+		engine.config.ssd[i].timeout_ns = (i + 1) * 1000000000ull;
 		snprintf(pipeline.source[i].object, sizeof pipeline.source[i].object, "in%u", i);
 		snprintf(pipeline.object[i].object, sizeof pipeline.object[i].object, "ob%u", i);
 		pipeline.source[i].ssd = pipeline.object[i].ssd = i;
@@ -137,7 +137,7 @@ Test(failure, the_lowest_tile_comes_first)
 
 static const char *told(void)
 {
-	hr_failure_explain(&app, &run, test_error());
+	hr_failure_explain(&engine, &run, test_error());
 	return test_error_text();
 }
 
@@ -173,7 +173,7 @@ Test(failure, an_ssd_is_named_with_its_queue_and_command)
 	expect_told("pipeline 'p': object 'out': ssd 'ssd2' queue 5: ", HR_ERROR_DEVICE);
 	run.failure.opcode = 0;
 	run.failure.error = -ETIMEDOUT;
-	app.config.ssd[2].timeout_ns = 5000000000ull;
+	engine.config.ssd[2].timeout_ns = 5000000000ull;
 	expect_told("pipeline 'p': ssd 'ssd2' queue 5 lost command 0x1234 (flush): no completion "
 		    "within 5000 ms",
 		    HR_ERROR_DEVICE);

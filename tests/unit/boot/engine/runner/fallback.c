@@ -31,7 +31,7 @@ enum trouble {
 	HOST_ASTRAY /* host memory is other memory, too */
 };
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static enum trouble trouble[2];
 static bool closed; /* the GPU's memory cannot be opened */
 static struct hr_transport_ops ssd_ops;
@@ -43,7 +43,7 @@ static uint8_t *elsewhere;
 
 static int map(struct hr_transport *t, const struct hr_region *region, struct hr_error *e)
 {
-	const unsigned d = t == &app->ssd[1].transport;
+	const unsigned d = t == &engine->ssd[1].transport;
 	const bool gpu = strcmp(region->name, "gpu") == 0;
 	const enum trouble what = gpu || trouble[d] == HOST_ASTRAY ? trouble[d] : NONE;
 	struct hr_region other = *region;
@@ -54,7 +54,8 @@ static int map(struct hr_transport *t, const struct hr_region *region, struct hr
 	if (what == UNREACHED)
 		return 0;
 	if (what == DEAD)
-		hr_health_fault(&app->ssd[d].health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
+		hr_health_fault(&engine->ssd[d].health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT,
+				NULL);
 	if (what == ASTRAY || what == HOST_ASTRAY)
 		other.cpu = elsewhere;
 	cr_assert_leq(other.bytes, 8u * OBJECT);
@@ -86,16 +87,16 @@ static void give(struct hr_backend *b, struct hr_region *region)
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
+	engine = calloc(1, sizeof *engine);
 	elsewhere = aligned_alloc(HR_PAGE, 8u * OBJECT);
-	cr_assert(app && elsewhere);
+	cr_assert(engine && elsewhere);
 	memset(trouble, 0, sizeof trouble);
 	closed = false;
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 	free(elsewhere);
 }
 
@@ -116,7 +117,7 @@ static int prepare(const char *memory)
 	enum hr_queue_policy queues;
 	uint64_t host;
 	engine_print(
-		app,
+		engine,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
 		"  objects = ( { name = \"in\"; bytes = %u; } ); },\n"
 		"  { name = \"b\"; device = \"soft:memory,size=64M\"; } );\n"
@@ -127,35 +128,35 @@ static int prepare(const char *memory)
 		"  sink = { ssd = \"b\"; object = \"out\"; }; } );\n",
 		OBJECT, memory);
 	/* Software controllers get no direct path, so the paths are planned again with one. */
-	path = app->config.path;
-	queues = app->config.queues;
-	host = app->config.memory_host;
-	app->config.memory_host = 0;
-	app->config.path = HR_PATH_AUTO;
-	app->config.queues = HR_QUEUES_HOST;
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_PARTITION), 0);
-	app->config.path = path;
-	app->config.queues = queues;
-	app->config.memory_host = host;
-	real_gpu = app->backend[0].ops;
+	path = engine->config.path;
+	queues = engine->config.queues;
+	host = engine->config.memory_host;
+	engine->config.memory_host = 0;
+	engine->config.path = HR_PATH_AUTO;
+	engine->config.queues = HR_QUEUES_HOST;
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_PARTITION), 0);
+	engine->config.path = path;
+	engine->config.queues = queues;
+	engine->config.memory_host = host;
+	real_gpu = engine->backend[0].ops;
 	gpu_ops = *real_gpu;
 	gpu_ops.alloc_peer = alloc_peer;
 	gpu_ops.free = give;
-	app->backend[0].ops = &gpu_ops;
-	strcpy(app->backend[0].peer, GPU_ADDRESS);
-	app->backend[0].peer_bytes = 64u * OBJECT;
-	real_ssd = app->ssd[0].transport.ops;
+	engine->backend[0].ops = &gpu_ops;
+	strcpy(engine->backend[0].peer, GPU_ADDRESS);
+	engine->backend[0].peer_bytes = 64u * OBJECT;
+	real_ssd = engine->ssd[0].transport.ops;
 	ssd_ops = *real_ssd;
 	ssd_ops.map = map;
 	ssd_ops.unmap = unmap;
 	for (unsigned d = 0; d < 2; d++) {
-		app->ssd[d].transport.kind = HR_TRANSPORT_VFIO;
-		app->ssd[d].transport.ops = &ssd_ops;
-		snprintf(app->ssd[d].transport.name, sizeof app->ssd[d].transport.name,
+		engine->ssd[d].transport.kind = HR_TRANSPORT_VFIO;
+		engine->ssd[d].transport.ops = &ssd_ops;
+		snprintf(engine->ssd[d].transport.name, sizeof engine->ssd[d].transport.name,
 			 "0000:0%u:00.0", 5 + d);
-		app->path[0][d] = one_switch;
+		engine->path[0][d] = one_switch;
 	}
-	return hr_partition_plan(app);
+	return hr_partition_plan(engine);
 }
 
 /* All memory has been released, also after failed tries. */
@@ -163,7 +164,7 @@ static void expect_nothing_left(void)
 {
 	struct hr_bus bus;
 
-	cr_expect_eq(app->up, HR_STAGE_NONE);
+	cr_expect_eq(engine->up, HR_STAGE_NONE);
 	cr_expect_eq(windows, 0, "%d", windows); /* the controllers' own windows have no faults */
 	cr_expect_eq(peers, 0, "%d", peers);
 	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
@@ -175,7 +176,7 @@ static void expect_nothing_left(void)
 /* Word i of the copy is i, as in the source. */
 static bool sink_is_right(void)
 {
-	struct hr_ssd *ssd = &app->ssd[1];
+	struct hr_ssd *ssd = &engine->ssd[1];
 	const struct hr_store_object *out = hr_store_find(&ssd->store, "out");
 	uint64_t *words = aligned_alloc(HR_PAGE, OBJECT);
 	bool right = out && out->bytes == OBJECT &&
@@ -191,18 +192,18 @@ static bool sink_is_right(void)
 static void expect_run(unsigned warnings, bool a_direct, bool b_direct)
 {
 	const unsigned before = fake_log_count_of(HR_LOG_WARN);
-	int err = hr_appliance_up(app, HR_STAGE_QUEUES);
+	int err = hr_engine_up(engine, HR_STAGE_QUEUES);
 
 	if (!err)
-		err = hr_run_all(app, false, NULL);
+		err = hr_run_all(engine, false, NULL);
 	hr_unseal();
 	cr_assert_eq(err, 0, "%d: %s", err, fake_log_last_of(HR_LOG_ERROR));
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 0, "%s", fake_log_last_of(HR_LOG_ERROR));
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - before, warnings, "%s",
 		     fake_log_last_of(HR_LOG_WARN));
-	cr_expect_eq(app->path[0][0].direct, a_direct);
-	cr_expect_eq(app->path[0][1].direct, b_direct);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
+	cr_expect_eq(engine->path[0][0].direct, a_direct);
+	cr_expect_eq(engine->path[0][1].direct, b_direct);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_DONE);
 	cr_expect(sink_is_right());
 }
 
@@ -210,8 +211,8 @@ Test(fallback, without_trouble_both_paths_are_direct)
 {
 	cr_assert_eq(prepare(""), 0);
 	expect_run(0, true, true);
-	cr_expect_str_eq(hr_run_path(app, &app->run[0]), "direct (GPU memory)");
-	hr_appliance_down(app);
+	cr_expect_str_eq(hr_run_path(engine, &engine->run[0]), "direct (GPU memory)");
+	hr_engine_down(engine);
 	expect_nothing_left();
 }
 
@@ -225,9 +226,9 @@ Test(fallback, a_path_that_is_not_proven_is_replaced_and_the_others_stay)
 			trouble[d] = row[i];
 			cr_assert_eq(prepare(""), 0);
 			expect_run(1, d != 0, d != 1);
-			cr_expect_str_eq(hr_run_path(app, &app->run[0]),
+			cr_expect_str_eq(hr_run_path(engine, &engine->run[0]),
 					 "direct and host memory (bounce)");
-			hr_appliance_down(app);
+			hr_engine_down(engine);
 			expect_nothing_left();
 		}
 	}
@@ -240,14 +241,14 @@ Test(fallback, each_lost_path_is_reported_with_its_reason_and_consequence)
 	trouble[0] = ASTRAY;
 	trouble[1] = UNMAPPED;
 	cr_assert_eq(prepare("path = \"auto\";"), 0);
-	cr_assert_gt(app->partition[0].used[HR_PLACE_GPU], 0u);
+	cr_assert_gt(engine->partition[0].used[HR_PLACE_GPU], 0u);
 	expect_run(2, false, false);
-	cr_expect_eq(app->partition[0].used[HR_PLACE_GPU], 0u);
-	cr_expect_str_eq(hr_run_path(app, &app->run[0]), "host memory (bounce)");
+	cr_expect_eq(engine->partition[0].used[HR_PLACE_GPU], 0u);
+	cr_expect_str_eq(hr_run_path(engine, &engine->run[0]), "host memory (bounce)");
 	line = fake_log_last_of(HR_LOG_WARN);
 	cr_expect(strstr(line, "0000:06:00.0: cannot map "), "%s", line);
 	cr_expect(strstr(line, "; tiles go through host memory instead"), "%s", line);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	expect_nothing_left();
 }
 
@@ -262,7 +263,7 @@ Test(fallback, reports_name_bounce_and_its_reason)
 	trouble[0] = ASTRAY;
 	cr_assert_eq(prepare(""), 0);
 	expect_run(1, false, true);
-	hr_report_paths(app, &app->run[0], "", out);
+	hr_report_paths(engine, &engine->run[0], "", out);
 	cr_assert_eq(fclose(out), 0);
 	cr_expect(strstr(text, "a (0000:05:00.0) to g (0000:03:00.0): bounce, DIRECT by rule R1: "
 			       "one switch; but loopback through gpu memory of gpu 'g'"),
@@ -271,7 +272,7 @@ Test(fallback, reports_name_bounce_and_its_reason)
 			       "one switch\n"),
 		  "%s", text);
 	hr_json_to_text(&json, HR_JSON_LINE, document, sizeof document);
-	hr_report_head_json(app, &app->run[0], &json);
+	hr_report_head_json(engine, &engine->run[0], &json);
 	report = json_parsed(&json);
 	cr_assert(json_object_object_get_ex(report, "paths", &paths));
 	one = json_object_array_get_idx(paths, 0);
@@ -282,7 +283,7 @@ Test(fallback, reports_name_bounce_and_its_reason)
 			 "the data that the ssd wrote did not arrive"));
 	json_object_put(report);
 	free(text);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	expect_nothing_left();
 }
 
@@ -298,7 +299,7 @@ Test(fallback, the_warning_names_another_rule_than_the_deciding_one)
 	cr_expect(strstr(line, "; most likely rule A1-port of the topology: 0000:02:00.0: "
 			       "redirects; tiles go through host memory instead"),
 		  "%s", line);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	expect_nothing_left();
 }
 
@@ -312,9 +313,9 @@ Test(fallback, gpu_memory_that_cannot_be_opened_leaves_host_memory_for_all)
 	line = fake_log_last_of(HR_LOG_WARN);
 	cr_expect(strstr(line, "gpu 'g': its memory cannot be opened for ssds: no other device"),
 		  "%s", line);
-	cr_expect(strstr(app->path[0][1].why, "one switch; but its memory cannot be opened"), "%s",
-		  app->path[0][1].why);
-	hr_appliance_down(app);
+	cr_expect(strstr(engine->path[0][1].why, "one switch; but its memory cannot be opened"),
+		  "%s", engine->path[0][1].why);
+	hr_engine_down(engine);
 	expect_nothing_left();
 }
 
@@ -348,7 +349,7 @@ Test(fallback, a_demanded_place_that_fails_is_an_error)
 		trouble[0] = row[i].trouble;
 		closed = row[i].closed;
 		cr_assert_eq(prepare(row[i].memory), 0);
-		cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), row[i].want, "row %zu", i);
 		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1, "row %zu: %s", i,
 			     fake_log_last_of(HR_LOG_ERROR));
 		cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), row[i].remedy), "row %zu: %s", i,
@@ -370,7 +371,7 @@ Test(fallback, an_ssd_that_lost_a_command_is_an_error)
 {
 	trouble[0] = DEAD;
 	cr_assert_eq(prepare(""), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -ETIMEDOUT);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -ETIMEDOUT);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0, "%s", fake_log_last_of(HR_LOG_WARN));
 	expect_one_name(fake_log_last_of(HR_LOG_ERROR), "0000:05:00.0: ");
 	expect_nothing_left();
@@ -380,7 +381,7 @@ Test(fallback, host_memory_at_a_wrong_address_is_an_error)
 {
 	trouble[0] = HOST_ASTRAY;
 	cr_assert_eq(prepare(""), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EIO);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EIO);
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "does an IOMMU translate them?"), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));
@@ -393,7 +394,7 @@ Test(fallback, a_partition_that_does_not_fit_any_more_is_an_error)
 {
 	trouble[0] = ASTRAY;
 	cr_assert_eq(prepare("host = \"300K\";"), 0);
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_QUEUES), -EINVAL);
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_QUEUES), -EINVAL);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the partition does not fit"), "%s",
 		  fake_log_last_of(HR_LOG_ERROR));

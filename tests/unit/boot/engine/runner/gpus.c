@@ -35,7 +35,7 @@ TestSuite(gpus, .timeout = 60);
 	"pipelines = ( " pipelines " );\n"
 #define ALL "gpus = [ \"g2\", \"g0\", \"g1\" ];"
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_backend_ops ops[GPUS];
 static const struct hr_backend_ops *real[GPUS];
 static struct hr_launch handle[GPUS];
@@ -54,7 +54,7 @@ static void note(char what, uint32_t g)
 static int launch(struct hr_backend *b, const struct hr_launch_args *args,
 		  struct hr_launch **launched, struct hr_error *e)
 {
-	const uint32_t g = (uint32_t)(b - app->backend);
+	const uint32_t g = (uint32_t)(b - engine->backend);
 
 	if (launch_of[g])
 		return hr_fail(e, HR_ERROR_FAILED, launch_of[g], "no room");
@@ -82,32 +82,32 @@ static void launch_free(struct hr_launch *launched)
 
 static void up(const char *text)
 {
-	app = engine_new(text);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	engine = engine_new(text);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* assertions may allocate */
 	when_polled = NULL;
 	order[0] = '\0';
 	for (uint32_t g = 0; g < GPUS; g++) {
 		end_of[g] = 1;
 		launch_of[g] = 0;
-		if (!app->gpu_up[g])
+		if (!engine->gpu_up[g])
 			continue;
-		real[g] = app->backend[g].ops;
+		real[g] = engine->backend[g].ops;
 		ops[g] = *real[g];
 		ops[g].launch = launch;
 		ops[g].poll = poll;
 		ops[g].launch_free = launch_free;
-		app->backend[g].ops = &ops[g];
+		engine->backend[g].ops = &ops[g];
 	}
 }
 
 static void down(void)
 {
 	for (uint32_t g = 0; g < GPUS; g++)
-		if (app->gpu_up[g])
-			app->backend[g].ops = real[g];
-	hr_appliance_down(app);
-	free(app);
+		if (engine->gpu_up[g])
+			engine->backend[g].ops = real[g];
+	hr_engine_down(engine);
+	free(engine);
 }
 
 Test(gpus, each_has_a_part_of_the_same_shape)
@@ -116,7 +116,7 @@ Test(gpus, each_has_a_part_of_the_same_shape)
 	uint32_t number;
 
 	up(CONF("1", "", PIPE("p", ALL)));
-	run = &app->run[0];
+	run = &engine->run[0];
 	cr_assert_eq(hr_run_gpus(run), 3u);
 	for (uint32_t p = 0; p < 3; p++) {
 		const struct hr_page_cache *c = &run->gpu[p].cpu.cache;
@@ -161,9 +161,9 @@ Test(gpus, a_run_ends_when_all_launches_have_ended)
 	up(CONF("1", "", PIPE("p", ALL)));
 	end_of[0] = end_of[1] = end_of[2] = 0;
 	when_polled = end_one_by_one;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+2+0+1-0-2-1");
-	cr_expect_eq(app->run[0].outcome, HR_RUN_DONE);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_DONE);
 	down();
 }
 
@@ -181,11 +181,11 @@ Test(gpus, a_gpu_that_fails_ends_the_launches_of_the_others)
 	end_of[2] = end_of[1] = 0;
 	end_of[0] = -EIO;
 	when_polled = heed;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_str_eq(app->run[0].cause.text,
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EIO);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED);
+	cr_expect_str_eq(engine->run[0].cause.text,
 			 "pipeline 'p': gpu 'g0' failed after 0 pages were read: it is gone");
-	cr_expect(app->gpu_failed[0] && !app->gpu_failed[1] && !app->gpu_failed[2]);
+	cr_expect(engine->gpu_failed[0] && !engine->gpu_failed[1] && !engine->gpu_failed[2]);
 	cr_expect_eq(strlen(order), 12u, "%s", order);
 	down();
 }
@@ -196,9 +196,9 @@ Test(gpus, a_gpu_that_launches_nothing_ends_the_launches_before_it)
 	end_of[2] = 0;
 	launch_of[0] = -EBUSY;
 	when_polled = heed;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EBUSY);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EBUSY);
 	cr_expect_str_eq(order, "+2-2");
-	cr_expect(app->gpu_failed[0] && !app->gpu_failed[2]);
+	cr_expect(engine->gpu_failed[0] && !engine->gpu_failed[2]);
 	down();
 }
 
@@ -212,7 +212,7 @@ static void interrupt(void)
 	for (uint32_t g = 0; g < GPUS; g++)
 		end_of[g] = handle[g].stop && *handle[g].stop == HR_STOP_NEW;
 	for (uint32_t p = 0; p < GPUS; p++)
-		app->run[0].gpu[p].cpu.cache.words->stop = HR_CACHE_ENDS;
+		engine->run[0].gpu[p].cpu.cache.words->stop = HR_CACHE_ENDS;
 }
 
 Test(gpus, a_signal_stops_the_launches_of_all)
@@ -221,8 +221,8 @@ Test(gpus, a_signal_stops_the_launches_of_all)
 	up(CONF("1", "", PIPE("p", ALL)));
 	end_of[0] = end_of[1] = end_of[2] = 0;
 	when_polled = interrupt;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EINTR);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_INTERRUPTED);
 	cr_expect_eq(strlen(order), 12u, "%s", order);
 	down();
 }
@@ -234,7 +234,7 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 	struct hr_error e = { 0 };
 
 	up(CONF("1", "", PIPE("p", ALL)));
-	run = &app->run[0];
+	run = &engine->run[0];
 	status = &run->gpu[1].cpu.status[1];
 	status->failure = (struct hr_failure){
 		.error = -ETIMEDOUT, .role = HR_ROLE_IO, .tile = 7, .peer = 1 + 2
@@ -242,7 +242,7 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 	status->failed = 1;
 	cr_assert(hr_failure_take(run));
 	cr_expect_eq(run->failure_gpu, 1u);
-	cr_expect_eq(hr_failure_explain(app, run, &e), -ETIMEDOUT);
+	cr_expect_eq(hr_failure_explain(engine, run, &e), -ETIMEDOUT);
 	cr_expect_str_eq(e.text, "pipeline 'p' on gpu 'g0': object 'in', page 7: gpu 'g1' does not "
 				 "answer (limit 15000 ms)");
 	hr_error_clear(&e);
@@ -252,7 +252,7 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 	status->failed = 1;
 	cr_assert(hr_failure_take(run), "that of the lowest page");
 	cr_expect_eq(run->failure_gpu, 0u);
-	hr_failure_explain(app, run, &e);
+	hr_failure_explain(engine, run, &e);
 	cr_expect_str_eq(e.text,
 			 "pipeline 'p' on gpu 'g2': operator chase accesses element or page "
 			 "6 of object 'in', beyond its 1048576 bytes");
@@ -266,8 +266,8 @@ Test(gpus, workers_of_a_gpu_that_failed_need_no_heartbeat)
 	uint32_t index;
 
 	up(CONF("1", "", PIPE("p", ALL)));
-	run = &app->run[0];
-	hr_watch_begin(&watch, app, run, 0);
+	run = &engine->run[0];
+	hr_watch_begin(&watch, engine, run, 0);
 	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
 	cr_expect_eq(index, 0u);
 	watch.failed_gpus = 1u << 0 | 1u << 2;
@@ -285,11 +285,11 @@ Test(gpus, each_gpu_has_a_budget_of_blocks_for_all_its_pipelines)
 	hr_pipelines them;
 
 	up(CONF("2", "blocks = 10;", PIPE("p", ALL) ",\n" PIPE("q", "gpu = \"g1\";")));
-	cr_expect_eq(hr_schedule_blocks(app, 0, blocks, &them), 5u);
-	cr_expect_eq(hr_schedule_blocks(app, 1, blocks, &them), 10u);
+	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 5u);
+	cr_expect_eq(hr_schedule_blocks(engine, 1, blocks, &them), 10u);
 	cr_expect_eq(them, 3u);
-	cr_expect_eq(hr_schedule_blocks(app, 2, blocks, &them), 5u);
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
-	cr_expect_eq(app->run[1].outcome, HR_RUN_DONE);
+	cr_expect_eq(hr_schedule_blocks(engine, 2, blocks, &them), 5u);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
+	cr_expect_eq(engine->run[1].outcome, HR_RUN_DONE);
 	down();
 }

@@ -20,21 +20,21 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static char script[64];
 
 static void begin(void)
 {
 	strcpy(script, "/tmp/hr-lost-XXXXXX");
 	close(mkstemp(script));
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
 	unlink(script);
-	free(app);
+	free(engine);
 }
 
 TestSuite(lost, .init = begin, .fini = end, .timeout = 60);
@@ -47,7 +47,7 @@ static void configure(const char *rule, const char *sink)
 	cr_assert(file && fputs(rule, file) >= 0);
 	fclose(file);
 	engine_print(
-		app,
+		engine,
 		"appliance = { checkpoint = 0; };\n"
 		"ssds = ( { name = \"a\"; timeout_ms = 600000;\n"
 		"  device = \"soft:memory,size=64M,faults=%s\";\n"
@@ -86,10 +86,10 @@ static void wait_ready(struct hr_transport *t, uint32_t want)
 static void sabotage(void *to, uint64_t now_ns)
 {
 	struct saboteur *s = to;
-	struct hr_transport *t = &app->ssd[0].transport;
+	struct hr_transport *t = &engine->ssd[0].transport;
 	uint32_t cc;
 
-	if (!app->run[0].pipe || ++s->ticks != TICKS || s->event == NOTHING)
+	if (!engine->run[0].pipe || ++s->ticks != TICKS || s->event == NOTHING)
 		return;
 	if (s->event == LEAVE) {
 		power_cut(t, HR_SOFT_CUT_DROP, 0);
@@ -113,15 +113,15 @@ static void run(const char *rule, const char *sink, enum event event, int want, 
 	const char *line, *name;
 
 	configure(rule, sink);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	hr_tick_set(sabotage, &saboteur);
-	cr_expect_eq(hr_run_all(app, false, NULL), want, "%s", says);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED, "%s", says);
-	cr_expect_eq(app->run[0].error, want, "%s", says);
+	cr_expect_eq(hr_run_all(engine, false, NULL), want, "%s", says);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED, "%s", says);
+	cr_expect_eq(engine->run[0].error, want, "%s", says);
 	hr_tick_set(NULL, NULL);
 	/* one line, with pipeline, ssd and the finding */
 	line = fake_log_last_of(HR_LOG_ERROR);
-	name = app->ssd[0].transport.name;
+	name = engine->ssd[0].transport.name;
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), errors + 1, "%s", line);
 	cr_expect(strstr(line, "pipeline 'p': ssd 'a' is lost: "), "%s", line);
 	cr_expect(strstr(line, name) && !strstr(strstr(line, name) + 1, name), "%s", line);
@@ -151,10 +151,10 @@ Test(lost, each_loss_of_a_controller_is_named_before_a_deadline_passes)
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		memset(app, 0, sizeof *app);
+		memset(engine, 0, sizeof *engine);
 		run(row[i].rule, row[i].sink, row[i].event, row[i].want, row[i].says);
-		hr_appliance_down(app);
-		cr_expect_not(hr_any_stuck(app), "%s", row[i].says);
+		hr_engine_down(engine);
+		cr_expect_not(hr_any_stuck(engine), "%s", row[i].says);
 	}
 }
 
@@ -164,9 +164,9 @@ Test(lost, a_sink_on_another_ssd_keeps_its_written_data)
 	const struct hr_store_object *object;
 
 	run("on read lba 600-2600 nth 60: cfs\n", COPY_TO_B, NOTHING, -EIO, FATAL);
-	object = hr_store_find_pending(&app->ssd[1].store, "out");
+	object = hr_store_find_pending(&engine->ssd[1].store, "out");
 	cr_assert_not_null(object);
-	cr_expect_eq(object->durable_bytes, app->run[0].durable_tiles * 65536);
+	cr_expect_eq(object->durable_bytes, engine->run[0].durable_tiles * 65536);
 	cr_expect_gt(object->durable_bytes, 0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 }

@@ -126,7 +126,7 @@ static void watch(void)
 
 TestSuite(no_malloc, .timeout = 60);
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 
 static void bring_up(void)
 {
@@ -144,8 +144,8 @@ static void bring_up(void)
 		"  sink = { object = \"half\"; }; tile = \"256K\"; slots = 8;\n"
 		"  blocks = { prefetch = 2; compute = 2; writeback = 2; }; } );\n";
 
-	engine_read(&app, text);
-	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
+	engine_read(&engine, text);
+	cr_assert_eq(hr_engine_up(&engine, HR_STAGE_QUEUES), 0);
 }
 
 Test(no_malloc, whole_pipelines_run_without_allocating)
@@ -153,13 +153,13 @@ Test(no_malloc, whole_pipelines_run_without_allocating)
 	watch();
 	bring_up();
 	cr_assert(hr_sealed());
-	cr_assert_eq(hr_run_all(&app, false, NULL), 0);
+	cr_assert_eq(hr_run_all(&engine, false, NULL), 0);
 	hr_unseal();
 	cr_assert_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
 		     caught);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(app.run[i].outcome, HR_RUN_DONE);
-	hr_appliance_down(&app);
+		cr_assert_eq(engine.run[i].outcome, HR_RUN_DONE);
+	hr_engine_down(&engine);
 }
 
 /* ---- a tap, whose consumers are other processes */
@@ -255,12 +255,12 @@ static void bring_up_tap(void)
 		"pipelines = ( { name = \"lend\"; source = { object = \"in\"; };\n"
 		"  operator = \"copy\"; tile = \"64K\"; slots = 4; sink = { tap = \"t\"; }; } );\n";
 
-	engine_read(&app, text);
-	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
-	cr_assert_eq(hr_tap_sockets_open(&sockets, &app.config, NULL, test_error()), 0, "%s",
+	engine_read(&engine, text);
+	cr_assert_eq(hr_engine_up(&engine, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0, "%s",
 		     test_error_text());
-	cr_assert_eq(hr_tap_service_open(&taps, &app, &sockets, false, test_error()), 0);
-	app.serve = serve;
+	cr_assert_eq(hr_tap_service_open(&taps, &engine, &sockets, false, test_error()), 0);
+	engine.serve = serve;
 }
 
 Test(no_malloc, tiles_are_lent_without_allocating)
@@ -276,17 +276,17 @@ Test(no_malloc, tiles_are_lent_without_allocating)
 	watch();
 	bring_up_tap();
 	cr_assert(hr_sealed());
-	cr_assert_eq(hr_run_all(&app, false, NULL), 0);
+	cr_assert_eq(hr_run_all(&engine, false, NULL), 0);
 	hr_tap_service_close(&taps);
 	hr_unseal();
 	cr_expect_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
 		     caught);
-	cr_expect_eq(app.run[0].outcome, HR_RUN_DONE);
-	cr_expect_eq(app.run[0].tap.attached, 8u);
+	cr_expect_eq(engine.run[0].outcome, HR_RUN_DONE);
+	cr_expect_eq(engine.run[0].tap.attached, 8u);
 	cr_expect_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
 	hr_tap_sockets_close(&sockets);
-	hr_appliance_down(&app);
+	hr_engine_down(&engine);
 	rmdir(directory);
 }
 
@@ -314,7 +314,7 @@ static void bring_up_stream(void)
 	make_key();
 	link_rig_init(&rig);
 	engine_print(
-		&app,
+		&engine,
 		"appliance = { parallel = 2; checkpoint = \"1ms\"; };\n"
 		"remote = { key = \"%s\"; };\n"
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\";\n"
@@ -328,7 +328,7 @@ static void bring_up_stream(void)
 		"  source = { object = \"in\"; ssd = \"a\"; };\n"
 		"  sink = { remote = \"127.0.0.1:%u\"; name = \"s\"; }; } );\n",
 		key, port, port);
-	cr_assert_eq(hr_appliance_up(&app, HR_STAGE_QUEUES), 0);
+	cr_assert_eq(hr_engine_up(&engine, HR_STAGE_QUEUES), 0);
 }
 
 /* Run it, and assert that all tiles have come. Returns how often its connection broke. */
@@ -337,15 +337,15 @@ static uint64_t run_stream(void)
 	struct hr_remote_report report;
 
 	cr_assert(hr_sealed());
-	cr_expect_eq(hr_run_all(&app, false, NULL), 0, "%s", app.error.text);
+	cr_expect_eq(hr_run_all(&engine, false, NULL), 0, "%s", engine.error.text);
 	hr_unseal();
 	cr_expect_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
 		     caught);
 	for (int i = 0; i < 2; i++)
-		cr_expect_eq(app.run[i].outcome, HR_RUN_DONE);
-	hr_remote_take(&app, &app.run[0], &report);
+		cr_expect_eq(engine.run[i].outcome, HR_RUN_DONE);
+	hr_remote_take(&engine, &engine.run[0], &report);
 	cr_expect_eq(report.link.tiles, TILES);
-	hr_appliance_down(&app);
+	hr_engine_down(&engine);
 	link_rig_fini(&rig);
 	remove(key);
 	rmdir(folder);

@@ -20,20 +20,20 @@
 #define TWO "soft:memory,size=64M,namespaces=2"
 #define SHORT_NS (300 * HR_NS_PER_MS)
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static char rules_file[64];
 static unsigned timeout_ms = 60000; /* deadline of commands; shorter in tests that wait for it */
 
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 }
 
 static void end(void)
 {
-	hr_appliance_down(app);
-	free(app);
+	hr_engine_down(engine);
+	free(engine);
 	if (rules_file[0])
 		unlink(rules_file);
 }
@@ -44,7 +44,7 @@ TestSuite(one_controller, .init = begin, .fini = end, .timeout = 120);
 static int up(const char *device, const char *pipelines, enum hr_stage last)
 {
 	engine_print(
-		app,
+		engine,
 		"ssds = ( { name = \"a\"; device = \"%s\"; timeout_ms = %u; queue_entries = 64;"
 		" objects = ( { name = \"in\"; bytes = \"1M\"; } ); },\n"
 		"{ name = \"b\"; device = \"%s\"; namespace = 2; timeout_ms = %u;"
@@ -52,7 +52,7 @@ static int up(const char *device, const char *pipelines, enum hr_stage last)
 		"{ name = \"c\"; device = \"soft:memory,size=16M\"; } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:2\"; } );\npipelines = ( %s );\n",
 		device, timeout_ms, device, timeout_ms, pipelines);
-	return hr_appliance_up(app, last);
+	return hr_engine_up(engine, last);
 }
 
 #define COPY(blocks)                                                                       \
@@ -78,23 +78,23 @@ Test(one_controller, the_controller_is_brought_up_once_and_serves_both)
 	uint32_t left;
 
 	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
-	cr_expect(hr_ssd_share(&app->ssd[0], &app->ssd[1]));
-	cr_expect(!hr_ssd_share(&app->ssd[0], &app->ssd[2]));
-	cr_expect_eq(app->ssd[0].controller->users, 2);
-	cr_expect_eq(app->ssd[0].ns.blocks, (32u << 20) / 4096);
-	cr_expect_eq(app->ssd[1].ns.blocks, (32u << 20) / 4096);
-	cr_expect_eq(app->ssd[0].queue_entries, 64);
-	cr_expect_eq(app->ssd[1].queue_entries, 16);
-	left = hr_ssd_queues_left(&app->ssd[1]);
-	cr_expect_eq(left, hr_ssd_queues(&app->ssd[0]) - 2, "one for each object store");
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	cr_expect(hr_ssd_share(&engine->ssd[0], &engine->ssd[1]));
+	cr_expect(!hr_ssd_share(&engine->ssd[0], &engine->ssd[2]));
+	cr_expect_eq(engine->ssd[0].controller->users, 2);
+	cr_expect_eq(engine->ssd[0].ns.blocks, (32u << 20) / 4096);
+	cr_expect_eq(engine->ssd[1].ns.blocks, (32u << 20) / 4096);
+	cr_expect_eq(engine->ssd[0].queue_entries, 64);
+	cr_expect_eq(engine->ssd[1].queue_entries, 16);
+	left = hr_ssd_queues_left(&engine->ssd[1]);
+	cr_expect_eq(left, hr_ssd_queues(&engine->ssd[0]) - 2, "one for each object store");
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	hr_unseal();
-	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left - 2, "a reader, and a writer");
-	cr_expect_eq(app->mapped[HR_PLACE_HOST][0], 1, "once, for the first of them");
-	cr_expect_eq(app->bar[0][0], app->bar[0][1]);
-	cr_expect_neq(app->run[0].cpu.read_qp[0].id, app->run[0].cpu.write_qp[0].id);
-	hr_appliance_down_to(app, HR_STAGE_STORES);
-	cr_expect_eq(hr_ssd_queues_left(&app->ssd[0]), left);
+	cr_expect_eq(hr_ssd_queues_left(&engine->ssd[0]), left - 2, "a reader, and a writer");
+	cr_expect_eq(engine->mapped[HR_PLACE_HOST][0], 1, "once, for the first of them");
+	cr_expect_eq(engine->bar[0][0], engine->bar[0][1]);
+	cr_expect_neq(engine->run[0].cpu.read_qp[0].id, engine->run[0].cpu.write_qp[0].id);
+	hr_engine_down_to(engine, HR_STAGE_STORES);
+	cr_expect_eq(hr_ssd_queues_left(&engine->ssd[0]), left);
 }
 
 Test(one_controller, a_copy_goes_from_one_namespace_to_the_other)
@@ -104,15 +104,17 @@ Test(one_controller, a_copy_goes_from_one_namespace_to_the_other)
 
 	cr_assert_eq(up(TWO, COPY("blocks = { prefetch = 3; writeback = 2; };"), HR_STAGE_QUEUES),
 		     0);
-	cr_assert_eq(hr_run_all(app, false, NULL), 0);
+	cr_assert_eq(hr_run_all(engine, false, NULL), 0);
 	hr_unseal();
-	from = hr_store_find(&app->ssd[0].store, "in");
-	to = hr_store_find(&app->ssd[1].store, "out");
+	from = hr_store_find(&engine->ssd[0].store, "in");
+	to = hr_store_find(&engine->ssd[1].store, "out");
 	cr_assert(from && to);
-	cr_expect_null(hr_store_find(&app->ssd[0].store, "out"));
-	cr_assert_eq(app->ssd[0].blk->ops->read(app->ssd[0].blk, from->offset, in, sizeof in, NULL),
+	cr_expect_null(hr_store_find(&engine->ssd[0].store, "out"));
+	cr_assert_eq(engine->ssd[0].blk->ops->read(engine->ssd[0].blk, from->offset, in, sizeof in,
+						   NULL),
 		     0);
-	cr_assert_eq(app->ssd[1].blk->ops->read(app->ssd[1].blk, to->offset, out, sizeof out, NULL),
+	cr_assert_eq(engine->ssd[1].blk->ops->read(engine->ssd[1].blk, to->offset, out, sizeof out,
+						   NULL),
 		     0);
 	cr_expect_eq(memcmp(in, out, sizeof in), 0);
 	cr_expect_neq(in[8], 0);
@@ -132,11 +134,11 @@ Test(one_controller, queue_pairs_of_all_namespaces_count_together)
 	unsigned have;
 
 	cr_assert_eq(plan(1, 1), 0);
-	have = hr_ssd_queues_left(&app->ssd[0]);
-	hr_appliance_down(app);
+	have = hr_ssd_queues_left(&engine->ssd[0]);
+	hr_engine_down(engine);
 	cr_assert_gt(have, 4, "%u", have);
 	cr_expect_eq(plan(have - 2, 2), 0);
-	hr_appliance_down(app);
+	hr_engine_down(engine);
 	cr_expect_eq(plan(have - 2, 3), -ENOTSUP);
 	cr_expect_eq(plan(have - 1, 2), -ENOTSUP);
 	cr_expect(strstr(fake_log_last(), "f:1: ssd 'a' and ssd 'b' (line 2)"), "%s",
@@ -149,7 +151,7 @@ Test(one_controller, the_last_ssd_closes_the_controller_in_any_order)
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 
 	for (uint32_t first = 0; first < 2; first++) {
-		struct hr_ssd *gone = &app->ssd[first], *left = &app->ssd[!first];
+		struct hr_ssd *gone = &engine->ssd[first], *left = &engine->ssd[!first];
 
 		cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
 		hr_ssd_down(gone);
@@ -157,20 +159,20 @@ Test(one_controller, the_last_ssd_closes_the_controller_in_any_order)
 		cr_expect_eq(left->controller->queues_used, 1);
 		cr_expect(hr_reg_read32(&left->transport, NVME_REG_CC) & 1, "still enabled");
 		cr_expect_eq(left->blk->ops->read(left->blk, 0, page, sizeof page, NULL), 0);
-		cr_assert_eq(hr_disk_up(app, first), 0, "and it may come back");
+		cr_assert_eq(hr_disk_up(engine, first), 0, "and it may come back");
 		cr_expect(hr_ssd_share(gone, left));
 		cr_expect_eq(left->controller->queues_used, 2);
 		cr_expect_eq(gone->blk->ops->read(gone->blk, 0, page, sizeof page, NULL), 0);
-		hr_appliance_down(app);
-		cr_expect_null(app->ssd[0].controller);
-		cr_expect_null(app->ssd[1].controller);
+		hr_engine_down(engine);
+		cr_expect_null(engine->ssd[0].controller);
+		cr_expect_null(engine->ssd[1].controller);
 	}
 }
 
 /* Its memory is allocated and mapped at that time, and taken back without any command. */
 Test(one_controller, a_namespace_without_a_queue_pair_leaves_the_other_as_it_is)
 {
-	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+	struct hr_ssd *a = &engine->ssd[0], *b = &engine->ssd[1];
 	static uint8_t page[4096] __attribute__((aligned(4096)));
 	uint32_t queues;
 
@@ -178,18 +180,18 @@ Test(one_controller, a_namespace_without_a_queue_pair_leaves_the_other_as_it_is)
 	hr_ssd_down(b);
 	queues = a->controller->queues;
 	a->controller->queues = a->controller->queues_used;
-	cr_expect_eq(hr_disk_up(app, 1), -ENOTSUP);
-	cr_expect(strstr(app->error.text, "namespace 2: none of the 1 I/O queue pairs of the "
-					  "controller is left"),
-		  "%s", app->error.text);
-	hr_error_clear(&app->error);
+	cr_expect_eq(hr_disk_up(engine, 1), -ENOTSUP);
+	cr_expect(strstr(engine->error.text, "namespace 2: none of the 1 I/O queue pairs of the "
+					     "controller is left"),
+		  "%s", engine->error.text);
+	hr_error_clear(&engine->error);
 	cr_expect_eq(a->controller->kept, 0u, "all memory is free again");
 	cr_expect_eq(a->controller->users, 1u);
 	cr_expect_eq(a->controller->queues_used, 1u);
 	cr_expect_null(b->controller);
 	cr_expect(hr_reg_read32(&a->transport, NVME_REG_CC) & 1, "still enabled");
 	a->controller->queues = queues;
-	cr_expect_eq(hr_disk_up(app, 1), 0);
+	cr_expect_eq(hr_disk_up(engine, 1), 0);
 	cr_expect_eq(a->blk->ops->read(a->blk, 0, page, sizeof page, NULL), 0);
 }
 
@@ -206,21 +208,21 @@ static void shorten(struct hr_nvme_qp *qp)
 Test(one_controller, a_lost_command_on_one_namespace_fails_all_of_the_controller)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
-	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+	struct hr_ssd *a = &engine->ssd[0], *b = &engine->ssd[1];
 
 	cr_assert_eq(up(faulty("on read lba 8000: drop\n"), COPY(""), HR_STAGE_STORES), 0);
 	shorten(&a->disk.qp);
 	cr_expect_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page, NULL), -ETIMEDOUT);
 	cr_expect_eq(a->health.state, HR_HEALTH_FAILED);
 	cr_expect_eq(b->health.state, HR_HEALTH_FAILED);
-	cr_expect_eq(app->ssd[2].health.state, HR_HEALTH_UP);
+	cr_expect_eq(engine->ssd[2].health.state, HR_HEALTH_UP);
 	cr_expect_eq(hr_ssd_delete_qps(b), 0);
 	cr_expect_eq(hr_reg_read32(&b->transport, NVME_REG_CC) & 1, 0u, "disabled");
 	cr_expect_eq(b->blk->ops->read(b->blk, 0, page, sizeof page, NULL), -EIO);
 	hr_ssd_down(a);
-	cr_expect_eq(hr_disk_up(app, 0), -EIO, "b is still on the failed controller");
+	cr_expect_eq(hr_disk_up(engine, 0), -EIO, "b is still on the failed controller");
 	hr_ssd_down(b);
-	cr_expect_eq(hr_disk_up(app, 0), 0, "a new start");
+	cr_expect_eq(hr_disk_up(engine, 0), 0, "a new start");
 }
 
 Test(one_controller, a_run_that_loses_a_command_fails_all_ssds_of_the_controller)
@@ -231,15 +233,16 @@ Test(one_controller, a_run_that_loses_a_command_fails_all_ssds_of_the_controller
 
 	snprintf(rules, sizeof rules, "on read lba %u-8191: drop\n", (unsigned)lba);
 	cr_assert_eq(up(faulty(rules), COPY(""), HR_STAGE_QUEUES), 0);
-	pipe = &app->run[0].cpu;
+	pipe = &engine->run[0].cpu;
 	for (uint32_t i = 0; i < pipe->blocks[HR_ROLE_PREFETCH] * pipe->read_queues; i++)
 		shorten(&pipe->read_qp[i]);
-	cr_expect_eq(hr_run_all(app, false, NULL), -ETIMEDOUT);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -ETIMEDOUT);
 	hr_unseal();
-	cr_expect(hr_health_failed(&app->ssd[0].health) && hr_health_failed(&app->ssd[1].health) &&
-		  !hr_health_failed(&app->ssd[2].health));
-	hr_appliance_down(app);
-	cr_expect(!hr_any_stuck(app));
+	cr_expect(hr_health_failed(&engine->ssd[0].health) &&
+		  hr_health_failed(&engine->ssd[1].health) &&
+		  !hr_health_failed(&engine->ssd[2].health));
+	hr_engine_down(engine);
+	cr_expect(!hr_any_stuck(engine));
 }
 
 /* A loss in the stage `stores` leaves out both ssds; a pipeline that needs neither runs. */
@@ -252,18 +255,18 @@ Test(one_controller, other_pipelines_run_without_the_failed_controller)
 	   COPY("") ", { name = \"q\"; source = { ssd = \"c\"; object = \"in\"; };"
 		    " operator = \"crc32c\"; }",
 	   HR_STAGE_BACKENDS);
-	app->keep_going = true;
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_STORES), 0);
-	cr_expect(app->left_out[0] && app->left_out[1] && !app->left_out[2]);
-	cr_expect_null(app->ssd[0].controller);
-	cr_expect_null(app->ssd[1].controller);
-	cr_expect(app->run[1].selected && !app->run[0].selected);
+	engine->keep_going = true;
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_STORES), 0);
+	cr_expect(engine->left_out[0] && engine->left_out[1] && !engine->left_out[2]);
+	cr_expect_null(engine->ssd[0].controller);
+	cr_expect_null(engine->ssd[1].controller);
+	cr_expect(engine->run[1].selected && !engine->run[0].selected);
 }
 
 Test(one_controller, an_event_is_reported_once_and_ends_only_its_namespace)
 {
 	static uint8_t page[4096] __attribute__((aligned(4096)));
-	struct hr_ssd *a = &app->ssd[0], *b = &app->ssd[1];
+	struct hr_ssd *a = &engine->ssd[0], *b = &engine->ssd[1];
 	const uint64_t deadline = hr_now_ns() + 60 * HR_NS_PER_S;
 	int err = 0;
 
@@ -289,8 +292,8 @@ Test(one_controller, an_event_is_reported_once_and_ends_only_its_namespace)
 Test(one_controller, one_namespace_in_two_lines_is_a_mistake)
 {
 	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_BACKENDS), 0);
-	app->config.ssd[1].nsid = 1;
-	cr_expect_eq(hr_appliance_up(app, HR_STAGE_CONTROLLERS), -EINVAL);
+	engine->config.ssd[1].nsid = 1;
+	cr_expect_eq(hr_engine_up(engine, HR_STAGE_CONTROLLERS), -EINVAL);
 	cr_expect(strstr(fake_log_last(), "f:2: ssd 'b' and ssd 'a' (line 1) are the same disk"),
 		  "%s", fake_log_last());
 }
@@ -299,11 +302,11 @@ Test(one_controller, one_namespace_in_two_lines_is_a_mistake)
 Test(one_controller, a_missing_namespace_leaves_the_other_namespace_usable)
 {
 	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_BACKENDS), 0);
-	app->config.ssd[1].nsid = 3;
-	cr_assert_eq(hr_disk_up(app, 0), 0);
-	cr_expect_eq(hr_disk_up(app, 1), -ENOENT);
-	cr_expect(strstr(app->error.text, "the controller has 1, 2"), "%s", app->error.text);
-	cr_expect_eq(app->ssd[0].controller->users, 1);
-	cr_expect_eq(app->ssd[0].controller->kept, 0, "memory of the one that left is free");
-	hr_ssd_down(&app->ssd[0]);
+	engine->config.ssd[1].nsid = 3;
+	cr_assert_eq(hr_disk_up(engine, 0), 0);
+	cr_expect_eq(hr_disk_up(engine, 1), -ENOENT);
+	cr_expect(strstr(engine->error.text, "the controller has 1, 2"), "%s", engine->error.text);
+	cr_expect_eq(engine->ssd[0].controller->users, 1);
+	cr_expect_eq(engine->ssd[0].controller->kept, 0, "memory of the one that left is free");
+	hr_ssd_down(&engine->ssd[0]);
 }

@@ -41,7 +41,7 @@ TestSuite(parallel, .timeout = 60);
 
 enum { A, B, C, D, E, RUNS };
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
 static struct hr_launch handle[RUNS];
@@ -62,7 +62,7 @@ static int launch(struct hr_backend *b, const struct hr_launch_args *args,
 {
 	uint32_t i = 0;
 
-	while (&app->run[i].cpu.control->stop != args->stop)
+	while (&engine->run[i].cpu.control->stop != args->stop)
 		i++;
 	handle[i] = (struct hr_launch){ b, args->stop };
 	*launched = &handle[i];
@@ -87,7 +87,7 @@ static int poll(struct hr_launch *launched, struct hr_error *e)
 	if (when_polled)
 		when_polled();
 	if (end_of[i] > 0)
-		finish(&app->run[i]);
+		finish(&engine->run[i]);
 	return end_of[i] < 0 ? 1 : end_of[i];
 }
 
@@ -101,20 +101,20 @@ static void launch_free(struct hr_launch *launched)
 
 static int try_up(const char *text, enum hr_stage last)
 {
-	app = engine_new(text);
-	return hr_appliance_up(app, last);
+	engine = engine_new(text);
+	return hr_engine_up(engine, last);
 }
 
 static void up(const char *text)
 {
 	cr_assert_eq(try_up(text, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* assertions may allocate */
-	real = app->backend[0].ops;
+	real = engine->backend[0].ops;
 	ops = *real;
 	ops.launch = launch;
 	ops.poll = poll;
 	ops.launch_free = launch_free;
-	app->backend[0].ops = &ops;
+	engine->backend[0].ops = &ops;
 	order[0] = '\0';
 	live = 0;
 	for (uint32_t i = 0; i < RUNS; i++)
@@ -123,29 +123,29 @@ static void up(const char *text)
 
 static void down(void)
 {
-	app->backend[0].ops = real;
-	hr_appliance_down(app);
-	free(app);
+	engine->backend[0].ops = real;
+	hr_engine_down(engine);
+	free(engine);
 }
 
 /* Workers of that pipeline report a failure. */
 static void fail(uint32_t i, int error)
 {
-	app->run[i].cpu.status[0].failure.error = error;
-	app->run[i].cpu.status[0].failed = 1;
+	engine->run[i].cpu.status[0].failure.error = error;
+	engine->run[i].cpu.status[0].failed = 1;
 }
 
 Test(parallel, a_pipeline_waits_for_pipelines_that_share_its_objects)
 {
 	up(HEAD("4", "") FIVE);
-	cr_expect_eq(hr_schedule_before(app, A), 0);
-	cr_expect_eq(hr_schedule_before(app, B), 0);
-	cr_expect_eq(hr_schedule_before(app, C), 1u << A);
-	cr_expect_eq(hr_schedule_before(app, D), 1u << B);
-	cr_expect_eq(hr_schedule_before(app, E), 0);
-	cr_expect_eq(hr_schedule_beside(app, 0), 3, "a or c, b or d, e");
-	app->run[A].selected = false;
-	cr_expect_eq(hr_schedule_before(app, C), 0, "it is not to run");
+	cr_expect_eq(hr_schedule_before(engine, A), 0);
+	cr_expect_eq(hr_schedule_before(engine, B), 0);
+	cr_expect_eq(hr_schedule_before(engine, C), 1u << A);
+	cr_expect_eq(hr_schedule_before(engine, D), 1u << B);
+	cr_expect_eq(hr_schedule_before(engine, E), 0);
+	cr_expect_eq(hr_schedule_beside(engine, 0), 3, "a or c, b or d, e");
+	engine->run[A].selected = false;
+	cr_expect_eq(hr_schedule_before(engine, C), 0, "it is not to run");
 	down();
 }
 
@@ -153,9 +153,9 @@ Test(parallel, a_pipeline_waits_for_pipelines_that_share_its_objects)
 Test(parallel, a_pipeline_waits_for_indirect_dependencies)
 {
 	up(HEAD("4", "") THREE);
-	cr_expect_eq(hr_schedule_before(app, 2), 3);
-	cr_expect_eq(hr_schedule_beside(app, 0), 1, "never two");
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	cr_expect_eq(hr_schedule_before(engine, 2), 3);
+	cr_expect_eq(hr_schedule_beside(engine, 0), 1, "never two");
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a-a+b-b+c-c");
 	down();
 }
@@ -163,7 +163,7 @@ Test(parallel, a_pipeline_waits_for_indirect_dependencies)
 Test(parallel, without_the_key_pipelines_run_one_after_another)
 {
 	up(HEAD("1", "") FIVE);
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a-a+b-b+c-c+d-d+e-e");
 	down();
 }
@@ -184,10 +184,10 @@ Test(parallel, independent_pipelines_start_at_once_and_others_after_their_depend
 	up(HEAD("3", "") FIVE);
 	polls = 0;
 	when_polled = end_one_by_one;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a+b+e-b+d-d-e-a+c-c");
 	for (uint32_t i = 0; i < RUNS; i++)
-		cr_expect_eq(app->run[i].outcome, HR_RUN_DONE);
+		cr_expect_eq(engine->run[i].outcome, HR_RUN_DONE);
 	down();
 }
 
@@ -202,22 +202,22 @@ Test(parallel, a_failure_ends_no_other_pipeline)
 	when_polled = end_one_by_one;
 	fail(A, 0x281);
 	fail(B, 0x282);
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x281, "b ended first");
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0x281, "b ended first");
 	cr_expect_str_eq(order, "+a+b-b-a");
-	cr_expect_eq(app->run[A].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[B].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[E].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[A].outcome, HR_RUN_FAILED);
+	cr_expect_eq(engine->run[B].outcome, HR_RUN_FAILED);
+	cr_expect_eq(engine->run[E].outcome, HR_RUN_WAITING);
 	down();
 }
 
 Test(parallel, independent_pipelines_run_after_a_failure_with_keep_going)
 {
 	up(HEAD("2", "") FIVE);
-	app->keep_going = true;
+	engine->keep_going = true;
 	fail(A, 0x281);
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x281);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0x281);
 	cr_expect_str_eq(order, "+a+b-a-b+d+e-d-e");
-	cr_expect_eq(app->run[C].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[C].outcome, HR_RUN_WAITING);
 	down();
 }
 
@@ -231,23 +231,23 @@ static void end_b_last(void)
 Test(parallel, a_pipeline_without_its_source_does_not_start_beside_others)
 {
 	up(HEAD("3", "") FIVE);
-	app->keep_going = true;
+	engine->keep_going = true;
 	polls = 0;
 	when_polled = end_b_last;
 	fail(A, 0x281);
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x281);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0x281);
 	cr_expect_str_eq(order, "+a+b+e-a-e-b+d-d", "%s", order);
-	cr_expect_eq(app->run[C].outcome, HR_RUN_WAITING);
-	cr_expect_eq(app->run[D].outcome, HR_RUN_DONE);
+	cr_expect_eq(engine->run[C].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[D].outcome, HR_RUN_DONE);
 	down();
 }
 
 Test(parallel, a_pipeline_that_failed_before_runs_alone)
 {
 	up(HEAD("3", "") FIVE);
-	app->keep_going = true;
-	app->run[B].suspect = app->run[E].suspect = true;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	engine->keep_going = true;
+	engine->run[B].suspect = engine->run[E].suspect = true;
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a+d-a-d+c-c+b-b+e-e");
 	down();
 }
@@ -256,8 +256,8 @@ Test(parallel, a_pipeline_that_failed_before_runs_alone)
 Test(parallel, a_pipeline_that_waits_to_be_alone_is_waited_for)
 {
 	up(HEAD("3", "") FIVE);
-	app->run[B].suspect = true;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
+	engine->run[B].suspect = true;
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a+e-a-e+b-b+c+d-c-d", "%s", order);
 	down();
 }
@@ -277,10 +277,10 @@ Test(parallel, a_signal_stops_all_running_pipelines)
 	up(HEAD("2", "") FIVE);
 	polls = 0;
 	when_polled = interrupt;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EINTR);
 	cr_expect_str_eq(order, "+a+b-b-a", "the signal came while b was looked at");
-	cr_expect_eq(app->run[A].outcome, HR_RUN_INTERRUPTED);
-	cr_expect_eq(app->run[B].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(engine->run[A].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(engine->run[B].outcome, HR_RUN_INTERRUPTED);
 	down();
 }
 
@@ -291,9 +291,9 @@ Test(parallel, uploaded_parts_of_pipelines_are_separate)
 	uint64_t end = 0;
 
 	up(HEAD("3", "") FIVE);
-	p = &app->partition[0];
+	p = &engine->partition[0];
 	for (uint32_t i = 0; i < RUNS; i++) {
-		const struct hr_layout *layout = &app->run[i].layout.parts;
+		const struct hr_layout *layout = &engine->run[i].layout.parts;
 
 		for (uint32_t part = layout->first; part < layout->end; part++) {
 			if (p->part[part].place != HR_PLACE_WORKER)
@@ -328,7 +328,7 @@ Test(parallel, blocks_of_a_gpu_are_a_limit_to_the_block)
 			cr_expect(strstr(fake_log_last(), row[i].says), "%s", fake_log_last());
 		if (row[i].says)
 			cr_expect(strstr(fake_log_last(), "f:4: "), "%s", fake_log_last());
-		hr_appliance_down(app);
-		free(app);
+		hr_engine_down(engine);
+		free(engine);
 	}
 }

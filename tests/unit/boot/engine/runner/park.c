@@ -61,7 +61,7 @@ static unsigned copies, fails_at;
 static int download(struct hr_backend *b, void *cpu, const void *worker, size_t bytes,
 		    struct hr_error *e)
 {
-	cr_expect_eq(b, &app->backend[1]);
+	cr_expect_eq(b, &engine->backend[1]);
 	cr_assert_lt(copies, 3u);
 	copied[copies].cpu = cpu;
 	copied[copies].worker = worker;
@@ -78,10 +78,10 @@ Test(park, what_is_lent_and_the_role_are_read)
 
 	begin();
 	pipeline->gpu = 1; /* its memory, and no other */
-	app->backend[1].ops = &ops;
-	places = &app->memory[1];
-	places->backend = &app->backend[1];
-	cpu = app->partition[0].region[HR_PLACE_WORKER].cpu;
+	engine->backend[1].ops = &ops;
+	places = &engine->memory[1];
+	places->backend = &engine->backend[1];
+	cpu = engine->partition[0].region[HR_PLACE_WORKER].cpu;
 	places->region[HR_PLACE_WORKER] =
 		(struct hr_region){ .cpu = cpu, .worker = cpu + 0x100000, .bytes = 0x20000 };
 	run->cpu.tap = (struct hr_tap_role *)(void *)(cpu + 0x8000);
@@ -89,7 +89,7 @@ Test(park, what_is_lent_and_the_role_are_read)
 		copies = 0;
 		park.parked = false;
 		park.first_ns = 5;
-		cr_expect_eq(hr_park_begin(&park, app, run, test_error()), fails_at ? -EIO : 0);
+		cr_expect_eq(hr_park_begin(&park, engine, run, test_error()), fails_at ? -EIO : 0);
 		cr_expect(park.parked);
 		cr_expect_eq(park.first_ns, 0u);
 		cr_expect_eq(copies, fails_at == 1 ? 1u : 2u);

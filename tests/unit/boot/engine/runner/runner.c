@@ -26,7 +26,7 @@
 
 TestSuite(runner, .timeout = 60);
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
 static unsigned launches;
@@ -46,9 +46,9 @@ static int launch_nothing(struct hr_backend *b, const struct hr_launch_args *arg
 
 static struct hr_run *running(void)
 {
-	for (uint32_t i = 0; i < app->config.pipelines; i++)
-		if (app->run[i].started_ns && !app->run[i].ended_ns)
-			return &app->run[i];
+	for (uint32_t i = 0; i < engine->config.pipelines; i++)
+		if (engine->run[i].started_ns && !engine->run[i].ended_ns)
+			return &engine->run[i];
 	return NULL;
 }
 
@@ -103,23 +103,23 @@ static const char chain[] = SSDS "pipelines = ( " SINK(
 
 static void up(const char *text)
 {
-	app = engine_new(text);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
+	engine = engine_new(text);
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
 	hr_unseal(); /* assertions may allocate */
-	real = app->backend[0].ops;
+	real = engine->backend[0].ops;
 	ops = *real;
 	ops.launch = launch_nothing;
 	ops.poll = poll_script;
 	ops.launch_free = free_nothing;
-	app->backend[0].ops = &ops;
+	engine->backend[0].ops = &ops;
 	launches = 0;
 }
 
 static void down(void)
 {
-	app->backend[0].ops = real;
-	hr_appliance_down(app);
-	free(app);
+	engine->backend[0].ops = real;
+	hr_engine_down(engine);
+	free(engine);
 }
 
 /* ---- ssds that failed */
@@ -143,19 +143,19 @@ static const struct hr_transport_ops *real_transport;
 
 static void note_unmap(struct hr_transport *t, const struct hr_region *region)
 {
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		if (&app->ssd[d].transport == t && region != &app->ssd[d].region)
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		if (&engine->ssd[d].transport == t && region != &engine->ssd[d].region)
 			enabled[d] = hr_reg_read32(t, NVME_REG_CC) & 1;
 	real_transport->unmap(t, region);
 }
 
 static void watch_windows(void)
 {
-	real_transport = app->ssd[0].transport.ops;
+	real_transport = engine->ssd[0].transport.ops;
 	transport_ops = *real_transport;
 	transport_ops.unmap = note_unmap;
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		app->ssd[d].transport.ops = &transport_ops;
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		engine->ssd[d].transport.ops = &transport_ops;
 	memset(enabled, 0, sizeof enabled);
 }
 
@@ -163,9 +163,9 @@ static void watch_windows(void)
 static void expect_only(uint32_t bad, uint32_t used)
 {
 	watch_windows();
-	cr_expect_eq(hr_run_all(app, false, NULL), 0);
-	for (uint32_t d = 0; d < app->config.ssds; d++)
-		cr_expect_eq(hr_health_failed(&app->ssd[d].health), d == bad, "ssd %u", d);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
+	for (uint32_t d = 0; d < engine->config.ssds; d++)
+		cr_expect_eq(hr_health_failed(&engine->ssd[d].health), d == bad, "ssd %u", d);
 	down();
 	for (uint32_t d = 0; d < 3; d++)
 		cr_expect_eq(enabled[d], (used >> d & 1) && d != bad, "ssd %u of bad %u", d, bad);
@@ -175,9 +175,9 @@ Test(runner, a_bad_read_queue_fails_its_own_ssd)
 {
 	for (uint32_t i = 0; i < 8; i++) {
 		up(two_sources);
-		cr_assert_eq(app->run[0].ssds, 2u);
+		cr_assert_eq(engine->run[0].ssds, 2u);
 		lost = i / 4;
-		bad_qp = &app->run[0].cpu.read_qp[i % 4]; /* worker 0: a, b; worker 1: a, b */
+		bad_qp = &engine->run[0].cpu.read_qp[i % 4]; /* worker 0: a, b; worker 1: a, b */
 		leave = ends_with_bad_queue;
 		expect_only(i % 2, 3);
 	}
@@ -190,7 +190,7 @@ static int loses_an_ssd(struct hr_run *run)
 	static uint32_t cut_of = UINT32_MAX;
 
 	if (cut_of != gone)
-		power_cut(&app->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
+		power_cut(&engine->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
 	cut_of = gone;
 	return hr_acquire_sys_u32(&run->cpu.control->stop) == HR_STOP_WAITING;
 }
@@ -201,11 +201,11 @@ Test(runner, each_ssd_of_a_running_pipeline_is_watched)
 	for (gone = 0; gone < 2; gone++) {
 		up(two_sources);
 		leave = loses_an_ssd;
-		cr_expect_neq(hr_run_all(app, false, NULL), 0);
+		cr_expect_neq(hr_run_all(engine, false, NULL), 0);
 		for (uint32_t d = 0; d < 3; d++)
-			cr_expect_eq(hr_health_failed(&app->ssd[d].health), d == gone,
+			cr_expect_eq(hr_health_failed(&engine->ssd[d].health), d == gone,
 				     "ssd %u of %u", d, gone);
-		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
+		cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED);
 		down();
 	}
 }
@@ -215,7 +215,7 @@ Test(runner, a_bad_write_queue_fails_the_ssd_of_the_sink)
 	for (uint32_t i = 0; i < 4; i++) {
 		up(one_copy);
 		lost = i / 2;
-		bad_qp = &app->run[0].cpu.write_qp[i % 2];
+		bad_qp = &engine->run[0].cpu.write_qp[i % 2];
 		leave = ends_with_bad_queue;
 		expect_only(1, 3);
 	}
@@ -259,17 +259,17 @@ Test(runner, the_failure_that_comes_first_in_the_data_is_reported)
 		up(one_copy);
 		memcpy(fails_at, row[i], sizeof fails_at);
 		leave = ends_with_failures;
-		cr_expect_eq(hr_run_all(app, false, NULL), want[i], "row %zu", i);
-		cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-		cr_expect_eq(app->run[0].error, want[i]);
-		cr_expect_eq(app->run[0].failure.tile, 3u, "row %zu", i);
+		cr_expect_eq(hr_run_all(engine, false, NULL), want[i], "row %zu", i);
+		cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED);
+		cr_expect_eq(engine->run[0].error, want[i]);
+		cr_expect_eq(engine->run[0].failure.tile, 3u, "row %zu", i);
 		down();
 	}
 }
 
 static uint64_t durable_bytes(void)
 {
-	const struct hr_store_object *object = hr_store_find_pending(&app->ssd[1].store, "out");
+	const struct hr_store_object *object = hr_store_find_pending(&engine->ssd[1].store, "out");
 
 	return object ? object->durable_bytes : UINT64_MAX;
 }
@@ -280,8 +280,8 @@ Test(runner, a_failed_run_keeps_its_written_data)
 	up(one_copy);
 	memcpy(fails_at, (uint64_t[3]){ 3, 0, 0 }, sizeof fails_at);
 	leave = ends_with_failures;
-	cr_expect_eq(hr_run_all(app, false, NULL), 0x280);
-	cr_expect_eq(app->run[0].durable_tiles, 7u);
+	cr_expect_eq(hr_run_all(engine, false, NULL), 0x280);
+	cr_expect_eq(engine->run[0].durable_tiles, 7u);
 	cr_expect_eq(durable_bytes(), 7u * TILE);
 	down();
 }
@@ -308,12 +308,12 @@ Test(runner, a_signal_records_exactly_the_written_tiles)
 	up(one_copy);
 	hr_signals_catch();
 	leave = stops_when_told;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_INTERRUPTED);
-	cr_expect_eq(app->run[0].error, -EINTR);
-	cr_expect_eq(app->run[0].durable_tiles, 5u);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EINTR);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_INTERRUPTED);
+	cr_expect_eq(engine->run[0].error, -EINTR);
+	cr_expect_eq(engine->run[0].durable_tiles, 5u);
 	cr_expect_eq(durable_bytes(), 5u * TILE);
-	cr_expect_eq(hr_run_bytes_read(&app->run[0]), 9u * TILE);
+	cr_expect_eq(hr_run_bytes_read(&engine->run[0]), 9u * TILE);
 	cr_expect(
 		strstr(fake_log_last_of(HR_LOG_WARN), "interrupted: 5 of 16 tiles of object 'out'"),
 		"%s", fake_log_last());
@@ -335,9 +335,9 @@ Test(runner, no_pipeline_is_launched_after_a_signal)
 	hr_signals_catch();
 	raise(SIGTERM);
 	leave = works;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EINTR);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EINTR);
 	cr_expect_eq(launches, 0u);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_WAITING);
 	down();
 }
 
@@ -362,10 +362,10 @@ static const char *run_chain(const char *name, bool keep_going, const char *susp
 	fails_name = name;
 	leave = works_but_one;
 	*order = '\0';
-	app->keep_going = keep_going;
+	engine->keep_going = keep_going;
 	for (uint32_t i = 0; i < 3; i++)
-		app->run[i].suspect = strcmp(app->run[i].config->name, suspect) == 0;
-	cr_expect_eq(hr_run_all(app, false, NULL), want, "%s", order);
+		engine->run[i].suspect = strcmp(engine->run[i].config->name, suspect) == 0;
+	cr_expect_eq(hr_run_all(engine, false, NULL), want, "%s", order);
 	return order;
 }
 
@@ -374,16 +374,16 @@ Test(runner, without_keep_going_a_failure_ends_all_pipelines)
 	cr_expect_str_eq(run_chain("", false, "", 0), "pqr", "%s", order);
 	down();
 	cr_expect_str_eq(run_chain("p", false, "", 0x280), "p", "%s", order);
-	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING);
-	cr_expect_eq(app->run[2].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[1].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[2].outcome, HR_RUN_WAITING);
 	down();
 }
 
 Test(runner, with_keep_going_only_dependent_pipelines_stop)
 {
 	cr_expect_str_eq(run_chain("p", true, "", 0x280), "pr", "%s", order);
-	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING);
-	cr_expect_eq(app->run[2].outcome, HR_RUN_DONE);
+	cr_expect_eq(engine->run[1].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[2].outcome, HR_RUN_DONE);
 	down();
 	cr_expect_str_eq(run_chain("q", true, "", 0x280), "pqr", "%s", order);
 	down();
@@ -401,20 +401,20 @@ Test(runner, suspected_pipelines_run_last)
 Test(runner, pipelines_without_the_failed_ssd_or_gpu_run)
 {
 	up(chain);
-	app->keep_going = true;
+	engine->keep_going = true;
 	lost = true;
-	bad_qp = &app->run[0].cpu.write_qp[0];
+	bad_qp = &engine->run[0].cpu.write_qp[0];
 	leave = ends_with_bad_queue;
-	hr_run_all(app, false, NULL);
-	cr_expect_eq(app->run[1].outcome, HR_RUN_WAITING, "it reads from b");
-	cr_expect_eq(app->run[2].outcome, HR_RUN_DONE);
+	hr_run_all(engine, false, NULL);
+	cr_expect_eq(engine->run[1].outcome, HR_RUN_WAITING, "it reads from b");
+	cr_expect_eq(engine->run[2].outcome, HR_RUN_DONE);
 	down();
 	up(chain);
-	app->keep_going = true;
+	engine->keep_going = true;
 	leave = gpu_fails;
-	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EIO);
 	cr_expect_eq(launches, 1u);
-	cr_expect_eq(app->run[2].outcome, HR_RUN_WAITING);
+	cr_expect_eq(engine->run[2].outcome, HR_RUN_WAITING);
 	down();
 }
 
@@ -425,7 +425,7 @@ Test(runner, bytes_read_are_the_sum_of_all_sources)
 	const struct hr_run *run;
 
 	up(two_sources);
-	run = &app->run[0];
+	run = &engine->run[0];
 	/* 2048 rows per tile, by the longest rows; the last tile has 424. */
 	cr_assert_eq(run->tiles, 13u);
 	cr_expect_eq(hr_run_bytes(run, 0), 0u);

@@ -31,13 +31,13 @@ static struct hr_tap_words *up_with_tap(void)
 	struct hr_partition *p;
 
 	up();
-	p = &app->partition[0];
+	p = &engine->partition[0];
 	memset(memory, 0, sizeof memory);
 	downloads = download_fails_at = 0;
 	strcpy(pipeline->tap.name, "t");
 	pipeline->other_gpu[0] = 1; /* not one of its gpus */
 	run->tap.role.park = 1;
-	app->backend[0].ops = &tap_ops;
+	engine->backend[0].ops = &tap_ops;
 	run->layout.tap_words = hr_partition_add(p, HR_PLACE_CONTROL, sizeof(struct hr_tap_words),
 						 64, "p", "words");
 	run->layout.tap_lending = hr_partition_add(
@@ -48,9 +48,9 @@ static struct hr_tap_words *up_with_tap(void)
 	p->region[HR_PLACE_WORKER].cpu = memory + 65536;
 	p->region[HR_PLACE_TAP_WORDS].cpu = memory + 2 * 65536;
 	run->cpu.tap = (struct hr_tap_role *)(void *)(memory + 65536 + 4096);
-	app->memory[0].backend = &app->backend[0];
-	app->memory[0].region[HR_PLACE_WORKER].cpu = memory + 65536;
-	app->memory[0].region[HR_PLACE_WORKER].worker = (uint8_t *)0x100000;
+	engine->memory[0].backend = &engine->backend[0];
+	engine->memory[0].region[HR_PLACE_WORKER].cpu = memory + 65536;
+	engine->memory[0].region[HR_PLACE_WORKER].worker = (uint8_t *)0x100000;
 	return hr_run_tap_words(run);
 }
 
@@ -163,7 +163,7 @@ static void begin_watch(struct hr_watch *watch)
 {
 	for (unsigned i = 0; i < 5; i++)
 		status[i].heartbeat = i < 4;
-	hr_watch_begin(watch, app, run, BEGAN);
+	hr_watch_begin(watch, engine, run, BEGAN);
 }
 
 /* The longest name of a gpu. */
@@ -199,19 +199,19 @@ Test(runner_parked, a_worker_that_hangs_is_named)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (unsigned several = 0; several < 2; several++) {
 			up();
-			strcpy(app->backend[0].name, LONG);
+			strcpy(engine->backend[0].name, LONG);
 			pipeline->other_gpus = several;
-			app->timeout_ns = 1500 * HR_NS_PER_MS;
+			engine->timeout_ns = 1500 * HR_NS_PER_MS;
 			begin_watch(&watch);
 			status[2].tile = 77;
-			hr_stuck_log(app, &watch, row[i].role, row[i].index);
+			hr_stuck_log(engine, &watch, row[i].role, row[i].index);
 			expect_stuck(
 				"pipeline 'p0': 1 of 5 workers have not started after 1500 ms: %s does "
 				"not hold all blocks at once, or the operator's init does not end; "
 				"controllers are disabled",
 				several);
 			status[4].heartbeat = 1;
-			hr_stuck_log(app, &watch, row[i].role, row[i].index);
+			hr_stuck_log(engine, &watch, row[i].role, row[i].index);
 			expect_stuck(row[i].want, several);
 			down();
 		}

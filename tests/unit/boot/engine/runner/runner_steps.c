@@ -99,7 +99,7 @@ Test(runner_steps, the_first_submission_is_noted_once)
 {
 	for (int gpu = 0; gpu < 2; gpu++) {
 		up();
-		app->backend[0].lanes = gpu ? 32 : 1;
+		engine->backend[0].lanes = gpu ? 32 : 1;
 		hr_runner_start(&runner, 0);
 		look();
 		cr_expect_eq(run->first_submit_ns, 0u);
@@ -145,7 +145,7 @@ Test(runner_steps, a_run_that_has_ended_is_concluded_without_a_pause)
 Test(runner_steps, checkpoints_come_in_their_interval)
 {
 	up();
-	app->config.checkpoint_ns = 1000000;
+	engine->config.checkpoint_ns = 1000000;
 	hr_runner_start(&runner, 0);
 	write_tiles(2, 2, 2);
 	fake_clock_advance(999999);
@@ -169,7 +169,7 @@ Test(runner_steps, runs_without_checkpoints)
 {
 	for (int way = 0; way < 3; way++) {
 		up();
-		app->config.checkpoint_ns = way ? 1 : 0;
+		engine->config.checkpoint_ns = way ? 1 : 0;
 		hr_runner_start(&runner, 0);
 		if (way == 1)
 			pipeline->has_sink = false;
@@ -186,7 +186,7 @@ Test(runner_steps, runs_without_checkpoints)
 Test(runner_steps, a_checkpoint_that_fails_stops_the_run)
 {
 	up();
-	app->config.checkpoint_ns = 1000;
+	engine->config.checkpoint_ns = 1000;
 	hr_runner_start(&runner, 0);
 	write_tiles(2, 2, 2);
 	test_runs_fail(1, 0, 0x281);
@@ -217,18 +217,18 @@ Test(runner_steps, a_controller_that_fails_ends_the_waits_of_workers)
 		      "00000003)");
 	cr_expect(run->cause.printed);
 	cr_expect_eq(run->cause.kind, HR_ERROR_DEVICE);
-	cr_expect_eq(app->ssd[0].health.state, HR_HEALTH_UP);
-	cr_expect_neq(app->ssd[1].health.state, HR_HEALTH_UP);
+	cr_expect_eq(engine->ssd[0].health.state, HR_HEALTH_UP);
+	cr_expect_neq(engine->ssd[1].health.state, HR_HEALTH_UP);
 	/* it is neither looked at again, nor are there checkpoints, nor other stops */
 	set_register(0, 0x1c, 3);
 	fake_clock_advance(40 * HR_NS_PER_MS);
-	app->config.checkpoint_ns = 1;
+	engine->config.checkpoint_ns = 1;
 	write_tiles(2, 2, 2);
 	hr_signals_stop();
 	look();
 	cr_expect_eq(control.stop, HR_STOP_WAITING);
 	cr_expect_eq(run->durable_tiles, 0u);
-	cr_expect_eq(app->ssd[0].health.state, HR_HEALTH_UP);
+	cr_expect_eq(engine->ssd[0].health.state, HR_HEALTH_UP);
 	ended[0] = 1;
 	look();
 	cr_expect_eq(run->outcome, HR_RUN_FAILED);
@@ -253,7 +253,7 @@ Test(runner_steps, each_lost_controller_of_the_run_has_a_line)
 		"%s", run->cause.text);
 	cr_expect_eq(control.stop, HR_STOP_WAITING);
 	for (uint32_t d = 0; d < 2; d++)
-		cr_expect_eq(app->ssd[d].health.count[HR_FAULT_NAMESPACE], 0u);
+		cr_expect_eq(engine->ssd[d].health.count[HR_FAULT_NAMESPACE], 0u);
 	down();
 	/* one that the run does not use */
 	up();
@@ -272,7 +272,7 @@ Test(runner_steps, each_lost_controller_of_the_run_has_a_line)
 Test(runner_steps, a_loss_after_a_failed_checkpoint_is_logged)
 {
 	up();
-	app->config.checkpoint_ns = 1000;
+	engine->config.checkpoint_ns = 1000;
 	hr_runner_start(&runner, 0);
 	look();
 	write_tiles(2, 2, 2);
@@ -297,9 +297,9 @@ Test(runner_steps, a_namespace_that_changed_is_a_fault_of_it)
 	up();
 	ctrl[0].events_on = true;
 	ctrl[0].admin = broken_queue;
-	ctrl[0].event_ns[0].ns = &app->ssd[0].ns;
+	ctrl[0].event_ns[0].ns = &engine->ssd[0].ns;
 	ctrl[0].event_ns[0].lost = true;
-	app->ssd[0].ns.nsid = 3;
+	engine->ssd[0].ns.nsid = 3;
 	hr_runner_start(&runner, 0);
 	look();
 	cr_expect_str_eq(
@@ -307,8 +307,8 @@ Test(runner_steps, a_namespace_that_changed_is_a_fault_of_it)
 		"pipeline 'p0': ssd 'a' is lost: t0: namespace 3 has changed and cannot be "
 		"used any more",
 		"%s", run->cause.text);
-	cr_expect_eq(app->ssd[0].health.count[HR_FAULT_NAMESPACE], 1u);
-	cr_expect_eq(app->ssd[1].health.count[HR_FAULT_NAMESPACE], 0u);
+	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_NAMESPACE], 1u);
+	cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_NAMESPACE], 0u);
 	cr_expect_eq(control.stop, HR_STOP_WAITING);
 	down();
 }
@@ -317,7 +317,7 @@ Test(runner_steps, a_critical_warning_stops_the_run)
 {
 	for (int stops = 0; stops < 2; stops++) {
 		up();
-		app->config.health.action[2] = stops ? HR_WARNING_STOP : HR_WARNING_PAUSE;
+		engine->config.health.action[2] = stops ? HR_WARNING_STOP : HR_WARNING_PAUSE;
 		ctrl[1].smart.known = true;
 		ctrl[1].smart.critical_warning = 4;
 		hr_runner_start(&runner, 0);

@@ -25,15 +25,15 @@ static struct hr_pipe pipe_of = { .blocks = { 1, 3, 1 }, .workers = { 2, 8, 2 } 
 static struct hr_run run_of = { .pipe = &pipe_of, .cpu.status = status };
 static struct hr_watch watch;
 
-static struct hr_appliance *appliance(void)
+static struct hr_engine *appliance(void)
 {
-	struct hr_appliance *app = calloc(1, sizeof *app);
+	struct hr_engine *engine = calloc(1, sizeof *engine);
 
-	cr_assert_not_null(app);
-	app->config.ssds = 2;
-	app->config.ssd[0].timeout_ns = 1000;
-	app->config.ssd[1].timeout_ns = 4000;
-	return app;
+	cr_assert_not_null(engine);
+	engine->config.ssds = 2;
+	engine->config.ssd[0].timeout_ns = 1000;
+	engine->config.ssd[1].timeout_ns = 4000;
+	return engine;
 }
 
 static void all_move(uint32_t except)
@@ -48,15 +48,15 @@ Test(watch, each_worker_must_progress_or_have_ended)
 					     HR_ROLE_COMPUTE,  HR_ROLE_COMPUTE,	 HR_ROLE_WRITEBACK,
 					     HR_ROLE_WRITEBACK };
 	static const uint32_t number[] = { 0, 1, 0, 1, 2, 0, 1 };
-	struct hr_appliance *app = appliance();
+	struct hr_engine *engine = appliance();
 	uint32_t index;
 
-	app->timeout_ns = 100;
+	engine->timeout_ns = 100;
 	for (uint32_t i = 0; i < 7; i++) {
 		const uint64_t limit = role[i] == HR_ROLE_COMPUTE ? 100 : 8100;
 
 		memset(status, 0, sizeof status);
-		hr_watch_begin(&watch, app, &run_of, 50);
+		hr_watch_begin(&watch, engine, &run_of, 50);
 		for (uint64_t now = 50; now < 50 + limit; now += 25, all_move(i))
 			cr_assert_eq(hr_watch_look(&watch, now, &index), HR_RUN_ROLES, "%u at %llu",
 				     i, (unsigned long long)now);
@@ -65,23 +65,23 @@ Test(watch, each_worker_must_progress_or_have_ended)
 		status[i].done = 1;
 		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), HR_RUN_ROLES);
 	}
-	free(app);
+	free(engine);
 }
 
 Test(watch, timeout_is_more_than_all_deadlines)
 {
-	struct hr_appliance *app = appliance();
+	struct hr_engine *engine = appliance();
 	struct hr_config_pipeline config = { .operator_s = 0 };
 
 	run_of.config = &config;
-	hr_watch_begin(&watch, app, &run_of, 0);
+	hr_watch_begin(&watch, engine, &run_of, 0);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_PREFETCH], 8000 + HR_WATCH_TIMEOUT_NS);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], HR_OPERATOR_S * HR_NS_PER_S);
 	config.operator_s = 7;
-	hr_watch_begin(&watch, app, &run_of, 0);
+	hr_watch_begin(&watch, engine, &run_of, 0);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], 7 * HR_NS_PER_S);
 	run_of.config = NULL;
-	free(app);
+	free(engine);
 }
 
 static struct hr_io_counters counters[2];
@@ -114,12 +114,12 @@ static uint32_t look_until(uint64_t end, bool moves, uint32_t *index)
 
 Test(watch, a_worker_of_an_access_operator_must_make_calls)
 {
-	struct hr_appliance *app = appliance();
+	struct hr_engine *engine = appliance();
 	uint32_t index;
 
 	access_run.gpu[0].access = &access_run.gpu[0].cpu;
-	app->timeout_ns = 100;
-	hr_watch_begin(&watch, app, &access_run, 0);
+	engine->timeout_ns = 100;
+	hr_watch_begin(&watch, engine, &access_run, 0);
 	counters[0].behind = 5; /* of block 2 */
 	cr_expect_eq(look_until(1000, true, &index), HR_RUN_ROLES);
 	cr_expect_eq(look_until(1075, false, &index), HR_RUN_ROLES);
@@ -140,14 +140,14 @@ Test(watch, a_worker_of_an_access_operator_must_make_calls)
 	cr_expect_eq(look_until(2525, false, &index), HR_RUN_ROLES);
 	status_of_access[0].done = 1;
 	cr_expect_eq(look_until(3000, false, &index), HR_RUN_ROLES);
-	free(app);
+	free(engine);
 }
 
 /* ---- a whole appliance with a faulty backend */
 
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static unsigned polls;
 
 static int launch_nothing(struct hr_backend *b, const struct hr_launch_args *args,
@@ -176,20 +176,20 @@ static int fails_soon(struct hr_launch *launch, struct hr_error *e)
 
 static void up_with(const char *pipeline)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
 	engine_print(
-		app,
+		engine,
 		"ssds = ( { name = \"a\"; device = \"soft:memory,size=64M\"; timeout_ms = 20000;\n"
 		"  objects = ( { name = \"in\"; bytes = \"1M\"; } ); } );\n"
 		"gpus = ( { name = \"g\"; device = \"host:1\"; } );\n"
 		"pipelines = ( { name = \"p\"; source = { object = \"in\"; }; tile = \"64K\"; "
 		"slots = 4;\n%s } );\n",
 		pipeline);
-	cr_assert_eq(hr_appliance_up(app, HR_STAGE_QUEUES), 0);
-	real = app->backend[0].ops;
+	cr_assert_eq(hr_engine_up(engine, HR_STAGE_QUEUES), 0);
+	real = engine->backend[0].ops;
 	ops = *real;
-	app->backend[0].ops = &ops;
+	engine->backend[0].ops = &ops;
 }
 
 static void up(void)
@@ -199,25 +199,25 @@ static void up(void)
 
 static void down(void)
 {
-	app->backend[0].ops = real;
-	hr_appliance_down(app);
-	free(app);
+	engine->backend[0].ops = real;
+	hr_engine_down(engine);
+	free(engine);
 }
 
 /* Results that workers may have published before: five tiles are written. */
 static void pretend_progress(void)
 {
-	app->run[0].cpu.written[0] = 8;
-	app->run[0].cpu.written[1] = 5;
-	app->run[0].cpu.written[2] = 6;
-	app->run[0].cpu.written[3] = 7;
+	engine->run[0].cpu.written[0] = 8;
+	engine->run[0].cpu.written[1] = 5;
+	engine->run[0].cpu.written[2] = 6;
+	engine->run[0].cpu.written[3] = 7;
 }
 
 static int launch_and_start(struct hr_backend *b, const struct hr_launch_args *args,
 			    struct hr_launch **launch, struct hr_error *e)
 {
-	for (uint32_t i = 0; i < hr_pipe_statuses(app->run[0].pipe); i++)
-		app->run[0].cpu.status[i].heartbeat = 1;
+	for (uint32_t i = 0; i < hr_pipe_statuses(engine->run[0].pipe); i++)
+		engine->run[0].cpu.status[i].heartbeat = 1;
 	return launch_nothing(b, args, launch, e);
 }
 
@@ -228,11 +228,11 @@ Test(watch, a_failed_gpu_ends_the_run_and_keeps_the_written_data)
 	ops.launch_free = free_nothing;
 	ops.poll = fails_soon;
 	pretend_progress();
-	cr_expect_eq(hr_run_all(app, false, NULL), -EIO);
-	cr_expect_eq(app->run[0].outcome, HR_RUN_FAILED);
-	cr_expect_eq(app->run[0].error, -EIO);
-	cr_expect_eq(app->run[0].durable_tiles, 5);
-	cr_expect(hr_health_failed(&app->ssd[0].health), "its queues are not to be trusted");
+	cr_expect_eq(hr_run_all(engine, false, NULL), -EIO);
+	cr_expect_eq(engine->run[0].outcome, HR_RUN_FAILED);
+	cr_expect_eq(engine->run[0].error, -EIO);
+	cr_expect_eq(engine->run[0].durable_tiles, 5);
+	cr_expect(hr_health_failed(&engine->ssd[0].health), "its queues are not to be trusted");
 	down();
 }
 
@@ -243,7 +243,7 @@ static void (*prepare)(void);
 static void prepare_and_run(void)
 {
 	prepare();
-	hr_run_all(app, false, NULL);
+	hr_run_all(engine, false, NULL);
 }
 
 /* A child process calls body(), runs the pipelines, and exits with 4. */
@@ -256,7 +256,7 @@ static void expect_end(void (*body)(void))
 static void nothing_runs(void)
 {
 	up();
-	app->timeout_ns = 50 * HR_NS_PER_MS;
+	engine->timeout_ns = 50 * HR_NS_PER_MS;
 	ops.launch = launch_nothing;
 	ops.launch_free = free_nothing;
 	ops.poll = never_ends;
@@ -293,7 +293,7 @@ static int launch_one_less(struct hr_backend *b, const struct hr_launch_args *ar
 static void one_does_not_start(void)
 {
 	up_with("operator = \"crc32c\";");
-	app->timeout_ns = 3 * HR_NS_PER_S; /* enough time for the other block to start */
+	engine->timeout_ns = 3 * HR_NS_PER_S; /* enough time for the other block to start */
 	ops.launch = launch_one_less;
 }
 

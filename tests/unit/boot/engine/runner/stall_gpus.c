@@ -10,7 +10,7 @@ TestSuite(watch_gpus, .timeout = 60);
 /* On each of two gpus two I/O workers and three compute blocks. */
 enum { GPUS = 2, IO = 2, BLOCKS = 3 };
 
-static struct hr_appliance app;
+static struct hr_engine engine;
 static struct hr_config_pipeline config;
 static struct hr_run run;
 static struct hr_watch watch;
@@ -20,12 +20,12 @@ static uint32_t named;
 
 static void begin(uint64_t now_ns)
 {
-	memset(&app, 0, sizeof app);
+	memset(&engine, 0, sizeof engine);
 	memset(&run, 0, sizeof run);
 	memset(status, 0, sizeof status);
 	memset(counters, 0, sizeof counters);
 	memset(&watch, 0xff, sizeof watch); /* of an earlier run */
-	app.timeout_ns = 100;
+	engine.timeout_ns = 100;
 	config.objects = 1;
 	config.other_gpus = GPUS - 1;
 	run.config = &config;
@@ -39,7 +39,7 @@ static void begin(uint64_t now_ns)
 		a->counters = counters[p];
 		run.gpu[p].access = a;
 	}
-	hr_watch_begin(&watch, &app, &run, now_ns);
+	hr_watch_begin(&watch, &engine, &run, now_ns);
 }
 
 /* All I/O workers but one have a heartbeat. */

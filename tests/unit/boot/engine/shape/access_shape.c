@@ -16,7 +16,7 @@
 #define GIB ((uint64_t)1 << 30)
 #define PAGE 4096u
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 static struct hr_controller controller[2];
@@ -59,40 +59,40 @@ static uint64_t scratch_bytes(const void *args, const uint64_t *object_bytes)
 
 static void gpu(uint32_t g, uint32_t lanes, uint32_t processors)
 {
-	app->backend[g] = (struct hr_backend){ .ops = &ops,
-					       .lanes = lanes,
-					       .wave = lanes,
-					       .processors = processors,
-					       .side_by_side = 60,
-					       .max_threads = lanes == 1 ? 1 : 1024,
-					       .facts = lanes == 1 ? NULL : &facts[g] };
-	snprintf(app->backend[g].name, sizeof app->backend[g].name, "far:%u", g);
-	snprintf(app->config.gpu[g].name, sizeof app->config.gpu[g].name, "g%u", g);
-	app->gpu_up[g] = true;
+	engine->backend[g] = (struct hr_backend){ .ops = &ops,
+						  .lanes = lanes,
+						  .wave = lanes,
+						  .processors = processors,
+						  .side_by_side = 60,
+						  .max_threads = lanes == 1 ? 1 : 1024,
+						  .facts = lanes == 1 ? NULL : &facts[g] };
+	snprintf(engine->backend[g].name, sizeof engine->backend[g].name, "far:%u", g);
+	snprintf(engine->config.gpu[g].name, sizeof engine->config.gpu[g].name, "g%u", g);
+	engine->gpu_up[g] = true;
 }
 
 static void ssd(uint32_t d, uint32_t queues)
 {
 	controller[d] = (struct hr_controller){ .queues = queues + 1, .queues_used = 1 };
-	app->ssd[d].controller = &controller[d];
-	app->ssd[d].ns.lba_shift = 12;
-	app->ssd[d].chunk_bytes = HR_CHUNK_MAX;
-	app->ssd[d].queue_entries = 1024;
-	snprintf(app->config.ssd[d].name, sizeof app->config.ssd[d].name, "d%u", d);
+	engine->ssd[d].controller = &controller[d];
+	engine->ssd[d].ns.lba_shift = 12;
+	engine->ssd[d].chunk_bytes = HR_CHUNK_MAX;
+	engine->ssd[d].queue_entries = 1024;
+	snprintf(engine->config.ssd[d].name, sizeof engine->config.ssd[d].name, "d%u", d);
 	run->ssd[d] = d;
 }
 
 /* One object of 1 GiB on one ssd with enough queues, one gpu with direct access. */
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
-	app->config.file = "f";
-	app->config.ssds = 2;
-	app->config.gpus = 2;
-	app->config.pipelines = 1;
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
+	engine->config.file = "f";
+	engine->config.ssds = 2;
+	engine->config.gpus = 2;
+	engine->config.pipelines = 1;
 	operator_ =
 		(struct hr_operator){ .name = "op", .objects = 1, .scratch_bytes = scratch_bytes };
 	scratch = 0;
@@ -108,29 +108,30 @@ static void begin(void)
 		facts[i].memory_bytes = 80 * GIB;
 		ssd(i, 127);
 		gpu(i, 32, 132);
-		app->path[i][0].direct = app->path[i][1].direct = true;
+		engine->path[i][0].direct = engine->path[i][1].direct = true;
 	}
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(access_shape, .init = begin, .fini = end, .timeout = 60);
 
 static int shape(void)
 {
-	hr_error_clear(&app->error);
-	return hr_access_shape(app, run);
+	hr_error_clear(&engine->error);
+	return hr_access_shape(engine, run);
 }
 
 static void expect_refusal(const char *text)
 {
 	cr_expect_eq(shape(), -EINVAL, "%s", text);
-	cr_expect_eq(app->error.kind, HR_ERROR_USAGE, "%s", text);
-	cr_expect(strstr(app->error.text, text), "'%s' is not in '%s'", text, app->error.text);
-	cr_expect(strstr(app->error.text, "pipeline 'p'"), "%s", app->error.text);
+	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE, "%s", text);
+	cr_expect(strstr(engine->error.text, text), "'%s' is not in '%s'", text,
+		  engine->error.text);
+	cr_expect(strstr(engine->error.text, "pipeline 'p'"), "%s", engine->error.text);
 }
 
 Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
@@ -171,7 +172,7 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		gpu(0, 32, row[i].processors);
-		app->backend[0].max_threads = row[i].max_threads;
+		engine->backend[0].max_threads = row[i].max_threads;
 		run->gpu[0].entry_threads = row[i].of_entry;
 		ssd(0, row[i].queues);
 		pipeline->threads = row[i].given.threads;
@@ -181,7 +182,7 @@ Test(access_shape, blocks_and_threads_fit_the_gpu_and_its_queues)
 			cr_expect_eq(shape(), -EINVAL, "row %zu", i);
 			continue;
 		}
-		cr_assert_eq(shape(), 0, "row %zu: %s", i, app->error.text);
+		cr_assert_eq(shape(), 0, "row %zu: %s", i, engine->error.text);
 		cr_expect_eq(run->threads, row[i].want.threads, "row %zu: %u threads", i,
 			     run->threads);
 		cr_expect_eq(run->blocks[HR_ROLE_IO], row[i].want.io, "row %zu: %u I/O blocks", i,
@@ -208,7 +209,7 @@ Test(access_shape, a_gpu_that_holds_more_threads_is_not_filled_by_default)
 		gpu(0, 32, 100);
 		ssd(0, 127);
 		pipeline->threads = row[i].given;
-		cr_assert_eq(shape(), 0, "row %zu: %s", i, app->error.text);
+		cr_assert_eq(shape(), 0, "row %zu: %s", i, engine->error.text);
 		cr_expect_eq(run->threads, row[i].threads, "row %zu", i);
 		cr_expect_eq(run->blocks[HR_ROLE_IO], row[i].io, "row %zu: %u", i,
 			     run->blocks[HR_ROLE_IO]);
@@ -223,7 +224,7 @@ Test(access_shape, a_cpu_has_one_block_of_each_kind_by_default)
 	run->shared_bytes = 5;
 	run->blocks[HR_ROLE_PREFETCH] = 3;
 	run->workers[HR_ROLE_PREFETCH] = 3;
-	cr_assert_eq(shape(), 0, "%s", app->error.text);
+	cr_assert_eq(shape(), 0, "%s", engine->error.text);
 	cr_expect_eq(run->threads, 1);
 	cr_expect_eq(run->blocks[HR_ROLE_IO], 1);
 	cr_expect_eq(run->blocks[HR_ROLE_ACCESS], 1);
@@ -246,7 +247,7 @@ Test(access_shape, impossible_blocks_are_refused_with_their_numbers)
 	gpu(0, 32, 1);
 	expect_refusal("1 I/O + 1 compute blocks of 512 threads, but far:0 holds 1 of them");
 	gpu(0, 32, 132);
-	app->backend[0].wave = 64;
+	engine->backend[0].wave = 64;
 	pipeline->threads = 96;
 	expect_refusal("threads is 96, but far:0 needs a multiple of 64");
 	pipeline->threads = 128;
@@ -259,29 +260,29 @@ Test(access_shape, impossible_blocks_are_refused_with_their_numbers)
 	cr_expect_eq(shape(), 0);
 	fails = -EIO;
 	cr_expect_eq(shape(), -EIO);
-	cr_expect_eq(app->error.kind, HR_ERROR_DEVICE);
-	cr_expect(strstr(app->error.text, "'p': the gpu has failed"), "%s", app->error.text);
+	cr_expect_eq(engine->error.kind, HR_ERROR_DEVICE);
+	cr_expect(strstr(engine->error.text, "'p': the gpu has failed"), "%s", engine->error.text);
 }
 
 /* 8 queue pairs of the first ssd. A warp of an I/O block needs one on each ssd. */
 Test(access_shape, queue_pairs_are_shared_by_pipelines_and_gpus)
 {
 	ssd(0, 8);
-	app->config.pipelines = 2;
-	app->run[1] = *run;
-	app->config.pipeline[1] = *pipeline;
-	app->run[1].config = &app->config.pipeline[1];
+	engine->config.pipelines = 2;
+	engine->run[1] = *run;
+	engine->config.pipeline[1] = *pipeline;
+	engine->run[1].config = &engine->config.pipeline[1];
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 128, "4 of the 8 are for the other pipeline");
-	app->run[1].selected = false;
+	engine->run[1].selected = false;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 256);
-	app->run[1].selected = true;
-	app->config.pipeline[1].object[0].ssd = 1;
+	engine->run[1].selected = true;
+	engine->config.pipeline[1].object[0].ssd = 1;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 256, "the other pipeline uses another ssd");
-	app->config.pipeline[1].object[0].ssd = 0;
-	app->config.pipeline[1].other_gpus = 2;
+	engine->config.pipeline[1].object[0].ssd = 0;
+	engine->config.pipeline[1].other_gpus = 2;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 64, "the other pipeline runs on three gpus");
 	run->ssds = 2;
@@ -294,20 +295,20 @@ Test(access_shape, queue_pairs_are_shared_by_pipelines_and_gpus)
 	cr_expect_eq(run->threads, 32, "the ssd with the fewest queues decides");
 	cr_expect_eq(run->gpu[0].cpu.ssds, 2);
 	cr_expect_eq(run->gpu[0].cpu.queue_of[1], 1);
-	cr_expect_eq(run->gpu[0].layout.queue[1].ssd, &app->ssd[1]);
+	cr_expect_eq(run->gpu[0].layout.queue[1].ssd, &engine->ssd[1]);
 	cr_expect_str_eq(run->gpu[0].layout.queue[1].name, "d1");
 }
 
 Test(access_shape, pipelines_side_by_side_divide_the_blocks)
 {
-	app->config.gpu[0].blocks = 20;
+	engine->config.gpu[0].blocks = 20;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->blocks[HR_ROLE_IO] + run->blocks[HR_ROLE_ACCESS], 20);
-	app->config.gpu[0].blocks = 0;
-	app->config.pipelines = app->config.parallel = 2;
-	app->run[1] = *run;
-	app->config.pipeline[1] = *pipeline;
-	app->run[1].config = &app->config.pipeline[1];
+	engine->config.gpu[0].blocks = 0;
+	engine->config.pipelines = engine->config.parallel = 2;
+	engine->run[1] = *run;
+	engine->config.pipeline[1] = *pipeline;
+	engine->run[1].config = &engine->config.pipeline[1];
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->blocks[HR_ROLE_IO] + run->blocks[HR_ROLE_ACCESS], 30, "half of 60");
 }
@@ -322,13 +323,13 @@ Test(access_shape, the_smallest_of_several_gpus_decides)
 {
 	use_two_gpus();
 	gpu(1, 32, 6);
-	cr_assert_eq(shape(), 0, "%s", app->error.text);
+	cr_assert_eq(shape(), 0, "%s", engine->error.text);
 	cr_expect_eq(run->blocks[HR_ROLE_IO], 3);
 	cr_expect_eq(run->blocks[HR_ROLE_ACCESS], 3);
 	gpu(1, 32, 1);
 	expect_refusal("far:1 holds 1 of them at once");
 	gpu(1, 32, 132);
-	app->backend[1].max_threads = 200;
+	engine->backend[1].max_threads = 200;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->threads, 192);
 	for (uint32_t p = 0; p < 2; p++) {
@@ -345,7 +346,7 @@ Test(access_shape, gpus_that_cannot_work_together_are_refused)
 	gpu(1, 64, 132);
 	expect_refusal("gpu 'g0' is far:0 and gpu 'g1' is far:1, expected gpus of one kind");
 	gpu(1, 32, 132);
-	app->backend[1].ops = &other_ops;
+	engine->backend[1].ops = &other_ops;
 	expect_refusal("expected gpus of one kind");
 	gpu(1, 32, 132);
 	strcpy(facts[1].pci, facts[0].pci);
@@ -353,9 +354,9 @@ Test(access_shape, gpus_that_cannot_work_together_are_refused)
 	strcpy(facts[1].pci, "0000:01:00.0");
 	fails = -ENOTSUP;
 	cr_expect_eq(shape(), -ENOTSUP);
-	cr_expect_eq(app->error.kind, HR_ERROR_MISSING);
-	cr_expect(strstr(app->error.text, "gpu 'g1' cannot use the memory of gpu 'g0': no path"),
-		  "%s", app->error.text);
+	cr_expect_eq(engine->error.kind, HR_ERROR_MISSING);
+	cr_expect(strstr(engine->error.text, "gpu 'g1' cannot use the memory of gpu 'g0': no path"),
+		  "%s", engine->error.text);
 	fails = 0;
 	scratch = 100;
 	expect_refusal("shares 100 bytes of memory among its workers, so it runs on one gpu; "
@@ -369,7 +370,7 @@ Test(access_shape, gpus_that_cannot_work_together_are_refused)
 
 static uint64_t frames(void)
 {
-	cr_assert_eq(shape(), 0, "%s", app->error.text);
+	cr_assert_eq(shape(), 0, "%s", engine->error.text);
 	return hr_page_frames(&run->gpu[0].cpu.cache.shape);
 }
 
@@ -385,13 +386,13 @@ Test(access_shape, frames_come_from_the_configuration_the_objects_or_the_memory)
 	run->object[0].bytes = 1024 * GIB;
 	facts[0].memory_bytes = 4 * bytes;
 	cr_expect_eq(frames(), 3 * 4096 * row);
-	app->config.memory_gpu = 2 * bytes;
+	engine->config.memory_gpu = 2 * bytes;
 	cr_expect_eq(frames(), 4096 * row);
-	app->config.memory_gpu = 0;
-	strcpy(app->backend[0].peer, "pci");
-	app->backend[0].peer_bytes = 8 * bytes;
+	engine->config.memory_gpu = 0;
+	strcpy(engine->backend[0].peer, "pci");
+	engine->backend[0].peer_bytes = 8 * bytes;
 	cr_expect_eq(frames(), 6 * 4096 * row);
-	app->config.memory_gpu = 2 * bytes;
+	engine->config.memory_gpu = 2 * bytes;
 	cr_expect_eq(frames(), 4096 * row);
 	pipeline->cache.frame_bytes = 2 * bytes;
 	cr_expect_eq(frames(), 2 * 4096 * row);
@@ -404,18 +405,18 @@ Test(access_shape, several_pipelines_divide_the_memory_for_frames)
 	const uint64_t row = 7 * 32, bytes = row * 4096 * PAGE;
 
 	run->object[0].bytes = 1024 * GIB;
-	app->config.memory_gpu = 4 * bytes;
-	app->config.pipelines = 4;
+	engine->config.memory_gpu = 4 * bytes;
+	engine->config.pipelines = 4;
 	for (uint32_t i = 1; i < 4; i++) {
-		app->run[i] = *run;
-		app->config.pipeline[i] = *pipeline;
-		app->run[i].config = &app->config.pipeline[i];
+		engine->run[i] = *run;
+		engine->config.pipeline[i] = *pipeline;
+		engine->run[i].config = &engine->config.pipeline[i];
 	}
-	app->run[1].selected = false;
-	app->config.pipeline[2].objects = 0; /* a stream operator */
-	app->config.pipeline[3].gpu = 1;
+	engine->run[1].selected = false;
+	engine->config.pipeline[2].objects = 0; /* a stream operator */
+	engine->config.pipeline[3].gpu = 1;
 	cr_expect_eq(frames(), 2 * 4096 * row);
-	app->config.pipeline[3].gpu = 0;
+	engine->config.pipeline[3].gpu = 0;
 	cr_expect_eq(frames(), 4096 * row);
 }
 
@@ -431,9 +432,9 @@ Test(access_shape, gpus_of_the_host_share_its_memory)
 	cr_expect_eq(frames(), quarter / PAGE / row * row);
 	use_two_gpus();
 	cr_expect_eq(frames(), quarter / 2 / PAGE / row * row);
-	app->config.memory_host = 2 * 4096 * row * PAGE;
+	engine->config.memory_host = 2 * 4096 * row * PAGE;
 	cr_expect_eq(frames(), 4096 * row);
-	app->config.memory_gpu = 5 * MIB; /* of GPU memory */
+	engine->config.memory_gpu = 5 * MIB; /* of GPU memory */
 	cr_expect_eq(frames(), 4096 * row);
 }
 
@@ -453,7 +454,7 @@ Test(access_shape, frames_fit_the_smallest_gpu)
 
 Test(access_shape, a_cache_is_one_set_of_frames_at_least)
 {
-	app->config.memory_gpu = 1;
+	engine->config.memory_gpu = 1;
 	cr_expect_eq(frames(), HR_WAYS);
 	pipeline->cache.frames = HR_WAYS - 1;
 	expect_refusal("room for 6 frames of 4096 bytes, expected at least 7");
@@ -471,7 +472,7 @@ Test(access_shape, pages_are_numbered_by_groups_and_limited)
 	run->object[2] = (struct hr_run_object){ .bytes = 7 };
 	run->object[3] = (struct hr_run_object){ .used = true, .bytes = 33 * PAGE };
 	pipeline->object[3].writes = true;
-	cr_assert_eq(shape(), 0, "%s", app->error.text);
+	cr_assert_eq(shape(), 0, "%s", engine->error.text);
 	cr_expect_eq(cache->objects, 4);
 	cr_expect_eq(cache->object[0].first_page, 0);
 	cr_expect_eq(cache->object[0].pages, 2);
@@ -489,7 +490,7 @@ Test(access_shape, pages_are_numbered_by_groups_and_limited)
 	pipeline->objects = 2;
 	pipeline->cache.frames = 7 << 20;
 	run->object[0].bytes = ((uint64_t)HR_PAGES_MAX - 31) * PAGE - 32 * PAGE;
-	cr_expect_eq(shape(), 0, "%s", app->error.text);
+	cr_expect_eq(shape(), 0, "%s", engine->error.text);
 	run->object[1].bytes++;
 	expect_refusal("too many pages of 4096 bytes for 7340032 frames");
 	run->object[0].bytes = UINT64_MAX;
@@ -500,28 +501,28 @@ Test(access_shape, pages_are_numbered_by_groups_and_limited)
 
 Test(access_shape, pages_are_whole_blocks_and_fit_a_command)
 {
-	app->ssd[0].ns.lba_shift = 13;
+	engine->ssd[0].ns.lba_shift = 13;
 	expect_refusal("object 'in': pages have 4096 bytes, expected whole blocks of 8192 bytes of "
 		       "ssd 'd0'");
 	run->object[0].used = false;
 	cr_expect_eq(shape(), 0, "no object is used");
 	run->object[0].used = true;
-	app->ssd[0].ns.lba_shift = 9;
-	app->ssd[0].chunk_bytes = PAGE - 512;
+	engine->ssd[0].ns.lba_shift = 9;
+	engine->ssd[0].chunk_bytes = PAGE - 512;
 	expect_refusal("transfer at most 3584 (MDTS)");
-	app->ssd[0].chunk_bytes = PAGE;
+	engine->ssd[0].chunk_bytes = PAGE;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].cpu.merge_pages, 1);
-	app->ssd[0].chunk_bytes = 5 * PAGE;
+	engine->ssd[0].chunk_bytes = 5 * PAGE;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].cpu.merge_pages, 5);
-	app->ssd[0].chunk_bytes = 64 * PAGE;
+	engine->ssd[0].chunk_bytes = 64 * PAGE;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].cpu.merge_pages, 32, "a group");
 	pipeline->objects = 2;
 	run->object[1] = (struct hr_run_object){ .used = true, .bytes = GIB };
 	pipeline->object[1].ssd = 1;
-	app->ssd[1].chunk_bytes = 3 * PAGE;
+	engine->ssd[1].chunk_bytes = 3 * PAGE;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].cpu.merge_pages, 3);
 }
@@ -533,14 +534,14 @@ Test(access_shape, a_queue_limits_the_commands_of_a_worker)
 	} row[] = { { 1024, 64 }, { 65, 64 }, { 64, 63 }, { 3, 2 }, { 2, 1 }, { 1, 1 } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		app->ssd[0].queue_entries = row[i].entries;
+		engine->ssd[0].queue_entries = row[i].entries;
 		cr_assert_eq(shape(), 0);
 		cr_expect_eq(run->gpu[0].cpu.commands, row[i].commands, "%u entries: %u",
 			     row[i].entries, run->gpu[0].cpu.commands);
 	}
 	use_two_gpus();
 	expect_refusal("an I/O worker has 1 command at a time, expected 2 or more");
-	app->ssd[0].queue_entries = 3;
+	engine->ssd[0].queue_entries = 3;
 	cr_expect_eq(shape(), 0);
 }
 
@@ -558,15 +559,15 @@ Test(access_shape, staging_buffers_fit_a_quarter_of_the_host_memory)
 
 	pipeline->io_blocks = 4;
 	for (size_t i = 0; i < ROWS(row); i++) {
-		app->path[0][0].direct = false;
-		app->config.memory_host = row[i].memory;
+		engine->path[0][0].direct = false;
+		engine->config.memory_host = row[i].memory;
 		cr_assert_eq(shape(), 0);
 		cr_expect(run->gpu[0].layout.stages);
 		cr_expect_eq(run->gpu[0].cpu.merge_pages, row[i].merge, "row %zu: %u", i,
 			     run->gpu[0].cpu.merge_pages);
 		cr_expect_eq(run->gpu[0].cpu.commands, row[i].commands, "row %zu: %u", i,
 			     run->gpu[0].cpu.commands);
-		app->path[0][0].direct = true;
+		engine->path[0][0].direct = true;
 		cr_assert_eq(shape(), 0);
 		cr_expect_eq(run->gpu[0].cpu.merge_pages, 32, "frames need no buffers");
 		cr_expect_eq(run->gpu[0].cpu.commands, 64);
@@ -576,7 +577,7 @@ Test(access_shape, staging_buffers_fit_a_quarter_of_the_host_memory)
 Test(access_shape, frames_lie_where_all_controllers_reach_them)
 {
 	use_two_gpus();
-	app->path[1][0].direct = false;
+	engine->path[1][0].direct = false;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_GPU);
 	cr_expect_not(run->gpu[0].layout.stages);
@@ -585,12 +586,12 @@ Test(access_shape, frames_lie_where_all_controllers_reach_them)
 	cr_expect_eq(run->gpu[0].cpu.merge_pages, 8, "one gpu that stages limits all");
 	pipeline->other_gpus = 0;
 	gpu(0, 1, 4);
-	app->path[0][0].direct = false;
+	engine->path[0][0].direct = false;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_HOST);
 	cr_expect_not(run->gpu[0].layout.stages);
-	strcpy(app->backend[0].peer, "pci");
-	app->backend[0].peer_bytes = GIB;
+	strcpy(engine->backend[0].peer, "pci");
+	engine->backend[0].peer_bytes = GIB;
 	cr_assert_eq(shape(), 0);
 	cr_expect_eq(run->gpu[0].layout.frames_in, HR_PLACE_GPU);
 	cr_expect(run->gpu[0].layout.stages);

@@ -15,7 +15,7 @@
 #define GPU "0000:fe:1e.7"
 #define SSD "0000:fe:1f.7"
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 
 /* One pipeline reads ssd 1 by gpu 1, beside an ssd and a gpu that no pipeline uses. */
 static void begin(void)
@@ -23,29 +23,29 @@ static void begin(void)
 	static const struct hr_gpu_facts facts = { .pci = GPU };
 	struct hr_backend *b;
 
-	app = calloc(1, sizeof *app);
-	cr_assert(app);
-	b = &app->backend[1];
-	app->config.ssds = app->config.gpus = 2;
-	app->config.pipelines = 1;
-	app->config.file = "f.conf";
-	snprintf(app->config.ssd[1].name, sizeof app->config.ssd[1].name, "s");
-	snprintf(app->config.gpu[1].name, sizeof app->config.gpu[1].name, "g");
-	app->config.pipeline[0].gpu = 1;
-	app->config.pipeline[0].sources = 1;
-	app->config.pipeline[0].source[0].ssd = 1;
-	app->run[0].config = &app->config.pipeline[0];
-	app->run[0].selected = true;
-	snprintf(app->ssd[1].transport.name, sizeof app->ssd[1].transport.name, SSD);
-	app->ssd[1].transport.kind = HR_TRANSPORT_VFIO;
+	engine = calloc(1, sizeof *engine);
+	cr_assert(engine);
+	b = &engine->backend[1];
+	engine->config.ssds = engine->config.gpus = 2;
+	engine->config.pipelines = 1;
+	engine->config.file = "f.conf";
+	snprintf(engine->config.ssd[1].name, sizeof engine->config.ssd[1].name, "s");
+	snprintf(engine->config.gpu[1].name, sizeof engine->config.gpu[1].name, "g");
+	engine->config.pipeline[0].gpu = 1;
+	engine->config.pipeline[0].sources = 1;
+	engine->config.pipeline[0].source[0].ssd = 1;
+	engine->run[0].config = &engine->config.pipeline[0];
+	engine->run[0].selected = true;
+	snprintf(engine->ssd[1].transport.name, sizeof engine->ssd[1].transport.name, SSD);
+	engine->ssd[1].transport.kind = HR_TRANSPORT_VFIO;
 	b->facts = &facts;
-	b->window = (void *)app; /* not NULL; the address is not used here */
+	b->window = (void *)engine; /* not NULL; the address is not used here */
 	b->lanes = 32;
 }
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(paths, .init = begin, .fini = end, .timeout = 60);
@@ -85,23 +85,25 @@ Test(paths, only_two_pci_functions_are_a_pair)
 
 		end();
 		begin();
-		b = &app->backend[1];
-		path = &app->path[1][1];
-		app->ssd[1].transport.kind = row[i].kind;
+		b = &engine->backend[1];
+		path = &engine->path[1][1];
+		engine->ssd[1].transport.kind = row[i].kind;
 		if (row[i].peer)
 			snprintf(b->peer, sizeof b->peer, GPU);
 		b->facts = row[i].facts ? b->facts : NULL;
 		b->window = row[i].window ? b->window : NULL;
 		b->lanes = row[i].lanes;
-		err = hr_paths_up(app);
-		cr_expect_eq(err != 0, !row[i].why, "row %zu: %s", i, app->error.text);
+		err = hr_paths_up(engine);
+		cr_expect_eq(err != 0, !row[i].why, "row %zu: %s", i, engine->error.text);
 		cr_expect_eq(path->pair, !row[i].why, "row %zu", i);
 		cr_expect_not(path->direct, "row %zu", i);
 		cr_expect_str_eq(path->why, row[i].why ? row[i].why : "", "row %zu", i);
-		cr_expect(row[i].why || strstr(app->error.text, ASKED), "%s", app->error.text);
-		cr_expect(row[i].why || app->error.kind == HR_ERROR_MISSING);
-		cr_expect_not(app->path[0][1].pair || app->path[1][0].pair || app->path[0][0].pair);
-		cr_expect_str_eq(app->path[0][0].why, "", "no pipeline uses it");
+		cr_expect(row[i].why || strstr(engine->error.text, ASKED), "%s",
+			  engine->error.text);
+		cr_expect(row[i].why || engine->error.kind == HR_ERROR_MISSING);
+		cr_expect_not(engine->path[0][1].pair || engine->path[1][0].pair ||
+			      engine->path[0][0].pair);
+		cr_expect_str_eq(engine->path[0][0].why, "", "no pipeline uses it");
 	}
 }
 
@@ -109,10 +111,10 @@ Test(paths, a_pair_counts_when_a_selected_pipeline_uses_both)
 {
 	for (uint32_t g = 0; g < 2; g++)
 		for (uint32_t d = 0; d < 2; d++)
-			cr_expect_eq(hr_pair_used(app, g, d), g == 1 && d == 1, "%u %u", g, d);
-	app->run[0].selected = false;
-	cr_expect_not(hr_pair_used(app, 1, 1));
-	cr_expect_eq(hr_paths_up(app), 0, "the topology is not asked");
+			cr_expect_eq(hr_pair_used(engine, g, d), g == 1 && d == 1, "%u %u", g, d);
+	engine->run[0].selected = false;
+	cr_expect_not(hr_pair_used(engine, 1, 1));
+	cr_expect_eq(hr_paths_up(engine), 0, "the topology is not asked");
 }
 
 /* The ssd and the gpu meet in host memory, whatever the topology is. */
@@ -135,17 +137,17 @@ Test(paths, a_configuration_may_demand_a_direct_path)
 
 		end();
 		begin();
-		app->config.path = row[i].path;
-		app->config.queues = row[i].queues;
-		app->ssd[1].transport.kind = HR_TRANSPORT_SOFT;
-		cr_expect_eq(hr_paths_up(app), row[i].key ? -ENOTSUP : 0, "row %zu", i);
+		engine->config.path = row[i].path;
+		engine->config.queues = row[i].queues;
+		engine->ssd[1].transport.kind = HR_TRANSPORT_SOFT;
+		cr_expect_eq(hr_paths_up(engine), row[i].key ? -ENOTSUP : 0, "row %zu", i);
 		if (row[i].key)
 			snprintf(says, sizeof says,
 				 "f.conf: memory.%s, but ssd 's' and gpu 'g' meet in host memory: "
 				 "the ssd is a software controller, which is no PCI function",
 				 row[i].key);
-		cr_expect_str_eq(app->error.text, says);
-		cr_expect(!row[i].key || app->error.kind == HR_ERROR_MISSING, "row %zu", i);
+		cr_expect_str_eq(engine->error.text, says);
+		cr_expect(!row[i].key || engine->error.kind == HR_ERROR_MISSING, "row %zu", i);
 	}
 }
 
@@ -175,45 +177,46 @@ Test(paths, a_lost_path_is_replaced_only_where_the_configuration_lets_it)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		end();
 		begin();
-		app->config.path = row[i].path;
-		app->config.queues = row[i].queues;
+		engine->config.path = row[i].path;
+		engine->config.queues = row[i].queues;
 		for (uint32_t d = 0; d < 2; d++) {
-			app->path[1][d].direct = true;
-			snprintf(app->path[1][d].why, sizeof app->path[1][d].why, "before");
-			app->ssd[d].health.state =
+			engine->path[1][d].direct = true;
+			snprintf(engine->path[1][d].why, sizeof engine->path[1][d].why, "before");
+			engine->ssd[d].health.state =
 				row[i].failed >> d & 1 ? HR_HEALTH_FAILED : HR_HEALTH_UP;
 		}
 		hr_fail(test_error(), HR_ERROR_DEVICE, -EIO, "cut");
-		cr_expect_eq(hr_paths_lost(app, 1, row[i].lost, &test_error_last), row[i].may,
+		cr_expect_eq(hr_paths_lost(engine, 1, row[i].lost, &test_error_last), row[i].may,
 			     "row %zu", i);
 		cr_expect(strstr(test_error_text(), row[i].text), "row %zu: %s", i,
 			  test_error_text());
 		for (uint32_t d = 0; d < 2; d++) {
 			const bool gone = row[i].may && row[i].lost >> d & 1;
 
-			cr_expect_eq(app->path[1][d].direct, !gone, "row %zu", i);
-			cr_expect_str_eq(app->path[1][d].why, gone ? "before; but cut" : "before");
+			cr_expect_eq(engine->path[1][d].direct, !gone, "row %zu", i);
+			cr_expect_str_eq(engine->path[1][d].why,
+					 gone ? "before; but cut" : "before");
 		}
-		cr_expect_not(app->path[0][1].direct);
+		cr_expect_not(engine->path[0][1].direct);
 	}
 }
 
 Test(paths, a_run_is_direct_when_each_of_its_pairs_is)
 {
-	const struct hr_run *run = &app->run[0];
+	const struct hr_run *run = &engine->run[0];
 
-	cr_expect_str_eq(hr_run_path(app, run), "host memory (bounce)");
-	app->path[1][0].direct = app->path[0][1].direct = true; /* not in use */
-	cr_expect_str_eq(hr_run_path(app, run), "host memory (bounce)");
-	app->path[1][1].direct = true;
-	cr_expect_str_eq(hr_run_path(app, run), "direct (GPU memory)");
-	app->config.pipeline[0].has_sink = true; /* on ssd 0 */
-	cr_expect_str_eq(hr_run_path(app, run), "direct (GPU memory)");
-	app->path[1][0].direct = false;
-	cr_expect_str_eq(hr_run_path(app, run), "direct and host memory (bounce)");
-	app->path[1][1].direct = false;
-	app->backend[1].lanes = 1;
-	cr_expect_str_eq(hr_run_path(app, run), "host memory (host backend)");
-	snprintf(app->backend[1].peer, sizeof app->backend[1].peer, GPU);
-	cr_expect_str_eq(hr_run_path(app, run), "host memory (bounce)");
+	cr_expect_str_eq(hr_run_path(engine, run), "host memory (bounce)");
+	engine->path[1][0].direct = engine->path[0][1].direct = true; /* not in use */
+	cr_expect_str_eq(hr_run_path(engine, run), "host memory (bounce)");
+	engine->path[1][1].direct = true;
+	cr_expect_str_eq(hr_run_path(engine, run), "direct (GPU memory)");
+	engine->config.pipeline[0].has_sink = true; /* on ssd 0 */
+	cr_expect_str_eq(hr_run_path(engine, run), "direct (GPU memory)");
+	engine->path[1][0].direct = false;
+	cr_expect_str_eq(hr_run_path(engine, run), "direct and host memory (bounce)");
+	engine->path[1][1].direct = false;
+	engine->backend[1].lanes = 1;
+	cr_expect_str_eq(hr_run_path(engine, run), "host memory (host backend)");
+	snprintf(engine->backend[1].peer, sizeof engine->backend[1].peer, GPU);
+	cr_expect_str_eq(hr_run_path(engine, run), "host memory (bounce)");
 }

@@ -12,7 +12,7 @@
 #define ROWS(table) (sizeof(table) / sizeof(*(table)))
 #define MIB (1u << 20)
 
-static struct hr_appliance *app;
+static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
 static uint32_t per_processor; /* blocks of 256 threads that fit one processor */
@@ -31,12 +31,12 @@ static const struct hr_backend_ops ops = { .resident = resident };
 
 static void gpu(uint32_t lanes, uint32_t processors)
 {
-	app->backend[0] = (struct hr_backend){ .ops = &ops,
-					       .name = "far:0",
-					       .lanes = lanes,
-					       .wave = lanes,
-					       .processors = processors,
-					       .max_threads = lanes == 1 ? 1 : 1024 };
+	engine->backend[0] = (struct hr_backend){ .ops = &ops,
+						  .name = "far:0",
+						  .lanes = lanes,
+						  .wave = lanes,
+						  .processors = processors,
+						  .max_threads = lanes == 1 ? 1 : 1024 };
 	per_processor = 2;
 }
 
@@ -45,14 +45,14 @@ static struct hr_controller controller;
 /* A pipeline over one ssd with enough queues, `tiles` tiles of 1 MiB. */
 static void begin(void)
 {
-	app = calloc(1, sizeof *app);
-	cr_assert_not_null(app);
-	run = &app->run[0];
-	pipeline = &app->config.pipeline[0];
-	app->config.file = "f";
-	app->config.ssds = app->config.pipelines = 1;
+	engine = calloc(1, sizeof *engine);
+	cr_assert_not_null(engine);
+	run = &engine->run[0];
+	pipeline = &engine->config.pipeline[0];
+	engine->config.file = "f";
+	engine->config.ssds = engine->config.pipelines = 1;
 	controller = (struct hr_controller){ .queues = 128, .queues_used = 1 };
-	app->ssd[0].controller = &controller;
+	engine->ssd[0].controller = &controller;
 	run->config = pipeline;
 	run->selected = true;
 	run->ssds = 1;
@@ -67,7 +67,7 @@ static void begin(void)
 
 static void end(void)
 {
-	free(app);
+	free(engine);
 }
 
 TestSuite(shape, .init = begin, .fini = end, .timeout = 60);
@@ -75,7 +75,7 @@ TestSuite(shape, .init = begin, .fini = end, .timeout = 60);
 Test(shape, a_cpu_has_one_block_of_each_role_by_default)
 {
 	gpu(1, 16);
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->slots, 8);
 	cr_expect_eq(run->threads, 1);
 	cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], 1);
@@ -83,14 +83,14 @@ Test(shape, a_cpu_has_one_block_of_each_role_by_default)
 	cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], 0);
 	for (int role = 0; role < HR_ROLES; role++)
 		cr_expect_eq(run->workers[role], 1);
-	cr_expect_null(hr_run_bounce(app, run));
+	cr_expect_null(hr_run_bounce(engine, run));
 	pipeline->has_sink = true;
 	pipeline->slots = 3;
 	pipeline->prefetch_blocks = 2;
 	pipeline->compute_blocks = 3;
 	pipeline->threads = 512;
 	pipeline->bounce = HR_BOUNCE_COPY;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->slots, 3);
 	cr_expect_eq(run->threads, 1);
 	cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], 2);
@@ -119,7 +119,7 @@ Test(shape, chosen_values_fit_and_leave_processors_free)
 		run->source[0].tile_bytes = tile[i / 8 % 4];
 		run->tiles = tiles[i / 32 % 4];
 		controller.queues = queues[i / 128 % 4] + 1;
-		cr_assert_eq(hr_shape_run(app, run), 0);
+		cr_assert_eq(hr_shape_run(engine, run), 0);
 		io = run->blocks[HR_ROLE_PREFETCH] + run->blocks[HR_ROLE_WRITEBACK];
 		all = io + run->blocks[HR_ROLE_COMPUTE];
 		cr_assert_leq(io, io_most, "%u of %u SMs", io, sms);
@@ -140,17 +140,17 @@ Test(shape, queue_pairs_are_shared_with_the_other_pipelines)
 {
 	pipeline->has_sink = true;
 	controller.queues = 9; /* 8 queue pairs remain */
-	app->config.pipelines = 2;
-	app->run[1] = app->run[0];
-	app->config.pipeline[1] = *pipeline;
-	app->run[1].config = &app->config.pipeline[1];
+	engine->config.pipelines = 2;
+	engine->run[1] = engine->run[0];
+	engine->config.pipeline[1] = *pipeline;
+	engine->run[1].config = &engine->config.pipeline[1];
 	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(hr_shape_run(app, &app->run[i]), 0);
-		cr_expect_eq(hr_run_workers(&app->run[i], HR_ROLE_PREFETCH), 2);
-		cr_expect_eq(hr_run_workers(&app->run[i], HR_ROLE_WRITEBACK), 2);
+		cr_assert_eq(hr_shape_run(engine, &engine->run[i]), 0);
+		cr_expect_eq(hr_run_workers(&engine->run[i], HR_ROLE_PREFETCH), 2);
+		cr_expect_eq(hr_run_workers(&engine->run[i], HR_ROLE_WRITEBACK), 2);
 	}
-	app->run[1].selected = false;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	engine->run[1].selected = false;
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(hr_run_workers(run, HR_ROLE_PREFETCH), 4);
 }
 
@@ -162,7 +162,7 @@ Test(shape, values_of_the_configuration_are_kept_or_refused)
 	pipeline->compute_blocks = 20;
 	pipeline->writeback_blocks = 2;
 	pipeline->threads = 128;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->slots, 40);
 	cr_expect_eq(run->threads, 128);
 	cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], 3);
@@ -170,17 +170,17 @@ Test(shape, values_of_the_configuration_are_kept_or_refused)
 	cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], 2);
 	cr_expect_eq(run->workers[HR_ROLE_COMPUTE], 4);
 	gpu(32, 8);
-	cr_expect_eq(hr_shape_run(app, run), 0);
+	cr_expect_eq(hr_shape_run(engine, run), 0);
 	pipeline->threads = 512;
-	cr_expect_eq(hr_shape_run(app, run), -EINVAL, "25 blocks, room for 8");
+	cr_expect_eq(hr_shape_run(engine, run), -EINVAL, "25 blocks, room for 8");
 }
 
 Test(shape, a_limit_of_host_memory_limits_the_slots)
 {
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->slots, 64);
-	app->config.memory_host = 40 * MIB;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	engine->config.memory_host = 40 * MIB;
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->slots, 20);
 }
 
@@ -188,19 +188,19 @@ Test(shape, operators_that_read_once_read_in_place_by_default)
 {
 	struct hr_operator twice = *hr_op_find("crc32c");
 
-	cr_assert_eq(hr_shape_run(app, run), 0);
-	cr_expect_str_eq(hr_run_bounce(app, run), "in place");
+	cr_assert_eq(hr_shape_run(engine, run), 0);
+	cr_expect_str_eq(hr_run_bounce(engine, run), "in place");
 	pipeline->bounce = HR_BOUNCE_COPY;
-	cr_assert_eq(hr_shape_run(app, run), 0);
-	cr_expect_str_eq(hr_run_bounce(app, run), "copied to the GPU");
+	cr_assert_eq(hr_shape_run(engine, run), 0);
+	cr_expect_str_eq(hr_run_bounce(engine, run), "copied to the GPU");
 	cr_expect_eq(hr_run_copy_bytes(run), MIB);
 	twice.reads_once = false;
 	pipeline->op = &twice;
 	pipeline->bounce = HR_BOUNCE_AUTO;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect(run->copies);
 	pipeline->bounce = HR_BOUNCE_IN_PLACE;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_not(run->copies);
 }
 
@@ -210,26 +210,26 @@ Test(shape, tiles_with_a_checksum_are_copied)
 	pipeline->op = hr_op_find("cast_f32_bf16");
 	pipeline->has_sink = true;
 	run->sink_tile_bytes = MIB / 2;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect(!run->copies && !run->stages);
 	cr_expect_eq(run->shared_bytes, 0);
 	cr_expect_eq(hr_run_copy_bytes(run), 0);
 	run->source[0].verify.wanted = true;
 	pipeline->bounce = HR_BOUNCE_IN_PLACE;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect(run->copies && !run->stages);
 	cr_expect_eq(run->shared_bytes, HR_CHECKSUM_MEMORY);
 	cr_expect_eq(hr_run_copy_bytes(run), MIB);
 	pipeline->sink.checksum = true;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect(run->copies && run->stages);
 	cr_expect_eq(hr_run_copy_bytes(run), MIB + MIB / 2);
-	app->path[0][0].direct = true; /* the whole tile lies in GPU memory */
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	engine->path[0][0].direct = true; /* the whole tile lies in GPU memory */
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect(!run->copies && !run->stages);
 	cr_expect_eq(run->shared_bytes, HR_CHECKSUM_MEMORY);
 	gpu(1, 16);
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_eq(run->shared_bytes, 0);
 }
 
@@ -237,7 +237,7 @@ Test(shape, tiles_with_a_checksum_are_copied)
 Test(shape, the_checksum_operator_needs_no_copy)
 {
 	run->source[0].verify.wanted = true;
-	cr_assert_eq(hr_shape_run(app, run), 0);
+	cr_assert_eq(hr_shape_run(engine, run), 0);
 	cr_expect_not(run->copies);
 	cr_expect_eq(run->shared_bytes, 0);
 }
@@ -255,13 +255,13 @@ Test(shape, a_block_has_whole_waves)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		gpu(row[i].lanes, 132);
-		app->backend[0].wave = row[i].wave;
+		engine->backend[0].wave = row[i].wave;
 		pipeline->threads = row[i].threads;
 		if (!row[i].fits) {
-			cr_expect_eq(hr_shape_run(app, run), -EINVAL, "row %zu", i);
+			cr_expect_eq(hr_shape_run(engine, run), -EINVAL, "row %zu", i);
 			continue;
 		}
-		cr_assert_eq(hr_shape_run(app, run), 0, "row %zu", i);
+		cr_assert_eq(hr_shape_run(engine, run), 0, "row %zu", i);
 		cr_expect_eq(run->workers[HR_ROLE_COMPUTE], row[i].threads / row[i].lanes);
 	}
 }
@@ -273,18 +273,18 @@ Test(shape, pipelines_side_by_side_share_the_blocks)
 
 	for (uint32_t n = 2; n <= 4; n++) {
 		for (size_t i = 0; i < ROWS(limit); i++) {
-			app->config.pipelines = app->config.parallel = n;
-			app->config.gpu[0].blocks = limit[i];
-			app->backend[0].side_by_side = 132;
-			app->gpu_up[0] = true;
+			engine->config.pipelines = engine->config.parallel = n;
+			engine->config.gpu[0].blocks = limit[i];
+			engine->backend[0].side_by_side = 132;
+			engine->gpu_up[0] = true;
 			for (uint32_t k = 0; k < n; k++) {
-				app->run[k] = app->run[0];
-				app->config.pipeline[k] = app->config.pipeline[0];
-				app->run[k].config = &app->config.pipeline[k];
-				cr_assert_eq(hr_shape_run(app, &app->run[k]), 0);
+				engine->run[k] = engine->run[0];
+				engine->config.pipeline[k] = engine->config.pipeline[0];
+				engine->run[k].config = &engine->config.pipeline[k];
+				cr_assert_eq(hr_shape_run(engine, &engine->run[k]), 0);
 			}
-			cr_expect_eq(hr_schedule_check(app), 0, "%u within %u", n, limit[i]);
-			cr_expect_leq(hr_schedule_budget(app, 0), 132);
+			cr_expect_eq(hr_schedule_check(engine), 0, "%u within %u", n, limit[i]);
+			cr_expect_leq(hr_schedule_budget(engine, 0), 132);
 			cr_expect_geq(run->blocks[HR_ROLE_COMPUTE], 1);
 			if (limit[i] == 0)
 				cr_expect_geq(n * (run->blocks[HR_ROLE_PREFETCH] +
@@ -314,7 +314,7 @@ static void expect_shape(const struct shape_row *row, size_t i)
 	memset(run->workers, 7, sizeof run->workers);
 	run->copies = run->stages = true;
 	run->shared_bytes = 7;
-	cr_assert_eq(hr_shape_run(app, run), 0, "row %zu", i);
+	cr_assert_eq(hr_shape_run(engine, run), 0, "row %zu", i);
 	cr_expect_eq(run->slots, row->slots, "row %zu: %u slots", i, run->slots);
 	cr_expect_eq(run->threads, row->threads, "row %zu: %u threads", i, run->threads);
 	for (unsigned k = 0; k < 2; k++) {
@@ -376,7 +376,7 @@ Test(shape, exact_numbers_on_both_sides_of_each_limit)
 		{ 132, MIB, 100000, 127, 0, 1024, 64, 256, { 2, 8 }, 64, { 0, 0 } },
 	};
 
-	app->path[0][0].direct = true;
+	engine->path[0][0].direct = true;
 	for (size_t i = 0; i < ROWS(row); i++)
 		expect_shape(&row[i], i);
 }
@@ -386,27 +386,27 @@ Test(shape, errors_have_the_numbers)
 	strcpy(pipeline->name, "p");
 	pipeline->line = 9;
 	pipeline->threads = 80;
-	cr_expect_eq(hr_shape_run(app, run), -EINVAL);
-	cr_expect_str_eq(app->error.text,
+	cr_expect_eq(hr_shape_run(engine, run), -EINVAL);
+	cr_expect_str_eq(engine->error.text,
 			 "f:9: pipeline 'p': blocks.threads is 80, but far:0 needs "
 			 "a multiple of 32");
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	gpu(32, 8);
 	pipeline->threads = 0;
 	pipeline->has_sink = true;
 	pipeline->prefetch_blocks = 2;
 	pipeline->writeback_blocks = 3;
 	pipeline->compute_blocks = 11; /* 16 fit */
-	cr_expect_eq(hr_shape_run(app, run), 0);
+	cr_expect_eq(hr_shape_run(engine, run), 0);
 	pipeline->compute_blocks = 12;
-	cr_expect_eq(hr_shape_run(app, run), -EINVAL);
+	cr_expect_eq(hr_shape_run(engine, run), -EINVAL);
 	cr_expect_str_eq(
-		app->error.text,
+		engine->error.text,
 		"f:9: pipeline 'p': 2 + 12 + 3 blocks of 256 threads, but far:0 holds 16 of "
 		"them at once; use fewer blocks, or threads");
-	hr_error_clear(&app->error);
+	hr_error_clear(&engine->error);
 	resident_error = -EIO;
-	cr_expect_eq(hr_shape_run(app, run), -EIO);
+	cr_expect_eq(hr_shape_run(engine, run), -EIO);
 	resident_error = 0;
 }
 
@@ -421,8 +421,8 @@ Test(shape, a_limit_of_blocks_is_divided)
 
 	run->source[0].tile_bytes = 4096;
 	for (size_t i = 0; i < ROWS(row); i++) {
-		app->config.gpu[0].blocks = row[i].limit;
-		cr_assert_eq(hr_shape_run(app, run), 0);
+		engine->config.gpu[0].blocks = row[i].limit;
+		cr_assert_eq(hr_shape_run(engine, run), 0);
 		cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], row[i].prefetch, "%u", row[i].limit);
 		cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], row[i].compute, "%u", row[i].limit);
 	}
@@ -447,8 +447,8 @@ Test(shape, processes_on_the_same_gpu_get_their_part)
 		strcpy(pipeline->to.address, row[i].to);
 		strcpy(pipeline->feed.name, row[i].feed);
 		strcpy(pipeline->from.address, row[i].from);
-		app->config.gpu[0].blocks = row[i].limit;
-		cr_assert_eq(hr_shape_run(app, run), 0);
+		engine->config.gpu[0].blocks = row[i].limit;
+		cr_assert_eq(hr_shape_run(engine, run), 0);
 		cr_expect_eq(run->blocks[HR_ROLE_PREFETCH], row[i].prefetch, "row %zu", i);
 		cr_expect_eq(run->blocks[HR_ROLE_WRITEBACK], row[i].writeback, "row %zu", i);
 		cr_expect_eq(run->blocks[HR_ROLE_COMPUTE], row[i].compute, "row %zu", i);
@@ -475,7 +475,7 @@ Test(shape, a_feed_is_copied_for_operators_of_users)
 		pipeline->bounce = row[i % ROWS(row)].bounce;
 		pipeline->op = row[i % ROWS(row)].own ? &own : hr_op_find("crc32c");
 		strcpy(pipeline->from.address, row[i % ROWS(row)].remote ? "a:1" : "");
-		cr_assert_eq(hr_shape_run(app, run), 0);
+		cr_assert_eq(hr_shape_run(engine, run), 0);
 		cr_expect_eq(run->copies, row[i % ROWS(row)].copies, "row %zu", i);
 	}
 }
