@@ -72,7 +72,7 @@ HR_WORKER void transfer_push(struct hr_nvme_qp *qp, const struct hr_transfer *t,
 
 HR_WORKER int transfer_no_room(const struct hr_nvme_qp *qp)
 {
-	return qp->broken ? qp->broken : -EAGAIN;
+	return qp->error ? qp->error : -EAGAIN;
 }
 
 HR_WORKER int transfer_post(struct hr_nvme_qp *qp, const struct hr_transfer *t)
@@ -82,7 +82,7 @@ HR_WORKER int transfer_post(struct hr_nvme_qp *qp, const struct hr_transfer *t)
 
 	if (err)
 		return err;
-	if (hr_qp_room(qp) < count)
+	if (hr_qp_free_commands(qp) < count)
 		return transfer_no_room(qp);
 	transfer_push(qp, t, 0, count);
 	return (int)count;
@@ -153,7 +153,7 @@ HR_DEVICE int hr_io_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct h
 	struct hr_transfer t;
 	struct hr_sqe sqe;
 
-	if (!hr_qp_room(qp))
+	if (!hr_qp_free_commands(qp))
 		return transfer_no_room(qp);
 	transfer_set(&t, opcode, extent, offset, bytes, buffer, buffer_index, flags);
 	transfer_sqe(&sqe, &t, chunk);
@@ -166,7 +166,7 @@ HR_DEVICE int hr_io_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *ex
 {
 	struct hr_sqe sqe;
 
-	if (!hr_qp_room(qp))
+	if (!hr_qp_free_commands(qp))
 		return transfer_no_room(qp);
 	hr_sqe_io(&sqe, nvme_cmd_flush, extent->nsid, 0, 1, 0, 0);
 	(void)hr_qp_push(qp, hr_lane() == 0, &sqe, HR_TOKEN(buffer_index, 0));
@@ -192,19 +192,19 @@ HR_WORKER bool reap_checks(struct hr_nvme_qp *qp)
 }
 
 HR_DEVICE hr_mask hr_io_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *wait,
-				struct hr_done *done)
+				struct hr_completion *done)
 {
 	const hr_mask mask = hr_qp_reap_or(qp, wait, done);
 
 	if (mask)
 		return mask;
-	if (!reap_checks(qp) || !hr_qp_expire(qp, hr_clock_ns(), done))
+	if (!reap_checks(qp) || !hr_qp_find_expired(qp, hr_clock_ns(), done))
 		return 0;
 	done->status = HR_STATUS_LOST;
 	return 1;
 }
 
-HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_done *done)
+HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_completion *done)
 {
 	const struct hr_qp_wait wait = { 1, NULL, 0, 0 };
 

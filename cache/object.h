@@ -5,7 +5,7 @@
  * Buffers never move, so their PRP entries are built once at boot (hr_buffer_init()). A transfer is
  * split into commands of at most the buffer's chunk_bytes, which must not exceed the maximum of any
  * controller in use. The token of each command names buffer and chunk. Calls never wait: after the
- * commands are posted and hr_qp_ring() was called, hr_io_reap() returns their completions.
+ * commands are posted and hr_qp_publish() was called, hr_io_reap() returns their completions.
  */
 #ifndef CACHE_OBJECT_H
 #define CACHE_OBJECT_H
@@ -59,7 +59,7 @@ HR_BOTH uint32_t hr_chunk_count(uint32_t bytes, uint32_t chunk_bytes)
  * Post the commands that read [offset, offset + bytes) of the object into buffer. Both must be
  * whole blocks, except at the end of the object: the last block is read whole. Collective;
  * arguments and result are the same in all lanes. The controller sees the commands after
- * hr_qp_ring(). Tokens: HR_TOKEN(buffer_index, chunk).
+ * hr_qp_publish(). Tokens: HR_TOKEN(buffer_index, chunk).
  * Returns the number of commands (0 for no bytes); -EAGAIN: not enough room for all of them, none
  * is posted; -ERANGE: beyond the object; -EINVAL: offset or bytes not whole blocks, larger than the
  * buffer, or chunks of the buffer larger than the ssd accepts; qp->broken.
@@ -107,10 +107,10 @@ HR_DEVICE int hr_io_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *ex
  * a lost command stays out of use, because the controller may still write there.
  */
 #define HR_STATUS_LOST 0xffffu
-HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_done *done);
+HR_DEVICE hr_mask hr_io_reap(struct hr_nvme_qp *qp, struct hr_completion *done);
 
 /* The same as hr_qp_reap_or() does. */
 HR_DEVICE hr_mask hr_io_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *wait,
-				struct hr_done *done);
+				struct hr_completion *done);
 
 #endif

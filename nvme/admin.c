@@ -14,7 +14,7 @@
 /* End the admin queue: no command can be sent on it after this. */
 static int give_up(struct hr_ctrl *ctrl, int err)
 {
-	hr_qp_break(&ctrl->admin, err);
+	hr_qp_fail(&ctrl->admin, err);
 	return err;
 }
 
@@ -45,13 +45,13 @@ static int broken(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	char text[80];
 
-	return hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, ctrl->admin.broken,
+	return hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, ctrl->admin.error,
 			       "admin queue: %s",
 			       hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
 }
 
 /* The controller is not ready to give the data: ask again after a pause. False: no time is left. */
-static bool ask_later(struct hr_ctrl *ctrl, const struct hr_done *done)
+static bool ask_later(struct hr_ctrl *ctrl, const struct hr_completion *done)
 {
 	const uint64_t now_ns = hr_now_ns();
 	const uint64_t again_ns =
@@ -66,7 +66,7 @@ static bool ask_later(struct hr_ctrl *ctrl, const struct hr_done *done)
 	return true;
 }
 
-static void note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
+static void note_event(struct hr_ctrl *ctrl, const struct hr_completion *done)
 {
 	switch (done->token) {
 	case HR_ADMIN_EVENT:
@@ -92,17 +92,17 @@ static void note_event(struct hr_ctrl *ctrl, const struct hr_done *done)
 bool hr_admin_reap(struct hr_ctrl *ctrl)
 {
 	struct hr_nvme_qp *qp = &ctrl->admin;
-	struct hr_done done;
+	struct hr_completion done;
 
-	if (qp->broken) /* its end was reported */
+	if (qp->error) /* its end was reported */
 		return false;
 	while (hr_qp_reap(qp, &done))
 		note_event(ctrl, &done);
-	if (qp->broken)
+	if (qp->error)
 		broken(ctrl, NULL);
-	else if (hr_qp_expire(qp, hr_now_ns(), &done))
+	else if (hr_qp_find_expired(qp, hr_now_ns(), &done))
 		lost(ctrl, opcode_of(done.token, 0), done.cid, NULL);
-	return !qp->broken;
+	return !qp->error;
 }
 
 int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token,
@@ -112,12 +112,12 @@ int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token
 	const int cid = hr_qp_push(qp, true, sqe, token);
 	char text[80];
 
-	hr_qp_ring(qp);
+	hr_qp_publish(qp);
 	if (cid >= 0 && token == HR_ADMIN_EVENT)
 		qp->inflight[(uint32_t)cid & qp->index_mask].deadline_ns = UINT64_MAX;
 	if (cid >= 0)
 		return 0;
-	if (!qp->broken) {
+	if (!qp->error) {
 		hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, NULL, cid,
 				"admin queue: it has no room for %s",
 				hr_opcode_name(sqe->opcode, true));
@@ -128,7 +128,8 @@ int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token
 }
 
 /* The wait is bounded: late and stray completions do not extend the deadline. */
-static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done, struct hr_error *e)
+static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_completion *done,
+		     struct hr_error *e)
 {
 	struct hr_nvme_qp *qp = &ctrl->admin;
 	uint32_t spins = 0;
@@ -141,19 +142,19 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_done *done,
 			note_event(ctrl, done);
 			continue;
 		}
-		if (qp->broken)
+		if (qp->error)
 			return broken(ctrl, e);
 		err = hr_ctrl_check(ctrl, e);
 		if (err)
 			return give_up(ctrl, err);
-		if (hr_qp_expire(qp, hr_now_ns(), done))
+		if (hr_qp_find_expired(qp, hr_now_ns(), done))
 			return lost(ctrl, opcode_of(done->token, opcode), done->cid, e);
 		hr_wait_step(&spins);
 		hr_tick();
 	}
 }
 
-static int send_once(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, struct hr_done *done,
+static int send_once(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, struct hr_completion *done,
 		     struct hr_error *e)
 {
 	const int err = hr_qp_push(&ctrl->admin, true, sqe, HR_ADMIN_WAITED_FOR);
@@ -164,7 +165,7 @@ static int send_once(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, struct hr_d
 				     "%s: admin %s: the admin queue accepts no commands: %s",
 				     ctrl->health.name, hr_opcode_name(sqe->opcode, true),
 				     hr_qp_error_text(&ctrl->admin, text, sizeof(text)));
-	hr_qp_ring(&ctrl->admin);
+	hr_qp_publish(&ctrl->admin);
 	return wait_done(ctrl, sqe->opcode, done, e);
 }
 
@@ -194,8 +195,8 @@ static void tell_wait(const struct hr_ctrl *ctrl, uint8_t opcode, int status, ui
 }
 
 /* End of the pause before repetition `tries` of a command that has failed; 0: it is not sent again. */
-static uint64_t again_ns(const struct hr_ctrl *ctrl, const struct hr_done *done, uint32_t tries,
-			 uint64_t *first_ns)
+static uint64_t again_ns(const struct hr_ctrl *ctrl, const struct hr_completion *done,
+			 uint32_t tries, uint64_t *first_ns)
 {
 	const uint64_t now_ns = hr_now_ns();
 	const uint64_t until_ns = now_ns + hr_qp_retry_pause(&ctrl->admin, done->crd, tries);
@@ -208,7 +209,7 @@ static uint64_t again_ns(const struct hr_ctrl *ctrl, const struct hr_done *done,
 
 int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_error *e)
 {
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	uint64_t first_ns = 0, until_ns;
 	int err = send_once(ctrl, sqe, &done, e);
 
@@ -415,7 +416,7 @@ int hr_ctrl_create_qp(struct hr_ctrl *ctrl, struct hr_nvme_qp *qp, struct hr_bus
 			ctrl->transport->name, qp->id, qp->entries, ctrl->io_queues,
 			ctrl->max_entries);
 	set_doorbells(ctrl, qp);
-	memcpy(qp->crdt, ctrl->crdt, sizeof(qp->crdt));
+	memcpy(qp->retry_delay, ctrl->crdt, sizeof(qp->retry_delay));
 	err = create_cq(ctrl, qp, cq, e);
 	if (err)
 		return err;

@@ -65,7 +65,7 @@ int hr_ctrl_set_queues(struct hr_ctrl *ctrl, uint32_t want, uint32_t *got, struc
 
 /*
  * Create I/O queue pair qp->id (1..io_queues) over the rings of qp, the CQ first. Sets the doorbell
- * pointers for this process (hr_qp_hand_over() for other owners). sq and cq are the bus addresses
+ * pointers for this process (hr_qp_relocate() for other owners). sq and cq are the bus addresses
  * of the rings, which are contiguous. When the SQ fails, the CQ is deleted again. Also -EINVAL: id
  * or entries out of range.
  */

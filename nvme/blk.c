@@ -127,7 +127,7 @@ static void tell_wait(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t
 
 /* Note the time of the next attempt of buffer i. False: no attempts or no time left. */
 static bool try_again(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i,
-		      const struct hr_done *done)
+		      const struct hr_completion *done)
 {
 	const uint32_t most = job->opcode == nvme_cmd_flush
 				      ? hr_status_flush_retries(done->status, done->dnr)
@@ -148,7 +148,8 @@ static bool try_again(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t
 	return true;
 }
 
-static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct hr_done *done)
+static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job,
+		   const struct hr_completion *done)
 {
 	const uint32_t i = done->token;
 
@@ -162,7 +163,7 @@ static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struc
 	job->in_flight--;
 }
 
-static void lose(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct hr_done *done)
+static void lose(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct hr_completion *done)
 {
 	const int gone = hr_ctrl_check(disk->ctrl, job->e);
 	char what[80];
@@ -178,17 +179,17 @@ static void lose(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct 
 static bool collect(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	struct hr_nvme_qp *qp = &disk->qp;
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	char text[80];
 
 	if (hr_qp_reap(qp, &done)) {
 		job->spins = 0;
 		finish(disk, job, &done);
-	} else if (qp->broken) {
-		die(job, hr_health_fault(disk->health, HR_FAULT_BROKEN_QUEUE, job->e, qp->broken,
+	} else if (qp->error) {
+		die(job, hr_health_fault(disk->health, HR_FAULT_BROKEN_QUEUE, job->e, qp->error,
 					 "queue %u: %s", qp->id,
 					 hr_qp_error_text(qp, text, sizeof(text))));
-	} else if (hr_qp_expire(qp, hr_now_ns(), &done)) {
+	} else if (hr_qp_find_expired(qp, hr_now_ns(), &done)) {
 		lose(disk, job, &done);
 	} else {
 		return false;
@@ -213,7 +214,7 @@ static uint32_t lowest(uint32_t mask)
 /* Send the commands for which there is room, and those that are due again. */
 static void submit(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
-	for (uint32_t left = job->later; left && hr_qp_room(&disk->qp); left &= left - 1) {
+	for (uint32_t left = job->later; left && hr_qp_free_commands(&disk->qp); left &= left - 1) {
 		const uint32_t i = lowest(left);
 
 		if (hr_now_ns() < disk->buffer[i].again_ns)
@@ -221,9 +222,9 @@ static void submit(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 		job->later &= ~(1u << i);
 		push(disk, job, i);
 	}
-	while (!job->err && job->next < job->bytes && job->idle && hr_qp_room(&disk->qp))
+	while (!job->err && job->next < job->bytes && job->idle && hr_qp_free_commands(&disk->qp))
 		start(disk, job, lowest(job->idle));
-	hr_qp_ring(&disk->qp);
+	hr_qp_publish(&disk->qp);
 }
 
 static bool is_over(const struct hr_blk_job *job)

@@ -310,7 +310,7 @@ static int accept_delays(struct hr_ctrl *ctrl, struct hr_error *e)
 	err = hr_admin(ctrl, &sqe, NULL, e);
 	if (err)
 		memset(ctrl->crdt, 0, sizeof(ctrl->crdt));
-	memcpy(ctrl->admin.crdt, ctrl->crdt, sizeof(ctrl->crdt));
+	memcpy(ctrl->admin.retry_delay, ctrl->crdt, sizeof(ctrl->crdt));
 	return err < 0 ? err : 0;
 }
 

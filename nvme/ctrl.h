@@ -108,7 +108,7 @@ struct hr_ctrl {
 	struct hr_smart smart;	/* the health log as it was read last */
 	uint64_t smart_next_ns; /* time of the next reading; 0: at once */
 	bool smart_refused;	/* the controller does not give the health log */
-	uint64_t admin_table[(HR_ADMIN_ENTRIES * (sizeof(struct hr_inflight) + 8)) / 8];
+	uint64_t admin_table[(HR_ADMIN_ENTRIES * (sizeof(struct hr_nvme_command) + 8)) / 8];
 };
 
 /*

@@ -373,7 +373,7 @@ int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error
 		if (!err)
 			err = request(ctrl, e);
 		/* that is no error of the ssd, whose I/O goes on */
-		err = ctrl->admin.broken ? 0 : err;
+		err = ctrl->admin.error ? 0 : err;
 	}
 	if (err || !is_lost(ctrl, ns))
 		return err;

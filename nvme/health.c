@@ -166,6 +166,6 @@ void hr_health_take_qp(struct hr_health *health, const struct hr_nvme_qp *qp)
 
 	for (uint64_t i = 0; i < lost; i++)
 		hr_health_fault(health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
-	if (qp->broken)
-		hr_health_fault(health, HR_FAULT_BROKEN_QUEUE, NULL, qp->broken, NULL);
+	if (qp->error)
+		hr_health_fault(health, HR_FAULT_BROKEN_QUEUE, NULL, qp->error, NULL);
 }

@@ -465,7 +465,7 @@ static int take_finding(struct hr_store_client *r, const struct hr_message_item 
 
 int hr_store_client_take_done(struct hr_store_client *r, const struct hr_store_listener *listener)
 {
-	struct hr_message_done done;
+	struct hr_message_verified done;
 	const int err = hr_client_receive(r->fd, &done, sizeof done);
 
 	if (err)

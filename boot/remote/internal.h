@@ -82,8 +82,8 @@ struct hr_link {
 	uint32_t unsent_count;
 
 	bool end_known, end_told, end_heard, done_set, done_heard;
-	struct hr_link_total end;
-	struct hr_link_ending done;
+	struct hr_link_stream_size end;
+	struct hr_link_run_result done;
 
 	struct hr_link_event event[HR_LINK_EVENTS];
 	uint32_t events;

@@ -207,7 +207,7 @@ void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes)
 	if (link->setup.side != HR_LINK_SENDER)
 		return;
 	link->end_known = true;
-	link->end = (struct hr_link_total){ .tiles = tiles, .bytes = bytes };
+	link->end = (struct hr_link_stream_size){ .tiles = tiles, .bytes = bytes };
 	hr_life_say(link);
 }
 
@@ -217,7 +217,7 @@ void hr_link_durable(struct hr_link *link, uint64_t tile)
 		hr_tileset_raise(&link->have, tile);
 }
 
-void hr_link_finish(struct hr_link *link, int code, const char *text)
+void hr_link_report_result(struct hr_link *link, int code, const char *text)
 {
 	if (link->done_set)
 		return;
@@ -230,7 +230,7 @@ void hr_link_finish(struct hr_link *link, int code, const char *text)
 	hr_life_say(link);
 }
 
-bool hr_link_ended(const struct hr_link *link)
+bool hr_link_both_ended(const struct hr_link *link)
 {
 	return link->state == HR_LINK_IS_ENDED;
 }
@@ -272,7 +272,7 @@ const char *hr_link_describe(struct hr_link *link)
 static void drain(struct hr_link *link)
 {
 	const uint64_t end = hr_now_ns() + HR_NS_PER_S;
-	struct hr_rdma_done done;
+	struct hr_rdma_completion done;
 
 	hr_rdma_qp_break(&link->qp);
 	while (link->qp.qp && !hr_rdma_qp_drained(&link->qp) && hr_now_ns() < end)

@@ -84,7 +84,7 @@ enum hr_link_event_kind {
 	HR_LINK_END, /* receiver: the stream has `tile` tiles and `total` bytes; all have arrived */
 	/* The other side's run has ended with `code` (an exit code) and `text`: a sender that has
 	 * failed, or a receiver that has finished. */
-	HR_LINK_PEER_DONE,
+	HR_LINK_REMOTE_ENDED,
 	/* Receiver: a connection was refused; `text` has its address and the reason, once a second at
 	 * most. The link goes on. */
 	HR_LINK_REFUSED_ONE,
@@ -159,11 +159,11 @@ void hr_link_durable(struct hr_link *link, uint64_t tile);
 
 /* This side's run has ended: tell the other one. With code 0 the receiver's data is as durable as its
  * pipeline makes it. */
-void hr_link_finish(struct hr_link *link, int code, const char *text);
+void hr_link_report_result(struct hr_link *link, int code, const char *text);
 
 /* True when both sides have said that their runs have ended, so the link can be closed. Without a
  * connection it becomes true two limits (dead_ns) after the loss when both have been heard here. */
-bool hr_link_ended(const struct hr_link *link);
+bool hr_link_both_ended(const struct hr_link *link);
 
 /* The port at which a receiver listens: of its address, or, when that is 0, a free one. */
 uint16_t hr_link_port(const struct hr_link *link);

@@ -198,17 +198,17 @@ void hr_life_say(struct hr_link *link)
 	/* The buffer is empty enough: a few messages, each said once. */
 	if (link->end_known && !link->said_end)
 		link->said_end =
-			hr_talk_say(&link->talk, HR_LINK_SAY_END, &link->end, link->now_ns) == 0;
+			hr_talk_say(&link->talk, HR_LINK_MSG_SIZE, &link->end, link->now_ns) == 0;
 	if (link->done_set && !link->said_done)
-		link->said_done =
-			hr_talk_say(&link->talk, HR_LINK_SAY_DONE, &link->done, link->now_ns) == 0;
+		link->said_done = hr_talk_say(&link->talk, HR_LINK_MSG_RESULT, &link->done,
+					      link->now_ns) == 0;
 	if (link->said_done && link->done_heard && !link->said_bye)
 		link->said_bye = hr_talk_say(&link->talk, HR_LINK_BYE, NULL, link->now_ns) == 0;
 	if (link->said_bye && link->heard_bye)
 		enter(link, HR_LINK_IS_ENDED);
 }
 
-static int take_end(struct hr_link *link, const struct hr_link_total *end)
+static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
 {
 	if (link->setup.side != HR_LINK_RECEIVER)
 		return -EPROTO;
@@ -232,13 +232,13 @@ static int take_end(struct hr_link *link, const struct hr_link_total *end)
 	return 0;
 }
 
-static void take_done(struct hr_link *link, const struct hr_link_ending *done)
+static void take_done(struct hr_link *link, const struct hr_link_run_result *done)
 {
 	if (link->done_heard)
 		return;
 	link->done_heard = true;
 	memcpy(link->peer_text, done->text, sizeof(link->peer_text));
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_PEER_DONE,
+	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_REMOTE_ENDED,
 						    .code = (int)done->code,
 						    .text = link->peer_text });
 }
@@ -256,10 +256,10 @@ static int take_message(struct hr_link *link, const struct hr_link_message *mess
 		return take_ready(link);
 	case HR_LINK_BEAT:
 		return 0;
-	case HR_LINK_SAY_END:
+	case HR_LINK_MSG_SIZE:
 		err = flow ? take_end(link, &message->total) : -EPROTO;
 		break;
-	case HR_LINK_SAY_DONE:
+	case HR_LINK_MSG_RESULT:
 		if (!flow)
 			return -EPROTO;
 		take_done(link, &message->ending);

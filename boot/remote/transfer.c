@@ -280,7 +280,7 @@ static int flush(struct hr_link *link)
 	return err;
 }
 
-static int take_immediate(struct hr_link *link, const struct hr_rdma_done *done)
+static int take_immediate(struct hr_link *link, const struct hr_rdma_completion *done)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
 	uint32_t slot;
@@ -329,7 +329,7 @@ static int take_sent(struct hr_link *link, uint64_t number)
 	return 0;
 }
 
-static int take_failure(struct hr_link *link, const struct hr_rdma_done *done)
+static int take_failure(struct hr_link *link, const struct hr_rdma_completion *done)
 {
 	if (done->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		link->count.not_ready++;
@@ -340,7 +340,7 @@ static int take_failure(struct hr_link *link, const struct hr_rdma_done *done)
 
 int hr_flow_poll(struct hr_link *link)
 {
-	struct hr_rdma_done done;
+	struct hr_rdma_completion done;
 	int n = hr_rdma_qp_poll(&link->qp, &done), err = 0;
 
 	if (n < 0) {

@@ -12,8 +12,8 @@ size_t hr_link_body_bytes(unsigned kind)
 		[HR_LINK_PROOF] = HR_LINK_CODE_BYTES,
 		[HR_LINK_REFUSE] = sizeof(struct hr_link_refuse),
 		[HR_LINK_OPEN] = sizeof(struct hr_link_opening),
-		[HR_LINK_SAY_END] = sizeof(struct hr_link_total),
-		[HR_LINK_SAY_DONE] = sizeof(struct hr_link_ending),
+		[HR_LINK_MSG_SIZE] = sizeof(struct hr_link_stream_size),
+		[HR_LINK_MSG_RESULT] = sizeof(struct hr_link_run_result),
 	};
 
 	return kind < HR_LINK_KINDS ? bytes[kind] : 0;
@@ -66,7 +66,7 @@ static bool holds(const struct hr_link_message *message)
 		return message->refuse.code && message->refuse.code < HR_LINK_REFUSALS;
 	case HR_LINK_OPEN:
 		return opening_holds(&message->opening);
-	case HR_LINK_SAY_DONE:
+	case HR_LINK_MSG_RESULT:
 		return message->ending.code <= HR_ERROR_DEVICE &&
 		       is_text(message->ending.text, sizeof(message->ending.text));
 	default:

@@ -48,8 +48,8 @@ enum hr_link_kind {
 	HR_LINK_OPEN, /* this and the following carry a code */
 	HR_LINK_READY,
 	HR_LINK_BEAT,
-	HR_LINK_SAY_END,
-	HR_LINK_SAY_DONE,
+	HR_LINK_MSG_SIZE,
+	HR_LINK_MSG_RESULT,
 	HR_LINK_BYE,
 	HR_LINK_KINDS,
 };
@@ -97,11 +97,11 @@ struct hr_link_opening {
 	uint64_t has[HR_LINK_WINDOW / 64]; /* receiver: bit i % 64 of word i / 64: tile low + i */
 };
 
-struct hr_link_total {
+struct hr_link_stream_size {
 	uint64_t tiles, bytes;
 };
 
-struct hr_link_ending {
+struct hr_link_run_result {
 	uint32_t code, reserved;
 	char text[HR_LINK_TEXT_BYTES];
 };
@@ -109,7 +109,7 @@ struct hr_link_ending {
 HR_STATIC_ASSERT(sizeof(struct hr_link_head) == 16, "wire");
 HR_STATIC_ASSERT(sizeof(struct hr_link_hello) == 128, "wire");
 HR_STATIC_ASSERT(sizeof(struct hr_link_opening) == 592, "wire");
-HR_STATIC_ASSERT(sizeof(struct hr_link_ending) == 264, "wire");
+HR_STATIC_ASSERT(sizeof(struct hr_link_run_result) == 264, "wire");
 
 /* A message as it is received. */
 struct hr_link_message {
@@ -119,8 +119,8 @@ struct hr_link_message {
 		uint8_t proof[HR_LINK_CODE_BYTES];
 		struct hr_link_refuse refuse;
 		struct hr_link_opening opening;
-		struct hr_link_total total;
-		struct hr_link_ending ending;
+		struct hr_link_stream_size total;
+		struct hr_link_run_result ending;
 	};
 };
 

@@ -70,7 +70,7 @@ HR_WORKER_SLOW uint64_t hr_element_one(struct hr_objects *objects, struct hr_one
 	const struct hr_page_cache *cache = objects->cache;
 	const bool mine = hr_lane() == one.lane;
 	const uint64_t ticket =
-		hr_cache_request_one(objects, hr_cache_ring(cache, one.position),
+		hr_cache_request_one(objects, hr_cache_request_ring_of(cache, one.position),
 				     mine ? one.page : HR_NO_PAGE, 0, objects->held != 0);
 	const uint64_t start = hr_wait_ticks(objects);
 	const uint32_t number = hr_shfl_u32(one.position.set, one.lane);

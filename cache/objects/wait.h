@@ -103,8 +103,8 @@ HR_WORKER uint32_t hr_cache_pause(struct hr_objects *objects, bool keeps, uint32
 }
 
 /* The ring for requests of a page with that position. */
-HR_WORKER struct hr_request_ring *hr_cache_ring(const struct hr_page_cache *cache,
-						struct hr_page_position position)
+HR_WORKER struct hr_request_ring *hr_cache_request_ring_of(const struct hr_page_cache *cache,
+							   struct hr_page_position position)
 {
 	return &cache->ring[hr_cache_owner(cache, position.set)];
 }
@@ -167,9 +167,10 @@ HR_WORKER uint64_t hr_cache_request_one(struct hr_objects *objects, struct hr_re
 
 /*
  * Request the pages of all lanes (HR_NO_PAGE: none), each page once, with one addition to each ring.
- * ring: of the lane's page, hr_cache_ring(). patient: wait for room in the rings; otherwise do not use
- * rings that are half full. flags: of the lane's page, hr_request_flags(). keeps: this worker uses
- * frames. Collective. Returns the ticket of the page; HR_NO_TICKET: it is not requested.
+ * ring: of the lane's page, hr_cache_request_ring_of(). patient: wait for room in the rings;
+ * otherwise do not use rings that are half full. flags: of the lane's page,
+ * hr_request_flags(). keeps: this worker uses frames. Collective. Returns the ticket of the
+ * page; HR_NO_TICKET: it is not requested.
  */
 HR_WORKER_SLOW uint64_t hr_cache_request(struct hr_objects *objects, struct hr_request_ring *ring,
 					 uint32_t page, bool patient, uint64_t flags, bool keeps)
@@ -211,7 +212,7 @@ HR_WORKER struct hr_awaited hr_cache_awaited(const struct hr_page_cache *cache, 
 	struct hr_awaited awaited;
 
 	awaited.position = hr_page_position_of(&cache->shape, page == HR_NO_PAGE ? 0 : page);
-	awaited.ring = hr_cache_ring(cache, awaited.position);
+	awaited.ring = hr_cache_request_ring_of(cache, awaited.position);
 	return awaited;
 }
 

@@ -330,8 +330,8 @@ HR_WORKER bool feed_carry_out(struct hr_role_worker *w, uint32_t order)
 			return false;
 	}
 	if (hr_lane() == 0) {
-		feed->done = order;
-		hr_release_sys_u32(&feed->words->done, order);
+		feed->obeyed = order;
+		hr_release_sys_u32(&feed->words->obeyed, order);
 	}
 	hr_lanes_sync();
 	return true;
@@ -348,7 +348,7 @@ HR_WORKER bool feed_obey(struct hr_role_worker *w)
 	if (hr_lane() == 0)
 		order = hr_acquire_sys_u32(&feed->words->order);
 	order = hr_shfl_u32(order, 0);
-	return order != feed->done && feed_carry_out(w, order);
+	return order != feed->obeyed && feed_carry_out(w, order);
 }
 
 /* ---- offers */

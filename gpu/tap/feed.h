@@ -46,10 +46,10 @@ struct hr_feed_words {
 	uint32_t credits;			     /* before HR_FEED_OFFER: 1 .. ring */
 	uint32_t set; /* before HR_FEED_OFFER: the entries and the page of the producer */
 	/* by the worker */
-	uint32_t done __attribute__((aligned(64))); /* the last order that it has carried out */
-	uint32_t fault;				    /* enum hr_feed_fault, of this producer */
-	uint64_t fault_tile;			    /* valid with `fault` */
-	uint64_t offered, committed;		    /* tiles, of this producer */
+	uint32_t obeyed __attribute__((aligned(64))); /* the last order that it has carried out */
+	uint32_t fault;				      /* enum hr_feed_fault, of this producer */
+	uint64_t fault_tile;			      /* valid with `fault` */
+	uint64_t offered, committed;		      /* tiles, of this producer */
 	uint64_t discarded; /* tiles that producers had when they went, without a commit; of all */
 	uint64_t next;	    /* all tiles before this one are committed */
 	uint64_t front;	    /* number of tiles up to the newest that was offered */
@@ -74,7 +74,7 @@ struct hr_feed_role {
 	struct hr_feed_words *words;
 	struct hr_feed_offer *offer; /* [slots] */
 	/* State of the worker; initially all zero. */
-	uint32_t done, offers, last;
+	uint32_t obeyed, offers, last;
 	uint32_t set;		     /* of the producer */
 	uint32_t held, credits;	     /* tiles that the producer has */
 	uint32_t holding;	     /* slots that hold a tile which is not committed */

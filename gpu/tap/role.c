@@ -191,7 +191,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 		tap_watch_await(); /* it does not read the page of the seat any more */
 	}
 	tap->own[seat].done = order;
-	hr_release_sys_u32(&words->done, order);
+	hr_release_sys_u32(&words->obeyed, order);
 }
 
 /* Collective. */

@@ -50,7 +50,7 @@ struct hr_tap_seat {
 	uint32_t credits; /* 1 .. ring; at any time: less takes nothing back */
 	uint32_t set;	  /* before HR_TAP_LEND: the entries and the page of the consumer */
 	/* by the worker */
-	uint32_t done __attribute__((aligned(64))); /* the last order that it has carried out */
+	uint32_t obeyed __attribute__((aligned(64))); /* the last order that it has carried out */
 	/* Of the consumer that has the seat: tiles lent, given back, given back as failed, and
 	 * lent to it after another consumer. */
 	uint64_t lent, returned, failed, redelivered;

@@ -42,7 +42,7 @@ struct bench_worker {
 	uint64_t good; /* commands completed without error */
 	/* Reads of a page, one at a time: the command at the controller, the prepared one */
 	bool single;
-	struct hr_qp_one one, next_one;
+	struct hr_single one, next_one;
 	uint64_t next_offset; /* of the prepared command in the extent */
 	bool failed;
 	bool over; /* no more commands are sent */
@@ -219,23 +219,23 @@ HR_WORKER void bench_prepare(struct bench_worker *w)
 
 	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (offset >> extent->lba_shift),
 		  HR_PAGE >> extent->lba_shift, prp->first, hr_prp2(prp, HR_PAGE));
-	w->next_one = hr_qp_one_next(w->qp);
+	w->next_one = hr_single_next(w->qp);
 	w->next_offset = offset;
-	hr_qp_one_write(&w->next_one, &sqe);
+	hr_single_write_sqe(&w->next_one, &sqe);
 }
 
 /* Collective: with `want` in lane 0, send the prepared read, and prepare another while the controller
  * reads. */
 HR_WORKER void bench_send_single(struct bench_worker *w, bool want, uint64_t now)
 {
-	if (!bench_allowed(w, hr_ballot(want)) || w->qp->broken)
+	if (!bench_allowed(w, hr_ballot(want)) || w->qp->error)
 		return;
 	if (!w->sent)
 		bench_prepare(w);
 	w->one = w->next_one;
-	hr_qp_one_release();
-	hr_qp_one_send(w->qp, &w->one);
-	hr_qp_one_track(w->qp, &w->one, HR_TOKEN(0, 0));
+	hr_single_release_cqe();
+	hr_single_submit(w->qp, &w->one);
+	hr_single_track(w->qp, &w->one, HR_TOKEN(0, 0));
 	if (hr_lane() == 0) {
 		w->sent_at->ns = now;
 		w->sent_at->offset = w->next_offset;
@@ -295,7 +295,7 @@ HR_WORKER void bench_count(struct bench_worker *w, hr_mask good, uint32_t i, uin
 
 /* Completed commands, one per lane; at the start, unused buffers. */
 struct bench_back {
-	struct hr_done done;
+	struct hr_completion done;
 	hr_mask lanes; /* lanes with a completed command or an unused buffer */
 	hr_mask fresh; /* of these, lanes with an unused buffer */
 };
@@ -305,9 +305,9 @@ HR_WORKER bool bench_take_single(struct bench_worker *w)
 {
 	const struct hr_qp_wait wait = { BENCH_POLLS, NULL, 0, 0 };
 
-	if (!w->single || !w->outstanding || !hr_qp_one_wait(w->qp, &w->one, &wait))
+	if (!w->single || !w->outstanding || !hr_single_wait(w->qp, &w->one, &wait))
 		return false;
-	hr_qp_one_end(w->qp, &w->one);
+	hr_single_end(w->qp, &w->one);
 	return true;
 }
 
@@ -338,7 +338,7 @@ HR_WORKER void bench_ring(struct bench_worker *w)
 {
 	const uint64_t began = w->cost ? hr_cycles() : 0;
 
-	hr_qp_ring(w->qp);
+	hr_qp_publish(w->qp);
 	if (w->cost && hr_lane() == 0)
 		w->cost->send_cycles += hr_cycles() - began;
 }
@@ -386,7 +386,7 @@ HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 		bench_turn(w, &back, end_ns);
 	if (w->single)
 		return back.lanes != 0;
-	if (hr_count_bits(back.lanes) < HR_LANES || w->qp->pushed >= BENCH_BATCH)
+	if (hr_count_bits(back.lanes) < HR_LANES || w->qp->unpublished >= BENCH_BATCH)
 		bench_ring(w);
 	return back.lanes != 0;
 }
@@ -403,7 +403,7 @@ HR_WORKER void bench_rounds(struct bench_worker *w, uint64_t end_ns, bool single
 			spins = 0;
 		else
 			hr_idle(&spins);
-	} while (w->outstanding && !w->qp->broken);
+	} while (w->outstanding && !w->qp->error);
 }
 
 HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
@@ -419,13 +419,13 @@ HR_DEVICE void hr_bench_block(struct hr_bench *bench, uint32_t block)
 		bench_rounds(&w, end, true);
 	else
 		bench_rounds(&w, end, false);
-	if (w.qp->broken && hr_lane() == 0)
-		bench_fail(&w, w.qp->broken, 0, 0);
+	if (w.qp->error && hr_lane() == 0)
+		bench_fail(&w, w.qp->error, 0, 0);
 	hr_block_qp_end(&bench->qp[block * bench->workers + hr_warp()], w.qp, 1);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		w.status->tiles = w.good;
 		w.status->bytes = w.good * bench->io_bytes;
-		hr_release_sys_u32(&w.status->done, 1);
+		hr_release_sys_u32(&w.status->ended, 1);
 	}
 }

@@ -311,12 +311,12 @@ HR_WORKER enum compute_end compute_wait_for_all(struct hr_role_worker *w)
 	uint32_t i;
 
 	for (i = 1; i < w->count; i++) {
-		while (!hr_poll_sys_u32(&first[i].done)) {
+		while (!hr_poll_sys_u32(&first[i].ended)) {
 			if (hr_role_leaves(w))
 				return COMPUTE_AGAIN;
 			hr_role_beat(w, false);
 		}
-		hr_polled_sys(&first[i].done);
+		hr_polled_sys(&first[i].ended);
 		tiles += first[i].tiles;
 	}
 	return tiles == hr_pipe_total(pipe) - pipe->first_tile ? COMPUTE_WHOLE : COMPUTE_PART;

@@ -119,7 +119,7 @@ struct hr_worker_cost {
  * host may read it at any time. Aligned so that no two writers share a cache line.
  */
 struct hr_worker_status {
-	uint32_t done;	    /* 1 after its end (release) */
+	uint32_t ended;	    /* 1 after its end (release) */
 	uint32_t failed;    /* 1: failure is valid (release) */
 	uint64_t heartbeat; /* changes in each iteration of the worker's loop */
 	/* completed; bytes of all sources, or written by writeback */

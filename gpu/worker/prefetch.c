@@ -139,7 +139,7 @@ HR_WORKER void prefetch_resend(struct hr_role_worker *w, bool stopped)
 
 /* Handle one failed completion, the same in all lanes. */
 HR_WORKER void prefetch_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
-			    const struct hr_done *done)
+			    const struct hr_completion *done)
 {
 	const uint32_t buffer = HR_TOKEN_BUFFER(done->token);
 	const uint32_t s = buffer / HR_SOURCES_MAX, source = buffer % HR_SOURCES_MAX;
@@ -190,14 +190,14 @@ HR_WORKER uint32_t prefetch_source_of_queue(const struct hr_pipe *pipe, uint32_t
 /* Reap the completions of one queue pair. True when there were any. */
 HR_WORKER bool prefetch_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
-	struct hr_done mine = { 0 }, done;
+	struct hr_completion mine = { 0 }, done;
 	hr_mask mask = hr_io_reap(qp, &mine);
 	const bool any = mask != 0;
 	const hr_mask good = hr_ballot(hr_in_mask(mask) && !mine.status);
 
 	prefetch_good(w, good, mine.token);
 	for (mask &= ~good; mask; mask &= mask - 1) {
-		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		hr_completion_of_lane(&done, &mine, hr_lowest_bit(mask));
 		prefetch_bad(w, qp, &done);
 	}
 	return any;
@@ -213,8 +213,8 @@ HR_WORKER bool prefetch_reap_all(struct hr_role_worker *w)
 		struct hr_nvme_qp *qp = &w->qp[q];
 
 		any |= prefetch_reap(w, qp);
-		if (qp->broken && !w->dead) {
-			prefetch_fail(w, HR_NO_SLOT, prefetch_source_of_queue(pipe, q), qp->broken);
+		if (qp->error && !w->dead) {
+			prefetch_fail(w, HR_NO_SLOT, prefetch_source_of_queue(pipe, q), qp->error);
 			w->dead = true;
 		}
 	}
@@ -226,7 +226,7 @@ HR_WORKER void prefetch_ring_all(const struct hr_role_worker *w)
 	uint32_t q;
 
 	for (q = 0; q < w->pipe->read_queues; q++)
-		hr_qp_ring(&w->qp[q]);
+		hr_qp_publish(&w->qp[q]);
 }
 
 /* True when a free slot needs more reads, or is to be closed. */
@@ -359,7 +359,7 @@ HR_DEVICE void hr_prefetch_block(struct hr_pipe *pipe, uint32_t block)
 
 		open = 0;
 		progress = prefetch_slots(&w, stopped, &open);
-		if (HR_RARE(w.parked))
+		if (hr_unlikely(w.parked))
 			prefetch_resend(&w, stopped);
 		prefetch_ring_all(&w);
 		if (progress && !started && w.index == 0)

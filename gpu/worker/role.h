@@ -92,7 +92,7 @@ HR_WORKER void hr_role_leave(struct hr_role_worker *w)
 HR_WORKER void hr_role_done(struct hr_role_worker *w)
 {
 	hr_role_leave(w);
-	hr_release_sys_u32(&w->status->done, 1);
+	hr_release_sys_u32(&w->status->ended, 1);
 }
 
 /* Count one more tile. Always the same thread. */
@@ -195,7 +195,8 @@ HR_WORKER void hr_role_hand_on(struct hr_slot *slot, enum hr_slot_state state)
 }
 
 /* Copy the completion of one lane to all lanes. Collective. */
-HR_WORKER void hr_done_of_lane(struct hr_done *done, const struct hr_done *mine, uint32_t lane)
+HR_WORKER void hr_completion_of_lane(struct hr_completion *done, const struct hr_completion *mine,
+				     uint32_t lane)
 {
 	done->token = hr_shfl_u32(mine->token, lane);
 	done->cid = (uint16_t)hr_shfl_u32(mine->cid, lane);
@@ -213,7 +214,7 @@ HR_WORKER hr_mask hr_role_group(hr_mask mask, uint32_t mine, uint32_t *s)
 }
 
 /* The error for a failure record. */
-HR_WORKER int32_t hr_role_error(const struct hr_done *done)
+HR_WORKER int32_t hr_role_error(const struct hr_completion *done)
 {
 	return done->status == HR_STATUS_LOST ? -ETIMEDOUT : done->status;
 }
@@ -235,7 +236,7 @@ struct hr_role_command {
  * first failed command. *tries counts the repetitions of the tile. Collective.
  */
 HR_WORKER bool hr_role_park(struct hr_role_worker *w, struct hr_slot *slot, uint32_t *tries,
-			    const struct hr_nvme_qp *qp, const struct hr_done *done)
+			    const struct hr_nvme_qp *qp, const struct hr_completion *done)
 {
 	const uint32_t tried = *tries;
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);

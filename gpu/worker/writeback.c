@@ -109,7 +109,7 @@ HR_WORKER void writeback_resend(struct hr_role_worker *w)
 
 /* Handle one failed completion, the same in all lanes. */
 HR_WORKER void writeback_bad(struct hr_role_worker *w, struct hr_nvme_qp *qp,
-			     const struct hr_done *done)
+			     const struct hr_completion *done)
 {
 	const uint32_t s = HR_TOKEN_BUFFER(done->token);
 	const struct hr_role_command command = {
@@ -148,18 +148,18 @@ HR_WORKER void writeback_good(struct hr_role_worker *w, hr_mask good, uint32_t t
 
 HR_WORKER bool writeback_reap(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
-	struct hr_done mine = { 0 }, done;
+	struct hr_completion mine = { 0 }, done;
 	hr_mask mask = hr_io_reap(qp, &mine);
 	const bool any = mask != 0;
 	const hr_mask good = hr_ballot(hr_in_mask(mask) && !mine.status);
 
 	writeback_good(w, good, mine.token);
 	for (mask &= ~good; mask; mask &= mask - 1) {
-		hr_done_of_lane(&done, &mine, hr_lowest_bit(mask));
+		hr_completion_of_lane(&done, &mine, hr_lowest_bit(mask));
 		writeback_bad(w, qp, &done);
 	}
-	if (qp->broken && !w->dead) {
-		writeback_fail(w, qp, HR_NO_SLOT, nvme_cmd_write, qp->broken);
+	if (qp->error && !w->dead) {
+		writeback_fail(w, qp, HR_NO_SLOT, nvme_cmd_write, qp->error);
 		w->dead = true;
 	}
 	return any;
@@ -180,7 +180,7 @@ HR_WORKER bool writeback_visit(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 	if (!w->failed)
 		return writeback_post(w, qp, s);
 	/* parked commands of a broken queue: prefetch would treat them as its own reads */
-	if (HR_RARE(slot->parked))
+	if (hr_unlikely(slot->parked))
 		hr_role_unpark(w, slot, slot->parked);
 	if (hr_lane() == 0)
 		writeback_lost(slot);
@@ -229,23 +229,23 @@ HR_WORKER bool writeback_slots(struct hr_role_worker *w, struct hr_nvme_qp *qp, 
 
 /* Post a flush and wait for it. 0, an error, or a status with *done. Collective. */
 HR_WORKER int writeback_flush_once(struct hr_role_worker *w, struct hr_nvme_qp *qp,
-				   struct hr_done *done)
+				   struct hr_completion *done)
 {
 	const int posted = hr_io_flush_post(qp, &w->pipe->sink, 0);
-	struct hr_done mine = { 0 };
+	struct hr_completion mine = { 0 };
 	hr_mask mask = 0;
 
 	if (posted < 0)
 		return posted;
-	hr_qp_ring(qp);
-	while (!mask && !qp->broken && !w->dead) {
+	hr_qp_publish(qp);
+	while (!mask && !qp->error && !w->dead) {
 		mask = hr_io_reap(qp, &mine);
 		hr_role_check_stop(w, mask != 0);
 		hr_role_beat(w, mask != 0);
 	}
 	if (!mask)
-		return qp->broken;
-	hr_done_of_lane(done, &mine, hr_lowest_bit(mask));
+		return qp->error;
+	hr_completion_of_lane(done, &mine, hr_lowest_bit(mask));
 	return hr_role_error(done);
 }
 
@@ -264,7 +264,7 @@ HR_WORKER bool writeback_pause(struct hr_role_worker *w, uint64_t until)
 HR_WORKER void writeback_flush(struct hr_role_worker *w, struct hr_nvme_qp *qp)
 {
 	uint64_t first = 0, until;
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	uint32_t tries;
 	int err;
 
@@ -301,9 +301,9 @@ HR_DEVICE void hr_writeback_block(struct hr_pipe *pipe, uint32_t block)
 	do {
 		open = 0;
 		progress = writeback_slots(&w, w.qp, &open);
-		if (HR_RARE(w.parked))
+		if (hr_unlikely(w.parked))
 			writeback_resend(&w);
-		hr_qp_ring(w.qp);
+		hr_qp_publish(w.qp);
 		progress |= writeback_reap(&w, w.qp);
 		hr_role_check_stop(&w, progress);
 		hr_role_beat(&w, progress);

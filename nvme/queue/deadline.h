@@ -17,19 +17,20 @@
  * all lanes). The table is scanned once every timeout / 8, and again on the next call after true
  * was returned.
  */
-HR_WORKER bool hr_qp_expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
+HR_WORKER bool hr_qp_find_expired(struct hr_nvme_qp *qp, uint64_t now_ns,
+				  struct hr_completion *lost)
 {
 	const uint32_t commands = qp->entries - 1u, lane = hr_lane();
 	const uint64_t now = hr_shfl_u64(now_ns, 0);
 	uint32_t base;
 
-	if (now < qp->scan_ns)
+	if (now < qp->next_scan_ns)
 		return false;
 	for (base = 0; base < commands; base += HR_LANES) {
 		const uint32_t index = base + lane < commands ? base + lane : 0;
-		struct hr_inflight *command = &qp->inflight[index];
+		struct hr_nvme_command *command = &qp->inflight[index];
 		const hr_mask expired =
-			hr_ballot(base + lane < commands && command->state == HR_CMD_SENT &&
+			hr_ballot(base + lane < commands && command->state == HR_CMD_SUBMITTED &&
 				  command->deadline_ns <= now);
 
 		if (expired) {
@@ -52,7 +53,7 @@ HR_WORKER bool hr_qp_expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_do
 	}
 	hr_lanes_sync();
 	if (lane == 0)
-		qp->scan_ns = now + qp->timeout_ns / 8;
+		qp->next_scan_ns = now + qp->timeout_ns / 8;
 	hr_lanes_sync();
 	return false;
 }
@@ -72,7 +73,7 @@ HR_WORKER bool hr_qp_expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_do
 
 HR_BOTH uint64_t hr_qp_retry_pause(const struct hr_nvme_qp *qp, uint8_t crd, uint32_t tries)
 {
-	const uint64_t asked = qp->crdt[crd & 3] * HR_CRDT_UNIT_NS;
+	const uint64_t asked = qp->retry_delay[crd & 3] * HR_CRDT_UNIT_NS;
 
 	return asked ? asked
 		     : HR_RETRY_PAUSE_NS

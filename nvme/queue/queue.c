@@ -42,8 +42,8 @@ int hr_qp_init(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries,
 	return 0;
 }
 
-void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
-		     const volatile void *bar, void *worker_bar)
+void hr_qp_relocate(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
+		    const volatile void *bar, void *worker_bar)
 {
 	const uintptr_t sq = (uintptr_t)qp->sq_doorbell - (uintptr_t)bar;
 	const uintptr_t cq = (uintptr_t)qp->cq_doorbell - (uintptr_t)bar;
@@ -60,8 +60,8 @@ const char *hr_qp_error_text(const struct hr_nvme_qp *qp, char *buffer, unsigned
 {
 	const struct hr_cqe *cqe = &qp->bad_cqe;
 
-	if (qp->broken != -EPROTO)
-		snprintf(buffer, bytes, "%s", qp->broken ? "given up" : "not broken");
+	if (qp->error != -EPROTO)
+		snprintf(buffer, bytes, "%s", qp->error ? "given up" : "not broken");
 	else if (cqe->sqid != qp->id)
 		snprintf(buffer, bytes, "CQE %u: SQID %u is not %u", qp->cq_head, cqe->sqid,
 			 qp->id);

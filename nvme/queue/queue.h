@@ -3,10 +3,10 @@
  *
  * Spec: NVMe Base 2.0, 3.3.1 (queues: empty, full, wrap, phase). The owner is a worker (a warp; a
  * thread on the host backend). It pushes up to one SQE per lane with hr_qp_push(), publishes any
- * number of SQEs with one doorbell in hr_qp_ring(), and reaps one CQE per lane with hr_qp_reap().
+ * number of SQEs with one doorbell in hr_qp_publish(), and reaps one CQE per lane with hr_qp_reap().
  * No function here uses an atomic read-modify-write. Reaped CQEs go back to the controller only
  * when the free part of the CQ may be too small for the outstanding commands, which is rare with
- * long queues. hr_qp_ring() does this behind the fence of the SQ doorbell.
+ * long queues. hr_qp_publish() does this behind the fence of the SQ doorbell.
  *
  * A completion finds its command by its CID in the in-flight table, never by position, so
  * completions may come in any order. CID = generation << index bits | index. The generation changes
@@ -39,20 +39,20 @@
 #include "nvme/queue/worker.h"
 #include "nvme/queue/wire.h"
 
-enum hr_inflight_state {
+enum hr_nvme_command_state {
 	HR_CMD_FREE,
-	HR_CMD_PUSHED, /* in the ring; the doorbell is not written yet */
-	HR_CMD_SENT,   /* waiting for its completion */
+	HR_CMD_PUSHED,	  /* in the ring; the doorbell is not written yet */
+	HR_CMD_SUBMITTED, /* waiting for its completion */
 	HR_CMD_LOST, /* deadline passed; CID and buffer stay in use until the queue is recreated */
 };
 
-struct hr_inflight {
+struct hr_nvme_command {
 	uint64_t deadline_ns;
 	uint32_t token; /* the owner's value; returned with the completion */
 	union {
 		struct {
 			uint16_t cid;	/* of the command, or of the last one with this index */
-			uint16_t state; /* enum hr_inflight_state */
+			uint16_t state; /* enum hr_nvme_command_state */
 		};
 		uint32_t cid_state; /* both fields, for one comparison */
 	};
@@ -67,7 +67,7 @@ struct hr_qp_stats {
 	uint64_t late;	    /* CQE of a lost command or of an index's earlier use: dropped */
 	uint64_t stray;	    /* CQE of a command that is not in flight: dropped */
 	uint64_t doorbells; /* register writes, of SQ and CQ */
-	uint64_t batches;   /* calls of hr_qp_ring() that published commands: one fence each */
+	uint64_t batches;   /* calls of hr_qp_publish() that published commands: one fence each */
 	uint64_t releases;  /* CQ doorbells that needed a fence of their own */
 	uint64_t odd;	    /* CQE with an SQHD outside of the commands since the newest SQHD */
 };
@@ -76,30 +76,30 @@ struct hr_nvme_qp {
 	struct hr_sqe *sq; /* [entries], page aligned; the owner writes, the controller reads */
 	struct hr_cqe *cq; /* [entries], page aligned; the controller writes, the owner reads */
 	uint32_t *sq_doorbell, *cq_doorbell; /* in BAR0 (SQyTDBL, CQyHDBL) */
-	struct hr_inflight *inflight;	     /* [entries - 1] */
+	struct hr_nvme_command *inflight;    /* [entries - 1] */
 	/* [index_mask + 1]: the last CID of each index that is not in use, FIFO */
 	uint16_t *free_ring;
 	uint32_t free_head, free_tail; /* of free_ring; & index_mask is the position */
 	uint64_t timeout_ns;	       /* deadline of a command = time of its doorbell + this */
-	uint16_t crdt[4];	       /* delays that CRD names, in units of 100 ms; [0] is none */
-	uint64_t scan_ns;	       /* time of the next scan of the table in hr_qp_expire() */
-	uint16_t id;		       /* 0 is the admin queue pair */
-	uint16_t entries;	       /* of both rings, not zero-based */
-	uint32_t index_mask; /* bits of the index in a CID; the bits above are the generation */
-	uint32_t sq_tail, sq_rung; /* next entry to fill; tail of the last doorbell */
-	uint32_t pushed;	   /* commands between sq_rung and sq_tail */
-	uint32_t unfetched;	   /* commands between the newest SQHD and sq_rung */
-	uint32_t cq_head;	   /* next CQE to read */
-	uint32_t cq_rung;	   /* head of the last doorbell */
-	uint32_t phase;		   /* P of a new CQE; 2 on a broken queue: no CQE is new */
-	int32_t broken;		   /* 0, or the error that ended the queue: hr_qp_break() */
-	struct hr_cqe bad_cqe;	   /* the CQE that broke the queue */
-	uint32_t empty_polls;	   /* of hr_io_reap() */
+	uint16_t retry_delay[4];       /* delays that CRD names, in units of 100 ms; [0] is none */
+	uint64_t next_scan_ns; /* time of the next scan of the table in hr_qp_find_expired() */
+	uint16_t id;	       /* 0 is the admin queue pair */
+	uint16_t entries;      /* of both rings, not zero-based */
+	uint32_t index_mask;   /* bits of the index in a CID; the bits above are the generation */
+	uint32_t sq_tail, sq_published; /* next entry to fill; tail of the last doorbell */
+	uint32_t unpublished;		/* commands between sq_rung and sq_tail */
+	uint32_t unfetched;		/* commands between the newest SQHD and sq_rung */
+	uint32_t cq_head;		/* next CQE to read */
+	uint32_t cq_published;		/* head of the last doorbell */
+	uint32_t phase;			/* P of a new CQE; 2 on a broken queue: no CQE is new */
+	int32_t error;			/* 0, or the error that ended the queue: hr_qp_fail() */
+	struct hr_cqe bad_cqe;		/* the CQE that broke the queue */
+	uint32_t empty_polls;		/* of hr_io_reap() */
 	struct hr_qp_stats stats;
 };
 
 /* One completion, as hr_qp_reap() returns it to a lane. */
-struct hr_done {
+struct hr_completion {
 	uint32_t token;
 	uint32_t dw0; /* 0 for workers with several lanes, whose commands return no value in DW0 */
 	uint16_t cid;
@@ -136,7 +136,7 @@ HR_BOTH size_t hr_qp_cq_bytes(uint32_t entries)
 
 HR_BOTH size_t hr_qp_table_bytes(uint32_t entries)
 {
-	return entries * (sizeof(struct hr_inflight) + 2 * sizeof(uint16_t) + 4);
+	return entries * (sizeof(struct hr_nvme_command) + 2 * sizeof(uint16_t) + 4);
 }
 
 /*
@@ -154,8 +154,8 @@ int hr_qp_init(struct hr_nvme_qp *qp, uint16_t id, uint32_t entries,
  * Host side, after hr_ctrl_create_qp(). Afterwards the CPU may read scalars only. The caller copies
  * *qp and the table to the worker's memory.
  */
-void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
-		     const volatile void *bar, void *worker_bar);
+void hr_qp_relocate(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
+		    const volatile void *bar, void *worker_bar);
 
 /*
  * Reason why a queue is broken, for messages: "CQE 17: SQHD 99 is outside of 3..8". Host side.
@@ -165,9 +165,9 @@ void hr_qp_hand_over(struct hr_nvme_qp *qp, const struct hr_qp_memory *worker,
 const char *hr_qp_error_text(const struct hr_nvme_qp *qp, char *buffer, unsigned bytes);
 
 /* Commands that can be pushed now; 0 on a broken queue. */
-HR_BOTH uint32_t hr_qp_room(const struct hr_nvme_qp *qp)
+HR_BOTH uint32_t hr_qp_free_commands(const struct hr_nvme_qp *qp)
 {
-	return qp->broken ? 0 : qp->free_tail - qp->free_head;
+	return qp->error ? 0 : qp->free_tail - qp->free_head;
 }
 
 /* Commands sent or pushed and not completed, lost ones included. */
@@ -181,36 +181,36 @@ HR_BOTH uint32_t hr_qp_outstanding(const struct hr_nvme_qp *qp)
 #define HR_QP_SPINS 4u
 
 /* Hint for the compiler: c is nearly always false, so keep its branch off the straight path. */
-#define HR_RARE(c) __builtin_expect(!!(c), 0)
+#define hr_unlikely(c) __builtin_expect(!!(c), 0)
 
 /* Index i + n on a ring of `entries`; i < entries, n <= entries. */
-HR_BOTH uint32_t hr_ring_add(uint32_t i, uint32_t n, uint32_t entries)
+HR_BOTH uint32_t hr_index_add(uint32_t i, uint32_t n, uint32_t entries)
 {
 	uint32_t sum = i + n;
 
-	if (HR_RARE(sum >= entries))
+	if (hr_unlikely(sum >= entries))
 		sum -= entries;
 	return sum;
 }
 
 /* The same for the index of a lane among others, which is 0 when a worker has one lane. */
-HR_BOTH uint32_t hr_ring_add_lane(uint32_t i, uint32_t nth, uint32_t entries)
+HR_BOTH uint32_t hr_index_add_lane(uint32_t i, uint32_t nth, uint32_t entries)
 {
-	return HR_LANES == 1 ? i : hr_ring_add(i, nth, entries);
+	return HR_LANES == 1 ? i : hr_index_add(i, nth, entries);
 }
 
 /* Steps from one index of a ring forward to another. */
-HR_BOTH uint32_t hr_ring_distance(uint32_t from, uint32_t to, uint32_t entries)
+HR_BOTH uint32_t hr_index_distance(uint32_t from, uint32_t to, uint32_t entries)
 {
 	uint32_t steps = to - from;
 
-	if (HR_RARE(to < from))
+	if (hr_unlikely(to < from))
 		steps += entries;
 	return steps;
 }
 
 /* One lane, after hr_release_sys(): write the SQ tail, or the CQ head, to its doorbell. */
-HR_WORKER void hr_qp_doorbell(struct hr_nvme_qp *qp, bool cq, uint32_t to)
+HR_WORKER void hr_qp_write_doorbell(struct hr_nvme_qp *qp, bool cq, uint32_t to)
 {
 	hr_mmio_write32(cq ? qp->cq_doorbell : qp->sq_doorbell, to);
 	qp->stats.doorbells++;
@@ -222,36 +222,37 @@ HR_WORKER void hr_qp_doorbell(struct hr_nvme_qp *qp, bool cq, uint32_t to)
  */
 HR_BOTH bool hr_qp_cq_may_fill(const struct hr_nvme_qp *qp)
 {
-	return hr_ring_distance(qp->cq_rung, qp->cq_head, qp->entries) + hr_qp_outstanding(qp) >
+	return hr_index_distance(qp->cq_published, qp->cq_head, qp->entries) +
+		       hr_qp_outstanding(qp) >
 	       qp->entries - 1u;
 }
 
 /* One lane, after hr_release_sys(): release the reaped CQEs to the controller. */
-HR_WORKER void hr_qp_ring_cq(struct hr_nvme_qp *qp)
+HR_WORKER void hr_qp_publish_cq_head(struct hr_nvme_qp *qp)
 {
 	const uint32_t head = qp->cq_head;
 
-	qp->cq_rung = head;
-	hr_qp_doorbell(qp, true, head);
+	qp->cq_published = head;
+	hr_qp_write_doorbell(qp, true, head);
 }
 
 /* One lane: end the queue. No command is pushed, published or reaped after this; commands still
  * expire. */
-HR_WORKER void hr_qp_break(struct hr_nvme_qp *qp, int error)
+HR_WORKER void hr_qp_fail(struct hr_nvme_qp *qp, int error)
 {
-	qp->broken = error;
+	qp->error = error;
 	qp->phase = 2;
-	qp->pushed = 0;
-	qp->cq_rung = qp->cq_head;
+	qp->unpublished = 0;
+	qp->cq_published = qp->cq_head;
 }
 
 /* One lane: break the queue because of a bad CQE. dw23 holds its DW2 and DW3 as they were
  * checked. */
-HR_WORKER void hr_qp_break_at_cqe(struct hr_nvme_qp *qp, const struct hr_cqe *cqe, uint64_t dw23)
+HR_WORKER void hr_qp_fail_at_cqe(struct hr_nvme_qp *qp, const struct hr_cqe *cqe, uint64_t dw23)
 {
 	qp->bad_cqe.dw0 = cqe->dw0;
 	qp->bad_cqe.dw23 = dw23;
-	hr_qp_break(qp, -EPROTO);
+	hr_qp_fail(qp, -EPROTO);
 }
 
 /* The lane of the n-th set bit of a mask, from 0. The mask has more than n set bits. */
@@ -292,7 +293,7 @@ HR_WORKER void hr_qp_write_sqes(struct hr_nvme_qp *qp, uint32_t tail, hr_mask fi
 		}
 		if (nth < count)
 			hr_write_u64x2(
-				(uint64_t *)&qp->sq[hr_ring_add_lane(tail, nth, qp->entries)] +
+				(uint64_t *)&qp->sq[hr_index_add_lane(tail, nth, qp->entries)] +
 					piece % 4 * 2,
 				low, high);
 	}
@@ -300,12 +301,12 @@ HR_WORKER void hr_qp_write_sqes(struct hr_nvme_qp *qp, uint32_t tail, hr_mask fi
 
 /*
  * Collective. Each lane with `want` set puts a copy of *sqe into the ring; hr_qp_push() sets its
- * CID. The controller sees the command after hr_qp_ring(). Returns per lane the CID; -EAGAIN: no
+ * CID. The controller sees the command after hr_qp_publish(). Returns per lane the CID; -EAGAIN: no
  * room (lower lanes come first); qp->broken; or -EINVAL when want is false.
  */
 HR_WORKER int hr_qp_push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
-	const uint32_t entries = qp->entries, mask = qp->index_mask, room = hr_qp_room(qp);
+	const uint32_t entries = qp->entries, mask = qp->index_mask, room = hr_qp_free_commands(qp);
 	const uint32_t head = qp->free_head, tail = qp->sq_tail;
 	const uint32_t nth = hr_lanes_before(hr_ballot(want));
 	const bool fits = want && nth < room;
@@ -315,7 +316,7 @@ HR_WORKER int hr_qp_push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *
 
 	if (fits) {
 		const uint32_t last = qp->free_ring[(head + nth) & mask];
-		struct hr_inflight *command = &qp->inflight[last & mask];
+		struct hr_nvme_command *command = &qp->inflight[last & mask];
 
 		/* The next generation; it wraps within 16 bits. */
 		cid = (uint16_t)(last + mask + 1);
@@ -326,23 +327,23 @@ HR_WORKER int hr_qp_push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *
 			qp->sq[tail].cid = (uint16_t)cid;
 		}
 	} else if (want) {
-		cid = qp->broken ? qp->broken : -EAGAIN;
+		cid = qp->error ? qp->error : -EAGAIN;
 	}
 	if (HR_LANES > 1)
 		hr_qp_write_sqes(qp, tail, fit, count, sqe, (uint16_t)cid);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		qp->free_head = head + count;
-		qp->sq_tail = hr_ring_add(tail, count, entries);
-		qp->pushed += count;
+		qp->sq_tail = hr_index_add(tail, count, entries);
+		qp->unpublished += count;
 	}
 	hr_lanes_sync();
 	return cid;
 }
 
-/* Collective, the last step of hr_qp_ring() and hr_qp_reap() when no command was published or
+/* Collective, the last step of hr_qp_publish() and hr_qp_reap() when no command was published or
  * reaped. */
-HR_WORKER void hr_qp_release(struct hr_nvme_qp *qp)
+HR_WORKER void hr_qp_release_cqes(struct hr_nvme_qp *qp)
 {
 	const bool full = hr_qp_cq_may_fill(qp);
 
@@ -352,7 +353,7 @@ HR_WORKER void hr_qp_release(struct hr_nvme_qp *qp)
 	if (hr_lane() == 0) {
 		qp->stats.releases++;
 		hr_release_sys();
-		hr_qp_ring_cq(qp);
+		hr_qp_publish_cq_head(qp);
 	}
 	hr_lanes_sync();
 }
@@ -362,9 +363,9 @@ HR_WORKER void hr_qp_release(struct hr_nvme_qp *qp)
  * deadline, from one clock read. Reaped CQEs are released behind the same fence, when the CQ may
  * run full. Does nothing when no command was pushed, nor on a broken queue.
  */
-HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
+HR_WORKER void hr_qp_publish(struct hr_nvme_qp *qp)
 {
-	const uint32_t count = qp->pushed, mask = qp->index_mask;
+	const uint32_t count = qp->unpublished, mask = qp->index_mask;
 	/* What names the indices of the pushed commands left free_ring last, and is still stored
 	 * there: the number of pushed and free indices together is below the size of free_ring. */
 	const uint32_t first = qp->free_head - count;
@@ -372,7 +373,7 @@ HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
 	uint32_t i;
 
 	if (!count) {
-		hr_qp_release(qp);
+		hr_qp_release_cqes(qp);
 		return;
 	}
 	/* The controller gets the commands before the table has their deadlines, which only the
@@ -382,22 +383,22 @@ HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
 		const uint32_t tail = qp->sq_tail;
 
 		hr_release_sys();
-		hr_qp_doorbell(qp, false, tail);
-		qp->sq_rung = tail;
-		qp->pushed = 0;
+		hr_qp_write_doorbell(qp, false, tail);
+		qp->sq_published = tail;
+		qp->unpublished = 0;
 		qp->unfetched += count;
 		qp->stats.submitted += count;
 		qp->stats.batches++;
 		if (hr_qp_cq_may_fill(qp))
-			hr_qp_ring_cq(qp);
+			hr_qp_publish_cq_head(qp);
 	}
 	deadline = hr_clock_ns() + qp->timeout_ns;
 	for (i = hr_lane(); i < count; i += HR_LANES) {
 		const uint32_t last = qp->free_ring[(first + i) & mask];
-		struct hr_inflight *command = &qp->inflight[last & mask];
+		struct hr_nvme_command *command = &qp->inflight[last & mask];
 
 		command->deadline_ns = deadline;
-		command->state = HR_CMD_SENT;
+		command->state = HR_CMD_SUBMITTED;
 	}
 	hr_lanes_sync();
 }
@@ -408,11 +409,11 @@ HR_WORKER void hr_qp_ring(struct hr_nvme_qp *qp)
  */
 HR_BOTH bool hr_qp_plausible(const struct hr_nvme_qp *qp, uint64_t dw23, uint32_t *unfetched)
 {
-	const uint32_t rung = qp->sq_rung, sqhd = hr_cqe_sqhd(dw23), cid = hr_cqe_cid(dw23);
+	const uint32_t rung = qp->sq_published, sqhd = hr_cqe_sqhd(dw23), cid = hr_cqe_cid(dw23);
 
 	*unfetched = 0;
 	if (sqhd != rung) {
-		*unfetched = hr_ring_distance(sqhd, rung, qp->entries);
+		*unfetched = hr_index_distance(sqhd, rung, qp->entries);
 		if (sqhd >= qp->entries || *unfetched > qp->unfetched)
 			return false;
 	}
@@ -432,8 +433,8 @@ HR_BOTH bool hr_qp_possible(const struct hr_nvme_qp *qp, uint64_t dw23)
  * so they are loaded again. Breaks the queue at the first CQE that is not possible, and returns the
  * mask of the lanes before it. Of these, counts those that stay implausible.
  */
-HR_WORKER hr_mask hr_qp_recheck_cqes(struct hr_nvme_qp *qp, hr_mask held, uint32_t at,
-				     uint64_t *dw23, uint32_t *unfetched)
+HR_WORKER hr_mask hr_qp_reload_cqes(struct hr_nvme_qp *qp, hr_mask held, uint32_t at,
+				    uint64_t *dw23, uint32_t *unfetched)
 {
 	const bool mine = hr_in_mask(held);
 	hr_mask bad, odd;
@@ -446,7 +447,7 @@ HR_WORKER hr_mask hr_qp_recheck_cqes(struct hr_nvme_qp *qp, hr_mask held, uint32
 	held = bad ? held & (bad - 1) : held;
 	hr_lanes_sync();
 	if (hr_in_mask(bad))
-		hr_qp_break_at_cqe(qp, &qp->cq[at], *dw23);
+		hr_qp_fail_at_cqe(qp, &qp->cq[at], *dw23);
 	if (hr_lane() == 0)
 		qp->stats.odd += hr_count_bits(odd & held);
 	hr_lanes_sync();
@@ -487,8 +488,8 @@ HR_WORKER hr_mask hr_qp_poll_cqes(struct hr_nvme_qp *qp, uint32_t at, const stru
 	/* P orders the reads that follow. */
 	if (hr_in_mask(fresh))
 		hr_polled_sys(&qp->cq[at].dw23);
-	if (HR_RARE(hr_ballot(hr_in_mask(fresh) && !hr_qp_plausible(qp, *dw23, unfetched))))
-		fresh = hr_qp_recheck_cqes(qp, fresh, at, dw23, unfetched);
+	if (hr_unlikely(hr_ballot(hr_in_mask(fresh) && !hr_qp_plausible(qp, *dw23, unfetched))))
+		fresh = hr_qp_reload_cqes(qp, fresh, at, dw23, unfetched);
 	return fresh;
 }
 
@@ -496,7 +497,7 @@ HR_WORKER hr_mask hr_qp_poll_cqes(struct hr_nvme_qp *qp, uint32_t at, const stru
  * command. */
 HR_WORKER void hr_qp_count_unmatched(struct hr_nvme_qp *qp, hr_mask dropped, uint32_t cid)
 {
-	const struct hr_inflight *command = &qp->inflight[cid & qp->index_mask];
+	const struct hr_nvme_command *command = &qp->inflight[cid & qp->index_mask];
 	const bool mine = hr_in_mask(dropped);
 	const hr_mask late =
 		hr_ballot(mine && (command->cid != cid || command->state == HR_CMD_LOST));
@@ -514,13 +515,13 @@ HR_WORKER void hr_qp_count_unmatched(struct hr_nvme_qp *qp, hr_mask dropped, uin
 HR_WORKER hr_mask hr_qp_match_cids(struct hr_nvme_qp *qp, hr_mask fresh, uint32_t cid)
 {
 	const bool mine = fresh >> hr_lane() & 1;
-	const struct hr_inflight *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
-	const bool match = mine && command->cid_state == (cid | (uint32_t)HR_CMD_SENT << 16);
+	const struct hr_nvme_command *command = &qp->inflight[mine ? cid & qp->index_mask : 0];
+	const bool match = mine && command->cid_state == (cid | (uint32_t)HR_CMD_SUBMITTED << 16);
 	/* CIDs have 16 bits, so lanes without a CID use distinct values above them. */
 	const hr_mask same = hr_match_u32(match ? cid : (hr_lane() + 1) << 16);
 	const hr_mask credited = hr_ballot(match && hr_lowest_bit(same) == hr_lane());
 
-	if (HR_RARE(credited != fresh))
+	if (hr_unlikely(credited != fresh))
 		hr_qp_count_unmatched(qp, fresh & ~credited, mine ? cid : 0);
 	return credited;
 }
@@ -531,10 +532,10 @@ HR_WORKER hr_mask hr_qp_match_cids(struct hr_nvme_qp *qp, hr_mask fresh, uint32_
  * CQEs behind a bad one are not read.
  */
 HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *wait,
-				struct hr_done *done)
+				struct hr_completion *done)
 {
 	const uint32_t lane = hr_lane(), head = qp->cq_head, free_tail = qp->free_tail;
-	const uint32_t at = hr_ring_add_lane(head, lane < qp->entries ? lane : 0, qp->entries);
+	const uint32_t at = hr_index_add_lane(head, lane < qp->entries ? lane : 0, qp->entries);
 	uint32_t unfetched = 0;
 	hr_mask credited, failed;
 	uint64_t dw23;
@@ -542,7 +543,7 @@ HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *
 	const uint32_t count = hr_count_bits(fresh);
 
 	if (!fresh) {
-		hr_qp_release(qp);
+		hr_qp_release_cqes(qp);
 		return 0;
 	}
 	credited = hr_qp_match_cids(qp, fresh, hr_cqe_cid(dw23));
@@ -565,7 +566,7 @@ HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *
 	if (lane == 0) {
 		uint32_t next = head + count;
 
-		if (HR_RARE(next >= qp->entries)) {
+		if (hr_unlikely(next >= qp->entries)) {
 			next -= qp->entries;
 			qp->phase ^= 1;
 		}
@@ -573,7 +574,7 @@ HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *
 		qp->unfetched = unfetched;
 		qp->free_tail = free_tail + hr_count_bits(credited);
 		qp->stats.completed += hr_count_bits(credited);
-		if (HR_RARE(failed))
+		if (hr_unlikely(failed))
 			qp->stats.failed += hr_count_bits(failed);
 	}
 	hr_lanes_sync();
@@ -581,7 +582,7 @@ HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *
 }
 
 /* The same without waiting. */
-HR_WORKER hr_mask hr_qp_reap(struct hr_nvme_qp *qp, struct hr_done *done)
+HR_WORKER hr_mask hr_qp_reap(struct hr_nvme_qp *qp, struct hr_completion *done)
 {
 	const struct hr_qp_wait wait = { 1, NULL, 0, 0 };
 

@@ -11,22 +11,22 @@ static uint32_t *doorbell(const struct soft *soft, uint16_t qid, bool cq)
 	return (uint32_t *)(void *)(soft->bar + SOFT_DOORBELLS + (2u * qid + cq) * step);
 }
 
-void soft_clear_bell(const struct soft *soft, uint16_t qid, bool cq)
+void soft_clear_doorbell(const struct soft *soft, uint16_t qid, bool cq)
 {
 	__atomic_store_n(doorbell(soft, qid, cq), 0, __ATOMIC_RELAXED);
 }
 
-void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries)
+void soft_init_cq_doorbell(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries)
 {
-	soft_clear_bell(soft, id, true);
+	soft_clear_doorbell(soft, id, true);
 	soft->cq[id] = (struct soft_cq){ .ring = ring, .entries = entries, .phase = 1, .id = id };
 	soft->cq[id].bell.reg = doorbell(soft, id, true);
 }
 
-void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
-		   uint32_t entries)
+void soft_init_sq_doorbell(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
+			   uint32_t entries)
 {
-	soft_clear_bell(soft, id, false);
+	soft_clear_doorbell(soft, id, false);
 	soft->sq[id] = (struct soft_sq){ .ring = ring,
 					 .cq = &soft->cq[cqid],
 					 .hint = soft->window,
@@ -38,7 +38,7 @@ void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct h
 }
 
 /* True when the host has moved a doorbell. */
-static bool moved(struct soft_bell *bell, uint32_t *value)
+static bool moved(struct soft_doorbell *bell, uint32_t *value)
 {
 	*value = __atomic_load_n(bell->reg, __ATOMIC_ACQUIRE);
 	if (*value == bell->seen)
@@ -64,7 +64,7 @@ uint32_t soft_cq_room(struct soft *soft, struct soft_cq *cq)
 			cq->head = value;
 			posted -= seen;
 		} else {
-			soft_bad_bell(soft, cq->id, true, value, cq->entries);
+			soft_bad_doorbell(soft, cq->id, true, value, cq->entries);
 		}
 	}
 	return cq->entries - 1 - posted;
@@ -79,7 +79,7 @@ uint32_t soft_ready(struct soft *soft, struct soft_sq *sq)
 		if (value < sq->entries)
 			sq->tail = value;
 		else
-			soft_bad_bell(soft, sq->id, false, value, sq->entries);
+			soft_bad_doorbell(soft, sq->id, false, value, sq->entries);
 	}
 	room = soft_cq_room(soft, sq->cq);
 	sent = distance(sq->head, sq->tail, sq->entries);
@@ -104,16 +104,16 @@ void soft_scan_doorbells(struct soft *soft)
 		const uint32_t head = soft->cq[qid].ring ? 0 : take(cq);
 
 		if (tail)
-			soft_bad_bell(soft, qid, false, tail, 0);
+			soft_bad_doorbell(soft, qid, false, tail, 0);
 		if (head)
-			soft_bad_bell(soft, qid, true, head, 0);
+			soft_bad_doorbell(soft, qid, true, head, 0);
 	}
 }
 
 void soft_clear_doorbells(struct soft *soft)
 {
 	for (uint16_t qid = 0; qid <= HR_SOFT_QUEUES; qid++) {
-		soft_clear_bell(soft, qid, false);
-		soft_clear_bell(soft, qid, true);
+		soft_clear_doorbell(soft, qid, false);
+		soft_clear_doorbell(soft, qid, true);
 	}
 }

@@ -233,7 +233,7 @@ const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *
 /* ---- doorbells.c: doorbells */
 
 /* A doorbell: its location and its last value. */
-struct soft_bell {
+struct soft_doorbell {
 	const uint32_t *reg;
 	uint32_t seen;
 };
@@ -244,7 +244,7 @@ struct soft_cq {
 	uint32_t head;			      /* newest valid doorbell value */
 	uint16_t id;
 	uint32_t poller; /* index of the poller that serves it */
-	struct soft_bell bell;
+	struct soft_doorbell bell;
 } __attribute__((aligned(SOFT_LINE)));
 
 struct soft_sq {
@@ -253,15 +253,15 @@ struct soft_sq {
 	const struct soft_window *hint; /* window of the last data transfer, never NULL */
 	uint32_t entries, head, tail;
 	uint16_t id, cqid;
-	struct soft_bell bell;
+	struct soft_doorbell bell;
 } __attribute__((aligned(SOFT_LINE)));
 
 /* Start queue `id` over ring and clear its doorbells. The CQ must exist before its SQs. */
-void soft_start_cq(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries);
-void soft_start_sq(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
-		   uint32_t entries);
+void soft_init_cq_doorbell(struct soft *soft, uint16_t id, struct hr_cqe *ring, uint32_t entries);
+void soft_init_sq_doorbell(struct soft *soft, uint16_t id, uint16_t cqid, const struct hr_sqe *ring,
+			   uint32_t entries);
 /* Clear the doorbell of a queue when it is created and when it is deleted. */
-void soft_clear_bell(const struct soft *soft, uint16_t qid, bool cq);
+void soft_clear_doorbell(const struct soft *soft, uint16_t qid, bool cq);
 /* Read both doorbells of a queue. Returns the number of commands that can be executed now:
  * published, and with room in the CQ for their completions. */
 uint32_t soft_ready(struct soft *soft, struct soft_sq *sq);
@@ -540,7 +540,7 @@ void soft_check_spare(struct soft *soft);
 void soft_protect(struct soft *soft);
 /* Report an invalid doorbell value: a warning, an entry of the error log, an event. entries 0:
  * the queue does not exist. Called by any poller. */
-void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries);
+void soft_bad_doorbell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries);
 void soft_events_send(struct soft *soft);
 void soft_log_error(struct soft *soft, uint16_t sqid, const struct hr_sqe *sqe, uint16_t field);
 

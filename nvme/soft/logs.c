@@ -153,7 +153,7 @@ uint16_t soft_get_log(struct soft *soft, const struct hr_sqe *sqe)
 	return soft_copy_out(soft, sqe, &page, (uint32_t)dwords * 4);
 }
 
-void soft_bad_bell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries)
+void soft_bad_doorbell(struct soft *soft, uint16_t qid, bool cq, uint32_t value, uint32_t entries)
 {
 	/* not caused by a command: figure 206 */
 	const struct hr_sqe none = { .cid = 0xffff };

@@ -64,7 +64,7 @@ uint16_t soft_create_cq(struct soft *soft, const struct hr_sqe *sqe)
 		return status;
 	if (sqe->cdw11 & FLAG_IEN || sqe->cdw11 >> 16) /* no interrupt vectors */
 		return NVME_SC_INVALID_VECTOR | NVME_SCT_CMD_SPECIFIC << 8 | SOFT_DNR;
-	soft_start_cq(soft, qid_of(sqe), memory, entries_of(sqe));
+	soft_init_cq_doorbell(soft, qid_of(sqe), memory, entries_of(sqe));
 	soft->cq[qid_of(sqe)].poller = least_loaded(soft);
 	soft->poller[soft->cq[qid_of(sqe)].poller].cqs++;
 	return 0;
@@ -91,7 +91,7 @@ uint16_t soft_create_sq(struct soft *soft, const struct hr_sqe *sqe)
 	/* SQs that share a CQ are served by one poller, the CQ's owner. */
 	p = &soft->poller[soft->cq[cqid].poller];
 	soft_quiesce(soft, 1);
-	soft_start_sq(soft, qid_of(sqe), cqid, memory, entries_of(sqe));
+	soft_init_sq_doorbell(soft, qid_of(sqe), cqid, memory, entries_of(sqe));
 	p->sq[p->queues++] = &soft->sq[qid_of(sqe)];
 	soft_resume(soft, 1);
 	return 0;
@@ -101,7 +101,7 @@ static void remove_cq(struct soft *soft, uint16_t qid)
 {
 	soft->poller[soft->cq[qid].poller].cqs--;
 	soft->cq[qid] = (struct soft_cq){ 0 };
-	soft_clear_bell(soft, qid, true);
+	soft_clear_doorbell(soft, qid, true);
 }
 
 uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
@@ -132,7 +132,7 @@ static void remove_sq(struct soft *soft, uint16_t qid)
 
 	forget(&soft->poller[cq->poller], &soft->sq[qid]);
 	soft->sq[qid] = (struct soft_sq){ 0 };
-	soft_clear_bell(soft, qid, false);
+	soft_clear_doorbell(soft, qid, false);
 	cq->users--;
 }
 

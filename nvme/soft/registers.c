@@ -87,8 +87,8 @@ static bool set_admin_queue(struct soft *soft)
 		return false;
 	if (sq_entries < 2 || cq_entries < 2 || (asq | acq) & (HR_PAGE - 1) || !sq || !cq)
 		return false;
-	soft_start_cq(soft, 0, cq, cq_entries);
-	soft_start_sq(soft, 0, 0, sq, sq_entries);
+	soft_init_cq_doorbell(soft, 0, cq, cq_entries);
+	soft_init_sq_doorbell(soft, 0, 0, sq, sq_entries);
 	return true;
 }
 

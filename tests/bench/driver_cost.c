@@ -48,7 +48,7 @@ static void submit(struct hr_nvme_qp *qp, uint64_t lba, uint32_t batch)
 		hr_sqe_io(&sqe, nvme_cmd_read, 1, lba + i, 1, 0x1000 + (lba + i) * HR_PAGE, 0);
 		hr_qp_push(qp, true, &sqe, i);
 	}
-	hr_qp_ring(qp);
+	hr_qp_publish(qp);
 }
 
 /*
@@ -57,7 +57,7 @@ static void submit(struct hr_nvme_qp *qp, uint64_t lba, uint32_t batch)
  */
 static uint32_t reap(struct hr_nvme_qp *qp, uint32_t batch)
 {
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	uint32_t good = 0;
 
 	for (uint32_t n = 0; n < batch && hr_qp_reap(qp, &done); n++)

@@ -35,7 +35,7 @@ uint32_t peer_fetch(struct peer *peer)
 
 	while (peer->sq_head != until) {
 		peer->pending[peer->fetched++] = peer->qp->sq[peer->sq_head];
-		peer->sq_head = hr_ring_add(peer->sq_head, 1, peer->qp->entries);
+		peer->sq_head = hr_index_add(peer->sq_head, 1, peer->qp->entries);
 	}
 	return peer->fetched;
 }
@@ -48,14 +48,14 @@ void peer_post(struct peer *peer, struct hr_cqe cqe)
 	cqe_at->dw0 = cqe.dw0;
 	cqe_at->dw1 = cqe.dw1;
 	__atomic_store_n(&cqe_at->dw23, cqe.dw23, __ATOMIC_RELEASE);
-	peer->cq_tail = hr_ring_add(peer->cq_tail, 1, peer->qp->entries);
+	peer->cq_tail = hr_index_add(peer->cq_tail, 1, peer->qp->entries);
 	if (peer->cq_tail == 0)
 		peer->phase ^= 1;
 }
 
 bool peer_can_post(const struct peer *peer)
 {
-	return hr_ring_add(peer->cq_tail, 1, peer->qp->entries) !=
+	return hr_index_add(peer->cq_tail, 1, peer->qp->entries) !=
 	       __atomic_load_n(&peer->cq_doorbell, __ATOMIC_ACQUIRE);
 }
 

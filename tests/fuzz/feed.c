@@ -139,7 +139,7 @@ static void carry_out(void)
 {
 	const uint32_t order = words.order;
 
-	if (order == words.done)
+	if (order == words.obeyed)
 		return;
 	must(order % HR_FEED_ORDERS == HR_FEED_OFFER || order % HR_FEED_ORDERS == HR_FEED_CLOSE);
 	if (order % HR_FEED_ORDERS == HR_FEED_OFFER) {
@@ -147,7 +147,7 @@ static void carry_out(void)
 		must(!offers);
 	}
 	offers = order % HR_FEED_ORDERS == HR_FEED_OFFER;
-	words.done = order;
+	words.obeyed = order;
 }
 
 static void access_memory(void)

@@ -32,7 +32,7 @@ static void expect_range(const struct hr_link_message *message)
 		must(opening->slots && opening->slots <= HR_LINK_SLOTS_MAX &&
 		     opening->tile_address + (uint64_t)opening->slots * opening->stride >=
 			     opening->tile_address);
-	if (message->head.kind == HR_LINK_SAY_DONE)
+	if (message->head.kind == HR_LINK_MSG_RESULT)
 		must(memchr(message->ending.text, 0, HR_LINK_TEXT_BYTES) &&
 		     message->ending.code <= 4);
 }

@@ -105,7 +105,7 @@ static void carry_out(uint32_t seat)
 	struct hr_tap_seat *seat_words = &words.seat[seat];
 	const uint32_t order = seat_words->order;
 
-	if (order == seat_words->done)
+	if (order == seat_words->obeyed)
 		return;
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
 		must(seat_words->credits >= 1 && seat_words->credits <= CREDITS);
@@ -114,7 +114,7 @@ static void carry_out(uint32_t seat)
 	} else if (order % HR_TAP_ORDERS == HR_TAP_CLOSE) {
 		lends[seat] = false;
 	}
-	seat_words->done = order;
+	seat_words->obeyed = order;
 }
 
 static void access_memory(uint32_t seat)

@@ -239,7 +239,7 @@ GLOBAL clocks(struct gpu_clock *a)
 static __device__ void serve(struct gpu_queue_call *call)
 {
 	struct hr_sqe sqe = call->sqe;
-	struct hr_done done = {};
+	struct hr_completion done = {};
 	int32_t result = 0;
 	uint32_t lanes = 0;
 
@@ -248,13 +248,13 @@ static __device__ void serve(struct gpu_queue_call *call)
 		result = hr_qp_push(call->qp, hr_lane() == 0 && call->want, &sqe, call->token);
 		break;
 	case GPU_QUEUE_RING:
-		hr_qp_ring(call->qp);
+		hr_qp_publish(call->qp);
 		break;
 	case GPU_QUEUE_REAP:
 		lanes = hr_qp_reap(call->qp, &done);
 		break;
 	default:
-		result = hr_qp_expire(call->qp, call->now_ns, &done);
+		result = hr_qp_find_expired(call->qp, call->now_ns, &done);
 		break;
 	}
 	call->done[hr_lane()] = done;

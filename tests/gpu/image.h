@@ -122,7 +122,7 @@ struct gpu_queue_call {
 	uint32_t answer; /* number of the call, by the GPU */
 	int32_t result;	 /* of lane 0 */
 	uint32_t lanes;	 /* that have a completion */
-	struct hr_done done[GPU_QUEUE_LANES];
+	struct hr_completion done[GPU_QUEUE_LANES];
 };
 
 #endif

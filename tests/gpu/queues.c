@@ -22,7 +22,7 @@ static struct gpu_rig rig;
 static struct gpu_queue_call *call;
 static uint8_t *pool;
 static bool pool_taken;
-static struct hr_done done_of[GPU_QUEUE_LANES];
+static struct hr_completion done_of[GPU_QUEUE_LANES];
 static uint32_t dones;
 
 static void up(void)
@@ -96,7 +96,7 @@ static void ring(struct hr_nvme_qp *qp)
 	have_done(qp, GPU_QUEUE_RING);
 }
 
-static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
+static uint32_t reap(struct hr_nvme_qp *qp, struct hr_completion *done)
 {
 	have_done(qp, GPU_QUEUE_REAP);
 	dones = 0;
@@ -108,13 +108,13 @@ static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
 	return dones;
 }
 
-static struct hr_done reaped(uint32_t i)
+static struct hr_completion reaped(uint32_t i)
 {
 	cr_assert_lt(i, dones);
 	return done_of[i];
 }
 
-static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
+static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_completion *lost)
 {
 	call->now_ns = now_ns;
 	have_done(qp, GPU_QUEUE_EXPIRE);

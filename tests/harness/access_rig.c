@@ -325,7 +325,7 @@ void access_wait(struct access_rig *r)
 		const struct hr_access *access = r->gpu[g];
 
 		for (uint32_t i = 0; i < hr_access_statuses(access) && (!g || !r->scripted); i++)
-			cr_assert_eq(access->status[i].done, 1);
+			cr_assert_eq(access->status[i].ended, 1);
 		for (uint32_t i = 0; i < access->cache.io_workers * access->ssds; i++)
 			hr_health_take_qp(&r->rig.ssd[i % access->ssds].health, &access->qp[i]);
 	}

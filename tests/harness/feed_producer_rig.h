@@ -201,7 +201,7 @@ static inline void attach(int pidfd)
 	tell(HR_TAP_READY);
 	step(true);
 	cr_assert_eq(p.state, HR_FEED_ATTACHED);
-	words->done = words->order;
+	words->obeyed = words->order;
 	kinds();
 }
 

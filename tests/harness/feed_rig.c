@@ -105,7 +105,7 @@ void feed_rig_finish(void)
 {
 	pthread_join(feed_rig.worker, NULL);
 	pthread_join(feed_rig.computer, NULL);
-	cr_expect_eq(hr_acquire_sys_u32(&feed_rig.status.done), 1);
+	cr_expect_eq(hr_acquire_sys_u32(&feed_rig.status.ended), 1);
 }
 
 /* ---- the host */
@@ -118,7 +118,7 @@ void feed_rig_order(enum hr_feed_order what)
 
 bool feed_rig_is_done(void)
 {
-	return hr_acquire_sys_u32(&feed_rig.words.done) == feed_rig.words.order;
+	return hr_acquire_sys_u32(&feed_rig.words.obeyed) == feed_rig.words.order;
 }
 
 void feed_rig_wait_done(void)

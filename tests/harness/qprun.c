@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct hr_done last;
+static struct hr_completion last;
 
 static void nothing(void)
 {
@@ -25,10 +25,10 @@ static int push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint
 
 static void ring(struct hr_nvme_qp *qp)
 {
-	hr_qp_ring(qp);
+	hr_qp_publish(qp);
 }
 
-static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
+static uint32_t reap(struct hr_nvme_qp *qp, struct hr_completion *done)
 {
 	const uint32_t got = hr_qp_reap(qp, &last);
 
@@ -37,14 +37,14 @@ static uint32_t reap(struct hr_nvme_qp *qp, struct hr_done *done)
 	return got;
 }
 
-static struct hr_done reaped(uint32_t i)
+static struct hr_completion reaped(uint32_t i)
 {
 	return last;
 }
 
-static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost)
+static bool expire(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_completion *lost)
 {
-	return hr_qp_expire(qp, now_ns, lost);
+	return hr_qp_find_expired(qp, now_ns, lost);
 }
 
 static const struct qprun here = { nothing, nothing, take,   free, push, ring,

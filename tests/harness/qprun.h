@@ -23,11 +23,11 @@ struct qprun {
 	int (*push)(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token);
 	void (*ring)(struct hr_nvme_qp *qp);
 	/* Number of completions reaped, at most one in this thread; *done is the first. */
-	uint32_t (*reap)(struct hr_nvme_qp *qp, struct hr_done *done);
+	uint32_t (*reap)(struct hr_nvme_qp *qp, struct hr_completion *done);
 	/* The i-th of them. */
-	struct hr_done (*reaped)(uint32_t i);
-	bool (*expire)(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_done *lost);
-	bool has_dw0;	 /* completions carry dw0 (struct hr_done) */
+	struct hr_completion (*reaped)(uint32_t i);
+	bool (*expire)(struct hr_nvme_qp *qp, uint64_t now_ns, struct hr_completion *lost);
+	bool has_dw0;	 /* completions carry dw0 (struct hr_completion) */
 	bool looks_idle; /* polls the completion queue also when no command is outstanding */
 };
 

@@ -338,7 +338,7 @@ void rig_wait(struct rig *rig)
 		     "the pipeline does not end");
 	hr_launch_free(rig->launch);
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig->pipe); i++)
-		cr_assert_eq(hr_acquire_sys_u32(&rig->pipe->status[i].done), 1);
+		cr_assert_eq(hr_acquire_sys_u32(&rig->pipe->status[i].ended), 1);
 	cr_assert_eq(hr_layout_download(&rig->layout.parts, &rig->memory, NULL), 0);
 	rig->view.next_tile = rig->published->next_tile;
 	mark_failed(rig);

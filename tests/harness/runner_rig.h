@@ -62,7 +62,7 @@ static struct hr_ctrl ctrl[2];
 /* An admin queue without completions, on which no command is sent. */
 static struct hr_cqe no_cqe[8];
 static const struct hr_nvme_qp broken_queue = {
-	.entries = 8, .broken = -EPROTO, .phase = 2, .cq = no_cqe
+	.entries = 8, .error = -EPROTO, .phase = 2, .cq = no_cqe
 };
 
 static inline void set_register(uint32_t d, uint32_t offset, uint32_t value)

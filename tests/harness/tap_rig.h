@@ -135,7 +135,7 @@ static inline void finish(void)
 {
 	pthread_join(worker, NULL);
 	pthread_join(feeder, NULL);
-	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+	cr_expect_eq(hr_acquire_sys_u32(&status.ended), 1);
 }
 
 /* ---- the host */
@@ -151,7 +151,7 @@ static inline void wait_done(uint32_t seat)
 {
 	const uint64_t end = hr_now_ns() + LIMIT_NS;
 
-	while (hr_acquire_sys_u32(&words.seat[seat].done) != words.seat[seat].order) {
+	while (hr_acquire_sys_u32(&words.seat[seat].obeyed) != words.seat[seat].order) {
 		cr_assert_lt(hr_now_ns(), end, "the worker does not obey");
 		hr_yield();
 	}
@@ -299,7 +299,7 @@ static inline void expect_end_with_the_last_tiles_lent(void)
 	pthread_join(feeder, NULL);
 	hr_release_sys_u32(&control.stop, HR_STOP_NEW);
 	pthread_join(worker, NULL);
-	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+	cr_expect_eq(hr_acquire_sys_u32(&status.ended), 1);
 	cr_expect_eq(status.tiles, 0);
 }
 

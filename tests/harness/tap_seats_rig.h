@@ -212,7 +212,7 @@ static inline void step(uint32_t seat, bool events)
 /* The worker carries out all orders. */
 static inline void obey(uint32_t seat)
 {
-	words->seat[seat].done = words->seat[seat].order;
+	words->seat[seat].obeyed = words->seat[seat].order;
 }
 
 /* A consumer that is attached, without messages in its socket. */

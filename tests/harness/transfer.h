@@ -17,11 +17,11 @@
  */
 HR_WORKER int transfer_end(struct hr_nvme_qp *qp, int posted)
 {
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	uint32_t spins = 0;
 	int err = posted < 0 ? posted : 0;
 
-	hr_qp_ring(qp);
+	hr_qp_publish(qp);
 	while (posted > 0) {
 		const hr_mask mask = hr_io_reap(qp, &done);
 		const hr_mask bad = hr_ballot(hr_in_mask(mask) && done.status);
@@ -34,8 +34,8 @@ HR_WORKER int transfer_end(struct hr_nvme_qp *qp, int posted)
 			else if (!err)
 				err = (int)status;
 		}
-		if (!mask && qp->broken)
-			return qp->broken;
+		if (!mask && qp->error)
+			return qp->error;
 		if (!mask)
 			hr_idle(&spins);
 		posted -= (int)hr_count_bits(mask);

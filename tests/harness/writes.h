@@ -139,7 +139,7 @@ static inline void settle_down(void)
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig.pipe); i++) {
 		const uint64_t seen = heartbeat(i);
 
-		while (heartbeat(i) < seen + 5 && !hr_acquire_sys_u32(&rig.pipe->status[i].done))
+		while (heartbeat(i) < seen + 5 && !hr_acquire_sys_u32(&rig.pipe->status[i].ended))
 			hr_wait_ns(50000);
 	}
 }

@@ -234,13 +234,13 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 		d->end_ns = hr_now_ns();
 		d->finished = true;
 		break;
-	case HR_LINK_PEER_DONE:
+	case HR_LINK_REMOTE_ENDED:
 		d->other = event->code;
 		told(d, "the other side is done", event->text);
 		/* A side that has failed takes no more tiles, or has none. */
 		if (event->code && !d->told) {
 			d->finished = d->told = true;
-			hr_link_finish(d->link, event->code, "");
+			hr_link_report_result(d->link, event->code, "");
 		}
 		break;
 	case HR_LINK_REFUSED_ONE:
@@ -256,7 +256,7 @@ static void tell_end(struct drive *d)
 	if (!d->finished || d->told || hr_now_ns() - d->end_ns < d->linger * HR_NS_PER_MS)
 		return;
 	d->told = true;
-	hr_link_finish(d->link, d->wrong ? 1 : (int)d->code, "the driver says so");
+	hr_link_report_result(d->link, d->wrong ? 1 : (int)d->code, "the driver says so");
 }
 
 /* Until the next held slot is due, or the link wants a step. */
@@ -279,7 +279,7 @@ static int run(struct drive *d)
 	struct hr_error e = { 0 };
 	struct hr_link_event event;
 
-	while (!hr_link_ended(d->link)) {
+	while (!hr_link_both_ended(d->link)) {
 		struct pollfd fd = { .fd = hr_link_fd(d->link), .events = POLLIN };
 
 		while (hr_link_step(d->link, hr_now_ns(), &event, &e)) {

@@ -192,7 +192,7 @@ static bool is_closed(struct hr_tap_table *table, uint32_t seat)
 	const struct hr_tap_seat *words = words_of(table->run, seat);
 
 	return !table->run->started_ns || table->run->ended_ns ||
-	       hr_acquire_sys_u32(&words->done) == words->order;
+	       hr_acquire_sys_u32(&words->obeyed) == words->order;
 }
 
 static void free_seat(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
@@ -309,7 +309,7 @@ static bool is_obeyed(const struct hr_tap_table *table, uint32_t seat)
 {
 	const struct hr_tap_seat *words = words_of(table->run, seat);
 
-	return hr_acquire_sys_u32(&words->done) == words->order;
+	return hr_acquire_sys_u32(&words->obeyed) == words->order;
 }
 
 /* Name the consumer once for each tile. */

@@ -188,7 +188,7 @@ static bool is_closed(const struct hr_feed_producer *p)
 	const struct hr_feed_words *words = words_of(p);
 
 	return !p->run->started_ns || p->run->ended_ns ||
-	       hr_acquire_sys_u32(&words->done) == words->order;
+	       hr_acquire_sys_u32(&words->obeyed) == words->order;
 }
 
 static void forget(struct hr_feed_producer *p)
@@ -317,7 +317,7 @@ static void wake(struct hr_feed_producer *p)
 	struct hr_tap_message m;
 	bool is_there;
 
-	if (!wanted || hr_acquire_sys_u32(&words_of(p)->done) != words_of(p)->order)
+	if (!wanted || hr_acquire_sys_u32(&words_of(p)->obeyed) != words_of(p)->order)
 		return;
 	is_there = wanted != p->woken && hr_acquire_sys_u64(&words_of(p)->offered) >= wanted;
 	if (is_there || (is_last && !p->told_last)) {

@@ -67,7 +67,8 @@ static const struct {
 	[HR_MESSAGE_OBJECT] = { sizeof(struct hr_store_object), sizeof(struct hr_store_object) },
 	[HR_MESSAGE_DATA] = { 1, HR_MESSAGE_DATA_MAX },
 	[HR_MESSAGE_LINE] = { 1, HR_LOG_LINE_MAX },
-	[HR_MESSAGE_DONE] = { sizeof(struct hr_message_done), sizeof(struct hr_message_done) },
+	[HR_MESSAGE_DONE] = { sizeof(struct hr_message_verified),
+			      sizeof(struct hr_message_verified) },
 	[HR_MESSAGE_FACTS] = { sizeof(struct hr_ssd_facts), sizeof(struct hr_ssd_facts) },
 	[HR_MESSAGE_END] = { sizeof(uint32_t), sizeof(uint32_t) },
 };

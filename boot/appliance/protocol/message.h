@@ -80,7 +80,7 @@ enum hr_message_kind {
 	HR_MESSAGE_OBJECT, /* struct hr_store_object */
 	HR_MESSAGE_DATA,   /* the next bytes of the object */
 	HR_MESSAGE_LINE,   /* one finding: a byte, 1 for a fault, then the text */
-	HR_MESSAGE_DONE,   /* struct hr_message_done */
+	HR_MESSAGE_DONE,   /* struct hr_message_verified */
 	HR_MESSAGE_END,	   /* CRC-32C of all data (u32): the source has ended as announced */
 	HR_MESSAGE_FACTS,  /* struct hr_ssd_facts */
 	HR_MESSAGE_KINDS,
@@ -91,7 +91,7 @@ struct hr_message_map {
 	uint64_t count; /* objects that follow, each a struct hr_store_object */
 };
 
-struct hr_message_done {
+struct hr_message_verified {
 	uint64_t bytes, total; /* checked, and to be checked */
 };
 

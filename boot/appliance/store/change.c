@@ -185,7 +185,7 @@ static int begin_copy(struct hr_store_service *c, struct hr_store_job *d)
 
 static void tell_copied(struct hr_store_job *d)
 {
-	const struct hr_message_done item = { d->at, d->object.bytes };
+	const struct hr_message_verified item = { d->at, d->object.bytes };
 
 	d->length = 0;
 	hr_store_job_add(d, HR_MESSAGE_DONE, &item, sizeof item);

@@ -297,7 +297,7 @@ static void found(void *to, bool fault, const char *line)
 
 static void tell_checked(struct hr_store_job *d)
 {
-	const struct hr_message_done item = { d->checked, d->total };
+	const struct hr_message_verified item = { d->checked, d->total };
 
 	hr_store_job_add(d, HR_MESSAGE_DONE, &item, sizeof item);
 }

@@ -98,7 +98,7 @@ static void finish(struct bench *b, int code, const char *text)
 	if (b->finished_ns)
 		return;
 	b->finished_ns = hr_now_ns();
-	hr_link_finish(b->link, code, text);
+	hr_link_report_result(b->link, code, text);
 }
 
 static int fail(struct bench *b, enum hr_error_kind kind, int code, const char *text)
@@ -293,7 +293,7 @@ static void handle(struct bench *b, const struct hr_link_event *event)
 	case HR_LINK_END:
 		finish(b, 0, "");
 		break;
-	case HR_LINK_PEER_DONE:
+	case HR_LINK_REMOTE_ENDED:
 		handle_done(b, event);
 		break;
 	case HR_LINK_REFUSED_ONE:
@@ -353,7 +353,7 @@ static void run(struct bench *b)
 	uint64_t pause_ns = PAUSE_MIN_NS;
 
 	hr_wait_precisely();
-	while (!b->failed && !hr_link_ended(b->link) && !waited_enough(b)) {
+	while (!b->failed && !hr_link_both_ended(b->link) && !waited_enough(b)) {
 		if (step(b)) {
 			pause_ns = PAUSE_MIN_NS;
 			continue;

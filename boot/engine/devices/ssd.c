@@ -578,7 +578,7 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
 	}
 	take_queue(ssd, id);
 	ssd->controller->queue_for[id] = memory->owner;
-	hr_qp_hand_over(qp, &worker, ssd->transport.bar, memory->bar);
+	hr_qp_relocate(qp, &worker, ssd->transport.bar, memory->bar);
 	return 0;
 }
 

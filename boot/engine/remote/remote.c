@@ -77,7 +77,7 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 		met(r, event);
 	else if (event->kind == HR_LINK_DOWN)
 		r->up = false;
-	else if (event->kind == HR_LINK_PEER_DONE)
+	else if (event->kind == HR_LINK_REMOTE_ENDED)
 		peer_done(r, event);
 	else if (event->kind == HR_LINK_FAILED)
 		failed(r, e);
@@ -117,7 +117,7 @@ static bool take_orders(struct hr_remote *r)
 	r->durable_told = durable;
 	if (!ended || r->told)
 		return false;
-	hr_link_finish(r->link, code, why);
+	hr_link_report_result(r->link, code, why);
 	r->told = true;
 	r->quiet_ns = hr_now_ns() + (code && !r->met ? 0 : LAST_WORDS_NS);
 	return true;
@@ -166,7 +166,8 @@ static void *serve(void *argument)
 			pause_ns = PAUSE_MAX_NS;
 		if (!any)
 			hr_wait_readable(hr_link_fd(r->link), pause_ns);
-	} while (!r->told || (!hr_link_ended(r->link) && !r->dead && hr_now_ns() < r->quiet_ns));
+	} while (!r->told ||
+		 (!hr_link_both_ended(r->link) && !r->dead && hr_now_ns() < r->quiet_ns));
 	hr_remote_lock(r);
 	r->over = true;
 	hr_remote_unlock(r);

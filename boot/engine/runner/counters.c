@@ -97,7 +97,7 @@ static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint
 		c->tiles += hr_acquire_sys_u64(&status->tiles);
 		c->bytes += hr_acquire_sys_u64(&status->bytes);
 		c->failed += hr_acquire_sys_u32(&status->failed);
-		c->ended += hr_acquire_sys_u32(&status->done);
+		c->ended += hr_acquire_sys_u32(&status->ended);
 	}
 	if (run->settled)
 		take_costs(c, run, role, first, last);

@@ -63,7 +63,7 @@ static bool has_order(const struct hr_run *run)
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
 		const struct hr_tap_seat *words = &hr_run_tap_words(run)->seat[seat];
 
-		if (words->order != hr_acquire_sys_u32(&words->done) ||
+		if (words->order != hr_acquire_sys_u32(&words->obeyed) ||
 		    (run->cpu.tap->own[seat].lends &&
 		     words->credits > run->cpu.tap->own[seat].credits))
 			return true;

@@ -69,7 +69,7 @@ static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint6
 	const struct hr_worker_status *status = hr_run_status(watch->run, i);
 	const uint64_t heartbeat = hr_acquire_sys_u64(&status->heartbeat);
 
-	if (heartbeat != watch->seen[i].heartbeat || hr_acquire_sys_u32(&status->done)) {
+	if (heartbeat != watch->seen[i].heartbeat || hr_acquire_sys_u32(&status->ended)) {
 		watch->seen[i].heartbeat = heartbeat;
 		watch->seen[i].since_ns = now_ns;
 	}
@@ -88,7 +88,7 @@ static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns
 	const uint64_t computers = hr_access_computers(access);
 	uint64_t behind = hr_acquire_sys_u64(&io->behind);
 
-	if (epochs != watch->epochs[p].epochs || hr_acquire_sys_u32(&access->status[0].done)) {
+	if (epochs != watch->epochs[p].epochs || hr_acquire_sys_u32(&access->status[0].ended)) {
 		watch->epochs[p].epochs = epochs;
 		watch->epochs[p].since_ns = now_ns;
 	}

@@ -47,7 +47,7 @@ static int join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other, struct hr
 }
 
 /* Wait for one completion of the queue pair. */
-static int wait_done(struct hr_rdma_qp *qp, struct hr_rdma_done *done, struct hr_error *e)
+static int wait_done(struct hr_rdma_qp *qp, struct hr_rdma_completion *done, struct hr_error *e)
 {
 	const uint64_t end = hr_now_ns() + LIMIT_NS;
 	int n;
@@ -83,7 +83,7 @@ static int prove_in(struct pair *pair, uint64_t at, struct hr_error *e)
 {
 	uint8_t pattern[PATTERN_BYTES], got[PATTERN_BYTES];
 	uint32_t immediate;
-	struct hr_rdma_done sent, received;
+	struct hr_rdma_completion sent, received;
 	int err = hr_random(pattern, sizeof(pattern));
 
 	memcpy(&immediate, pattern, sizeof(immediate));
@@ -115,7 +115,7 @@ static int prove_out(struct pair *pair, uint64_t at, struct hr_error *e)
 {
 	const struct hr_link_memory *m = pair->memory;
 	uint8_t pattern[PATTERN_BYTES];
-	struct hr_rdma_done done;
+	struct hr_rdma_completion done;
 	int err = hr_random(pattern, sizeof(pattern));
 
 	if (!err)

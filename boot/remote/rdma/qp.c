@@ -275,14 +275,14 @@ static int poll_one(struct hr_rdma_qp *qp, struct ibv_wc *wc)
 	return ibv_poll_cq(qp->cq, 1, wc);
 }
 
-int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done)
+int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_completion *done)
 {
 	struct ibv_wc wc;
 	const int n = poll_one(qp, &wc);
 
 	if (n <= 0)
 		return n ? -EIO : 0;
-	*done = (struct hr_rdma_done){
+	*done = (struct hr_rdma_completion){
 		.receive = wc.wr_id == ID_RECEIVE,
 		.data = wc.wr_id == ID_DATA,
 		.number = wc.wr_id >> ID_BITS,

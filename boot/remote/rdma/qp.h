@@ -45,7 +45,7 @@ struct hr_rdma_qp {
 };
 
 /* One completion. */
-struct hr_rdma_done {
+struct hr_rdma_completion {
 	bool receive, data; /* data: of the first request of two, which has one only on failure */
 	uint64_t number;    /* neither: of a write with an immediate, from 0 on, or of a read */
 	enum ibv_wc_status status;
@@ -92,7 +92,7 @@ int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t fr
 
 /* Take a completion: 1, or 0: none, and the descriptor of the channel is readable, or becomes so with
  * the next one. -EIO: the device has failed. */
-int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_done *done);
+int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_completion *done);
 
 /* The descriptor of the channel is readable: it is not any more after this and the next
  * hr_rdma_qp_poll() that returns 0. */

@@ -401,7 +401,7 @@ HR_WORKER void io_good(struct hr_io_worker *w, hr_mask good, uint32_t number)
  * given up there. False when a repetition does not help. Collective.
  */
 HR_WORKER bool io_park(struct hr_io_worker *w, const struct hr_nvme_qp *qp, uint32_t number,
-		       const struct hr_done *done)
+		       const struct hr_completion *done)
 {
 	struct hr_io_command *c = &w->command[number];
 	const uint32_t tried = c->tries;
@@ -461,7 +461,7 @@ HR_WORKER void io_give_up_pages(struct hr_io_worker *w, const struct hr_io_comma
 
 /* Handle one failed completion, the same in all lanes. The frames of a lost command stay out of use,
  * because the controller may still write there. */
-HR_WORKER_SLOW void io_bad(struct hr_io_worker *w, uint32_t queue, const struct hr_done *done)
+HR_WORKER_SLOW void io_bad(struct hr_io_worker *w, uint32_t queue, const struct hr_completion *done)
 {
 	const uint32_t number = done->token;
 	const struct hr_io_command *c = &w->command[number];
@@ -487,7 +487,7 @@ HR_WORKER_SLOW void io_bad(struct hr_io_worker *w, uint32_t queue, const struct 
 HR_WORKER bool io_reap(struct hr_io_worker *w, uint32_t queue)
 {
 	const struct hr_qp_wait wait = hr_io_waits(w);
-	struct hr_done mine = { 0 }, done;
+	struct hr_completion mine = { 0 }, done;
 	const hr_mask mask = hr_io_reap_or(&w->qp[queue], &wait, &mine);
 	const bool flush = hr_in_mask(mask) && mine.token >= HR_IO_COMMANDS_MAX;
 	const hr_mask good = hr_ballot(hr_in_mask(mask) && !flush && !mine.status);
@@ -499,9 +499,9 @@ HR_WORKER bool io_reap(struct hr_io_worker *w, uint32_t queue)
 	for (; bad; bad &= bad - 1) {
 		const uint32_t lane = hr_lowest_bit(bad);
 
-		hr_done_of_lane(&done, &mine, lane);
+		hr_completion_of_lane(&done, &mine, lane);
 		if (flushes >> lane & 1)
-			hr_io_flush_done(w, queue, &done);
+			hr_io_flush_completed(w, queue, &done);
 		else
 			io_bad(w, queue, &done);
 	}
@@ -516,8 +516,8 @@ HR_DEVICE bool hr_io_reap_all(struct hr_io_worker *w)
 	for (q = 0; q < w->access->ssds; q++) {
 		for (base = 0; base < HR_IO_BATCH && io_reap(w, q); base += HR_LANES)
 			any = true;
-		if (w->qp[q].broken && !w->role.dead) {
-			hr_io_fail(w, q, nvme_cmd_read, HR_NO_PAGE, 0, w->qp[q].broken);
+		if (w->qp[q].error && !w->role.dead) {
+			hr_io_fail(w, q, nvme_cmd_read, HR_NO_PAGE, 0, w->qp[q].error);
 			w->role.dead = true;
 		}
 	}

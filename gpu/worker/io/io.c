@@ -265,12 +265,12 @@ HR_WORKER bool io_over(const struct hr_io_worker *w)
 	return w->flushed == HR_IO_DRAIN && (!w->access->cache.peers || w->peers_done);
 }
 
-HR_DEVICE void hr_io_ring_all(const struct hr_io_worker *w)
+HR_DEVICE void hr_io_publish_all(const struct hr_io_worker *w)
 {
 	uint32_t q;
 
 	for (q = 0; q < w->access->ssds; q++)
-		hr_qp_ring(&w->qp[q]);
+		hr_qp_publish(&w->qp[q]);
 }
 
 /* True when this round has all duties, also without completions. begun: it has begun commands. The
@@ -295,7 +295,7 @@ HR_WORKER bool io_duties(struct hr_io_worker *w, bool progress)
 		any |= hr_io_writeback(w, !progress && !any);
 	if (w->unsent)
 		any |= hr_io_send_due(w);
-	hr_io_ring_all(w);
+	hr_io_publish_all(w);
 	return any;
 }
 

@@ -308,7 +308,7 @@ HR_DEVICE bool hr_io_reap_all(struct hr_io_worker *w);
 HR_DEVICE_SLOW bool hr_io_send_due(struct hr_io_worker *w);
 
 /* Write the doorbells of queue pairs with new commands. Collective. */
-HR_DEVICE void hr_io_ring_all(const struct hr_io_worker *w);
+HR_DEVICE void hr_io_publish_all(const struct hr_io_worker *w);
 
 /* Take requests, and serve them and the waiting ones. True when pages got frames. Collective. */
 HR_DEVICE bool hr_io_requests(struct hr_io_worker *w);
@@ -325,7 +325,7 @@ HR_DEVICE void hr_io_make_room(struct hr_io_worker *w);
 HR_DEVICE_SLOW bool hr_io_writeback(struct hr_io_worker *w, bool idle);
 
 /* A flush of queue pair `queue` has completed. Collective. */
-HR_DEVICE_SLOW void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue,
-				     const struct hr_done *done);
+HR_DEVICE_SLOW void hr_io_flush_completed(struct hr_io_worker *w, uint32_t queue,
+					  const struct hr_completion *done);
 
 #endif

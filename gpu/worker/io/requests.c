@@ -432,7 +432,7 @@ HR_WORKER bool io_serve(struct hr_io_worker *w, struct hr_io_batch *b, bool wait
 		w->asked += frames;
 	} else if (frames) {
 		hr_io_begin(w, b, nvme_cmd_read);
-		hr_io_ring_all(w);
+		hr_io_publish_all(w);
 		hr_io_count(&w->block->count.serve_cycles, hr_cycles() - began);
 		hr_io_count(&w->block->count.serves, 1);
 	}

@@ -69,7 +69,7 @@ struct io_one_before {
 
 /* The same in all lanes. */
 struct io_one {
-	struct hr_qp_one qp;
+	struct hr_single qp;
 	uint32_t number, page;
 	uint32_t set, tag, way;
 	uint32_t recency; /* of the set, before the page enters */
@@ -138,7 +138,7 @@ HR_WORKER struct io_one_before io_one_before(const struct hr_io_worker *w, struc
 	const uint64_t *entry = cache->ring[w->role.index].entry;
 	struct io_one_before before;
 
-	one->qp = hr_qp_one_next(w->qp);
+	one->qp = hr_single_next(w->qp);
 	one->number = w->block->unused[w->unused - 1];
 	before.shape = cache->shape;
 	before.set = cache->set;
@@ -251,7 +251,7 @@ HR_WORKER void io_one_write(const struct io_one *one, const struct io_one_extent
 
 	hr_sqe_io(&sqe, nvme_cmd_read, extent->nsid, extent->lba + (from >> extent->lba_shift),
 		  bytes >> extent->lba_shift, bus, 0);
-	hr_qp_one_write(&one->qp, &sqe);
+	hr_single_write_sqe(&one->qp, &sqe);
 }
 
 /*
@@ -275,8 +275,8 @@ HR_WORKER bool io_one_send(const struct hr_io_worker *w, const struct io_one_bef
 		io_one_write(one, &before->extent,
 			     w->access->frame_bus +
 				     (hr_page_frame(one->set, one->way) << HR_PAGE_SHIFT_MIN));
-	hr_qp_one_release();
-	hr_qp_one_send(w->qp, &one->qp);
+	hr_single_release_cqe();
+	hr_single_submit(w->qp, &one->qp);
 	one->sent = hr_cycles();
 	one->fills = io_one_fills(one, &look);
 	return true;
@@ -366,7 +366,7 @@ HR_WORKER void io_one_end(const struct hr_io_worker *w, struct io_one *one, uint
 	if (hr_lane() == 0)
 		hr_release_u32(tag, HR_PAGE_WORD(one->tag, HR_PAGE_READY));
 	one->settled = hr_cycles();
-	hr_qp_one_end(w->qp, &one->qp);
+	hr_single_end(w->qp, &one->qp);
 }
 
 /* Wait until the first poll for the completion is due, or another request comes. Collective. */
@@ -399,11 +399,11 @@ HR_WORKER bool io_one_finish(struct hr_io_worker *w, struct io_one *one)
 	if (staging)
 		staging += hr_io_staging_at(w, one->number, 0);
 	io_one_wait_for_lag(w, one);
-	polls = hr_qp_one_wait(w->qp, &one->qp, &wait);
+	polls = hr_single_wait(w->qp, &one->qp, &wait);
 	if (polls)
 		io_one_end(w, one, frame, staging, tag);
 	else
-		hr_qp_one_track(w->qp, &one->qp, one->number);
+		hr_single_track(w->qp, &one->qp, one->number);
 	if (polls > 1)
 		w->lag = w->lag < IO_ONE_LAG_MAX ? w->lag + IO_ONE_LAG_RISE : IO_ONE_LAG_MAX;
 	else if (polls)

@@ -203,8 +203,8 @@ HR_WORKER void io_flush_device(struct hr_io_worker *w)
 	}
 }
 
-HR_DEVICE_SLOW void hr_io_flush_done(struct hr_io_worker *w, uint32_t queue,
-				     const struct hr_done *done)
+HR_DEVICE_SLOW void hr_io_flush_completed(struct hr_io_worker *w, uint32_t queue,
+					  const struct hr_completion *done)
 {
 	const struct hr_nvme_qp *qp = &w->qp[queue];
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);

@@ -229,7 +229,7 @@ Test(object, a_tile_without_room_in_the_queue_is_not_posted_in_part)
 	cr_expect_eq(hr_io_repost(&t.qp, nvme_cmd_read, &extent, 0, 64 << 10, &buffer, 0, 1, 0),
 		     -EAGAIN);
 	cr_expect_eq(hr_qp_outstanding(&t.qp), 16);
-	t.qp.broken = -EPROTO;
+	t.qp.error = -EPROTO;
 	cr_expect_eq(hr_io_repost(&t.qp, nvme_cmd_read, &extent, 0, 64 << 10, &buffer, 0, 1, 0),
 		     -EPROTO);
 	cr_expect_eq(hr_io_read_post(&t.qp, &extent, 0, 4096, &buffer, 0), -EPROTO);
@@ -240,14 +240,14 @@ Test(object, a_tile_without_room_in_the_queue_is_not_posted_in_part)
 Test(object, completions_carry_buffer_and_chunk)
 {
 	bool seen[16] = { false };
-	struct hr_done done;
+	struct hr_completion done;
 
 	make(64, 12, 64 << 10, 4096, 1u << 20);
 	cr_assert_eq(hr_io_read_post(&t.qp, &extent, 0, 64 << 10, &buffer, 1023), 16);
 	target_step(&t);
 	cr_expect_eq(t.commands, 0, "nothing reaches the controller before the doorbell");
 	cr_expect_eq(hr_io_reap(&t.qp, &done), 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	target_step(&t);
 	for (unsigned i = 0; i < 16; i++) {
 		cr_assert_eq(hr_io_reap(&t.qp, &done), 1);
@@ -313,12 +313,12 @@ Test(object, failed_and_lost_commands_are_reported)
 
 Test(object, a_lost_command_is_handed_out_once)
 {
-	struct hr_done done;
+	struct hr_completion done;
 
 	make(17, 12, 64 << 10, 4096, 1u << 20);
 	t.lose = 1;
 	cr_assert_eq(hr_io_read_post(&t.qp, &extent, 0, 4096, &buffer, 5), 1);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	target_step(&t);
 	cr_expect_eq(hr_io_reap(&t.qp, &done), 0);
 	fake_clock_advance(2000000000);
@@ -376,7 +376,7 @@ Test(object, a_single_transfer_is_one_chunk_of_the_object)
 	make(2, 9, 32768, 8192, 65536);
 	cr_expect_eq(hr_io_read_each(&t.qp, true, &extent, 0, 512, &buffer, 0), 1);
 	cr_expect_eq(hr_io_read_each(&t.qp, true, &extent, 0, 512, &buffer, 1), -EAGAIN);
-	t.qp.broken = -EPROTO;
+	t.qp.error = -EPROTO;
 	cr_expect_eq(hr_io_read_each(&t.qp, true, &extent, 0, 512, &buffer, 1), -EPROTO);
 	unmake();
 }

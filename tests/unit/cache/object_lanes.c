@@ -144,13 +144,13 @@ Test(object_lanes, lanes_agree_on_failure)
 	cr_expect_eq(run(call_pread), 0x281);
 	job.offset = DISK_BYTES;
 	cr_expect_eq(run(call_pread), -ERANGE);
-	target.qp.broken = -EPROTO;
+	target.qp.error = -EPROTO;
 	cr_expect_eq(run(call_flush), -EPROTO);
 	unmake();
 }
 
 static hr_mask masks[HR_LANES];
-static struct hr_done dones[HR_LANES];
+static struct hr_completion dones[HR_LANES];
 
 static int call_consume(void)
 {
@@ -160,7 +160,7 @@ static int call_consume(void)
 
 static int call_ring(void)
 {
-	hr_qp_ring(&target.qp);
+	hr_qp_publish(&target.qp);
 	return 0;
 }
 

@@ -68,7 +68,7 @@ Test(admin, a_queue_that_has_ended_takes_no_command)
 	const uint32_t before = fake.commands;
 	uint64_t start;
 
-	hr_qp_break(&fake.ctrl.admin, -ETIMEDOUT);
+	hr_qp_fail(&fake.ctrl.admin, -ETIMEDOUT);
 	start = hr_now_ns();
 	cr_expect_eq(hr_admin_identify(&fake.ctrl, NVME_IDENTIFY_CNS_CTRL, 0, test_error()),
 		     -ETIMEDOUT);

@@ -195,7 +195,7 @@ static uint32_t stamp_of(uint32_t buffer)
 static void read_deep(uint32_t entries, uint32_t reads)
 {
 	uint32_t page[BUFFERS], idle[BUFFERS], idles = 0, sent = 0, done = 0, spins = 0;
-	struct hr_done got = { 0 };
+	struct hr_completion got = { 0 };
 
 	create_qp(entries);
 	while (idles < BUFFERS) {
@@ -203,16 +203,16 @@ static void read_deep(uint32_t entries, uint32_t reads)
 		idles++;
 	}
 	while (done < reads) {
-		for (; sent < reads && idles && hr_qp_room(&ssd.qp); sent++) {
+		for (; sent < reads && idles && hr_qp_free_commands(&ssd.qp); sent++) {
 			const uint32_t buffer = idle[--idles];
 
 			page[buffer] = sent * 7 % (DISK_BYTES / HR_PAGE);
 			push_read(buffer, page[buffer]);
 		}
-		hr_qp_ring(&ssd.qp);
+		hr_qp_publish(&ssd.qp);
 		if (!hr_qp_reap(&ssd.qp, &got)) {
-			cr_assert_eq(ssd.qp.broken, 0);
-			cr_assert(!hr_qp_expire(&ssd.qp, hr_now_ns(), &got));
+			cr_assert_eq(ssd.qp.error, 0);
+			cr_assert(!hr_qp_find_expired(&ssd.qp, hr_now_ns(), &got));
 			hr_idle(&spins);
 			continue;
 		}
@@ -294,7 +294,7 @@ Test(driver_soft, scripted_faults_end_as_documented)
 		cr_assert_eq(blk->ops->write(blk, 0, data, DISK_BYTES, false, NULL), 0);
 		if (row[i].want == -ETIMEDOUT) {
 			ssd.disk.qp.timeout_ns = 200 * HR_NS_PER_MS;
-			ssd.disk.qp.scan_ns = 0; /* the long deadline has set this value */
+			ssd.disk.qp.next_scan_ns = 0; /* the long deadline has set this value */
 		}
 		err = blk->ops->read(blk, 0, back, DISK_BYTES, NULL);
 		cr_expect_eq(err, row[i].want, "%s: %d", row[i].rules, err);

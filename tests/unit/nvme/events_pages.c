@@ -242,7 +242,7 @@ Test(event_pages, the_health_log_is_read_now)
 	cr_expect_eq(hr_ctrl_read_smart(&ctrl, test_error()), 0);
 	cr_expect(ctrl.smart_refused);
 	ctrl.smart_next_ns = 5;
-	hr_qp_break(&ctrl.admin, -ETIMEDOUT);
+	hr_qp_fail(&ctrl.admin, -ETIMEDOUT);
 	cr_expect_eq(hr_ctrl_read_smart(&ctrl, test_error()), -ETIMEDOUT);
 	cr_expect_eq(ctrl.smart_next_ns, 5u);
 }
@@ -404,11 +404,11 @@ Test(event_pages, a_namespace_that_is_not_in_use_any_more_is_not_judged)
 Test(event_pages, only_a_request_has_no_deadline)
 {
 	struct hr_sqe last = { 0 };
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 
 	start(1);
 	fake_clock_advance(10 * HR_ADMIN_TIMEOUT_NS);
-	cr_expect_not(hr_qp_expire(&ctrl.admin, START_NS + 10 * HR_ADMIN_TIMEOUT_NS, &done));
+	cr_expect_not(hr_qp_find_expired(&ctrl.admin, START_NS + 10 * HR_ADMIN_TIMEOUT_NS, &done));
 	ctrl.smart_next_ns = 0;
 	look(NULL, 0, " 02 ffffffff 007f8002", &last);
 	fake_clock_advance(HR_ADMIN_TIMEOUT_NS + HR_NS_PER_S);
@@ -460,7 +460,7 @@ Test(event_pages, events_that_the_controller_has_are_configured)
 		cr_expect_eq(ctrl.event_ns[1].ns, refused ? NULL : &ns[1]);
 	}
 	start(0);
-	hr_qp_break(&ctrl.admin, -ETIMEDOUT);
+	hr_qp_fail(&ctrl.admin, -ETIMEDOUT);
 	cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), -ETIMEDOUT);
 	cr_expect_not(ctrl.events_on || ctrl.events_refused);
 	cr_expect_null(ctrl.event_ns[0].ns);

@@ -261,10 +261,10 @@ Test(health, faults_that_workers_found_are_recorded)
 	cr_expect_eq(ssd[0].error, -ETIMEDOUT);
 	cr_expect_eq(ssd[0].count[HR_FAULT_LOST_COMMAND], 2u);
 	qp.stats.lost = 0;
-	qp.broken = -EPROTO;
+	qp.error = -EPROTO;
 	hr_health_take_qp(&ssd[1], &qp);
 	cr_expect_eq(ssd[1].count[HR_FAULT_BROKEN_QUEUE], 1u);
-	qp.broken = 0;
+	qp.error = 0;
 	qp.stats.lost = UINT64_MAX;
 	hr_health_take_qp(&ssd[0], &qp);
 	cr_expect_eq(ssd[0].count[HR_FAULT_LOST_COMMAND], 2u + 16u);

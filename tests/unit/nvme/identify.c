@@ -576,7 +576,7 @@ Test(identify, the_last_queue_pair_and_the_largest_queue_are_possible)
 		err = hr_ctrl_create_qp(&fake.ctrl, &qp, (struct hr_bus){ FAKE_BUS + 4 * HR_PAGE },
 					(struct hr_bus){ FAKE_BUS + 8 * HR_PAGE }, test_error());
 		cr_expect_eq(err, row[i].want, "row %zu: %d", i, err);
-		cr_expect_eq(qp.crdt[2], err ? 0 : 5, "row %zu", i);
+		cr_expect_eq(qp.retry_delay[2], err ? 0 : 5, "row %zu", i);
 		if (err)
 			expect_text("queue pair", ": 1..4 with up to 64 are possible");
 	}

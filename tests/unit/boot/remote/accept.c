@@ -357,9 +357,9 @@ Test(door, a_message_with_another_count_ends_the_connection)
 
 Test(door, a_message_that_does_not_belong_there_ends_the_connection)
 {
-	static const enum hr_link_kind kind[] = { HR_LINK_READY, HR_LINK_SAY_END,
-						  HR_LINK_SAY_DONE };
-	const struct hr_link_ending body = { .code = 0 };
+	static const enum hr_link_kind kind[] = { HR_LINK_READY, HR_LINK_MSG_SIZE,
+						  HR_LINK_MSG_RESULT };
+	const struct hr_link_run_result body = { .code = 0 };
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (rig.link[R])

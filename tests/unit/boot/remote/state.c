@@ -250,16 +250,16 @@ Test(life, both_ends_are_said_and_both_sides_know_it)
 	event = link_rig_until(&rig, R, HR_LINK_END);
 	cr_expect_eq(event.tile, 1);
 	cr_expect_eq(event.total, 1000);
-	hr_link_finish(rig.link[R], 0, "all\tis\nwritten");
-	event = link_rig_until(&rig, S, HR_LINK_PEER_DONE);
+	hr_link_report_result(rig.link[R], 0, "all\tis\nwritten");
+	event = link_rig_until(&rig, S, HR_LINK_REMOTE_ENDED);
 	cr_expect_eq(event.code, 0);
 	cr_expect_str_eq(event.text, "all is written");
-	cr_expect_not(hr_link_ended(rig.link[S]));
-	hr_link_finish(rig.link[S], 4, "ssd0 has failed");
-	event = link_rig_until(&rig, R, HR_LINK_PEER_DONE);
+	cr_expect_not(hr_link_both_ended(rig.link[S]));
+	hr_link_report_result(rig.link[S], 4, "ssd0 has failed");
+	event = link_rig_until(&rig, R, HR_LINK_REMOTE_ENDED);
 	cr_expect_eq(event.code, 4);
 	cr_expect_str_eq(event.text, "ssd0 has failed");
-	while (!hr_link_ended(rig.link[S]) || !hr_link_ended(rig.link[R]))
+	while (!hr_link_both_ended(rig.link[S]) || !hr_link_both_ended(rig.link[R]))
 		link_rig_idle(&rig, 1);
 }
 
@@ -272,15 +272,15 @@ Test(life, ends_are_said_again_after_a_reconnect)
 	link_rig_close(&rig, R);
 	link_rig_until(&rig, S, HR_LINK_DOWN);
 	hr_link_end(rig.link[S], 1, 1000);
-	hr_link_finish(rig.link[S], 0, NULL);
+	hr_link_report_result(rig.link[S], 0, NULL);
 	rig.setup[R].address = rig.address;
 	link_rig_open(&rig, R);
 	hr_link_durable(rig.link[R], 1);
-	hr_link_finish(rig.link[R], 0, NULL);
+	hr_link_report_result(rig.link[R], 0, NULL);
 	cr_expect_eq(link_rig_until(&rig, R, HR_LINK_END).tile, 1);
-	link_rig_until(&rig, R, HR_LINK_PEER_DONE);
-	link_rig_until(&rig, S, HR_LINK_PEER_DONE);
-	while (!hr_link_ended(rig.link[S]) || !hr_link_ended(rig.link[R]))
+	link_rig_until(&rig, R, HR_LINK_REMOTE_ENDED);
+	link_rig_until(&rig, S, HR_LINK_REMOTE_ENDED);
+	while (!hr_link_both_ended(rig.link[S]) || !hr_link_both_ended(rig.link[R]))
 		link_rig_idle(&rig, 1);
 }
 
@@ -288,16 +288,16 @@ Test(life, a_side_that_has_heard_all_ends_without_the_other_one)
 {
 	link_rig_up(&rig);
 	link_rig_until(&rig, S, HR_LINK_UP);
-	hr_link_finish(rig.link[R], 0, NULL);
-	link_rig_until(&rig, S, HR_LINK_PEER_DONE);
+	hr_link_report_result(rig.link[R], 0, NULL);
+	link_rig_until(&rig, S, HR_LINK_REMOTE_ENDED);
 	link_rig_close(&rig, R);
 	link_rig_until(&rig, S, HR_LINK_DOWN);
-	hr_link_finish(rig.link[S], 0, NULL);
+	hr_link_report_result(rig.link[S], 0, NULL);
 	link_rig_idle(&rig, 100);
-	cr_expect_not(hr_link_ended(rig.link[S]));
+	cr_expect_not(hr_link_both_ended(rig.link[S]));
 	link_rig_pass(&rig, 3 * rig.setup[S].dead_ns);
 	link_rig_idle(&rig, 100);
-	cr_expect(hr_link_ended(rig.link[S]));
+	cr_expect(hr_link_both_ended(rig.link[S]));
 }
 
 Test(life, a_stream_of_another_length_ends_the_receiver)

@@ -159,7 +159,7 @@ static void receive(const struct hr_link_event *e)
 		cr_assert_eq(e->total, (tiles - 1) * TILE + last_bytes);
 		ended = true;
 	}
-	if (e->kind == HR_LINK_PEER_DONE)
+	if (e->kind == HR_LINK_REMOTE_ENDED)
 		cr_expect_eq(e->code, 0);
 	cr_assert_neq(e->kind, HR_LINK_FAILED, "seed %llu: %s", (unsigned long long)seed, e->text);
 }
@@ -253,7 +253,7 @@ static void sent(const struct hr_link_event *e)
 	for (uint32_t s = 0; e->kind == HR_LINK_DOWN && s < RIG_SLOTS; s++)
 		if (out[s].state == MOVES)
 			out[s].state = HELD;
-	if (e->kind == HR_LINK_PEER_DONE) {
+	if (e->kind == HR_LINK_REMOTE_ENDED) {
 		cr_expect_eq(e->code, 0);
 		done[R] = true;
 	}
@@ -358,11 +358,11 @@ static void run(void)
 		cr_assert(time(NULL) < limit, "seed %llu: no end; %s; %s", (unsigned long long)seed,
 			  hr_link_describe(rig.link[S]), hr_link_describe(rig.link[R]));
 	}
-	hr_link_finish(rig.link[R], 0, NULL);
-	while (!hr_link_ended(rig.link[S]) || !hr_link_ended(rig.link[R])) {
+	hr_link_report_result(rig.link[R], 0, NULL);
+	while (!hr_link_both_ended(rig.link[S]) || !hr_link_both_ended(rig.link[R])) {
 		step();
 		if (done[R])
-			hr_link_finish(rig.link[S], 0, NULL);
+			hr_link_report_result(rig.link[S], 0, NULL);
 		cr_assert(time(NULL) < limit, "seed %llu: the runs do not end",
 			  (unsigned long long)seed);
 	}

@@ -233,7 +233,7 @@ Test(talk, a_closed_connection_forgets_its_key)
 		cr_expect_eq(talk[S].session[i], 0);
 	hr_talk_close(&talk[S]);
 	cr_expect_eq(hr_talk_step(&talk[S], 1), -ENOTCONN);
-	cr_expect_eq(hr_talk_say(&talk[S], HR_LINK_SAY_END, talk[R].in, 1), -ENOBUFS);
+	cr_expect_eq(hr_talk_say(&talk[S], HR_LINK_MSG_SIZE, talk[R].in, 1), -ENOBUFS);
 	hr_talk_flush(&talk[S]);
 }
 
@@ -241,9 +241,9 @@ Test(talk, a_closed_connection_forgets_its_key)
 
 Test(talk, a_message_has_head_body_and_code)
 {
-	const struct hr_link_total total = { 3, 4 };
+	const struct hr_link_stream_size total = { 3, 4 };
 	const struct hr_link_refuse refuse = { HR_LINK_REFUSE_KEY, 0 };
-	const size_t coded = hr_link_message_bytes(HR_LINK_SAY_END),
+	const size_t coded = hr_link_message_bytes(HR_LINK_MSG_SIZE),
 		     plain = hr_link_message_bytes(HR_LINK_REFUSE);
 	struct hr_link_head head;
 	uint8_t code[HR_LINK_CODE_BYTES];
@@ -252,7 +252,7 @@ Test(talk, a_message_has_head_body_and_code)
 	talk[R].count_out = 5;
 	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_REFUSE, &refuse, 11), 0);
 	cr_expect(talk[R].out_bytes == plain && talk[R].said_ns == 11 && talk[R].count_out == 5);
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_SAY_END, &total, 12), 0);
+	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 12), 0);
 	cr_expect(talk[R].out_bytes == plain + coded && talk[R].said_ns == 12 &&
 		  talk[R].count_out == 6);
 	memcpy(&head, talk[R].out, sizeof head);
@@ -260,17 +260,17 @@ Test(talk, a_message_has_head_body_and_code)
 		  head.bytes == plain && head.count == 0);
 	cr_expect_eq(memcmp(talk[R].out + sizeof head, &refuse, sizeof refuse), 0);
 	memcpy(&head, talk[R].out + plain, sizeof head);
-	cr_expect(head.magic == HR_LINK_MAGIC && head.kind == HR_LINK_SAY_END &&
+	cr_expect(head.magic == HR_LINK_MAGIC && head.kind == HR_LINK_MSG_SIZE &&
 		  head.bytes == coded && head.count == 5);
 	cr_expect_eq(memcmp(talk[R].out + plain + sizeof head, &total, sizeof total), 0);
 	hr_link_code(code, talk[R].session, R, talk[R].out + plain, coded - sizeof code);
 	cr_expect_eq(memcmp(talk[R].out + plain + coded - sizeof code, code, sizeof code), 0);
 	/* the room of one more message */
 	talk[R].out_bytes = sizeof talk[R].out - coded + 1;
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_SAY_END, &total, 13), -ENOBUFS);
+	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 13), -ENOBUFS);
 	cr_expect(talk[R].said_ns == 12 && talk[R].count_out == 6);
 	talk[R].out_bytes--;
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_SAY_END, &total, 13), 0);
+	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 13), 0);
 	cr_expect_eq(talk[R].out_bytes, sizeof talk[R].out);
 }
 
@@ -280,9 +280,9 @@ Test(talk, messages_are_taken_one_by_one_in_their_count)
 
 	pair();
 	for (uint64_t i = 0; i < 3; i++)
-		cr_expect_eq(
-			hr_talk_say(&talk[S], HR_LINK_SAY_END, &(struct hr_link_total){ i, 9 }, 1),
-			0);
+		cr_expect_eq(hr_talk_say(&talk[S], HR_LINK_MSG_SIZE,
+					 &(struct hr_link_stream_size){ i, 9 }, 1),
+			     0);
 	cr_expect_eq(hr_talk_step(&talk[S], 21), 0);
 	cr_expect(talk[S].out_bytes == 0 && talk[S].heard_ns == 0);
 	cr_expect_eq(hr_talk_take(&talk[R], &message), 0);
@@ -308,13 +308,13 @@ Test(talk, a_message_without_its_code_or_count_is_refused)
 		uint64_t count_in;
 		unsigned flip; /* byte from the end, 0: none */
 		int taken;
-	} row[] = { { HR_LINK_SAY_END, true, 4, 0, 1 },
-		    { HR_LINK_SAY_END, true, 3, 0, -EBADMSG },
-		    { HR_LINK_SAY_END, true, 5, 0, -EBADMSG },
-		    { HR_LINK_SAY_END, true, 4, 1, -EBADMSG },
-		    { HR_LINK_SAY_END, true, 4, HR_LINK_CODE_BYTES, -EBADMSG },
-		    { HR_LINK_SAY_END, true, 4, HR_LINK_CODE_BYTES + 1, -EBADMSG },
-		    { HR_LINK_SAY_END, false, 4, 0, -EBADMSG },
+	} row[] = { { HR_LINK_MSG_SIZE, true, 4, 0, 1 },
+		    { HR_LINK_MSG_SIZE, true, 3, 0, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 5, 0, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 4, 1, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 4, HR_LINK_CODE_BYTES, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 4, HR_LINK_CODE_BYTES + 1, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, false, 4, 0, -EBADMSG },
 		    { HR_LINK_PROOF, true, 4, 0, -EBADMSG },
 		    { HR_LINK_PROOF, false, 4, 0, 1 } };
 
@@ -340,7 +340,9 @@ Test(talk, a_message_without_its_code_or_count_is_refused)
 	}
 	/* what a side has said itself */
 	pair();
-	cr_assert_eq(hr_talk_say(&talk[S], HR_LINK_SAY_END, &(struct hr_link_total){ 1, 2 }, 1), 0);
+	cr_assert_eq(
+		hr_talk_say(&talk[S], HR_LINK_MSG_SIZE, &(struct hr_link_stream_size){ 1, 2 }, 1),
+		0);
 	memcpy(talk[S].in, talk[S].out, talk[S].out_bytes);
 	talk[S].in_bytes = talk[S].out_bytes;
 	cr_expect_eq(hr_talk_take(&talk[S], &(struct hr_link_message){ .head = { 0 } }), -EBADMSG);

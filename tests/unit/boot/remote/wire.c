@@ -27,7 +27,7 @@ static void good(unsigned kind)
 		message.opening = (struct hr_link_opening){
 			.generation = 1, .qp = 17, .slots = 4, .stride = 4096, .mtu = 3
 		};
-	if (kind == HR_LINK_SAY_DONE)
+	if (kind == HR_LINK_MSG_RESULT)
 		strcpy(message.ending.text, "all is written");
 }
 
@@ -139,9 +139,9 @@ Test(wire, a_field_out_of_range_is_refused)
 		{ HR_LINK_OPEN, has_low },
 		{ HR_LINK_OPEN, far_tiles },
 		{ HR_LINK_OPEN, far_table },
-		{ HR_LINK_SAY_DONE, no_exit_code },
-		{ HR_LINK_SAY_DONE, control_text },
-		{ HR_LINK_SAY_DONE, endless_text },
+		{ HR_LINK_MSG_RESULT, no_exit_code },
+		{ HR_LINK_MSG_RESULT, control_text },
+		{ HR_LINK_MSG_RESULT, endless_text },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)

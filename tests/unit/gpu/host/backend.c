@@ -220,7 +220,7 @@ Test(backend, a_launch_runs_each_block_once_and_can_be_repeated)
 			0);
 		cr_assert_eq(launch_end(launch), 1);
 		for (uint32_t i = 0; i < 3 * BLOCKS; i++)
-			cr_assert_eq(work.status[i].done, i < 2 * blocks ? 1 : 0);
+			cr_assert_eq(work.status[i].ended, i < 2 * blocks ? 1 : 0);
 	}
 	backend.ops->close(&backend);
 }

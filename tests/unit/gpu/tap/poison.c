@@ -45,7 +45,7 @@ static void finish_one(void)
 	expect_poisoned(3);
 	hr_release_u32(&slots[3].state, HR_SLOT_CLOSED);
 	pthread_join(worker, NULL);
-	cr_expect_eq(status.done, 1);
+	cr_expect_eq(status.ended, 1);
 }
 
 Test(tap_poison, a_tile_that_is_given_back_is_overwritten)

@@ -170,7 +170,7 @@ static void *attack(void *unused)
 {
 	struct fake_random random = { 1 };
 
-	while (!hr_acquire_sys_u32(&status.done))
+	while (!hr_acquire_sys_u32(&status.ended))
 		for (uint32_t s = 0; s < SLOTS; s++)
 			hr_release_sys_u32(word_of(0, s),
 					   fake_random_below(&random, 2)
@@ -191,7 +191,7 @@ Test(tap, a_page_of_random_words_returns_only_tiles_of_its_consumer)
 	cr_assert_eq(pthread_create(&attacker, NULL, attack, NULL), 0);
 	consume_all(1, 1); /* its checks fail when a tile is taken from it */
 	order(0, HR_TAP_CLOSE);
-	while (!hr_acquire_sys_u32(&status.done))
+	while (!hr_acquire_sys_u32(&status.ended))
 		consume_all(1, 1);
 	finish();
 	pthread_join(attacker, NULL);
@@ -300,7 +300,7 @@ static void join_one(void)
 {
 	hr_release_u32(&slots[0].state, HR_SLOT_CLOSED);
 	pthread_join(worker, NULL);
-	cr_expect_eq(hr_acquire_sys_u32(&status.done), 1);
+	cr_expect_eq(hr_acquire_sys_u32(&status.ended), 1);
 }
 
 Test(tap, a_slot_reads_ahead_while_its_tile_is_lent)
@@ -355,7 +355,7 @@ Test(tap, a_closed_slot_keeps_the_worker_until_its_tile_is_given_back)
 		order(5, HR_TAP_HOLD);
 		wait_done(5);
 	}
-	cr_expect_eq(hr_acquire_sys_u32(&status.done), 0);
+	cr_expect_eq(hr_acquire_sys_u32(&status.ended), 0);
 	give_back(0, entry_of(0, 0));
 	join_one();
 	cr_expect_eq(status.tiles, 1);
@@ -388,7 +388,7 @@ Test(tap, a_worker_with_nothing_to_do_parks_until_the_next_launch)
 	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 	pthread_join(worker, NULL);
 	cr_expect(is_there(0, 0));
-	cr_expect(words.parked == 3 && pipe_.parked == 3 && status.done == 0);
+	cr_expect(words.parked == 3 && pipe_.parked == 3 && status.ended == 0);
 	control.launch = 4;
 	give_back(0, entry_of(0, 0));
 	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);

@@ -84,7 +84,7 @@ static void run(void)
 		     0);
 	cr_assert_eq(launch_end(launch), 1);
 	for (uint32_t w = 0; w < WORKERS; w++) {
-		cr_expect_eq(status[w].done, 1);
+		cr_expect_eq(status[w].ended, 1);
 		cr_expect_eq(status[w].heartbeat, 1);
 	}
 }

@@ -152,7 +152,7 @@ Test(bench_steered, each_worker_goes_through_its_own_share_in_order)
 		cr_expect_eq(t.commands, row[i].commands, "row %zu: %u", i, t.commands);
 		cr_expect_eq(status[row[i].block].tiles, (uint64_t)row[i].commands);
 		cr_expect_eq(status[row[i].block].bytes, (uint64_t)row[i].commands * IO_BYTES);
-		cr_expect_eq(status[row[i].block].done, 1u);
+		cr_expect_eq(status[row[i].block].ended, 1u);
 		cr_expect_eq(status[row[i].block].failed, 0u);
 		unmake();
 	}
@@ -285,7 +285,7 @@ Test(bench_steered, a_failing_command_ends_the_bench_and_is_named)
 		cr_expect_eq(t.commands, 6u, "row %zu: nothing is sent after it", i);
 		cr_expect_eq(latencies(0), 5u);
 		cr_expect_eq(stop, 1u);
-		cr_expect_eq(status[0].done, 1u);
+		cr_expect_eq(status[0].ended, 1u);
 		unmake();
 	}
 }
@@ -298,7 +298,7 @@ Test(bench_steered, a_broken_queue_ends_the_bench)
 	hr_bench_block(&bench, 0);
 	cr_expect_eq(status[0].failed, 1u);
 	cr_expect_eq(status[0].failure.error, -EPROTO, "%d", status[0].failure.error);
-	cr_expect_eq(status[0].done, 1u);
+	cr_expect_eq(status[0].ended, 1u);
 	unmake();
 }
 
@@ -312,7 +312,7 @@ Test(bench_steered, a_stop_ends_the_bench_without_failure)
 	cr_expect_eq(status[0].tiles, 12u, "what was out comes back: %llu",
 		     (unsigned long long)status[0].tiles);
 	cr_expect_eq(hr_qp_outstanding(&qps[0]), 0u);
-	cr_expect_eq(status[0].done, 1u);
+	cr_expect_eq(status[0].ended, 1u);
 	unmake();
 }
 
@@ -389,7 +389,7 @@ Test(bench_steered, a_command_that_cannot_be_sent_ends_the_bench)
 	cr_expect_eq(status[0].failed, 1);
 	cr_expect_eq(status[0].failure.error, -EINVAL);
 	cr_expect_eq(status[0].failure.lba, OBJECT_AT >> LBA_SHIFT); /* the first one, only */
-	cr_expect(t.commands == 0 && status[0].tiles == 0 && status[0].done == 1);
+	cr_expect(t.commands == 0 && status[0].tiles == 0 && status[0].ended == 1);
 	cr_expect_eq(status[0].failure.cid, 0);
 	unmake();
 }

@@ -92,7 +92,7 @@ static void finish(void)
 	for (uint32_t s = 0; s < SLOTS; s++)
 		hr_release_u32(&slots[s].state, HR_SLOT_CLOSING);
 	pthread_join(worker, NULL);
-	cr_expect_eq(status.done, 1);
+	cr_expect_eq(status.ended, 1);
 }
 
 static bool is_all(const uint8_t *data, uint8_t byte)
@@ -126,23 +126,23 @@ Test(compute_held, memory_and_counts_outlive_a_launch)
 	await_state(1, HR_SLOT_COMPUTED);
 	finish();
 	pipe_.op_blocks = kept;
-	status.done = 0;
+	status.ended = 0;
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].state = HR_SLOT_FREE;
 	memset(memory, 0x22, HR_BLOCK_MEMORY);
 	pipe_.parked = 1;
 	hr_compute_block(&pipe_, 0); /* it leaves at once */
-	cr_expect_eq(status.done, 0);
+	cr_expect_eq(status.ended, 0);
 	memset(memory, 0x33, HR_BLOCK_MEMORY);
 	control.launch = 2;
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].state = HR_SLOT_CLOSING;
 	hr_compute_block(&pipe_, 0);
-	cr_expect_eq(status.done, 1);
+	cr_expect_eq(status.ended, 1);
 	for (uint32_t i = 0; i < HR_BLOCK_MEMORY; i++)
 		cr_assert_eq(memory[i], 0x22, "byte %u", i);
 	/* and the block goes on with its counts */
-	status.done = 0;
+	status.ended = 0;
 	status.tiles = 7;
 	slots[0].held = HR_HELD_NOT;
 	slots[0].state = HR_SLOT_FILLED;

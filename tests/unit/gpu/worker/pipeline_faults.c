@@ -251,7 +251,7 @@ static void expect_broken_queue(const struct hr_nvme_qp *qp)
 {
 	const struct hr_failure *failure = failed_with(-EPROTO);
 
-	cr_expect_eq(qp->broken, -EPROTO);
+	cr_expect_eq(qp->error, -EPROTO);
 	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
 	cr_expect_eq(failure->object, RIG_OBJECT_ID(0));
 	cr_expect_eq(failure->tile, HR_NO_TILE);
@@ -289,7 +289,7 @@ Test(pipeline_faults, a_device_that_leaves_ends_the_run)
 		hr_wait_ns(HR_NS_PER_MS);
 	failed_with(-ETIMEDOUT);
 	for (uint32_t i = 0; i < hr_pipe_statuses(rig.pipe); i++)
-		cr_expect_eq(hr_acquire_u32(&rig.pipe->status[i].done), 1);
+		cr_expect_eq(hr_acquire_u32(&rig.pipe->status[i].ended), 1);
 	hr_health_fault(&rig.ssd[0].health, HR_FAULT_UNKNOWN_QUEUES, NULL, -EIO, NULL);
 	hr_ssd_delete_qps(&rig.ssd[0]);
 	rig_down(&rig);

@@ -187,7 +187,7 @@ static void check_failure(const struct write_row *row, uint32_t command)
 	cr_expect_eq(failure->opcode, nvme_cmd_write, "%s", row->what);
 	cr_expect_eq(failure->source, 0, "%s", row->what);
 	cr_assert_not_null(failed_qp, "%s: queue %u", row->what, failure->qid);
-	cr_expect_eq(failed_qp->broken, row->error == -EPROTO ? -EPROTO : 0, "%s", row->what);
+	cr_expect_eq(failed_qp->error, row->error == -EPROTO ? -EPROTO : 0, "%s", row->what);
 	cr_expect_eq(failed_qp->stats.lost, row->error == -ETIMEDOUT, "%s", row->what);
 	cr_expect_eq(sum_failed(), row->failed, "%s: %llu", row->what,
 		     (unsigned long long)sum_failed());

@@ -28,7 +28,7 @@ static struct {
 	uint32_t entries, steps;
 	uint64_t seed;
 	int cid[HR_LANES];
-	struct hr_done done[HR_LANES];
+	struct hr_completion done[HR_LANES];
 	hr_mask mask[HR_LANES], before_gap;
 	bool expired[HR_LANES];
 	/* lane 0's model */
@@ -91,7 +91,7 @@ static void check_push(hr_mask wants)
 static void check_reap(void)
 {
 	for (uint32_t lane = 0; lane < HR_LANES; lane++) {
-		const struct hr_done *done = &t.done[lane];
+		const struct hr_completion *done = &t.done[lane];
 
 		cr_assert_eq(t.mask[lane], t.mask[0], "lanes disagree");
 		if (!(t.mask[0] >> lane & 1))
@@ -102,7 +102,7 @@ static void check_reap(void)
 		t.outstanding--;
 		t.completed++;
 	}
-	cr_assert_eq(t.qp.broken, 0);
+	cr_assert_eq(t.qp.error, 0);
 	cr_assert_eq(hr_qp_outstanding(&t.qp), t.outstanding);
 	cr_assert_eq(t.qp.stats.completed, t.completed);
 }
@@ -126,7 +126,7 @@ static void random_traffic(void)
 			check_push(wants);
 		hr_lanes_sync();
 		if (fake_random_below(&shared, 2))
-			hr_qp_ring(&t.qp);
+			hr_qp_publish(&t.qp);
 		hr_lanes_sync();
 		if (hr_lane() == 0)
 			complete_some(&own, fake_random_below(&own, 2 * HR_LANES));
@@ -164,23 +164,23 @@ static void back_to_back(void)
 	struct fake_random own = { t.seed };
 	const bool odd = hr_lane() & 1;
 	struct hr_sqe sqe;
-	struct hr_done done;
+	struct hr_completion done;
 
 	hr_sqe_io(&sqe, nvme_cmd_read, 1, 0, 1, 0x1000, 0);
 	for (uint32_t i = 0; i < t.steps; i++) {
 		hr_qp_push(&t.qp, odd, &sqe, 0);
 		hr_qp_push(&t.qp, !odd, &sqe, 0);
-		hr_qp_ring(&t.qp);
+		hr_qp_publish(&t.qp);
 		hr_qp_push(&t.qp, odd, &sqe, 0);
-		hr_qp_ring(&t.qp);
+		hr_qp_publish(&t.qp);
 		if (hr_lane() == 0)
 			complete_some(&own, HR_LANES);
 		hr_lanes_sync();
 		hr_qp_reap(&t.qp, &done);
 		hr_qp_reap(&t.qp, &done);
-		while (hr_qp_expire(&t.qp, START_NS + i * TIMEOUT_NS / t.steps * 2, &done))
+		while (hr_qp_find_expired(&t.qp, START_NS + i * TIMEOUT_NS / t.steps * 2, &done))
 			;
-		hr_qp_expire(&t.qp, START_NS + i * TIMEOUT_NS / t.steps * 2, &done);
+		hr_qp_find_expired(&t.qp, START_NS + i * TIMEOUT_NS / t.steps * 2, &done);
 	}
 	if (hr_lane() == 0)
 		peer_post(&t.peer, (struct hr_cqe){ .sqid = 99 });
@@ -196,7 +196,7 @@ Test(lanes, operations_of_lanes_need_no_synchronization_between_them)
 	t.seed = 77;
 	peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
 	cr_assert(fake_lanes_run(back_to_back));
-	cr_expect_eq(t.qp.broken, -EPROTO);
+	cr_expect_eq(t.qp.error, -EPROTO);
 	cr_expect_eq(t.qp.stats.submitted, t.qp.stats.completed + hr_qp_outstanding(&t.qp));
 	cr_expect_gt(t.qp.stats.completed, 0u);
 	cr_expect_gt(t.qp.stats.lost, 0u);
@@ -236,7 +236,7 @@ static void push_by_any_mask(void)
 		const hr_mask wants = HR_LANES == 8 ? i : (hr_mask)fake_random_u64(&shared);
 		const uint32_t tail = t.qp.sq_tail;
 		const struct hr_sqe sqe = sqe_of(hr_lane(), i);
-		struct hr_done done;
+		struct hr_completion done;
 
 		hr_lanes_sync();
 		t.cid[hr_lane()] = hr_qp_push(&t.qp, hr_in_mask(wants), &sqe, 0);
@@ -246,7 +246,7 @@ static void push_by_any_mask(void)
 			t.pushed += hr_count_bits(wants);
 		}
 		hr_lanes_sync();
-		hr_qp_ring(&t.qp);
+		hr_qp_publish(&t.qp);
 		if (hr_lane() == 0)
 			while (peer_fetch(&t.peer))
 				peer_complete(&t.peer, 0, 0);
@@ -268,7 +268,7 @@ Test(lanes, an_sqe_of_any_lane_is_whole_in_the_ring_and_in_its_turn)
 static void lie_in_the_middle(void)
 {
 	push(ALL_LANES, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < 5; i++)
@@ -287,7 +287,7 @@ Test(lanes, cqes_before_a_broken_cqe_are_credited_and_later_cqes_are_not)
 	peer_init(&t.peer, &t.qp, ENTRIES, TIMEOUT_NS);
 	cr_assert(fake_lanes_run(lie_in_the_middle));
 	cr_expect_eq(t.mask[0], 7u);
-	cr_expect_eq(t.qp.broken, -EPROTO);
+	cr_expect_eq(t.qp.error, -EPROTO);
 	cr_expect_eq(t.qp.bad_cqe.sqhd, 999, "not the first of them");
 	cr_expect_eq(t.qp.unfetched, HR_LANES - 3, "not the newest SQHD");
 	cr_expect_eq(t.qp.cq_head, 3);
@@ -301,7 +301,7 @@ Test(lanes, cqes_before_a_broken_cqe_are_credited_and_later_cqes_are_not)
 static void load_torn(void)
 {
 	push(ALL_LANES, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < HR_LANES; i++)
@@ -318,7 +318,7 @@ Test(lanes, a_cqe_that_was_loaded_in_two_parts_is_loaded_again)
 	peer_init(&t.peer, &t.qp, ENTRIES, TIMEOUT_NS);
 	cr_assert(fake_lanes_run(load_torn));
 	cr_expect_null(fake_torn.at, "the CQE was not loaded");
-	cr_expect_eq(t.qp.broken, 0);
+	cr_expect_eq(t.qp.error, 0);
 	cr_expect_eq(t.mask[0], ALL_LANES);
 	cr_expect_eq(hr_qp_outstanding(&t.qp), 0u);
 }
@@ -331,7 +331,7 @@ Test(lanes, a_cqe_that_was_loaded_in_two_parts_is_loaded_again)
 static void break_before_the_ring(void)
 {
 	push(ALL_LANES, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < HR_LANES; i++)
@@ -344,16 +344,16 @@ static void break_before_the_ring(void)
 		peer_post(&t.peer, (struct hr_cqe){ .sqhd = HR_LANES, .sqid = 99 });
 	hr_lanes_sync();
 	reap();
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	reap();
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 }
 
 Test(lanes, a_broken_queue_writes_no_doorbell)
 {
 	peer_init(&t.peer, &t.qp, ENTRIES, TIMEOUT_NS);
 	cr_assert(fake_lanes_run(break_before_the_ring));
-	cr_expect_eq(t.qp.broken, -EPROTO);
+	cr_expect_eq(t.qp.error, -EPROTO);
 	cr_expect_eq(t.qp.stats.completed, HR_LANES);
 	cr_expect_eq(t.peer.sq_doorbell, HR_LANES);
 	cr_expect_eq(t.peer.cq_doorbell, 0u);
@@ -365,7 +365,7 @@ Test(lanes, a_broken_queue_writes_no_doorbell)
 static void repeat_in_one_batch(void)
 {
 	push(0xf, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < 4; i++)
@@ -391,7 +391,7 @@ Test(lanes, a_cid_repeated_in_several_lanes_is_credited_once)
 static void flood(void)
 {
 	push(1, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < t.entries; i++)
@@ -420,7 +420,7 @@ Test(lanes, a_flooded_ring_is_read_once)
 static void see_with_a_gap(void)
 {
 	push(7, 0);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		for (uint32_t i = 0; i < 3; i++)
@@ -454,9 +454,9 @@ static void let_expire(void)
 	const uint64_t now = START_NS + (hr_lane() ? 0 : TIMEOUT_NS);
 
 	push(ALL_LANES, 100);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	for (uint32_t i = 0; i < 3; i++) {
-		t.expired[hr_lane()] = hr_qp_expire(&t.qp, now, &t.done[hr_lane()]);
+		t.expired[hr_lane()] = hr_qp_find_expired(&t.qp, now, &t.done[hr_lane()]);
 		hr_lanes_sync();
 	}
 }
@@ -478,7 +478,7 @@ static void match_large_cids(void)
 {
 	const uint32_t lane = hr_lane(), slot = (lane + HR_LANES - 1) % HR_LANES;
 
-	t.qp.inflight[slot].cid_state = (slot | 0x8000) | (uint32_t)HR_CMD_SENT << 16;
+	t.qp.inflight[slot].cid_state = (slot | 0x8000) | (uint32_t)HR_CMD_SUBMITTED << 16;
 	hr_lanes_sync();
 	for (uint32_t stray = 0; stray < HR_LANES; stray++) {
 		const uint32_t cid = slot | (lane == stray ? 0x4000 : 0x8000);

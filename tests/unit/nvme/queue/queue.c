@@ -132,7 +132,7 @@ Test(queue, init_clears_rings_and_table_and_no_byte_behind_them)
 			  "%u", n);
 		cr_expect(holds_only(end, memory + sizeof memory, 0xff), "%u", n);
 		for (uint32_t k = 0; k < n - 1; k++) {
-			const struct hr_inflight want = { .cid = (uint16_t)k };
+			const struct hr_nvme_command want = { .cid = (uint16_t)k };
 
 			cr_assert_eq(memcmp(&qp.inflight[k], &want, sizeof want), 0, "%u: %u", n,
 				     k);
@@ -151,7 +151,7 @@ Test(queue, a_queue_handed_over_has_the_addresses_of_its_owner)
 	qp.sq_doorbell = &bar[6];
 	qp.cq_doorbell = &bar[7];
 	before = qp;
-	hr_qp_hand_over(&qp, &worker, bar, (void *)0x40000);
+	hr_qp_relocate(&qp, &worker, bar, (void *)0x40000);
 	cr_expect_eq((void *)qp.sq, (void *)0x10000);
 	cr_expect_eq((void *)qp.cq, (void *)0x20000);
 	cr_expect_eq((void *)qp.inflight, (void *)0x30000);
@@ -192,10 +192,10 @@ Test(queue, a_full_queue_is_reported_and_a_lane_without_a_request_gets_no_entry)
 		peer_init(&peer, &qp, entries, TIMEOUT_NS);
 		cr_expect_eq(qprun->push(&qp, false, &sqe, 0), -EINVAL);
 		for (uint32_t i = 0; i < entries - 1; i++) {
-			cr_expect_eq(hr_qp_room(&qp), entries - 1 - i);
+			cr_expect_eq(hr_qp_free_commands(&qp), entries - 1 - i);
 			cr_assert_geq(push(i), 0);
 		}
-		cr_expect_eq(hr_qp_room(&qp), 0u);
+		cr_expect_eq(hr_qp_free_commands(&qp), 0u);
 		cr_expect_eq(push(0), -EAGAIN, "%u entries", entries);
 		cr_expect_eq(hr_qp_outstanding(&qp), entries - 1);
 		qprun->ring(&qp);
@@ -217,7 +217,7 @@ Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 		generations = 65536u / (qp.index_mask + 1);
 		memset(last_use, 0, sizeof(last_use));
 		for (uint32_t use = 1; use <= 3 * generations * (depth[d] - 1); use++) {
-			struct hr_done done;
+			struct hr_completion done;
 			const int cid = push(use);
 
 			cr_assert(cid >= 0 && cid < 0xffff, "%u entries: CID %x", depth[d], cid);
@@ -237,7 +237,7 @@ Test(queue, cids_never_are_ffff_and_repeat_only_after_all_generations)
 
 Test(queue, a_completion_carries_the_status_and_result_of_the_controller)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	int cid;
 
 	peer_init(&peer, &qp, 4, TIMEOUT_NS);
@@ -259,7 +259,7 @@ Test(queue, a_completion_carries_the_status_and_result_of_the_controller)
 /* Send n commands, complete and reap them. */
 static void pass(uint32_t count)
 {
-	struct hr_done done;
+	struct hr_completion done;
 
 	send(count, NULL);
 	peer_fetch(&peer);
@@ -275,7 +275,7 @@ static void pass(uint32_t count)
 
 Test(queue, reaped_entries_are_returned_before_the_completion_queue_can_be_full)
 {
-	struct hr_done done;
+	struct hr_completion done;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	pass(4);
@@ -295,7 +295,7 @@ Test(queue, reaped_entries_are_returned_before_the_completion_queue_can_be_full)
 Test(queue, stray_completions_are_returned_to_the_completion_queue)
 {
 	const struct hr_cqe stray = { .sqhd = 3, .sqid = 3 };
-	struct hr_done done;
+	struct hr_completion done;
 	int cid;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
@@ -341,7 +341,7 @@ Test(queue, invalid_completions_break_the_queue_and_late_ones_are_dropped)
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_done done;
+		struct hr_completion done;
 		int cid[2];
 		uint32_t base;
 
@@ -356,7 +356,7 @@ Test(queue, invalid_completions_break_the_queue_and_late_ones_are_dropped)
 						  .cid = (uint16_t)(base ^ row[i].cid_xor) });
 		cr_expect_eq(qprun->reap(&qp, &done), row[i].outcome == ODD, "%s: credited",
 			     row[i].what);
-		cr_expect_eq(qp.broken, row[i].outcome == BREAKS ? -EPROTO : 0, "%s", row[i].what);
+		cr_expect_eq(qp.error, row[i].outcome == BREAKS ? -EPROTO : 0, "%s", row[i].what);
 		cr_expect_eq(qp.stats.stray, row[i].outcome == STRAY, "%s", row[i].what);
 		cr_expect_eq(qp.stats.late, row[i].outcome == LATE, "%s", row[i].what);
 		cr_expect_eq(qp.stats.odd, row[i].outcome == ODD, "%s", row[i].what);
@@ -368,7 +368,7 @@ Test(queue, invalid_completions_break_the_queue_and_late_ones_are_dropped)
 /* Move an idle queue of 8 to position 6, then send commands over the wrap. */
 static void start_before_wrap(int *cid)
 {
-	struct hr_done done;
+	struct hr_completion done;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	for (uint32_t i = 0; i < 6; i++) {
@@ -390,14 +390,14 @@ Test(queue, sqhd_is_checked_over_the_wrap)
 		    { 8, false, false }, { 9, false, false }, { 0xffff, false, false } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_done done;
+		struct hr_completion done;
 		int cid[3];
 
 		start_before_wrap(cid);
 		peer_post(&peer, (struct hr_cqe){
 					 .sqhd = row[i].sqhd, .sqid = 3, .cid = (uint16_t)cid[0] });
 		cr_expect_eq(qprun->reap(&qp, &done), row[i].good, "SQHD %u", row[i].sqhd);
-		cr_expect_eq(qp.broken, row[i].good ? 0 : -EPROTO, "SQHD %u", row[i].sqhd);
+		cr_expect_eq(qp.error, row[i].good ? 0 : -EPROTO, "SQHD %u", row[i].sqhd);
 		cr_expect_eq(qp.stats.odd, row[i].odd, "SQHD %u", row[i].sqhd);
 		peer_fini(&peer);
 	}
@@ -405,13 +405,13 @@ Test(queue, sqhd_is_checked_over_the_wrap)
 
 Test(queue, no_completion_is_reaped_from_an_abandoned_queue)
 {
-	struct hr_done done;
+	struct hr_completion done;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
 	send(1, NULL);
 	peer_fetch(&peer);
 	peer_complete(&peer, 0, 0);
-	hr_qp_break(&qp, -ETIMEDOUT);
+	hr_qp_fail(&qp, -ETIMEDOUT);
 	cr_expect_eq(qprun->reap(&qp, &done), 0u);
 	cr_expect_eq(push(0), -ETIMEDOUT);
 	peer_fini(&peer);
@@ -430,7 +430,7 @@ Test(queue, the_text_of_a_broken_queue_names_the_broken_rule)
 	char text[80];
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		struct hr_done done;
+		struct hr_completion done;
 
 		peer_init(&peer, &qp, 8, TIMEOUT_NS);
 		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), "not broken");
@@ -438,7 +438,7 @@ Test(queue, the_text_of_a_broken_queue_names_the_broken_rule)
 		peer_post(&peer, row[i].cqe);
 		cr_assert_eq(qprun->reap(&qp, &done), 0u);
 		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), row[i].want);
-		hr_qp_break(&qp, -ETIMEDOUT);
+		hr_qp_fail(&qp, -ETIMEDOUT);
 		cr_expect_str_eq(hr_qp_error_text(&qp, text, sizeof(text)), "given up");
 		peer_fini(&peer);
 	}
@@ -446,7 +446,7 @@ Test(queue, the_text_of_a_broken_queue_names_the_broken_rule)
 
 Test(queue, a_broken_queue_only_expires)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	int cid[2];
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
@@ -454,9 +454,9 @@ Test(queue, a_broken_queue_only_expires)
 	cr_assert_geq(push(2), 0);
 	peer_post(&peer, (struct hr_cqe){ .sqhd = 8, .sqid = 3, .cid = (uint16_t)cid[0] });
 	cr_assert_eq(qprun->reap(&qp, &done), 0u);
-	cr_assert_eq(qp.broken, -EPROTO);
+	cr_assert_eq(qp.error, -EPROTO);
 	cr_expect_eq(push(3), -EPROTO);
-	cr_expect_eq(hr_qp_room(&qp), 0u);
+	cr_expect_eq(hr_qp_free_commands(&qp), 0u);
 	qprun->ring(&qp);
 	cr_expect_eq(peer.sq_doorbell, 2u, "rung when broken");
 	peer_post(&peer, (struct hr_cqe){ .sqhd = 2, .sqid = 3, .cid = (uint16_t)cid[1] });
@@ -469,7 +469,7 @@ Test(queue, a_broken_queue_only_expires)
 
 Test(queue, a_command_without_a_doorbell_is_never_credited)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	int cid;
 
 	peer_init(&peer, &qp, 8, TIMEOUT_NS);
@@ -487,7 +487,7 @@ Test(queue, a_command_without_a_doorbell_is_never_credited)
 
 Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	int cid[3];
 
 	peer_init(&peer, &qp, 4, TIMEOUT_NS);
@@ -496,7 +496,7 @@ Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 	cid[2] = push(2);
 	qprun->ring(&qp);
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS - 1, &done));
-	cr_expect_eq(qp.scan_ns, START_NS + TIMEOUT_NS - 1 + TIMEOUT_NS / 8);
+	cr_expect_eq(qp.next_scan_ns, START_NS + TIMEOUT_NS - 1 + TIMEOUT_NS / 8);
 	cr_expect(!qprun->expire(&qp, START_NS + TIMEOUT_NS, &done), "scans each timeout / 8 only");
 	fake_clock_advance(TIMEOUT_NS);
 	memset(&done, 0xff, sizeof done);
@@ -519,6 +519,6 @@ Test(queue, a_deadline_passes_exactly_once_and_quarantines_the_command)
 	peer_complete(&peer, 0, 0); /* the last of pending[] took its place: command 2 */
 	cr_assert_eq(qprun->reap(&qp, &done), 1u);
 	cr_expect_eq(done.cid, cid[2]);
-	cr_expect_eq(hr_qp_room(&qp), 1u);
+	cr_expect_eq(hr_qp_free_commands(&qp), 1u);
 	peer_fini(&peer);
 }

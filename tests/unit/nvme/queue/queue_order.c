@@ -58,9 +58,9 @@ static void check_invariants(void)
 	bool seen[PEER_ENTRIES_MAX] = { false };
 	uint32_t taken = 0;
 
-	cr_assert_eq(qp.broken, 0);
+	cr_assert_eq(qp.error, 0);
 	cr_assert_eq(hr_qp_outstanding(&qp), outstanding);
-	cr_assert_eq(hr_qp_room(&qp), commands - outstanding);
+	cr_assert_eq(hr_qp_free_commands(&qp), commands - outstanding);
 	cr_assert_eq(qp.stats.completed, model.completed);
 	cr_assert_eq(qp.stats.failed, model.failed);
 	if (qprun->looks_idle)
@@ -103,7 +103,7 @@ static void model_ring(void)
 	cr_assert_eq(peer.sq_doorbell, qp.sq_tail);
 }
 
-static void model_reaped(const struct hr_done *done)
+static void model_reaped(const struct hr_completion *done)
 {
 	cr_assert(model.taken[done->cid], "CID %x was not in flight", done->cid);
 	cr_assert_eq(done->token, model.token[done->cid]);
@@ -117,7 +117,7 @@ static void model_reaped(const struct hr_done *done)
 
 static void model_reap(void)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	const uint32_t count = qprun->reap(&qp, &done);
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -221,7 +221,7 @@ static void post_garbage(void)
 		peer_post(&peer, cqe);
 }
 
-static void garbage_reaped(const struct hr_done *done)
+static void garbage_reaped(const struct hr_completion *done)
 {
 	cr_assert(model.taken[done->cid], "CID %x was not in flight", done->cid);
 	cr_assert_eq(done->token, model.token[done->cid]);
@@ -235,7 +235,7 @@ static void garbage_reaped(const struct hr_done *done)
 
 static void reap_garbage(void)
 {
-	struct hr_done done;
+	struct hr_completion done;
 	const uint32_t count = qprun->reap(&qp, &done);
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -255,7 +255,7 @@ Test(queue_order, garbage_is_dropped_or_breaks_the_queue)
 		model.random.state = seed + 2 * life;
 		model.entries = 2 + fake_random_below(&model.random, 40);
 		peer_init(&peer, &qp, model.entries, TIMEOUT_NS);
-		for (uint32_t i = 0; i < 300 && !qp.broken; i++) {
+		for (uint32_t i = 0; i < 300 && !qp.error; i++) {
 			model_push();
 			model_ring();
 			post_garbage();
@@ -263,7 +263,7 @@ Test(queue_order, garbage_is_dropped_or_breaks_the_queue)
 			cr_assert_eq(hr_qp_outstanding(&qp), model.sent);
 			cr_assert_eq(qp.stats.completed, model.completed);
 		}
-		broken += qp.broken == -EPROTO;
+		broken += qp.error == -EPROTO;
 		credited += model.completed > 0;
 		peer_fini(&peer);
 	}
@@ -296,7 +296,7 @@ Test(queue_order, no_doorbell_is_lost_between_two_threads)
 	uint32_t sent = 0, reaped = 0, spins = 0, got;
 	uint64_t start;
 	pthread_t thread;
-	struct hr_done done;
+	struct hr_completion done;
 
 	start = hr_now_ns();
 	peer_init(&peer, &qp, 8, give_up);

@@ -85,11 +85,11 @@ static void complete(void)
 static void general(void)
 {
 	struct hr_sqe sqe = { 0 };
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	hr_mask mask;
 
 	hr_qp_push(&t.qp, hr_lane() == 0, &sqe, 7);
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0)
 		complete();
 	hr_lanes_sync();
@@ -105,16 +105,16 @@ static void general(void)
 static void single(void)
 {
 	const struct hr_sqe sqe = { 0 };
-	struct hr_qp_one one = hr_qp_one_next(&t.qp);
+	struct hr_single one = hr_single_next(&t.qp);
 	uint32_t polls;
 
-	hr_qp_one_write(&one, &sqe);
-	hr_qp_one_release();
-	hr_qp_one_send(&t.qp, &one);
+	hr_single_write_sqe(&one, &sqe);
+	hr_single_release_cqe();
+	hr_single_submit(&t.qp, &one);
 	if (hr_lane() == 0)
 		complete();
 	hr_lanes_sync();
-	polls = hr_qp_one_wait(&t.qp, &one, &t.wait);
+	polls = hr_single_wait(&t.qp, &one, &t.wait);
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
 		t.got = polls;
@@ -122,8 +122,8 @@ static void single(void)
 	}
 	hr_lanes_sync();
 	if (!polls)
-		cr_assert_eq(hr_qp_one_wait(&t.qp, &one, &t.wait), 1u);
-	hr_qp_one_end(&t.qp, &one);
+		cr_assert_eq(hr_single_wait(&t.qp, &one, &t.wait), 1u);
+	hr_single_end(&t.qp, &one);
 }
 
 Test(queue_wait_lanes, a_wait_has_so_many_polls_or_ends_by_its_word)
@@ -170,11 +170,11 @@ Test(queue_wait_lanes, entries_behind_the_pushed_ones_stay_as_they_are)
 
 static void write_one(void)
 {
-	struct hr_qp_one one = hr_qp_one_next(&t.qp);
+	struct hr_single one = hr_single_next(&t.qp);
 	struct hr_sqe sqe;
 
 	memset(&sqe, 1, sizeof sqe);
-	hr_qp_one_write(&one, &sqe);
+	hr_single_write_sqe(&one, &sqe);
 }
 
 Test(queue_wait_lanes, a_single_command_is_one_entry)
@@ -199,7 +199,7 @@ static void match_zero(void)
 
 Test(queue_wait_lanes, a_cid_of_zero_is_matched)
 {
-	t.qp.inflight[0].cid_state = (uint32_t)HR_CMD_SENT << 16;
+	t.qp.inflight[0].cid_state = (uint32_t)HR_CMD_SUBMITTED << 16;
 	cr_assert(fake_lanes_run(match_zero));
 	cr_expect_eq(t.got, 4u);
 	cr_expect_eq(t.qp.stats.late + t.qp.stats.stray, 3u);

@@ -56,7 +56,7 @@ static struct hr_sqe sqe_of(uint32_t i)
 }
 
 /* Lane 0: the controller gets the entry as it was written, with its CID. */
-static void check_fetched(const struct hr_qp_one *one, uint32_t i)
+static void check_fetched(const struct hr_single *one, uint32_t i)
 {
 	struct hr_sqe want = sqe_of(i);
 
@@ -67,10 +67,10 @@ static void check_fetched(const struct hr_qp_one *one, uint32_t i)
 	cr_assert_eq(t.qp.inflight[one->index].token, TOKEN(i));
 }
 
-static bool wait_once(const struct hr_qp_one *one)
+static bool wait_once(const struct hr_single *one)
 {
 	const struct hr_qp_wait wait = { 1, NULL, 0, 0 };
-	const bool done = hr_qp_one_wait(&t.qp, one, &wait);
+	const bool done = hr_single_wait(&t.qp, one, &wait);
 
 	hr_lanes_sync();
 	return done;
@@ -79,14 +79,14 @@ static bool wait_once(const struct hr_qp_one *one)
 static void one_of_them(uint32_t i)
 {
 	const struct hr_sqe sqe = sqe_of(i);
-	struct hr_qp_one one;
+	struct hr_single one;
 
 	cr_assert(hr_qp_is_unused(&t.qp));
-	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&one, &sqe);
-	hr_qp_one_release();
-	hr_qp_one_send(&t.qp, &one);
-	hr_qp_one_track(&t.qp, &one, TOKEN(i));
+	one = hr_single_next(&t.qp);
+	hr_single_write_sqe(&one, &sqe);
+	hr_single_release_cqe();
+	hr_single_submit(&t.qp, &one);
+	hr_single_track(&t.qp, &one, TOKEN(i));
 	cr_assert_not(hr_qp_is_unused(&t.qp));
 	hr_lanes_sync();
 	cr_assert_not(wait_once(&one), "nothing has completed");
@@ -97,18 +97,18 @@ static void one_of_them(uint32_t i)
 	}
 	hr_lanes_sync();
 	cr_assert(wait_once(&one), "command %u", i);
-	hr_qp_one_end(&t.qp, &one);
+	hr_single_end(&t.qp, &one);
 }
 
 /* The same by nvme/queue/queue.h. */
 static void one_of_others(uint32_t i)
 {
 	const struct hr_sqe sqe = sqe_of(i);
-	struct hr_done done = { 0 };
+	struct hr_completion done = { 0 };
 	hr_mask mask;
 
 	hr_qp_push(&t.qp, hr_lane() == 0, &sqe, TOKEN(i));
-	hr_qp_ring(&t.qp);
+	hr_qp_publish(&t.qp);
 	if (hr_lane() == 0) {
 		cr_assert_eq(peer_fetch(&t.peer), 1);
 		peer_complete(&t.peer, 0, 0);
@@ -146,7 +146,7 @@ Test(queue_one_lanes, commands_complete_one_after_the_other_and_are_counted)
 		t.in_turns = row[i].in_turns;
 		peer_init(&t.peer, &t.qp, t.entries, TIMEOUT_NS);
 		cr_assert(fake_lanes_run(many));
-		cr_expect_eq(t.qp.broken, 0);
+		cr_expect_eq(t.qp.error, 0);
 		cr_expect_eq(t.qp.stats.submitted, commands);
 		cr_expect_eq(t.qp.stats.completed, commands);
 		cr_expect_eq(t.qp.stats.batches, commands);
@@ -162,18 +162,18 @@ Test(queue_one_lanes, commands_complete_one_after_the_other_and_are_counted)
 /* The next command is written while the one before is at the controller. */
 static void prepared(void)
 {
-	struct hr_qp_one one, next;
+	struct hr_single one, next;
 	struct hr_sqe sqe = sqe_of(0);
 
-	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&one, &sqe);
+	one = hr_single_next(&t.qp);
+	hr_single_write_sqe(&one, &sqe);
 	for (uint32_t i = 0; i < 20 * t.entries; i++) {
-		hr_qp_one_release();
-		hr_qp_one_send(&t.qp, &one);
-		hr_qp_one_track(&t.qp, &one, TOKEN(i));
+		hr_single_release_cqe();
+		hr_single_submit(&t.qp, &one);
+		hr_single_track(&t.qp, &one, TOKEN(i));
 		sqe = sqe_of(i + 1);
-		next = hr_qp_one_next(&t.qp);
-		hr_qp_one_write(&next, &sqe);
+		next = hr_single_next(&t.qp);
+		hr_single_write_sqe(&next, &sqe);
 		hr_lanes_sync();
 		if (hr_lane() == 0) {
 			check_fetched(&one, i);
@@ -181,7 +181,7 @@ static void prepared(void)
 		}
 		hr_lanes_sync();
 		cr_assert(wait_once(&one), "command %u", i);
-		hr_qp_one_end(&t.qp, &one);
+		hr_single_end(&t.qp, &one);
 		one = next;
 	}
 }
@@ -199,16 +199,16 @@ Test(queue_one_lanes, the_next_command_is_prepared_during_one)
 static void differs(void)
 {
 	const struct hr_sqe sqe = sqe_of(0);
-	struct hr_done done = { 0 };
-	struct hr_qp_one one;
+	struct hr_completion done = { 0 };
+	struct hr_single one;
 	hr_mask mask;
 
 	one_of_them(0);
-	one = hr_qp_one_next(&t.qp);
-	hr_qp_one_write(&one, &sqe);
-	hr_qp_one_release();
-	hr_qp_one_send(&t.qp, &one);
-	hr_qp_one_track(&t.qp, &one, TOKEN(1));
+	one = hr_single_next(&t.qp);
+	hr_single_write_sqe(&one, &sqe);
+	hr_single_release_cqe();
+	hr_single_submit(&t.qp, &one);
+	hr_single_track(&t.qp, &one, TOKEN(1));
 	if (hr_lane() == 0) {
 		peer_fetch(&t.peer);
 		t.before = t.qp;
@@ -224,7 +224,7 @@ static void differs(void)
 	hr_lanes_sync();
 	mask = hr_qp_reap(&t.qp, &done);
 	if (hr_lane() == 0) {
-		cr_expect_eq(t.qp.broken, t.want_broken);
+		cr_expect_eq(t.qp.error, t.want_broken);
 		cr_expect_eq(mask, t.want_status != UINT32_MAX ? 1u : 0u);
 		if (mask)
 			cr_expect_eq(done.status, t.want_status);
@@ -273,17 +273,17 @@ static void word_and_deadline(void)
 {
 	const struct hr_qp_wait wait = { UINT32_MAX, &t.word, 0xff00, 0x1200 };
 	const struct hr_sqe sqe = sqe_of(0);
-	struct hr_qp_one one = hr_qp_one_next(&t.qp);
-	struct hr_done lost = { 0 };
+	struct hr_single one = hr_single_next(&t.qp);
+	struct hr_completion lost = { 0 };
 
-	hr_qp_one_write(&one, &sqe);
-	hr_qp_one_release();
-	hr_qp_one_send(&t.qp, &one);
-	hr_qp_one_track(&t.qp, &one, TOKEN(0));
-	cr_assert_not(hr_qp_one_wait(&t.qp, &one, &wait));
+	hr_single_write_sqe(&one, &sqe);
+	hr_single_release_cqe();
+	hr_single_submit(&t.qp, &one);
+	hr_single_track(&t.qp, &one, TOKEN(0));
+	cr_assert_not(hr_single_wait(&t.qp, &one, &wait));
 	hr_lanes_sync();
-	cr_assert_not(hr_qp_expire(&t.qp, START_NS + TIMEOUT_NS - 1, &lost));
-	cr_assert(hr_qp_expire(&t.qp, START_NS + 2 * TIMEOUT_NS, &lost));
+	cr_assert_not(hr_qp_find_expired(&t.qp, START_NS + TIMEOUT_NS - 1, &lost));
+	cr_assert(hr_qp_find_expired(&t.qp, START_NS + 2 * TIMEOUT_NS, &lost));
 	if (hr_lane() == 0)
 		cr_expect_eq(lost.token, TOKEN(0));
 	cr_expect_not(hr_qp_is_unused(&t.qp), "the controller may still write");

@@ -120,7 +120,7 @@ Test(tap_consumer, what_each_message_does)
 	for (uint32_t i = 0; i < ROWS(row); i++) {
 		struct hr_tap_consumer *c = &table->consumer[1];
 
-		words->seat[1].order = words->seat[1].done = 0;
+		words->seat[1].order = words->seat[1].obeyed = 0;
 		run->tap.revoked = 0;
 		if (row[i].attached)
 			attach(1, "b", 0, -1);
@@ -191,7 +191,7 @@ Test(tap_consumer, memory_outlives_the_connection)
 		struct hr_tap_consumer *c = &table->consumer[1];
 		const int pidfd = a_process(false);
 
-		words->seat[1].order = words->seat[1].done = 0;
+		words->seat[1].order = words->seat[1].obeyed = 0;
 		attach(1, "b", 0, pidfd);
 		cr_expect_eq(new_fds(), 3u);
 		send_what(1, HANG_UP);
@@ -208,7 +208,7 @@ Test(tap_consumer, memory_outlives_the_connection)
 		cr_expect_eq(run->tap.present, 0);
 		cr_expect_str_eq(fake_log_last(), WHO(1, "b") " has gone");
 		cr_expect_eq(words->seat[1].order, ORDER(3, HR_TAP_CLOSE));
-		words->seat[1].done = ORDER(2, HR_TAP_HOLD);
+		words->seat[1].obeyed = ORDER(2, HR_TAP_HOLD);
 		fake_clock_advance(HR_TAP_QUARANTINE_NS);
 		step(1, true);
 		cr_expect_eq(c->state, HR_TAP_CLOSING);
@@ -239,7 +239,7 @@ Test(tap_consumer, the_end_of_a_process_takes_all_back)
 		const int pidfd = a_process(false);
 		enum hr_tap_consumer_state before;
 
-		words->seat[1].order = words->seat[1].done = 0;
+		words->seat[1].order = words->seat[1].obeyed = 0;
 		if (row[i].attached)
 			attach(1, "b", 0, pidfd);
 		else
@@ -316,7 +316,7 @@ Test(tap_consumer, a_lease_is_named_once_for_each_tile)
 		words->seat[1].oldest_tile = row[i].tile;
 		words->seat[1].lent = 20;
 		words->seat[1].returned = 17;
-		words->seat[1].done = words->seat[1].order - !row[i].obeyed;
+		words->seat[1].obeyed = words->seat[1].order - !row[i].obeyed;
 		step(1, false);
 		cr_expect_eq(table->consumer[1].late, row[i].late, "row %zu", i);
 		cr_expect_eq(run->tap.late, row[i].late, "row %zu", i);
@@ -364,7 +364,7 @@ Test(tap_consumer, a_consumer_that_sleeps_is_woken_once)
 		page_at(1)->wake = row[i].wake;
 		words->seat[1].lent = row[i].lent;
 		head_at(1)->last = row[i].last;
-		words->seat[1].done = words->seat[1].order - !row[i].obeyed;
+		words->seat[1].obeyed = words->seat[1].order - !row[i].obeyed;
 		step(1, false);
 		if (row[i].sent) {
 			cr_assert_eq(come(1, &m, NULL, &count), (ssize_t)sizeof m, "row %zu", i);
@@ -416,7 +416,7 @@ Test(tap_consumer, slots_are_shared_out_by_rate)
 	hr_tap_consumers_share(table, hr_now_ns() + HR_TAP_SHARE_NS - 1);
 	expect_credits(6, 2, 1);
 	/* a seat whose worker has not obeyed yet has words of another consumer */
-	words->seat[5].done--;
+	words->seat[5].obeyed--;
 	hr_tap_consumers_share(table, hr_now_ns() + HR_TAP_SHARE_NS);
 	expect_credits(6, 2, 1);
 	obey(5);
@@ -475,7 +475,7 @@ Test(tap_consumer, only_an_attached_consumer_is_recorded)
 	table->consumer[4].late = 6;
 	for (uint32_t obeyed = 0; obeyed < 2; obeyed++) {
 		memset(&got, 0, sizeof got);
-		words->seat[4].done = words->seat[4].order - !obeyed;
+		words->seat[4].obeyed = words->seat[4].order - !obeyed;
 		cr_expect(hr_tap_consumer_take(table, 4, &got));
 		cr_expect_eq(got.attached, 1);
 		cr_expect_eq(got.pipeline, 1);

@@ -114,7 +114,7 @@ static void step(uint64_t ns)
 {
 	fake_clock_advance(ns);
 	hr_feed_service_step(&service);
-	words.done = words.order;
+	words.obeyed = words.order;
 }
 
 /* ---- producers */

@@ -62,7 +62,7 @@ Test(feed_producer, what_each_message_does)
 		struct hr_tap_message m = { .magic = HR_TAP_MAGIC, .kind = HR_TAP_READY };
 		const unsigned before = open_fds();
 
-		words->order = words->done = 0;
+		words->order = words->obeyed = 0;
 		run->feed.revoked = 0;
 		if (row[i].attached)
 			attach(-1);
@@ -98,7 +98,7 @@ Test(feed_producer, what_each_message_does)
 			cr_expect_eq(head->state, row[i].revoked ? HR_TAP_STOPPED : HR_TAP_RUNS);
 			step(true); /* the worker can still access the memory */
 			cr_expect_eq(p.state, HR_FEED_CLOSING);
-			words->done = words->order;
+			words->obeyed = words->order;
 			step(false);
 			cr_expect_eq(p.state, HR_FEED_ABSENT);
 			cr_expect(!is_mapped(reserved) && !is_mapped(head) && !is_mapped(page));
@@ -199,7 +199,7 @@ Test(feed_producer, faults_that_the_worker_finds)
 		cr_expect_eq(p.state, HR_FEED_CLOSING, "row %zu", i);
 		expect_revoked(row[i].why);
 		cr_expect_eq(head->state, HR_TAP_STOPPED);
-		words->done = words->order;
+		words->obeyed = words->order;
 		step(false);
 		cr_expect_eq(p.state, HR_FEED_ABSENT);
 	}
@@ -226,7 +226,7 @@ Test(feed_producer, the_end_of_a_process)
 		cr_expect_eq(p.state, attached ? HR_FEED_CLOSING : HR_FEED_ABSENT);
 		cr_expect_eq(p.pidfd, -1);
 		cr_expect_not(p.owner.known);
-		words->done = words->order;
+		words->obeyed = words->order;
 		step(true);
 		cr_expect_eq(p.state, HR_FEED_ABSENT);
 		close(peer);
@@ -290,7 +290,7 @@ Test(feed_producer, a_producer_that_sleeps_is_woken_once)
 		page->wake = row[i].wake;
 		words->offered = row[i].offered;
 		head->last = row[i].last;
-		words->done = words->order - !row[i].obeyed;
+		words->obeyed = words->order - !row[i].obeyed;
 		step(false);
 		cr_expect_str_eq(kinds(), row[i].sent ? "9 " : "", "row %zu", i);
 	}

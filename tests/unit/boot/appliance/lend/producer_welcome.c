@@ -110,7 +110,7 @@ Test(feed_welcome, credits_and_names)
 		step(true);
 		cr_expect_eq(words->credits, row[i].credits, "row %zu", i);
 		tell(HR_TAP_DETACH);
-		words->done = ORDER(2 * (uint32_t)i + 2, HR_FEED_CLOSE);
+		words->obeyed = ORDER(2 * (uint32_t)i + 2, HR_FEED_CLOSE);
 		step(true);
 		cr_assert_eq(p.state, HR_FEED_ABSENT);
 	}

@@ -77,7 +77,7 @@ static void step(void)
 	fake_clock_advance(HR_TAP_STEP_NS);
 	hr_tap_service_step(&service);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
-		words.seat[seat].done = words.seat[seat].order;
+		words.seat[seat].obeyed = words.seat[seat].order;
 }
 
 static int connect_to(bool greets)

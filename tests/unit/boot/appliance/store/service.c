@@ -373,7 +373,8 @@ Test(store_service, a_copy_whose_client_hangs_up_leaves_nothing)
 
 		got = 0;
 		fd = pass(&r);
-		cr_assert(take(fd, items * (HR_MESSAGE_HEADER + sizeof(struct hr_message_done))));
+		cr_assert(
+			take(fd, items * (HR_MESSAGE_HEADER + sizeof(struct hr_message_verified))));
 		close(fd);
 		while (hr_store_find_pending(store, "x"))
 			hr_store_service_step(service);

@@ -251,7 +251,7 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	ssd->store.scratch_offset = 1u << 20;
 	ssd->transport.kind = HR_TRANSPORT_PCI;
 	ssd->disk.qp.timeout_ns = 50 * HR_NS_PER_MS;
-	ssd->disk.qp.scan_ns = 0; /* the long deadline has set this value */
+	ssd->disk.qp.next_scan_ns = 0; /* the long deadline has set this value */
 	use(HR_PLACE_HOST);
 	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
 	cr_expect_not(refuted);

@@ -214,7 +214,7 @@ static void take_event(const struct hr_link_event *e)
 		memset(peer.busy, 0, sizeof peer.busy);
 		peer.next = 0;
 	}
-	if (e->kind == HR_LINK_PEER_DONE) {
+	if (e->kind == HR_LINK_REMOTE_ENDED) {
 		peer.heard = e->code;
 		snprintf(peer.heard_text, sizeof peer.heard_text, "%s", e->text);
 	}
@@ -237,7 +237,7 @@ static void follow_script(void)
 	/* the end of a receiver's run comes some time after its last tile */
 	if (peer.heard >= 0 || (row->ends_at && peer.count >= row->ends_at &&
 				(peer.side == HR_LINK_SENDER || ++peer.rounds > 300)))
-		hr_link_finish(rig.link[peer.side], row->code, row->text);
+		hr_link_report_result(rig.link[peer.side], row->code, row->text);
 }
 
 /* A receiver has all of them. */
@@ -266,7 +266,7 @@ static void *play(void *unused)
 			take_event(&event);
 		follow_script();
 		if (peer.side == HR_LINK_RECEIVER && has_all() && !peer.row->ends_at)
-			hr_link_finish(rig.link[peer.side], 0, "");
+			hr_link_report_result(rig.link[peer.side], 0, "");
 		if (peer.failed[0])
 			break;
 		hr_wait_ns(HR_NS_PER_MS / 10);

@@ -326,7 +326,7 @@ Test(conclude, lost_commands_count_for_their_ssds)
 		for (unsigned q = 0; q < 5; q++)
 			read_qp[q].stats.lost = q < 4 ? 1 + q % 2 : 7;
 		write_qp[0].stats.lost = 1;
-		write_qp[1].broken = -EPROTO;
+		write_qp[1].error = -EPROTO;
 		write_qp[2].stats.lost = 7;
 		io_qp[0].stats.lost = 7;
 		run->gpu[0].cpu.qp = io_qp;

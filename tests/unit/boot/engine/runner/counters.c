@@ -179,7 +179,7 @@ enum { PREFETCH = 6, COMPUTE = 4, WRITEBACK = 2, STATUSES = PREFETCH + COMPUTE +
 static void set_status(struct hr_worker_status *status, unsigned i)
 {
 	*status = (struct hr_worker_status){
-		.done = i % 2,
+		.ended = i % 2,
 		.failed = i % 3 == 0,
 		.heartbeat = 1ull << i,
 		.tiles = 3ull << (2 * i),

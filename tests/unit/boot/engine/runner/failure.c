@@ -200,7 +200,7 @@ static void break_queues(struct hr_nvme_qp *qp, unsigned count, uint16_t first_s
 	for (unsigned i = 0; i < count; i++) {
 		memset(&qp[i], 0, sizeof qp[i]);
 		qp[i].id = (uint16_t)(5 + i / 2);
-		qp[i].broken = -EPROTO;
+		qp[i].error = -EPROTO;
 		qp[i].bad_cqe.sqid = (uint16_t)(first_sqid + i);
 	}
 }

@@ -199,7 +199,7 @@ Test(one_controller, a_namespace_without_a_queue_pair_leaves_the_other_as_it_is)
 static void shorten(struct hr_nvme_qp *qp)
 {
 	qp->timeout_ns = SHORT_NS;
-	qp->scan_ns = 0; /* the long deadline has set this value */
+	qp->next_scan_ns = 0; /* the long deadline has set this value */
 }
 
 /*

@@ -118,11 +118,11 @@ Test(park, an_order_or_more_credits_end_the_wait)
 		cr_expect_not(hr_park_is_over(&park, run, 1));
 		seat->order = 5;
 		cr_expect(hr_park_is_over(&park, run, 1));
-		seat->done = 5;
+		seat->obeyed = 5;
 		cr_expect_not(hr_park_is_over(&park, run, 1));
-		seat->done = 6;
+		seat->obeyed = 6;
 		cr_expect(hr_park_is_over(&park, run, 1));
-		seat->done = 5;
+		seat->obeyed = 5;
 		seat->credits = 4;
 		tap_role.own[seats[i]].credits = 3;
 		cr_expect_not(hr_park_is_over(&park, run, 1)); /* it has no consumer */

@@ -132,7 +132,7 @@ static int ends_with_bad_queue(struct hr_run *run)
 	if (lost)
 		bad_qp->stats.lost = 1;
 	else
-		bad_qp->broken = -EPROTO;
+		bad_qp->error = -EPROTO;
 	return 1;
 }
 

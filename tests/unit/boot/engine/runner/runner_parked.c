@@ -84,7 +84,7 @@ Test(runner_parked, a_run_that_has_left_comes_back)
 	cr_expect_eq(control.launch, 2u);
 	cr_expect_eq(launched[1].argument, launched[0].argument);
 	cr_expect_eq(launched[1].stop, &control.stop);
-	words->seat[3].done = 1;
+	words->seat[3].obeyed = 1;
 	look();
 	cr_expect_eq(launches, 2u);
 	/* workers that end and have not left are at the end */

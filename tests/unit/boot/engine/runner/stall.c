@@ -62,7 +62,7 @@ Test(watch, each_worker_must_progress_or_have_ended)
 				     i, (unsigned long long)now);
 		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), role[i]);
 		cr_expect_eq(index, number[i]);
-		status[i].done = 1;
+		status[i].ended = 1;
 		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), HR_RUN_ROLES);
 	}
 	free(engine);
@@ -138,7 +138,7 @@ Test(watch, a_worker_of_an_access_operator_must_make_calls)
 	cr_expect_eq(look_until(2500, false, &index), HR_RUN_ROLES);
 	counters[0].behind = UINT64_MAX; /* damaged: no worker */
 	cr_expect_eq(look_until(2525, false, &index), HR_RUN_ROLES);
-	status_of_access[0].done = 1;
+	status_of_access[0].ended = 1;
 	cr_expect_eq(look_until(3000, false, &index), HR_RUN_ROLES);
 	free(engine);
 }

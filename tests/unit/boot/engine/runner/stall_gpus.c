@@ -61,8 +61,8 @@ Test(watch_gpus, an_io_worker_of_each_gpu_is_watched_unless_the_gpu_has_failed)
 
 				begin(1000);
 				for (uint32_t g = 0; g < GPUS; g++)
-					status[g][0].done = 1; /* its epoch need not move */
-				status[p][i].done = 0;
+					status[g][0].ended = 1; /* its epoch need not move */
+				status[p][i].ended = 0;
 				watch.failed_gpus = failed;
 				watch.timeout_ns[HR_ROLE_ACCESS] = UINT64_MAX;
 				cr_expect_eq(look(1099, p, i), HR_RUN_ROLES);
@@ -94,7 +94,7 @@ Test(watch_gpus, the_block_behind_is_named_on_its_gpu)
 			const bool names = row[i].block != 99;
 
 			begin(1000);
-			status[!p][0].done = 1;
+			status[!p][0].ended = 1;
 			for (uint32_t k = 0; k < IO; k++)
 				counters[p][k].behind = row[i].of_io[k];
 			counters[p][0].behind = row[i].behind;
@@ -119,11 +119,11 @@ Test(watch_gpus, after_a_stop_each_block_has_to_end)
 			hr_watch_stopping(&watch, 5000);
 			for (uint32_t g = 0; g < GPUS; g++)
 				for (uint32_t k = 0; k < IO + BLOCKS; k++)
-					status[g][k].done = g != p || k != IO + i;
+					status[g][k].ended = g != p || k != IO + i;
 			cr_expect_eq(look(5099, GPUS, 0), HR_RUN_ROLES);
 			cr_expect_eq(look(5100, GPUS, 0), HR_ROLE_ACCESS);
 			cr_expect_eq(named, p * BLOCKS + i);
-			status[p][IO + i].done = 1;
+			status[p][IO + i].ended = 1;
 			cr_expect_eq(look(5100, GPUS, 0), HR_RUN_ROLES);
 		}
 }

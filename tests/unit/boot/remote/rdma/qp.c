@@ -62,7 +62,7 @@ static void join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other)
 
 static enum ibv_wc_status status_of(struct hr_rdma_qp *qp, bool receive)
 {
-	struct hr_rdma_done done;
+	struct hr_rdma_completion done;
 
 	while (hr_rdma_qp_poll(qp, &done) <= 0 || done.receive != receive)
 		;

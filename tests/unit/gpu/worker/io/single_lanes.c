@@ -142,7 +142,7 @@ static void prepare(void)
 	if (t.completes)
 		peer_post(&t.peer, (struct hr_cqe){ .sqhd = 1,
 						    .sqid = t.qp.id,
-						    .cid = (uint16_t)hr_qp_one_next(&t.qp).cid,
+						    .cid = (uint16_t)hr_single_next(&t.qp).cid,
 						    .status = (uint16_t)(t.status_code << 1) });
 	memcpy(t.set_before, t.set, sizeof t.set);
 	t.qp_before = t.qp;
