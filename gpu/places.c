@@ -175,7 +175,7 @@ static void close_gpu(struct hr_places *places)
 	/* cpu and bus address belong to the window */
 	if (places->window.cpu && region->cpu) {
 		region->cpu = NULL;
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 	}
 	hr_window_close(&places->window);
 	if (places->gdr.open)

@@ -99,7 +99,7 @@ void hr_window_close(struct hr_gpu_window *w);
 
 /*
  * Describe the window for transports and workers: kind HR_REGION_GPU, assigned I/O addresses. As
- * hr_region_init_host(); the owner calls hr_region_give_bus() after hr_window_close().
+ * hr_region_init_host(); the owner calls hr_region_unassign_bus() after hr_window_close().
  */
 int hr_window_region(const struct hr_gpu_window *w, const char *name, struct hr_region *region);
 

@@ -24,7 +24,7 @@ int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_
 
 /*
  * For nvme/events.c: commands that nothing waits for. reap notes their completions in *ctrl, for
- * hr_ctrl_events(), and finds that the queue has ended: a bad completion, or a command whose deadline
+ * hr_ctrl_aer_poll(), and finds that the queue has ended: a bad completion, or a command whose deadline
  * has passed, which is named. That is a fault, and is logged at once. False: the queue has ended, now
  * or before.
  *

@@ -173,14 +173,13 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, struct hr_er
 	read_attribute(name, "device/serial", disk->serial, sizeof disk->serial);
 	if (!disk->serial[0])
 		read_attribute(name, "serial", disk->serial, sizeof disk->serial);
-	disk->blk =
-		(struct hr_blk){ .ops = &kernel_ops,
-				 .name = disk->path,
-				 .bytes = bytes,
-				 .block_bytes = (uint32_t)block,
-				 .volatile_cache = strcmp(cache, "write through") != 0,
-				 .read_only = read_only || hr_transport_access() == HR_ACCESS_READ,
-				 .impl = disk };
+	disk->blk = (struct hr_blk){ .ops = &kernel_ops,
+				     .name = disk->path,
+				     .bytes = bytes,
+				     .block_bytes = (uint32_t)block,
+				     .volatile_cache = strcmp(cache, "write through") != 0,
+				     .read_only = read_only || hr_open_mode() == HR_OPEN_READ_ONLY,
+				     .impl = disk };
 	return 0;
 }
 
@@ -197,7 +196,7 @@ static const char *remedy(int err)
 
 static int open_file(struct hr_kernel_blk *disk, struct hr_error *e)
 {
-	const bool write = hr_transport_access() != HR_ACCESS_READ;
+	const bool write = hr_open_mode() != HR_OPEN_READ_ONLY;
 	int err;
 
 	disk->fd = open(disk->path, (write ? O_RDWR : O_RDONLY) | O_DIRECT | O_EXCL | O_CLOEXEC);
@@ -233,7 +232,7 @@ int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, struct hr_e
 		close(disk->fd); /* the open succeeds; next, look for other users */
 	else
 		hr_error_clear(e);
-	err = hr_disk_unused(name, e);
+	err = hr_disk_check_unused(name, e);
 	if (err) {
 		hr_error_context(e, "%s: is in use", path);
 		return err;

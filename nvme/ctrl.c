@@ -43,7 +43,7 @@ static int late(struct hr_ctrl *ctrl, const struct csts_wait *wait, uint32_t cst
 		struct hr_error *e)
 {
 	if (NVME_CSTS_CFS(csts))
-		return hr_ctrl_fatal(ctrl, csts, e);
+		return hr_ctrl_fault_cfs(ctrl, csts, e);
 	if (wait->optional) {
 		hr_info("%s: %s still %u after %llu ms (%s): not waited for any longer",
 			ctrl->transport->name, wait->field, field_of(csts, wait),
@@ -67,9 +67,9 @@ static int wait_csts(struct hr_ctrl *ctrl, const struct csts_wait *wait, struct 
 		const bool absent = hr_ctrl_reads_absent(ctrl, csts);
 
 		if (absent && (last || !wait->blind))
-			return hr_ctrl_absent(ctrl, csts, e);
+			return hr_ctrl_check_present(ctrl, csts, e);
 		if (!absent && NVME_CSTS_CFS(csts) && wait->fatal == FATAL_FAILS)
-			return hr_ctrl_fatal(ctrl, csts, e);
+			return hr_ctrl_fault_cfs(ctrl, csts, e);
 		if (!absent && (field_of(csts, wait) == wait->want ||
 				(NVME_CSTS_CFS(csts) && wait->fatal == FATAL_ENDS)))
 			return 0;
@@ -126,7 +126,7 @@ static int read_capabilities(struct hr_ctrl *ctrl, struct hr_error *e)
 
 	ctrl->vs = hr_reg_read32(t, NVME_REG_VS);
 	if (cap == UINT64_MAX || ctrl->vs == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS", e);
+		return hr_ctrl_fault_gone(ctrl, cap == UINT64_MAX ? "CAP" : "VS", e);
 	if (ctrl->vs == 0)
 		return hr_health_fault(&ctrl->health, HR_FAULT_GONE, e, -ENOLINK,
 				       "VS reads 0: the device is gone");
@@ -171,7 +171,7 @@ static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 
 	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC", e);
+		return hr_ctrl_fault_gone(ctrl, "CC", e);
 	hr_reg_write32(ctrl->transport, NVME_REG_CC, cc & ~(CC_EN_BIT | CC_SHN_BITS));
 	if (ctrl->quirks & HR_QUIRK_DELAY_READY && NVME_CC_EN(cc))
 		wait_blindly(HR_QUIRK_DELAY_NS);
@@ -182,7 +182,8 @@ static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-	int err = cc == HR_REG_GONE ? hr_ctrl_gone(ctrl, "CC", e) : hr_ctrl_absent(ctrl, csts, e);
+	int err = cc == HR_REG_GONE ? hr_ctrl_fault_gone(ctrl, "CC", e)
+				    : hr_ctrl_check_present(ctrl, csts, e);
 
 	if (err)
 		return err;
@@ -335,7 +336,7 @@ static int start(struct hr_ctrl *ctrl, struct hr_error *e)
 		return err;
 	err = enable(ctrl, e); /* steps 4 to 7 */
 	if (!err) {
-		hr_ctrl_mark(ctrl);
+		hr_ctrl_remember_state(ctrl);
 		err = identify(ctrl, e); /* step 8 */
 	}
 	if (!err)
@@ -407,7 +408,7 @@ static int shut_down(struct hr_ctrl *ctrl, struct hr_error *e)
 	uint32_t cc = hr_reg_read32(t, NVME_REG_CC);
 
 	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC", e);
+		return hr_ctrl_fault_gone(ctrl, "CC", e);
 	cc &= ~CC_SHN_BITS;
 	hr_reg_write32(t, NVME_REG_CC, cc | NVME_SET(NVME_CC_SHN_NORMAL, CC_SHN));
 	if (ctrl->quirks & HR_QUIRK_NO_SHUTDOWN)

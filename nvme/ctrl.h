@@ -156,16 +156,16 @@ int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e);
 #define HR_REG_GONE UINT32_MAX /* value of a read when the device has left the bus */
 
 /* A register reads all ones: HR_FAULT_GONE; returns -ENOLINK. */
-int hr_ctrl_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e);
+int hr_ctrl_fault_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e);
 
 /* True when no device answers: CSTS is all ones, or CSTS and VS are 0. */
 bool hr_ctrl_reads_absent(const struct hr_ctrl *ctrl, uint32_t csts);
 
 /* 0, or HR_FAULT_GONE and -ENOLINK when no device answers. */
-int hr_ctrl_absent(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
+int hr_ctrl_check_present(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
 
 /* CSTS.CFS is set: HR_FAULT_FATAL; returns -EIO. */
-int hr_ctrl_fatal(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
+int hr_ctrl_fault_cfs(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
 
 /*
  * Call when the controller is ready: its health is up, and its registers are recorded for
@@ -173,7 +173,7 @@ int hr_ctrl_fatal(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e);
  * reset clears INTMS (3.7.2), so hr_ctrl_check() detects a controller that was reset and enabled
  * again since the last call.
  */
-void hr_ctrl_mark(struct hr_ctrl *ctrl);
+void hr_ctrl_remember_state(struct hr_ctrl *ctrl);
 
 /*
  * 0 while the controller works and has the state that hr_ctrl_open() has set; -ENOLINK: gone; -EIO:

@@ -6,7 +6,7 @@
  * removed device. */
 #define GONE "the device is gone, or its function is being reset"
 
-int hr_ctrl_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e)
+int hr_ctrl_fault_gone(struct hr_ctrl *ctrl, const char *reg, struct hr_error *e)
 {
 	return hr_health_fault(&ctrl->health, HR_FAULT_GONE, e, -ENOLINK,
 			       "%s reads all ones: " GONE, reg);
@@ -19,23 +19,23 @@ bool hr_ctrl_reads_absent(const struct hr_ctrl *ctrl, uint32_t csts)
 	       (csts == 0 && hr_reg_read32(ctrl->transport, NVME_REG_VS) == 0);
 }
 
-int hr_ctrl_absent(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
+int hr_ctrl_check_present(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
 {
 	if (!hr_ctrl_reads_absent(ctrl, csts))
 		return 0;
 	if (csts == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CSTS", e);
+		return hr_ctrl_fault_gone(ctrl, "CSTS", e);
 	return hr_health_fault(&ctrl->health, HR_FAULT_GONE, e, -ENOLINK,
 			       "CSTS and VS read 0: " GONE);
 }
 
-int hr_ctrl_fatal(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
+int hr_ctrl_fault_cfs(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
 {
 	return hr_health_fault(&ctrl->health, HR_FAULT_FATAL, e, -EIO,
 			       "controller fatal status (CSTS %08x)", csts);
 }
 
-void hr_ctrl_mark(struct hr_ctrl *ctrl)
+void hr_ctrl_remember_state(struct hr_ctrl *ctrl)
 {
 	struct hr_transport *t = ctrl->transport;
 
@@ -46,7 +46,7 @@ void hr_ctrl_mark(struct hr_ctrl *ctrl)
 	hr_health_set(&ctrl->health, HR_STEP_START);
 }
 
-/* True: the controller runs, but was reset since hr_ctrl_mark(). */
+/* True: the controller runs, but was reset since hr_ctrl_remember_state(). */
 static bool lost_mark(const struct hr_ctrl *ctrl)
 {
 	const struct hr_transport *t = ctrl->transport;
@@ -64,7 +64,7 @@ static int foreign(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 
 	if (cc == HR_REG_GONE)
-		return hr_ctrl_gone(ctrl, "CC", e);
+		return hr_ctrl_fault_gone(ctrl, "CC", e);
 	if (!NVME_CC_EN(cc))
 		return hr_health_fault(&ctrl->health, HR_FAULT_RESET, e, -ECONNRESET,
 				       "CC.EN is 0: the controller was reset: " FOREIGN);
@@ -81,12 +81,12 @@ static int foreign(struct hr_ctrl *ctrl, uint32_t csts, struct hr_error *e)
 int hr_ctrl_check(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
-	const int err = hr_ctrl_absent(ctrl, csts, e);
+	const int err = hr_ctrl_check_present(ctrl, csts, e);
 
 	if (err)
 		return err;
 	if (NVME_CSTS_CFS(csts))
-		return hr_ctrl_fatal(ctrl, csts, e);
+		return hr_ctrl_fault_cfs(ctrl, csts, e);
 	return foreign(ctrl, csts, e);
 }
 

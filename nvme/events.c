@@ -82,7 +82,7 @@ static int configure(struct hr_ctrl *ctrl, struct hr_error *e)
 	return err < 0 ? err : 0;
 }
 
-int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
+int hr_ctrl_aer_enable(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	const bool first = !ctrl->events_on && !ctrl->events_refused;
 	int err = first ? configure(ctrl, e) : 0;
@@ -105,7 +105,7 @@ int hr_ctrl_events_renew(struct hr_ctrl *ctrl, struct hr_error *e)
 	return !err && ctrl->events_on ? request(ctrl, e) : err;
 }
 
-void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns)
+void hr_ctrl_aer_disable(struct hr_ctrl *ctrl, const struct hr_ns *ns)
 {
 	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++)
 		if (ctrl->event_ns[i].ns == ns)
@@ -362,7 +362,7 @@ static bool pauses(const struct hr_ctrl *ctrl)
 	return ctrl->event_again_ns && hr_now_ns() < ctrl->event_again_ns;
 }
 
-int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
+int hr_ctrl_aer_poll(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	int err = 0;
 

@@ -15,18 +15,18 @@
 
 /*
  * Request events: health warnings, changes of namespaces and firmware, errors. ns is a namespace in
- * use; the caller keeps it until hr_ctrl_events_off() or the end of the controller. Call once for
+ * use; the caller keeps it until hr_ctrl_aer_disable() or the end of the controller. Call once for
  * each namespace, up to HR_CTRL_EVENT_NS. When the controller refuses, this is logged as
  * information and 0 is returned. 0, or an error of the admin queue.
  */
-int hr_ctrl_events_on(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
+int hr_ctrl_aer_enable(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 
 /* After a reset of the controller: request the events again. Events before it are forgotten. 0, or an
  * error of the admin queue. */
 int hr_ctrl_events_renew(struct hr_ctrl *ctrl, struct hr_error *e);
 
 /* The namespace is no longer in use. Events of the controller continue. */
-void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns);
+void hr_ctrl_aer_disable(struct hr_ctrl *ctrl, const struct hr_ns *ns);
 
 /*
  * Handle the events that have arrived, without waiting, and read the health log into ctrl->smart when
@@ -40,7 +40,7 @@ void hr_ctrl_events_off(struct hr_ctrl *ctrl, const struct hr_ns *ns);
  * once as an error, when it is found, for any namespace of the call; e gets a text that is not printed
  * again.
  */
-int hr_ctrl_events(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
+int hr_ctrl_aer_poll(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e);
 
 /*
  * Read the health log now, and wait for it. 0, also when the controller does not give it; or an error

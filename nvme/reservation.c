@@ -345,8 +345,9 @@ static int take(struct hr_reservation *r, struct hr_nvme_blk *disk, const struct
 	return err;
 }
 
-int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
-		 const struct hr_resv_host *self, struct hr_resv_holder *holder, struct hr_error *e)
+int hr_resv_acquire(struct hr_reservation *r, struct hr_nvme_blk *disk,
+		    const struct hr_resv_host *self, struct hr_resv_holder *holder,
+		    struct hr_error *e)
 {
 	int err, fd;
 

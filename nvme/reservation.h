@@ -50,7 +50,7 @@ struct hr_reservation {
  * random. */
 void hr_resv_self(struct hr_resv_host *self);
 
-/* True when the controller and the namespace support a type of reservation that hr_resv_take()
+/* True when the controller and the namespace support a type of reservation that hr_resv_acquire()
  * uses. */
 bool hr_resv_supported(const struct hr_nvme_blk *disk);
 
@@ -63,12 +63,12 @@ bool hr_resv_supported(const struct hr_nvme_blk *disk);
  * (holder->type 0); nothing is changed then, and e is not filled. > 0: status of the command that
  * failed; -errno: as hr_nvme_blk_command().
  */
-int hr_resv_take(struct hr_reservation *r, struct hr_nvme_blk *disk,
-		 const struct hr_resv_host *self, struct hr_resv_holder *holder,
-		 struct hr_error *e);
+int hr_resv_acquire(struct hr_reservation *r, struct hr_nvme_blk *disk,
+		    const struct hr_resv_host *self, struct hr_resv_holder *holder,
+		    struct hr_error *e);
 
 /* After a reset of the controller, which has forgotten the Host Identifier: take a reservation that is
- * held again, without the lock. As hr_resv_take(). */
+ * held again, without the lock. As hr_resv_acquire(). */
 int hr_resv_renew(struct hr_reservation *r, struct hr_nvme_blk *disk,
 		  const struct hr_resv_host *self, struct hr_resv_holder *holder,
 		  struct hr_error *e);
@@ -76,7 +76,7 @@ int hr_resv_renew(struct hr_reservation *r, struct hr_nvme_blk *disk,
 /*
  * Release the reservation and unregister. Does nothing when it is not held. When another host has
  * taken the reservation meanwhile, it stays, and a warning names its key. send: false when no
- * command can be sent any more; then only the machine lock is released, and the next hr_resv_take()
+ * command can be sent any more; then only the machine lock is released, and the next hr_resv_acquire()
  * takes the reservation back.
  */
 void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool send,
@@ -85,7 +85,7 @@ void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool se
 /*
  * Remove the reservation of any holder, because the administrator requests it, and leave the
  * namespace without one. *holder: the former reservation; type 0: there was none, and nothing is
- * changed. Errors as hr_resv_take(); -ENOTSUP: no reservations, which does not fill e.
+ * changed. Errors as hr_resv_acquire(); -ENOTSUP: no reservations, which does not fill e.
  */
 int hr_resv_clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 		  struct hr_resv_holder *holder, struct hr_error *e);

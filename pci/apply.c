@@ -39,7 +39,7 @@ static int write_one(struct pci_device *dev, struct hr_fix_write *w)
 
 int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *failed)
 {
-	int err = hr_access_get();
+	int err = hr_pciaccess_get();
 
 	if (err)
 		return err;
@@ -50,6 +50,6 @@ int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *fai
 		*failed = i;
 		err = dev ? write_one(dev, &fix->write[i]) : -ENODEV;
 	}
-	hr_access_put();
+	hr_pciaccess_put();
 	return err;
 }

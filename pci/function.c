@@ -243,7 +243,7 @@ int hr_function_open(struct hr_function *f, const char *bdf, struct hr_error *e)
 	err = hr_function_lock(f->bdf, &f->lock, e);
 	if (err)
 		goto nothing;
-	err = hr_access_get();
+	err = hr_pciaccess_get();
 	if (err) {
 		hr_fail(e, HR_ERROR_MISSING, err, "%s: this machine has no accessible PCI bus",
 			bdf);
@@ -254,7 +254,7 @@ int hr_function_open(struct hr_function *f, const char *bdf, struct hr_error *e)
 		f->virtual = is_virtual(f->bdf);
 		return 0;
 	}
-	hr_access_put();
+	hr_pciaccess_put();
 locked:
 	close(f->lock);
 nothing:
@@ -372,7 +372,7 @@ void hr_function_close(struct hr_function *f)
 	if (f->changed)
 		pci_device_cfg_write_u16(f->dev, f->command, HR_CFG_COMMAND);
 	drop_undo(f);
-	hr_access_put();
+	hr_pciaccess_put();
 	close(f->lock);
 	memset(f, 0, sizeof *f);
 }

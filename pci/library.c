@@ -5,7 +5,7 @@
 
 static unsigned users;
 
-int hr_access_get(void)
+int hr_pciaccess_get(void)
 {
 	if (users == 0 && pci_system_init() != 0)
 		return -ENODEV;
@@ -13,7 +13,7 @@ int hr_access_get(void)
 	return 0;
 }
 
-void hr_access_put(void)
+void hr_pciaccess_put(void)
 {
 	if (--users == 0)
 		pci_system_cleanup();

@@ -75,7 +75,7 @@ int hr_source_live(struct hr_model *m)
 	struct pci_device_iterator *all;
 	struct pci_device *dev;
 	struct hr_files files;
-	int err = hr_access_get();
+	int err = hr_pciaccess_get();
 
 	if (err)
 		return hr_fail(&m->error, HR_ERROR_USAGE, err,
@@ -87,7 +87,7 @@ int hr_source_live(struct hr_model *m)
 	while (!err && all && (dev = pci_device_next(all)))
 		err = take_device(m, &files, dev);
 	pci_iterator_destroy(all);
-	hr_access_put();
+	hr_pciaccess_put();
 	if (!err && m->count == 0)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -ENODATA,
 			       "this machine has no PCI function");

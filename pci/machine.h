@@ -15,7 +15,7 @@
 
 /*
  * Read this machine: configuration space and BARs with libpciaccess, other facts from sysfs.
- * Returns as hr_source_open() and hr_access_get().
+ * Returns as hr_source_open() and hr_pciaccess_get().
  */
 int hr_source_live(struct hr_model *m);
 

@@ -359,7 +359,7 @@ static int bench_all(struct hr_bench_run *run)
 	for (uint32_t d = 0; !err && d < run->engine->config.ssds; d++) {
 		if (out)
 			hr_json_object(out, NULL);
-		err = hr_gone(bench_ssd(run, d));
+		err = hr_vanished_error(bench_ssd(run, d));
 		if (out)
 			hr_json_close(out);
 	}

@@ -7,7 +7,7 @@
 
 static struct hr_store_client client; /* one a process */
 
-static int open_client(const struct hr_config_ssd *config, struct hr_store_access *access)
+static int open_client(const struct hr_config_ssd *config, struct hr_store_backend *access)
 {
 	hr_store_client_close(&client);
 	const int err = hr_store_client_open(access, &client, config, NULL) ? -ENODEV : 0;
@@ -40,7 +40,7 @@ static int describe(void *to, const struct hr_config_ssd *config, struct hr_ssd_
 		    struct hr_error *e)
 {
 	struct hr_request request = { .kind = HR_REQUEST_STORE_FACTS };
-	struct hr_store_access access;
+	struct hr_store_backend access;
 	struct hr_message_map map = { 0 };
 	int code;
 
@@ -64,7 +64,7 @@ static int describe(void *to, const struct hr_config_ssd *config, struct hr_ssd_
 static int read_part(void *to, const struct hr_config_ssd *config, const char *name, uint64_t at,
 		     void *data, size_t bytes, struct hr_error *e)
 {
-	struct hr_store_access access;
+	struct hr_store_backend access;
 	struct hr_store_object object;
 	uint8_t skipped[HR_PAGE];
 	int code = open_client(config, &access) || !hr_store_client_is_driven(&client)

@@ -179,7 +179,7 @@ static struct hr_engine *load(const char *file, const char *pipeline, bool apart
 
 	*last_resort = HR_BOOT_POWEROFF;
 	set_names(); /* before another process reads: the configuration refers to them here, too */
-	hr_transport_set_access(HR_ACCESS_EXISTING); /* only 'store format' creates images */
+	hr_open_mode_set(HR_OPEN_EXISTING); /* only 'store format' creates images */
 	if (!engine) {
 		hr_error("out of memory for the appliance: %zu bytes", sizeof *engine);
 		*code = HR_EXIT_MISSING;

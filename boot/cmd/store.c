@@ -106,10 +106,10 @@ static const struct verb {
 	int own[7];   /* options of the subcommand; options that select the ssd are common to all */
 	int min, max; /* arguments after SSD */
 	/* To an image; what changes objects needs an existing image for writing. */
-	enum hr_transport_access access;
+	enum hr_open_mode access;
 	int (*fn)(struct hr_ssd *ssd, const struct hr_store_request *request);
 	/* or: one that an appliance carries out on an ssd that it drives */
-	int (*through)(struct hr_store_access *access, const struct hr_store_request *request);
+	int (*through)(struct hr_store_backend *access, const struct hr_store_request *request);
 } verbs[] = {
 	{ "format",
 	  "usage: headrace store format [--force] [--objects N] SSD\n\n"
@@ -121,7 +121,7 @@ static const struct verb {
 	  { OPT_FORCE, OPT_OBJECTS },
 	  0,
 	  0,
-	  HR_ACCESS_CREATE,
+	  HR_OPEN_CREATE,
 	  hr_store_cmd_format,
 	  NULL },
 	{ "put",
@@ -143,7 +143,7 @@ static const struct verb {
 	  { OPT_REPLACE, OPT_SIZE, OPT_QUIET, OPT_SHARD, OPT_ROW_BYTES, OPT_TILE_ROWS, OPT_NPY },
 	  2,
 	  2,
-	  HR_ACCESS_EXISTING,
+	  HR_OPEN_EXISTING,
 	  NULL,
 	  hr_store_cmd_put },
 	{ "get",
@@ -156,7 +156,7 @@ static const struct verb {
 	  { OPT_FORCE, OPT_QUIET },
 	  2,
 	  2,
-	  HR_ACCESS_READ,
+	  HR_OPEN_READ_ONLY,
 	  NULL,
 	  hr_store_cmd_get },
 	{ "ls",
@@ -167,7 +167,7 @@ static const struct verb {
 	  { OPT_JSON },
 	  0,
 	  0,
-	  HR_ACCESS_READ,
+	  HR_OPEN_READ_ONLY,
 	  NULL,
 	  hr_store_cmd_ls },
 	{ "rm",
@@ -182,7 +182,7 @@ static const struct verb {
 	  { OPT_PENDING, OPT_OLDER },
 	  0,
 	  1 << 20,
-	  HR_ACCESS_EXISTING,
+	  HR_OPEN_EXISTING,
 	  NULL,
 	  hr_store_cmd_rm },
 	{ "mv",
@@ -194,7 +194,7 @@ static const struct verb {
 	  { OPT_REPLACE },
 	  2,
 	  2,
-	  HR_ACCESS_EXISTING,
+	  HR_OPEN_EXISTING,
 	  NULL,
 	  hr_store_cmd_mv },
 	{ "cp",
@@ -208,7 +208,7 @@ static const struct verb {
 	  { OPT_REPLACE, OPT_QUIET },
 	  2,
 	  2,
-	  HR_ACCESS_EXISTING,
+	  HR_OPEN_EXISTING,
 	  NULL,
 	  hr_store_cmd_cp },
 	{ "verify",
@@ -223,7 +223,7 @@ static const struct verb {
 	  { OPT_MAP, OPT_JSON, OPT_QUIET },
 	  0,
 	  0,
-	  HR_ACCESS_READ,
+	  HR_OPEN_READ_ONLY,
 	  NULL,
 	  hr_store_cmd_verify },
 	{ "df",
@@ -233,7 +233,7 @@ static const struct verb {
 	  { OPT_JSON },
 	  0,
 	  0,
-	  HR_ACCESS_READ,
+	  HR_OPEN_READ_ONLY,
 	  NULL,
 	  hr_store_cmd_df },
 	{ "unlock",
@@ -244,7 +244,7 @@ static const struct verb {
 	  { 0 },
 	  0,
 	  0,
-	  HR_ACCESS_EXISTING,
+	  HR_OPEN_EXISTING,
 	  hr_store_cmd_unlock,
 	  NULL },
 };
@@ -374,7 +374,7 @@ static int run_here(const struct verb *verb, const struct hr_store_request *requ
 		    struct hr_ssd *ssd)
 {
 	struct hr_store_local local;
-	struct hr_store_access access;
+	struct hr_store_backend access;
 	struct hr_error e = { 0 };
 	const int err = verb->through ? hr_ssd_open_store(ssd, &e) : 0;
 
@@ -394,7 +394,7 @@ static int bring_up(const struct verb *verb, const struct hr_config_ssd *config,
 	memset(ssd, 0, sizeof *ssd);
 	hr_error_clear(e);
 	err = hr_ssd_up(ssd, config, e);
-	if (err || verb->access == HR_ACCESS_READ || verb->fn == hr_store_cmd_unlock)
+	if (err || verb->access == HR_OPEN_READ_ONLY || verb->fn == hr_store_cmd_unlock)
 		return err;
 	err = hr_ssd_reserve(ssd, e);
 	if (err)
@@ -408,7 +408,7 @@ static bool run_there(const struct verb *verb, const struct hr_store_request *re
 		      size_t bytes)
 {
 	static struct hr_store_client client; /* one per process */
-	struct hr_store_access access;
+	struct hr_store_backend access;
 	bool driven;
 
 	*why = '\0';
@@ -490,8 +490,8 @@ static int run(const struct verb *verb, const struct hr_store_request *request)
 		return code;
 	if (config.in_memory && *appliance)
 		return run_in_memory(verb, request, &config, appliance);
-	hr_transport_set_access(verb->access);
-	err = hr_hostmem_choose(
+	hr_open_mode_set(verb->access);
+	err = hr_hostmem_set_kind(
 		hr_transport_is_physical(config.device) ? HR_HOSTMEM_PHYSICAL : HR_HOSTMEM_OWN, &e);
 	if (err)
 		return hr_error_report(&e, err);

@@ -224,7 +224,7 @@ static void set_object(struct hr_request *request, const char *name)
 		 strlen(name) < sizeof request->object ? name : "/");
 }
 
-/* ---- struct hr_store_access */
+/* ---- struct hr_store_backend */
 
 int hr_store_client_take_map(struct hr_store_client *r, const struct hr_message_item *item,
 			     struct hr_message_map *map)
@@ -516,7 +516,7 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 
 /* ---- the ssd */
 
-int hr_store_client_open(struct hr_store_access *access, struct hr_store_client *r,
+int hr_store_client_open(struct hr_store_backend *access, struct hr_store_client *r,
 			 const struct hr_config_ssd *config, const char *wanted)
 {
 	int err = 0;
@@ -529,20 +529,20 @@ int hr_store_client_open(struct hr_store_access *access, struct hr_store_client 
 		snprintf(r->disk, sizeof r->disk, "name:%s", config->name);
 	else
 		err = hr_transport_identity(config->device, config->nsid, r->disk, sizeof r->disk);
-	*access = (struct hr_store_access){ .to = r,
-					    .disk = r->name,
-					    .identity = r->disk,
-					    .map = map,
-					    .get = get,
-					    .read = read_next,
-					    .got = got_all,
-					    .put = put,
-					    .write = write_next,
-					    .finish = finish,
-					    .undo = undo,
-					    .verify = verify,
-					    .alive = alive,
-					    .watched = watched };
+	*access = (struct hr_store_backend){ .to = r,
+					     .disk = r->name,
+					     .identity = r->disk,
+					     .map = map,
+					     .get = get,
+					     .read = read_next,
+					     .got = got_all,
+					     .put = put,
+					     .write = write_next,
+					     .finish = finish,
+					     .undo = undo,
+					     .verify = verify,
+					     .alive = alive,
+					     .watched = watched };
 	hr_store_client_change_open(access);
 	return err;
 }

@@ -31,7 +31,7 @@ struct hr_store_client {
  * given, and by its identity otherwise. Nothing is sent yet. 0; or an error of
  * hr_transport_identity().
  */
-int hr_store_client_open(struct hr_store_access *access, struct hr_store_client *client,
+int hr_store_client_open(struct hr_store_backend *access, struct hr_store_client *client,
 			 const struct hr_config_ssd *config, const char *wanted);
 
 /*
@@ -43,7 +43,7 @@ bool hr_store_client_is_driven(struct hr_store_client *client);
 void hr_store_client_close(struct hr_store_client *client);
 
 /* Add the functions that remove, rename and copy objects, of boot/cmd/store_client_change.c. */
-void hr_store_client_change_open(struct hr_store_access *access);
+void hr_store_client_change_open(struct hr_store_backend *access);
 
 /* ---- for boot/cmd/store_client_change.c */
 

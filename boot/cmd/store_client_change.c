@@ -86,7 +86,7 @@ static int copy(void *to, const char *name, const char *target, bool replace,
 	return 0;
 }
 
-void hr_store_client_change_open(struct hr_store_access *access)
+void hr_store_client_change_open(struct hr_store_backend *access)
 {
 	access->remove = remove_named;
 	access->remove_pending = remove_pending;

@@ -123,7 +123,7 @@ static inline bool hr_any_stuck(const struct hr_engine *engine)
 /* True when both are the same ssd, or are up on one controller. */
 static inline bool hr_one_controller(const struct hr_engine *engine, uint32_t a, uint32_t b)
 {
-	return a == b || hr_ssd_share(&engine->ssd[a], &engine->ssd[b]);
+	return a == b || hr_ssd_same_controller(&engine->ssd[a], &engine->ssd[b]);
 }
 
 /* The first ssd of the controller that ssd d is up on; it stands for work that is done once per

@@ -67,7 +67,7 @@ int hr_barmem_alloc(struct hr_barmem *m, struct hr_region *region, const char *n
 			m->function.bdf, m->bar, m->map.bytes - m->used, m->map.bytes, all, name);
 	m->own = hr_hostmem_kind() == HR_HOSTMEM_OWN;
 	if (m->own)
-		err = hr_region_take_bus(all, &bus);
+		err = hr_region_assign_bus(all, &bus);
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err,
 			       "%s: BAR%u: no I/O addresses left for %zu bytes of '%s'",
@@ -89,7 +89,7 @@ void hr_barmem_free(struct hr_barmem *m, struct hr_region *region)
 	if (!region->bytes)
 		return;
 	if (m->own)
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 	if (--m->regions == 0)
 		m->used = 0;
 	memset(region, 0, sizeof *region);

@@ -40,7 +40,7 @@ static enum hr_hostmem_kind chosen;
 static struct taken taken[HR_HOSTMEM_MAX];
 static unsigned in_use;
 
-int hr_hostmem_choose(enum hr_hostmem_kind kind, struct hr_error *e)
+int hr_hostmem_set_kind(enum hr_hostmem_kind kind, struct hr_error *e)
 {
 	if (kind != chosen && in_use)
 		return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
@@ -399,7 +399,7 @@ void hr_hostmem_free(struct hr_region *region)
 		release(found, region->bytes);
 	} else {
 		give_pages(region->cpu, region->bytes);
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 	}
 	in_use--;
 	memset(region, 0, sizeof(*region));

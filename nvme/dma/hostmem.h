@@ -29,7 +29,7 @@ enum hr_hostmem_kind {
 };
 
 /* Choose before the first allocation. 0; -EBUSY: memory of the other kind is in use. */
-int hr_hostmem_choose(enum hr_hostmem_kind kind, struct hr_error *e);
+int hr_hostmem_set_kind(enum hr_hostmem_kind kind, struct hr_error *e);
 
 enum hr_hostmem_kind hr_hostmem_kind(void);
 

@@ -25,7 +25,7 @@ size_t hr_region_contiguous_bytes(const struct hr_region *region, size_t offset)
 	return (end < region->bytes ? end : region->bytes) - offset;
 }
 
-int hr_region_take_bus(size_t bytes, struct hr_bus *bus)
+int hr_region_assign_bus(size_t bytes, struct hr_bus *bus)
 {
 	if (bytes > SPACE_END - next_bus)
 		return -ENOSPC;
@@ -35,7 +35,7 @@ int hr_region_take_bus(size_t bytes, struct hr_bus *bus)
 	return 0;
 }
 
-void hr_region_give_bus(void)
+void hr_region_unassign_bus(void)
 {
 	if (--in_use == 0)
 		next_bus = SPACE_START;
@@ -48,7 +48,7 @@ int hr_region_init_host(struct hr_region *region, const char *name, void *cpu, s
 
 	if (!cpu || bytes == 0 || ((uintptr_t)cpu | bytes) & (HR_PAGE - 1))
 		return -EINVAL;
-	err = hr_region_take_bus(bytes, &bus);
+	err = hr_region_assign_bus(bytes, &bus);
 	if (err)
 		return err;
 	memset(region, 0, sizeof(*region));

@@ -67,18 +67,18 @@ static inline bool hr_region_contiguous(const struct hr_region *region, size_t o
 }
 
 /* Assign the next `bytes` of the I/O address space below to other memory. 0 or -ENOSPC. */
-int hr_region_take_bus(size_t bytes, struct hr_bus *bus);
+int hr_region_assign_bus(size_t bytes, struct hr_bus *bus);
 
 /* Release one assigned range, which no controller can access any more. When no range is left,
  * assignment starts again at the first address, so that repeated restarts do not use up the
  * space. */
-void hr_region_give_bus(void);
+void hr_region_unassign_bus(void);
 
 /*
  * Describe host memory [cpu, cpu + bytes) as a region with assigned bus addresses (soft and vfio
  * transports): the next free 2 MiB aligned range of one process-wide I/O address space. This space
  * starts at 64 GiB and ends below 2^39 (the narrowest IOMMU). Bus addresses deliberately differ
- * from CPU addresses. The owner of the memory calls hr_region_give_bus() when it frees the memory.
+ * from CPU addresses. The owner of the memory calls hr_region_unassign_bus() when it frees the memory.
  * Call during boot, from one thread.
  * Returns 0; -EINVAL: cpu or bytes not page aligned or zero; -ENOSPC: address space used up.
  */

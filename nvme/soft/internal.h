@@ -431,8 +431,8 @@ int soft_start(struct soft *soft, struct hr_error *e);
 /* End the first `threads` threads. */
 void soft_join(struct soft *soft, uint32_t threads);
 
-/* As hr_transport_rest(). */
-void soft_rest(struct soft *soft, bool resting);
+/* As hr_transport_set_idle(). */
+void soft_set_idle(struct soft *soft, bool resting);
 
 /* One round of a poller: registers (poller 0), then its queues. True when it found work. */
 bool soft_poll(struct soft_poller *p);

@@ -116,7 +116,7 @@ static void soft_close(struct hr_transport *t)
 
 static void rest(struct hr_transport *t, bool resting)
 {
-	soft_rest(t->impl, resting);
+	soft_set_idle(t->impl, resting);
 }
 
 static void discard(struct hr_transport *t)

@@ -86,7 +86,7 @@ static uint32_t rest_of(const struct soft *soft)
 	return __atomic_load_n(&soft->rest, __ATOMIC_ACQUIRE);
 }
 
-void soft_rest(struct soft *soft, bool resting)
+void soft_set_idle(struct soft *soft, bool resting)
 {
 	if (is_rest(rest_of(soft)) == resting)
 		return;
@@ -206,7 +206,7 @@ static void *poll_thread(void *argument)
 void soft_join(struct soft *soft, uint32_t threads)
 {
 	__atomic_store_n(&soft->ending, 1, __ATOMIC_RELEASE);
-	soft_rest(soft, false);
+	soft_set_idle(soft, false);
 	for (uint32_t i = 0; i < threads; i++)
 		hr_thread_join(&soft->poller[i].thread);
 }

@@ -348,7 +348,7 @@ static int one_partition(void *to, const char *name)
 	return is == 1 ? device_unused(name, disk->e) : is;
 }
 
-int hr_disk_unused(const char *name, struct hr_error *e)
+int hr_disk_check_unused(const char *name, struct hr_error *e)
 {
 	struct disk disk = { name, e };
 	char path[PATH_MAX];
@@ -434,11 +434,11 @@ static int one_disk(void *to, const char *name)
 	 * list. */
 	snprintf(path, sizeof path, BLOCK "/%.200s/dev", name);
 	is = exists(path);
-	return is == 1 ? hr_disk_unused(name, c->e) : is;
+	return is == 1 ? hr_disk_check_unused(name, c->e) : is;
 }
 
 /* A kernel without block devices has no users of one. */
-int hr_controller_unused(const char *bdf, struct hr_error *e)
+int hr_disks_check_unused(const char *bdf, struct hr_error *e)
 {
 	struct controller c = { bdf, e };
 	const int err = each_entry(BLOCK, one_disk, &c);

@@ -17,9 +17,9 @@
  * unknown, because a file or folder of the kernel cannot be read. Only what is not there has no
  * users.
  */
-int hr_disk_unused(const char *name, struct hr_error *e);
+int hr_disk_check_unused(const char *name, struct hr_error *e);
 
 /* The same for every disk of the NVMe controller at this PCI address. 0 when it has no disk. */
-int hr_controller_unused(const char *bdf, struct hr_error *e);
+int hr_disks_check_unused(const char *bdf, struct hr_error *e);
 
 #endif

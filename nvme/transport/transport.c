@@ -13,7 +13,7 @@
 #include "nvme/queue/wire.h"
 
 static bool bind_allowed;
-static enum hr_transport_access access_wanted;
+static enum hr_open_mode access_wanted;
 
 int hr_nvme_function(const char *address, struct hr_function_state *state, struct hr_error *e)
 {
@@ -28,12 +28,12 @@ int hr_nvme_function(const char *address, struct hr_function_state *state, struc
 		state->bdf, state->class, HR_CLASS_NVME);
 }
 
-void hr_transport_set_access(enum hr_transport_access access)
+void hr_open_mode_set(enum hr_open_mode access)
 {
 	access_wanted = access;
 }
 
-enum hr_transport_access hr_transport_access(void)
+enum hr_open_mode hr_open_mode(void)
 {
 	return access_wanted;
 }
@@ -83,7 +83,7 @@ int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, co
 			"%s: the driver %s is bound to it, and the users of that driver cannot be "
 			"listed; end them, then: echo %s > /sys/bus/pci/drivers/%s/unbind",
 			state->bdf, state->driver, state->bdf, state->driver);
-	err = hr_controller_unused(state->bdf, e);
+	err = hr_disks_check_unused(state->bdf, e);
 	if (err) {
 		hr_error_context(e, "%s: its disk is in use", state->bdf);
 		return err;

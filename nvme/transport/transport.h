@@ -34,7 +34,7 @@ struct hr_transport_ops {
 	 * stays on.
 	 */
 	int (*silence)(struct hr_transport *t, bool for_good);
-	/* As hr_transport_rest(). NULL: the controller is a device, which needs no CPU time. */
+	/* As hr_transport_set_idle(). NULL: the controller is a device, which needs no CPU time. */
 	void (*rest)(struct hr_transport *t, bool resting);
 	/* Before close(): remove the image, if open() has made it. NULL: there is no image. */
 	void (*discard)(struct hr_transport *t);
@@ -71,9 +71,9 @@ void hr_transport_allow_bind(void);
  * an error. READ: images, and disks of kernel:, are opened read-only, and the namespace is write
  * protected.
  */
-enum hr_transport_access { HR_ACCESS_CREATE, HR_ACCESS_EXISTING, HR_ACCESS_READ };
-void hr_transport_set_access(enum hr_transport_access access);
-enum hr_transport_access hr_transport_access(void);
+enum hr_open_mode { HR_OPEN_CREATE, HR_OPEN_EXISTING, HR_OPEN_READ_ONLY };
+void hr_open_mode_set(enum hr_open_mode access);
+enum hr_open_mode hr_open_mode(void);
 
 /*
  * resting: from now on the host and its workers write no doorbell and no register, so the threads of
@@ -81,7 +81,7 @@ enum hr_transport_access hr_transport_access(void);
  * Registers can be read, and windows opened and closed. Not resting (the state after open): the threads
  * poll again. A second call with the same value does nothing.
  */
-static inline void hr_transport_rest(struct hr_transport *t, bool resting)
+static inline void hr_transport_set_idle(struct hr_transport *t, bool resting)
 {
 	if (t->ops->rest)
 		t->ops->rest(t, resting);

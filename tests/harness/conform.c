@@ -28,7 +28,7 @@ void conform_reach(struct conform *c)
 	cr_assert_eq(hr_transport_open(&c->t, device ? device : DEFAULT_DEVICE, test_error()), 0,
 		     "%s", test_error_text());
 	if (device && hr_transport_is_physical(device))
-		cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, NULL), 0);
+		cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, NULL), 0);
 	cr_assert_eq(hr_hostmem_alloc(&c->region, "conform", CONFORM_PAGES * HR_PAGE, NULL), 0);
 	c->memory = c->region.cpu;
 	cr_assert_eq(c->t.ops->map(&c->t, &c->region, NULL), 0);

@@ -66,8 +66,7 @@ static inline void up_beside(struct hr_ssd *ssd, struct hr_ssd *first, const cha
 {
 	const struct hr_config_ssd config = config_of(2, options);
 
-	cr_assert_eq(hr_ssd_up_beside(ssd, &config, first, test_error()), 0, "%s",
-		     test_error_text());
+	cr_assert_eq(hr_ssd_up_on(ssd, &config, first, test_error()), 0, "%s", test_error_text());
 }
 
 /* From now on the host of this controller has an identifier of 16 such bytes. */

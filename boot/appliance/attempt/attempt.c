@@ -85,7 +85,7 @@ static int run_all(struct hr_attempt *attempt)
 		hr_seal();
 	}
 	err = hr_run_all(engine, false, &engine->error);
-	return hr_gone(first ? first : err);
+	return hr_vanished_error(first ? first : err);
 }
 
 static int run(struct hr_attempt *attempt)

@@ -396,7 +396,7 @@ static void rest_ssds(const struct hr_engine *engine, bool resting)
 {
 	for (uint32_t d = 0; d < engine->config.ssds; d++)
 		if (!engine->left_out[d] && engine->ssd[d].ctrl)
-			hr_transport_rest(engine->ssd[d].ctrl->transport, resting);
+			hr_transport_set_idle(engine->ssd[d].ctrl->transport, resting);
 }
 
 /* Nothing runs: sleep until a dispatch comes, the service has work, or the engine must publish

@@ -42,7 +42,7 @@ void hr_mend_look(struct hr_engine *engine, hr_pipelines running)
 			continue;
 		err = hr_ctrl_check(ssd->ctrl, &e);
 		if (!err)
-			err = hr_ctrl_events(ssd->ctrl, &ssd->ns, &e);
+			err = hr_ctrl_aer_poll(ssd->ctrl, &ssd->ns, &e);
 		if (!err)
 			continue;
 		hr_error_context(&e, "ssd '%s' is lost", engine->config.ssd[d].name);
@@ -68,7 +68,7 @@ static bool is_controller_used(const struct hr_engine *engine, hr_pipelines runn
 	bool used = false;
 
 	for (uint32_t other = 0; other < engine->config.ssds; other++)
-		if (other == d || hr_ssd_share(&engine->ssd[other], &engine->ssd[d]))
+		if (other == d || hr_ssd_same_controller(&engine->ssd[other], &engine->ssd[d]))
 			used |= is_used(engine, running, other);
 	return used;
 }
@@ -77,7 +77,7 @@ static bool is_controller_used(const struct hr_engine *engine, hr_pipelines runn
  * The first reset is made at once. A controller whose admin queue ends again and again would cost
  * a reset with each run, without an end.
  */
-static bool is_early(const struct hr_config_boot *boot, struct hr_controller *c)
+static bool is_early(const struct hr_config_boot *boot, struct hr_ssd_controller *c)
 {
 	const uint64_t passed_ns = hr_now_ns() - c->reset_ns;
 	uint64_t pause_ns;
@@ -90,7 +90,7 @@ static bool is_early(const struct hr_config_boot *boot, struct hr_controller *c)
 
 static void reset(struct hr_ssd *ssd)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 	struct hr_error e = { 0 };
 
 	if (hr_ssd_reset(ssd, &e) == 0 && c->resets > 1)

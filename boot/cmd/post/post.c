@@ -161,7 +161,7 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 		if (result == -EINTR)
 			break;
 		if (i) /* the previous step found the ssd */
-			result = hr_gone(result);
+			result = hr_vanished_error(result);
 		show(post, step[i].name, post->engine->config.ssd[d].name, result, since_ms(began),
 		     detail, &e);
 		if (result && result != HR_POST_SKIP && !post->ssd_error[d]) {
@@ -228,7 +228,8 @@ static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
 		result = hr_post_pair(post->engine, g, d, budget_ns, detail, &e);
 		if (result == -EINTR)
 			break;
-		show(post, "peer_data", subject, hr_gone(result), since_ms(began), detail, &e);
+		show(post, "peer_data", subject, hr_vanished_error(result), since_ms(began), detail,
+		     &e);
 	}
 }
 

@@ -26,7 +26,7 @@
 
 /* One transfer between a file and an object. */
 struct copy {
-	struct hr_store_access *access;
+	struct hr_store_backend *access;
 	const char *file; /* for messages */
 	int fd;
 	uint64_t bytes;
@@ -61,7 +61,7 @@ static int interrupted(const char *object)
 	return HR_EXIT_FAILED;
 }
 
-static int begin(struct copy *copy, struct hr_store_access *access,
+static int begin(struct copy *copy, struct hr_store_backend *access,
 		 const struct hr_store_request *request)
 {
 	*copy = (struct copy){ .access = access, .file = request->arg[1], .fd = -1 };
@@ -376,7 +376,7 @@ static void print_put(const struct copy *copy, const struct hr_store_request *re
 static int put_object(struct copy *copy, const struct hr_store_request *request)
 {
 	const bool parts = request->shards > 1;
-	struct hr_store_access *access = copy->access;
+	struct hr_store_backend *access = copy->access;
 	const char *name = request->arg[0];
 	struct hr_store_shard shard = { 0 };
 	int code;
@@ -403,7 +403,7 @@ static int put_object(struct copy *copy, const struct hr_store_request *request)
 	return code;
 }
 
-int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_put(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct copy copy;
 	int code = begin(&copy, access, request);
@@ -481,7 +481,7 @@ static int get_object(struct copy *copy, const struct hr_store_object *object,
 	return code;
 }
 
-int hr_store_cmd_get(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_get(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct hr_store_object object;
 	struct copy copy;

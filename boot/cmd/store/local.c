@@ -289,26 +289,26 @@ static int copy(void *to, const char *name, const char *target, bool replace,
 	return err ? hr_store_failed(ssd, target, err, &e) : 0;
 }
 
-void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *local,
+void hr_store_local_open(struct hr_store_backend *access, struct hr_store_local *local,
 			 struct hr_ssd *ssd)
 {
 	*local = (struct hr_store_local){ .ssd = ssd };
-	*access = (struct hr_store_access){ .to = local,
-					    .disk = ssd->transport.name,
-					    .identity = "",
-					    .map = map,
-					    .get = get,
-					    .read = read_next,
-					    .got = got,
-					    .put = put,
-					    .write = write_next,
-					    .finish = finish,
-					    .undo = undo,
-					    .verify = verify,
-					    .remove = remove_named,
-					    .remove_pending = remove_pending,
-					    .rename = rename_it,
-					    .copy = copy };
+	*access = (struct hr_store_backend){ .to = local,
+					     .disk = ssd->transport.name,
+					     .identity = "",
+					     .map = map,
+					     .get = get,
+					     .read = read_next,
+					     .got = got,
+					     .put = put,
+					     .write = write_next,
+					     .finish = finish,
+					     .undo = undo,
+					     .verify = verify,
+					     .remove = remove_named,
+					     .remove_pending = remove_pending,
+					     .rename = rename_it,
+					     .copy = copy };
 }
 
 int hr_store_failed(const struct hr_ssd *ssd, const char *object, int err, struct hr_error *e)

@@ -13,7 +13,7 @@ struct hr_store_local {
 };
 
 /* Fill in *access. The ssd is up, with its store open, until the last call. */
-void hr_store_local_open(struct hr_store_access *access, struct hr_store_local *local,
+void hr_store_local_open(struct hr_store_backend *access, struct hr_store_local *local,
 			 struct hr_ssd *ssd);
 
 #endif

@@ -19,7 +19,7 @@ static int check_names(const struct hr_store_request *request)
 	return HR_EXIT_USAGE;
 }
 
-int hr_store_cmd_mv(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_mv(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	const int code = check_names(request);
 
@@ -48,7 +48,7 @@ static bool progress(void *arg, uint64_t done, uint64_t total)
 	return !hr_signals_pending();
 }
 
-int hr_store_cmd_cp(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_cp(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct copy c = { .request = request, .began_ns = hr_now_ns() };
 	const struct hr_store_listener listener = { .progress = progress, .arg = &c };

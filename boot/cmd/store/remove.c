@@ -8,7 +8,7 @@
 #include "config/base/error.h"
 #include "config/base/process.h"
 
-static int remove_pending(struct hr_store_access *access, const struct hr_store_request *request)
+static int remove_pending(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	uint64_t bytes = 0, count = 0;
 	const int code = access->remove_pending(access->to, request->older_ns, &count, &bytes);
@@ -20,7 +20,7 @@ static int remove_pending(struct hr_store_access *access, const struct hr_store_
 }
 
 /* A device that has failed ends the command. */
-int hr_store_cmd_rm(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_rm(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	int worst = HR_EXIT_DONE;
 

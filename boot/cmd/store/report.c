@@ -80,7 +80,7 @@ static void list_one_json(struct hr_json *out, const struct hr_store_object *o)
 	hr_json_close(out);
 }
 
-int hr_store_cmd_ls(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_ls(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	const struct hr_store_object *object;
 	struct hr_json report;
@@ -107,7 +107,7 @@ int hr_store_cmd_ls(struct hr_store_access *access, const struct hr_store_reques
 
 /* ---- df */
 
-int hr_store_cmd_df(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_df(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct hr_store_space space;
 	struct hr_json report;
@@ -174,7 +174,7 @@ static bool advance(void *arg, uint64_t done, uint64_t total)
 	return !hr_signals_pending();
 }
 
-int hr_store_cmd_verify(struct hr_store_access *access, const struct hr_store_request *request)
+int hr_store_cmd_verify(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct hr_json report = { 0 };
 	struct verification v = { .quiet = request->quiet,

@@ -2,7 +2,7 @@
  * boot/cmd/store/store.h - `headrace store`: common parts of its subcommands.
  *
  * Each subcommand runs on one ssd that is up, with its store open (except format), or on access
- * to one (struct hr_store_access), and returns an exit code after logging any error.
+ * to one (struct hr_store_backend), and returns an exit code after logging any error.
  */
 #ifndef BOOT_CMD_STORE_STORE_H
 #define BOOT_CMD_STORE_STORE_H
@@ -46,7 +46,7 @@ struct hr_store_listener {
  * drives the ssd (boot/cmd/store_client.h). The functions log errors, and return 0 or an exit code. One
  * object is read or made at a time, from its first byte to its last one.
  */
-struct hr_store_access {
+struct hr_store_backend {
 	void *to;	  /* first argument of each function */
 	const char *disk; /* name for messages and reports */
 	/* hr_transport_identity(), when another process has the image open; else "" */
@@ -100,18 +100,18 @@ int hr_store_cmd_unlock(struct hr_ssd *ssd, const struct hr_store_request *reque
 
 /* ---- `headrace store`: `put` and `get` */
 
-int hr_store_cmd_put(struct hr_store_access *access, const struct hr_store_request *request);
-int hr_store_cmd_get(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_put(struct hr_store_backend *access, const struct hr_store_request *request);
+int hr_store_cmd_get(struct hr_store_backend *access, const struct hr_store_request *request);
 
 /* ---- `headrace store`: `rm` */
 
-int hr_store_cmd_rm(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_rm(struct hr_store_backend *access, const struct hr_store_request *request);
 
 /* ---- `headrace store`: `ls`, `df` and `verify` */
 
-int hr_store_cmd_ls(struct hr_store_access *access, const struct hr_store_request *request);
-int hr_store_cmd_df(struct hr_store_access *access, const struct hr_store_request *request);
-int hr_store_cmd_verify(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_ls(struct hr_store_backend *access, const struct hr_store_request *request);
+int hr_store_cmd_df(struct hr_store_backend *access, const struct hr_store_request *request);
+int hr_store_cmd_verify(struct hr_store_backend *access, const struct hr_store_request *request);
 
 /* ---- the ssd that a `headrace store` command names: a device string, or the name
  * of an ssd in a configuration.
@@ -126,7 +126,7 @@ int hr_store_find_ssd(const struct hr_store_request *request, struct hr_config_s
  * ssd (boot/cmd/store/store.h).
  */
 
-int hr_store_cmd_mv(struct hr_store_access *access, const struct hr_store_request *request);
-int hr_store_cmd_cp(struct hr_store_access *access, const struct hr_store_request *request);
+int hr_store_cmd_mv(struct hr_store_backend *access, const struct hr_store_request *request);
+int hr_store_cmd_cp(struct hr_store_backend *access, const struct hr_store_request *request);
 
 #endif

@@ -264,14 +264,14 @@ static int open_ssd(struct prove *s)
 					.reads_only = !s->p->scratch_bytes };
 	int err = hr_transport_check(s->ssd_device, &s->e);
 
-	hr_transport_set_access(HR_ACCESS_EXISTING);
+	hr_open_mode_set(HR_OPEN_EXISTING);
 	memcpy(config.device, s->ssd_device, sizeof config.device);
 	snprintf(config.serial, sizeof config.serial, "%s", s->p->serial ? s->p->serial : "");
 	if (!err)
-		err = hr_hostmem_choose(hr_transport_is_physical(config.device)
-						? HR_HOSTMEM_PHYSICAL
-						: HR_HOSTMEM_OWN,
-					&s->e);
+		err = hr_hostmem_set_kind(hr_transport_is_physical(config.device)
+						  ? HR_HOSTMEM_PHYSICAL
+						  : HR_HOSTMEM_OWN,
+					  &s->e);
 	if (!err)
 		err = hr_ssd_up(s->ssd, &config, &s->e);
 	if (!err)

@@ -38,7 +38,7 @@ static enum hr_ns_match compare(const struct hr_engine *engine, uint32_t a, uint
 	if (!is_namespace(&engine->ssd[a]) || !is_namespace(&engine->ssd[b]))
 		return HR_NS_UNKNOWN;
 	/* allowed: hr_disk_check_device() has compared their nsid */
-	if (hr_ssd_share(&engine->ssd[a], &engine->ssd[b]))
+	if (hr_ssd_same_controller(&engine->ssd[a], &engine->ssd[b]))
 		return HR_NS_DIFFERENT;
 	return hr_ns_compare(&engine->ssd[a].ns, &engine->ssd[b].ns, what);
 }
@@ -143,10 +143,10 @@ int hr_disk_up(struct hr_engine *engine, uint32_t d)
 		    !(same_function(config[i].device, config[d].device) ||
 		      same_soft(config[i].device, config[d].device)))
 			continue;
-		return peer->stand_in ? hr_stand_in_up(&engine->ssd[d], &config[d],
-						       engine->elsewhere, peer, &engine->error)
-				      : hr_ssd_up_beside(&engine->ssd[d], &config[d], peer,
-							 &engine->error);
+		return peer->stand_in
+			       ? hr_stand_in_up(&engine->ssd[d], &config[d], engine->elsewhere,
+						peer, &engine->error)
+			       : hr_ssd_up_on(&engine->ssd[d], &config[d], peer, &engine->error);
 	}
 	err = hr_ssd_up(&engine->ssd[d], &config[d], &engine->error);
 	return err == -EBUSY && engine->elsewhere ? find_elsewhere(engine, d, err) : err;

@@ -19,7 +19,7 @@
 int hr_disk_check_device(struct hr_engine *engine, uint32_t d);
 
 /* Bring ssd d up: on the controller of another ssd when that is up, otherwise on its own. As
- * hr_ssd_up(), hr_ssd_up_beside(), with engine->error. */
+ * hr_ssd_up(), hr_ssd_up_on(), with engine->error. */
 int hr_disk_up(struct hr_engine *engine, uint32_t d);
 
 /*

@@ -61,7 +61,7 @@ static int choose_memory(struct hr_engine *engine)
 	for (uint32_t d = 0; d < config->ssds; d++)
 		if (!engine->left_out[d] && hr_transport_is_physical(config->ssd[d].device))
 			kind = HR_HOSTMEM_PHYSICAL;
-	return hr_hostmem_choose(kind, &engine->error);
+	return hr_hostmem_set_kind(kind, &engine->error);
 }
 
 int hr_engine_init(struct hr_engine *engine, const char *pipeline)
@@ -131,7 +131,7 @@ int hr_engine_up_keeping(struct hr_engine *engine, enum hr_stage last)
 			if (!err)
 				continue;
 			hr_engine_down_to(engine, before);
-			return next > HR_STAGE_CONTROLLERS ? hr_gone(err) : err;
+			return next > HR_STAGE_CONTROLLERS ? hr_vanished_error(err) : err;
 		}
 		hr_info("stage %s up in %.1f ms", stage[next].name,
 			(double)(hr_now_ns() - began) / 1e6);

@@ -198,9 +198,8 @@ int hr_transport_open(struct hr_transport *t, const char *device, struct hr_erro
 		return err;
 	if (rest) {
 		hr_soft_parse(rest, &options, e);
-		options.existing = hr_transport_access() != HR_ACCESS_CREATE;
-		if (hr_transport_access() == HR_ACCESS_READ && *options.path &&
-		    !options.read_only) {
+		options.existing = hr_open_mode() != HR_OPEN_CREATE;
+		if (hr_open_mode() == HR_OPEN_READ_ONLY && *options.path && !options.read_only) {
 			options.read_only = true;
 			options.cache_bytes = 0;
 		}

@@ -48,7 +48,7 @@ uint32_t hr_transport_namespaces(const char *device);
 bool hr_transport_masters_bus(const char *device);
 
 /* True when the controller that a string names drives physical addresses onto the bus: host
- * memory then needs them (hr_hostmem_choose()). */
+ * memory then needs them (hr_hostmem_set_kind()). */
 bool hr_transport_is_physical(const char *device);
 
 /*

@@ -33,7 +33,7 @@ static size_t round_up(size_t bytes)
 
 size_t hr_ssd_dma_bytes(const struct hr_ssd *ssd)
 {
-	const struct hr_controller *c = ssd->controller;
+	const struct hr_ssd_controller *c = ssd->controller;
 
 	return c && !ssd->region.bytes ? c->region.bytes : ssd->region.bytes;
 }
@@ -67,47 +67,47 @@ static uint32_t chunk_bytes(uint32_t max_transfer)
 }
 
 /* Open a controller, with memory for the disk of its first ssd. */
-static int open_controller(struct hr_controller *c, const struct hr_config_ssd *config,
+static int open_controller(struct hr_ssd_controller *c, const struct hr_config_ssd *config,
 			   struct hr_error *e)
 {
 	int err = hr_transport_open(&c->transport, config->device, e);
 
 	if (err)
 		return err;
-	c->steps = CONTROLLER_TRANSPORT;
+	c->bringup_steps = CONTROLLER_TRANSPORT;
 	err = hr_hostmem_alloc(&c->region, "ssd",
 			       HR_CTRL_ADMIN_BYTES + round_up(hr_nvme_blk_bytes()), e);
 	if (err)
 		return err;
-	c->steps = CONTROLLER_MEMORY;
+	c->bringup_steps = CONTROLLER_MEMORY;
 	err = map_memory(&c->transport, &c->region, e);
 	if (err)
 		return err;
-	c->steps = CONTROLLER_WINDOW;
+	c->bringup_steps = CONTROLLER_WINDOW;
 	err = hr_ctrl_open(&c->ctrl, &c->transport, &c->region, 0, config->admin_timeout_ns, e);
 	if (!err)
-		c->steps = CONTROLLER_ON;
+		c->bringup_steps = CONTROLLER_ON;
 	return err;
 }
 
-static void join(struct hr_ssd *ssd, struct hr_controller *c)
+static void join(struct hr_ssd *ssd, struct hr_ssd_controller *c)
 {
 	uint32_t i = 0;
 
-	while (c->user[i])
+	while (c->ssd[i])
 		i++;
-	c->user[i] = ssd;
+	c->ssd[i] = ssd;
 	c->users++;
 	ssd->controller = c;
 	ssd->ctrl = &c->ctrl;
 	ssd->blk = &ssd->disk.blk;
-	ssd->steps = STEP_JOINED;
+	ssd->bringup_steps = STEP_JOINED;
 }
 
 static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entries,
 			  struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 	int err = hr_ctrl_identify_ns(&c->ctrl, nsid, &ssd->ns, e);
 	char list[96];
 
@@ -118,7 +118,7 @@ static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entr
 	if (!err && !c->queues)
 		err = hr_ctrl_set_queues(&c->ctrl, HR_SSD_QUEUES_WANTED, &c->queues, e);
 	if (!err)
-		err = hr_ctrl_events_on(&c->ctrl, &ssd->ns, e);
+		err = hr_ctrl_aer_enable(&c->ctrl, &ssd->ns, e);
 	if (err)
 		return err;
 	ssd->queue_entries =
@@ -136,15 +136,15 @@ static int take_memory(struct hr_ssd *ssd, bool first, struct hr_error *e)
 
 	if (err)
 		return err;
-	ssd->steps = STEP_MEMORY;
+	ssd->bringup_steps = STEP_MEMORY;
 	err = first ? 0 : map_memory(&ssd->transport, &ssd->region, e);
 	if (!err)
-		ssd->steps = STEP_WINDOW;
+		ssd->bringup_steps = STEP_WINDOW;
 	return err;
 }
 
 /* The lowest free id of an I/O queue pair, or 0. */
-static uint16_t free_queue(const struct hr_controller *c)
+static uint16_t free_queue(const struct hr_ssd_controller *c)
 {
 	/* some in use may have an id above c->queues */
 	for (uint32_t id = 1; c->queues_used < c->queues && id <= c->queues; id++)
@@ -159,7 +159,7 @@ static void take_queue(struct hr_ssd *ssd, uint16_t id)
 	ssd->controller->queues_used++;
 }
 
-static void give_queue(struct hr_controller *c, uint16_t id)
+static void give_queue(struct hr_ssd_controller *c, uint16_t id)
 {
 	c->queue[id] = NULL;
 	c->queues_used--;
@@ -167,7 +167,7 @@ static void give_queue(struct hr_controller *c, uint16_t id)
 
 static int open_disk(struct hr_ssd *ssd, bool first, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 	const uint16_t id = free_queue(c);
 	int err;
 
@@ -182,7 +182,7 @@ static int open_disk(struct hr_ssd *ssd, bool first, struct hr_error *e)
 	if (err)
 		return err;
 	take_queue(ssd, id);
-	ssd->steps = STEP_DISK;
+	ssd->bringup_steps = STEP_DISK;
 	ssd->disk.health = &ssd->health;
 	if (ssd->ns.nsid != 1) {
 		snprintf(ssd->disk_name, sizeof ssd->disk_name, "%s namespace %u",
@@ -195,7 +195,7 @@ static int open_disk(struct hr_ssd *ssd, bool first, struct hr_error *e)
 static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
 		     struct hr_error *e)
 {
-	struct hr_controller *c = peer ? peer->controller : calloc(1, sizeof *c);
+	struct hr_ssd_controller *c = peer ? peer->controller : calloc(1, sizeof *c);
 	int err = 0;
 
 	if (!c)
@@ -216,7 +216,7 @@ static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, str
 		err = take_memory(ssd, !peer, e);
 	if (!err)
 		err = open_disk(ssd, !peer, e);
-	return c->steps ? hr_gone(err) : err;
+	return c->bringup_steps ? hr_vanished_error(err) : err;
 }
 
 static int open_kernel(struct hr_ssd *ssd, const char *path, struct hr_error *e)
@@ -269,10 +269,10 @@ static void forget(struct hr_ssd *ssd)
 }
 
 /* 0, or -EBUSY without a text: something uses the controller. */
-static int check_idle(const struct hr_controller *c)
+static int check_idle(const struct hr_ssd_controller *c)
 {
 	for (uint32_t i = 0; i < HR_SSDS_MAX; i++) {
-		const struct hr_ssd *ssd = c->user[i];
+		const struct hr_ssd *ssd = c->ssd[i];
 
 		if (ssd && (!hr_health_commands(&ssd->health) || ssd->disk.begun.active))
 			return -EBUSY;
@@ -288,7 +288,7 @@ static int restore(struct hr_ssd *ssd, struct hr_error *e)
 	return err ? err : hr_ssd_renew(ssd, e);
 }
 
-static int reset(struct hr_controller *c, struct hr_error *e)
+static int reset(struct hr_ssd_controller *c, struct hr_error *e)
 {
 	int err = hr_ctrl_reset(&c->ctrl, e);
 
@@ -300,14 +300,14 @@ static int reset(struct hr_controller *c, struct hr_error *e)
 	if (!err)
 		err = hr_ctrl_events_renew(&c->ctrl, e);
 	for (uint32_t i = 0; !err && i < HR_SSDS_MAX; i++)
-		if (c->user[i])
-			err = restore(c->user[i], e);
+		if (c->ssd[i])
+			err = restore(c->ssd[i], e);
 	return err;
 }
 
 int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 	int err = check_idle(c);
 
 	if (err)
@@ -328,7 +328,7 @@ int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 
 static int disable(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 
 	if (c && hr_health_rule(c->ctrl.health.state)->disable) {
 		hr_ctrl_explain(&c->ctrl, e);
@@ -358,8 +358,8 @@ static void keep_queue(struct hr_ssd *ssd)
 /* owner NULL: all */
 static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
-	const uint16_t own = ssd->steps >= STEP_DISK ? ssd->disk.qp.id : 0;
+	struct hr_ssd_controller *c = ssd->controller;
+	const uint16_t own = ssd->bringup_steps >= STEP_DISK ? ssd->disk.qp.id : 0;
 	bool wait = false; /* for the reset, which deletes all */
 
 	for (uint32_t id = c ? HR_SSD_QUEUES_WANTED : 0; id > 0 && hr_health_commands(&ssd->health);
@@ -384,12 +384,12 @@ static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
  * the controller might still write to its memory. */
 static bool leave(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 
-	hr_ctrl_events_off(&c->ctrl, &ssd->ns);
+	hr_ctrl_aer_disable(&c->ctrl, &ssd->ns);
 	if (delete_qps(ssd, NULL, e) != 0)
 		return false;
-	if (ssd->steps < STEP_DISK || !hr_health_commands(&ssd->health))
+	if (ssd->bringup_steps < STEP_DISK || !hr_health_commands(&ssd->health))
 		return true;
 	if (hr_nvme_blk_close(&ssd->disk, e) != 0) {
 		keep_queue(ssd);
@@ -402,31 +402,31 @@ static bool leave(struct hr_ssd *ssd, struct hr_error *e)
 /* Make the controller stop using the ssd's memory. False: it might still write there. */
 static bool quiesce(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 
 	hr_resv_release(&ssd->reservation, &ssd->disk,
-			ssd->steps >= STEP_DISK && hr_health_commands(&ssd->health), e);
+			ssd->bringup_steps >= STEP_DISK && hr_health_commands(&ssd->health), e);
 	if (!hr_health_commands(&ssd->health))
 		return disable(ssd, e) == 0;
 	if (c->users > 1)
 		return leave(ssd, e);
-	if (ssd->steps >= STEP_DISK && !hr_ssd_wants_reset(ssd))
+	if (ssd->bringup_steps >= STEP_DISK && !hr_ssd_wants_reset(ssd))
 		hr_nvme_blk_close(&ssd->disk, e);
 	hr_ctrl_close(&c->ctrl, e);
 	return hr_health_rule(c->ctrl.health.state)->memory;
 }
 
 /* Called when the last ssd has left. */
-static void close_controller(struct hr_controller *c, bool quiet)
+static void close_controller(struct hr_ssd_controller *c, bool quiet)
 {
 	if (!quiet)
 		c->kept += c->region.bytes;
 	if (c->kept)
 		hr_warn("%s: the controller does not stop; its %zu bytes of memory stay allocated",
 			c->transport.name, c->kept);
-	if (c->steps >= CONTROLLER_WINDOW && quiet)
+	if (c->bringup_steps >= CONTROLLER_WINDOW && quiet)
 		c->transport.ops->unmap(&c->transport, &c->region);
-	if (c->steps >= CONTROLLER_TRANSPORT)
+	if (c->bringup_steps >= CONTROLLER_TRANSPORT)
 		c->transport.ops->close(&c->transport);
 	if (c->region.bytes && quiet)
 		hr_hostmem_free(&c->region);
@@ -435,19 +435,19 @@ static void close_controller(struct hr_controller *c, bool quiet)
 
 static void part(struct hr_ssd *ssd, struct hr_error *e)
 {
-	struct hr_controller *c = ssd->controller;
+	struct hr_ssd_controller *c = ssd->controller;
 	const bool quiet = quiesce(ssd, e);
 
 	if (!quiet)
 		c->kept += ssd->region.bytes;
 	if (ssd->region.bytes && quiet) {
-		if (ssd->steps >= STEP_WINDOW)
+		if (ssd->bringup_steps >= STEP_WINDOW)
 			c->transport.ops->unmap(&c->transport, &ssd->region);
 		hr_hostmem_free(&ssd->region);
 	}
 	for (uint32_t i = 0; i < HR_SSDS_MAX; i++)
-		if (c->user[i] == ssd)
-			c->user[i] = NULL;
+		if (c->ssd[i] == ssd)
+			c->ssd[i] = NULL;
 	hr_health_leave(&ssd->health);
 	hr_health_set(&ssd->health, HR_STEP_DOWN);
 	if (--c->users == 0)
@@ -477,7 +477,7 @@ void hr_ssd_down(struct hr_ssd *ssd)
 
 void hr_ssd_discard(const struct hr_ssd *ssd)
 {
-	struct hr_controller *c = ssd->stand_in ? NULL : ssd->controller;
+	struct hr_ssd_controller *c = ssd->stand_in ? NULL : ssd->controller;
 
 	if (c && c->transport.ops && c->transport.ops->discard)
 		c->transport.ops->discard(&c->transport);
@@ -512,8 +512,8 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_
 	return bring_up(ssd, config, NULL, e);
 }
 
-int hr_ssd_up_beside(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
-		     struct hr_error *e)
+int hr_ssd_up_on(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
+		 struct hr_error *e)
 {
 	return bring_up(ssd, config, peer, e);
 }

@@ -3,7 +3,7 @@
  * namespace, queues, the host's own disk over one queue pair, and the object store.
  *
  * Several ssds may be namespaces of one controller: they share its transport, admin queue and I/O
- * queue ids (struct hr_controller). Each has its own disk, store, chunk size, queue depth and
+ * queue ids (struct hr_ssd_controller). Each has its own disk, store, chunk size, queue depth and
  * deadline.
  *
  * The controller can access one block of memory per ssd (the disk's rings and bounce buffers; for
@@ -33,7 +33,7 @@
 
 /* Error of a call on a device that was found before: -EIO in place of "no such device", which
  * means a device that was never found. */
-static inline int hr_gone(int err)
+static inline int hr_vanished_error(int err)
 {
 	return err == -ENODEV || err == -ENXIO ? -EIO : err;
 }
@@ -42,13 +42,13 @@ static inline int hr_gone(int err)
  * One controller, of one ssd or of several. The first ssd that comes up on it creates it; the last
  * one that goes down ends it.
  */
-struct hr_controller {
+struct hr_ssd_controller {
 	struct hr_transport transport;
 	struct hr_ctrl ctrl;
 	/* memory of the admin queues, and of the first ssd's disk */
 	struct hr_region region;
-	struct hr_ssd *user[HR_SSDS_MAX]; /* ssds on this controller; NULL: none */
-	uint32_t users;			  /* number of ssds in user[] */
+	struct hr_ssd *ssd[HR_SSDS_MAX]; /* ssds on this controller; NULL: none */
+	uint32_t users;			 /* number of ssds in user[] */
 	/* I/O queue pairs: granted, or those that it has created when it refuses to create more */
 	uint32_t queues;
 	uint32_t queues_used; /* number of those in use */
@@ -59,7 +59,7 @@ struct hr_controller {
 	/* hr_ssd_reset(): number, and hr_now_ns() of the last one */
 	uint32_t resets;
 	uint64_t reset_ns;
-	unsigned steps; /* completed steps of bring-up */
+	unsigned bringup_steps; /* completed steps of bring-up */
 };
 
 struct hr_stand_in;
@@ -69,8 +69,8 @@ struct hr_ssd {
 	/* A copy of the controller's, so that the name is also valid for "kernel:PATH" and for
 	 * an ssd that is down; for all uses but close(). */
 	struct hr_transport transport;
-	struct hr_controller *controller; /* NULL: down, or "kernel:PATH" */
-	struct hr_ctrl *ctrl;		  /* of the controller; NULL in the same cases */
+	struct hr_ssd_controller *controller; /* NULL: down, or "kernel:PATH" */
+	struct hr_ctrl *ctrl;		      /* of the controller; NULL in the same cases */
 	struct hr_ns ns;
 	/* the host's own queue pair: object map, flush, self-tests */
 	struct hr_nvme_blk disk;
@@ -88,7 +88,7 @@ struct hr_ssd {
 	uint32_t chunk_bytes;	/* largest command: power of two, HR_PAGE..HR_CHUNK_MAX */
 	uint64_t timeout_ns;	/* deadline of an I/O command */
 	/* completed steps of bring-up; hr_ssd_down() undoes them in reverse */
-	unsigned steps;
+	unsigned bringup_steps;
 	/* Another process drives it (boot/engine/devices/stand_in.h); NULL: it is up in this
 	 * process. */
 	struct hr_stand_in *stand_in;
@@ -112,8 +112,8 @@ int hr_ssd_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_
  * The same for another namespace of the controller that `peer` is up on. Both device strings name
  * that controller. Also -EIO: the controller has failed.
  */
-int hr_ssd_up_beside(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
-		     struct hr_error *e);
+int hr_ssd_up_on(struct hr_ssd *ssd, const struct hr_config_ssd *config, struct hr_ssd *peer,
+		 struct hr_error *e);
 
 /* True when the host has a queue pair of its own on the controller: bring-up is done. */
 static inline bool hr_ssd_has_disk(const struct hr_ssd *ssd)
@@ -122,7 +122,7 @@ static inline bool hr_ssd_has_disk(const struct hr_ssd *ssd)
 }
 
 /* True when both are up on one controller. */
-static inline bool hr_ssd_share(const struct hr_ssd *a, const struct hr_ssd *b)
+static inline bool hr_ssd_same_controller(const struct hr_ssd *a, const struct hr_ssd *b)
 {
 	return a->controller && a->controller == b->controller;
 }
@@ -130,7 +130,7 @@ static inline bool hr_ssd_share(const struct hr_ssd *a, const struct hr_ssd *b)
 /* Remove the image of the ssd, if hr_ssd_up() has made it. Before hr_ssd_down(). */
 void hr_ssd_discard(const struct hr_ssd *ssd);
 
-/* I/O queue pairs that the controller has for all its ssds (hr_controller.queues); number of free
+/* I/O queue pairs that the controller has for all its ssds (hr_ssd_controller.queues); number of free
  * ones. */
 static inline uint32_t hr_ssd_queues(const struct hr_ssd *ssd)
 {
@@ -153,7 +153,7 @@ void hr_ssd_down(struct hr_ssd *ssd);
 /*
  * Before the first write: reserve the namespace, so that no other host or process can write to it
  * until hr_ssd_down() (nvme/reservation.h). Does nothing for a disk of kernel:, a write protected
- * namespace, and a controller or namespace without reservations. Errors of hr_resv_take(); -EBUSY:
+ * namespace, and a controller or namespace without reservations. Errors of hr_resv_acquire(); -EBUSY:
  * another host or process holds the namespace, and nothing is changed.
  */
 int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e);

@@ -34,7 +34,7 @@ int hr_ssd_reserve(struct hr_ssd *ssd, struct hr_error *e)
 	if (!hr_ssd_has_disk(ssd) || ssd->ns.read_only || ssd->reservation.held)
 		return 0;
 	hr_resv_self(&self);
-	err = hr_resv_take(&ssd->reservation, &ssd->disk, &self, &holder, e);
+	err = hr_resv_acquire(&ssd->reservation, &ssd->disk, &self, &holder, e);
 	if (err == -EBUSY)
 		return held_by_another(ssd, &holder, e);
 	if (!err && ssd->reservation.held)

@@ -144,7 +144,7 @@ static int take_store(struct hr_ssd *ssd, const struct hr_ssd_facts *f,
 	return 0;
 }
 
-static void take_controller(struct hr_controller *c, const struct hr_ssd_facts *f)
+static void take_controller(struct hr_ssd_controller *c, const struct hr_ssd_facts *f)
 {
 	memcpy(c->transport.name, f->transport, sizeof c->transport.name);
 	c->transport.kind = (enum hr_transport_kind)f->kind;
@@ -157,8 +157,8 @@ static void take_controller(struct hr_controller *c, const struct hr_ssd_facts *
 	c->queues = f->queues;
 }
 
-static void join(struct hr_ssd *ssd, struct hr_controller *c, const struct hr_config_ssd *config,
-		 const struct hr_ssd_facts *f)
+static void join(struct hr_ssd *ssd, struct hr_ssd_controller *c,
+		 const struct hr_config_ssd *config, const struct hr_ssd_facts *f)
 {
 	memcpy(ssd->device, config->device, sizeof ssd->device);
 	memcpy(ssd->disk_name, f->disk, sizeof ssd->disk_name);
@@ -179,7 +179,7 @@ static int stand_in(struct hr_ssd *ssd, const struct hr_config_ssd *config,
 		    const struct hr_elsewhere *elsewhere, struct hr_ssd *peer, const char *by,
 		    const struct hr_ssd_facts *f)
 {
-	struct hr_controller *c = peer ? peer->controller : calloc(1, sizeof *c);
+	struct hr_ssd_controller *c = peer ? peer->controller : calloc(1, sizeof *c);
 	struct hr_stand_in *s = calloc(1, sizeof *s);
 
 	if (!c || !s) {

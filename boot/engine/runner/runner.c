@@ -147,7 +147,7 @@ static void watch_controllers(struct watch *w)
 			continue;
 		err = hr_ctrl_check(ssd->ctrl, &e);
 		if (!err)
-			err = hr_ctrl_events(ssd->ctrl, &ssd->ns, &e);
+			err = hr_ctrl_aer_poll(ssd->ctrl, &ssd->ns, &e);
 		if (!err) {
 			watch_warnings(w, d);
 			continue;

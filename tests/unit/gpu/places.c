@@ -191,13 +191,13 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	cr_expect(strstr(test_error_text(), "dma-buf"), "%s", test_error_text());
 	driver.to = &exported;
 	for (size_t size = (size_t)1 << 30; size >= 2u << 20; size /= 2)
-		while (hr_region_take_bus(size, &bus) == 0)
+		while (hr_region_assign_bus(size, &bus) == 0)
 			taken++;
 	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOSPC);
 	cr_expect_str_eq(test_error_text(), "no I/O addresses left for 65536 bytes");
 	hr_places_give(&places);
 	while (taken--)
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 	cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
 	cr_assert_eq(hr_places_open_gpu(&places, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(exported, (uint64_t)(uintptr_t)region->worker);
@@ -206,9 +206,9 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	memset(region->cpu, 0x5a, region->bytes);
 	hr_places_give(&places);
 	cr_expect_eq(gpu.allocated, 0);
-	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
+	cr_assert_eq(hr_region_assign_bus(HR_PAGE, &bus), 0);
 	cr_expect_eq(bus.addr, 64ull << 30); /* all I/O addresses of the place are free again */
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 }
 
 Test(places, parts_without_cpu_access_are_written_to_a_copy)

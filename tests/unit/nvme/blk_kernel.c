@@ -206,7 +206,7 @@ static void begin(void)
 	kernel.bytes = BYTES;
 	kernel.block = 4096;
 	kernel.most = BYTES;
-	hr_transport_set_access(HR_ACCESS_EXISTING);
+	hr_open_mode_set(HR_OPEN_EXISTING);
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (uint8_t)(i / 4093);
 }
@@ -258,7 +258,7 @@ Test(blk_kernel, other_attributes_are_other_properties)
 	cr_expect_eq(kernel.calls, 0u);
 	hr_kernel_blk_close(&disk);
 	begin();
-	hr_transport_set_access(HR_ACCESS_READ);
+	hr_open_mode_set(HR_OPEN_READ_ONLY);
 	open_disk();
 	cr_expect(disk.blk.read_only && disk.blk.volatile_cache);
 	cr_expect_str_eq(disk.serial, "");

@@ -44,7 +44,7 @@ static int look_until(enum hr_log_level level, const char *says)
 	int err = 0;
 
 	while (!err && !strstr(fake_log_last_of(level), says)) {
-		err = hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL);
+		err = hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL);
 		hr_wait_ns(HR_NS_PER_MS);
 	}
 	cr_expect(strstr(fake_log_last_of(level), says), "%s", fake_log_last_of(level));
@@ -54,7 +54,7 @@ static int look_until(enum hr_log_level level, const char *says)
 Test(events, each_health_warning_is_logged_when_its_event_arrives)
 {
 	up("on read nth 1: warn 0x4\non read nth 2: warn 0x8\n");
-	cr_expect_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL), 0);
+	cr_expect_eq(hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL), 0);
 	read_block();
 	cr_expect_eq(look_until(HR_LOG_WARN, "reliability is degraded"), 0);
 	read_block();
@@ -80,11 +80,11 @@ Test(events, as_many_requests_are_sent_as_the_controller_accepts)
 	sent = ssd.ctrl->requests;
 	cr_expect_geq(sent, 1u);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		hr_ctrl_events_off(ssd.ctrl, &ssd.ns);
+		hr_ctrl_aer_disable(ssd.ctrl, &ssd.ns);
 		ssd.ctrl->events_on = false;
 		ssd.ctrl->requests = HR_CTRL_EVENTS + 2; /* so that no more are sent */
 		ssd.ctrl->aerl = row[i].aerl;
-		cr_assert_eq(hr_ctrl_events_on(ssd.ctrl, &ssd.ns, NULL), 0);
+		cr_assert_eq(hr_ctrl_aer_enable(ssd.ctrl, &ssd.ns, NULL), 0);
 		cr_expect_eq(ssd.ctrl->requests_wanted, row[i].requests, "AERL %u: %u", row[i].aerl,
 			     ssd.ctrl->requests_wanted);
 	}
@@ -108,17 +108,17 @@ Test(events, namespaces_are_watched_one_by_one)
 
 	up("");
 	for (uint32_t i = 0; i + 1 < HR_CTRL_EVENT_NS; i++)
-		cr_assert_eq(hr_ctrl_events_on(ssd.ctrl, &other[i], test_error()), 0, "%u", i);
-	cr_expect_eq(hr_ctrl_events_on(ssd.ctrl, &other[HR_CTRL_EVENT_NS - 1], test_error()),
+		cr_assert_eq(hr_ctrl_aer_enable(ssd.ctrl, &other[i], test_error()), 0, "%u", i);
+	cr_expect_eq(hr_ctrl_aer_enable(ssd.ctrl, &other[HR_CTRL_EVENT_NS - 1], test_error()),
 		     -ENOSPC);
 	cr_expect_not(is_watched(&other[HR_CTRL_EVENT_NS - 1]));
 	for (uint32_t i = 0; i + 1 < HR_CTRL_EVENT_NS; i++) {
 		cr_expect(is_watched(&other[i]), "%u", i);
-		hr_ctrl_events_off(ssd.ctrl, &other[i]);
+		hr_ctrl_aer_disable(ssd.ctrl, &other[i]);
 		cr_expect_not(is_watched(&other[i]), "%u", i);
 		cr_expect(is_watched(&ssd.ns));
 	}
-	hr_ctrl_events_off(ssd.ctrl, &ssd.ns);
+	hr_ctrl_aer_disable(ssd.ctrl, &ssd.ns);
 	cr_expect_not(is_watched(&ssd.ns));
 	hr_ssd_down(&ssd);
 }
@@ -177,7 +177,7 @@ Test(events, commands_and_events_do_not_mix)
 		cr_assert_eq(
 			hr_admin_get_feature(ssd.ctrl, NVME_FEAT_FID_TEMP_THRESH, &value, NULL), 0);
 		cr_assert_eq(value, kelvin);
-		cr_assert_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL), 0);
+		cr_assert_eq(hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL), 0);
 	}
 	hr_ssd_down(&ssd);
 }
@@ -188,7 +188,7 @@ static void read_health(void)
 {
 	ssd.ctrl->smart.known = 0;
 	while (!ssd.ctrl->smart.known) {
-		cr_assert_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL), 0);
+		cr_assert_eq(hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL), 0);
 		hr_wait_ns(HR_NS_PER_MS);
 	}
 }
@@ -244,10 +244,10 @@ Test(events, a_controller_without_a_health_log_is_used_without_it)
 
 	up("on admin opcode 0x02 count 1000: status 0x109 dnr\n");
 	while (!ssd.ctrl->smart_refused)
-		cr_assert_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL), 0);
+		cr_assert_eq(hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL), 0);
 	ssd.ctrl->smart_next_ns = 0;
 	while (hr_now_ns() < until_ns)
-		cr_assert_eq(hr_ctrl_events(ssd.ctrl, &ssd.ns, NULL), 0);
+		cr_assert_eq(hr_ctrl_aer_poll(ssd.ctrl, &ssd.ns, NULL), 0);
 	cr_expect_eq(ssd.ctrl->smart.known, 0u);
 	cr_expect(strstr(fake_log_last(), "does not give its health log page"), "%s",
 		  fake_log_last());

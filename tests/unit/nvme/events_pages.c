@@ -67,7 +67,7 @@ static const char *sent(struct hr_sqe *last)
 	return text;
 }
 
-/* Answers Set Features while hr_ctrl_events_on() waits. */
+/* Answers Set Features while hr_ctrl_aer_enable() waits. */
 static void answer(void *context)
 {
 	while (fetched != bell[0]) {
@@ -116,14 +116,14 @@ static void start(uint32_t requests)
 		return;
 	ctrl.events_on = true;
 	ctrl.requests_wanted = requests;
-	cr_assert_eq(hr_ctrl_events(&ctrl, NULL, test_error()), 0);
+	cr_assert_eq(hr_ctrl_aer_poll(&ctrl, NULL, test_error()), 0);
 	cr_assert_str_eq(sent(&last), " event");
 	cid_of_event = last.cid;
 }
 
 static void look(const struct hr_ns *of, int want, const char *want_sent, struct hr_sqe *last)
 {
-	const int err = hr_ctrl_events(&ctrl, of, test_error());
+	const int err = hr_ctrl_aer_poll(&ctrl, of, test_error());
 	const char *text = sent(last);
 
 	cr_expect_eq(err, want, "%d: %s", err, test_error_text());
@@ -334,8 +334,8 @@ Test(event_pages, a_namespace_is_compared_with_what_it_was)
 			cr_expect_str_eq(fake_log_last_of(row[i].level), row[i].says, "%s",
 					 fake_log_last_of(row[i].level));
 		/* the same place is used again for a namespace without a history */
-		hr_ctrl_events_off(&ctrl, &ns[2]);
-		cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[3], test_error()), 0);
+		hr_ctrl_aer_disable(&ctrl, &ns[2]);
+		cr_expect_eq(hr_ctrl_aer_enable(&ctrl, &ns[3], test_error()), 0);
 		cr_expect_eq(ctrl.event_ns[1].ns, &ns[3]);
 		look(&ns[3], 0, "", &last);
 	}
@@ -393,7 +393,7 @@ Test(event_pages, a_namespace_that_is_not_in_use_any_more_is_not_judged)
 	use(0, 1);
 	report_changed(list, 2);
 	look(NULL, 0, " 06 0000000b 00000000", &last);
-	hr_ctrl_events_off(&ctrl, &ns[1]);
+	hr_ctrl_aer_disable(&ctrl, &ns[1]);
 	answer_namespace(&last, 0, 12, 0);
 	look(&ns[1], 0, "", &last);
 	cr_expect_eq(ctrl.events, 0u);
@@ -439,7 +439,7 @@ Test(event_pages, events_that_the_controller_has_are_configured)
 		ctrl.oaes = row[i].oaes;
 		ctrl.aerl = 1;
 		feature_status = row[i].status;
-		cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), 0, "row %zu", i);
+		cr_expect_eq(hr_ctrl_aer_enable(&ctrl, &ns[0], test_error()), 0, "row %zu", i);
 		cr_expect_eq(feature.opcode, nvme_admin_set_features);
 		cr_expect_eq(feature.cdw10, 0x0bu);
 		cr_expect_eq(feature.cdw11, row[i].cdw11, "%x", feature.cdw11);
@@ -454,14 +454,14 @@ Test(event_pages, events_that_the_controller_has_are_configured)
 		sent(&last);
 		feature.opcode = 0;
 		/* a second namespace needs no command */
-		cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[1], test_error()), 0);
+		cr_expect_eq(hr_ctrl_aer_enable(&ctrl, &ns[1], test_error()), 0);
 		cr_expect_str_eq(sent(&last), "");
 		cr_expect_eq(feature.opcode, 0);
 		cr_expect_eq(ctrl.event_ns[1].ns, refused ? NULL : &ns[1]);
 	}
 	start(0);
 	hr_qp_fail(&ctrl.admin, -ETIMEDOUT);
-	cr_expect_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), -ETIMEDOUT);
+	cr_expect_eq(hr_ctrl_aer_enable(&ctrl, &ns[0], test_error()), -ETIMEDOUT);
 	cr_expect_not(ctrl.events_on || ctrl.events_refused);
 	cr_expect_null(ctrl.event_ns[0].ns);
 }
@@ -475,7 +475,7 @@ Test(event_pages, requests_are_sent_again_after_a_reset)
 	feature_status = 0;
 	cr_expect_eq(hr_ctrl_events_renew(&ctrl, test_error()), 0);
 	cr_expect_str_eq(sent(&last), "", "there were none before");
-	cr_assert_eq(hr_ctrl_events_on(&ctrl, &ns[0], test_error()), 0);
+	cr_assert_eq(hr_ctrl_aer_enable(&ctrl, &ns[0], test_error()), 0);
 	cr_expect_str_eq(sent(&last), " event event");
 	feature.opcode = 0;
 	ctrl.events = 3;

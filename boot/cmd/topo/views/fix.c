@@ -275,7 +275,8 @@ static bool is_busy(const struct hr_topo *t, const struct hr_pair *p, struct hr_
 		if (held_through_vfio(end[i]))
 			return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
 				       "%s: a process uses it through VFIO", hr_bdf(end[i], bdf));
-	return hr_controller_unused(hr_bdf(end[1], bdf), e) != 0; /* unknown users are users, too */
+	return hr_disks_check_unused(hr_bdf(end[1], bdf), e) !=
+	       0; /* unknown users are users, too */
 }
 
 static bool any_busy(const struct hr_topo *t, struct hr_error *e)

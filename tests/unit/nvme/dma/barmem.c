@@ -47,7 +47,7 @@ static int give_out(void *arg)
 {
 	struct hr_region a, b;
 
-	hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error());
+	hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error());
 	if (hr_barmem_open(&m, CARD, HR_BARMEM_PEER, test_error()) || m.bar != 0 ||
 	    fake_tree_command(&tree, CARD) != HR_COMMAND_MSE)
 		return 1;
@@ -96,11 +96,11 @@ static int own_addresses(void *arg)
 	hr_barmem_free(&m, &bar);
 	hr_hostmem_free(&host);
 	/* The addresses are free again. An allocation fails when no address is free. */
-	if (hr_region_take_bus((size_t)448 << 30, &all) ||
+	if (hr_region_assign_bus((size_t)448 << 30, &all) ||
 	    hr_barmem_alloc(&m, &bar, "bar", HR_PAGE, test_error()) != -ENOSPC ||
 	    !strstr(test_error_text(), "BAR0: no I/O addresses left for 4096 bytes of 'bar'"))
 		return 3;
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 	hr_barmem_close(&m);
 	return 0;
 }

@@ -55,7 +55,7 @@ static bool all_zero(const struct hr_region *r)
 
 Test(hostmem, own_addresses_are_contiguous_and_no_cpu_addresses)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&region, "a", 3 * HR_PAGE + 1, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&other, "b", 16u << 20, test_error()), 0);
 	cr_expect_eq(region.bytes, 4 * HR_PAGE);
@@ -75,7 +75,7 @@ Test(hostmem, own_addresses_are_contiguous_and_no_cpu_addresses)
 Test(hostmem, freed_memory_leaves_room_for_other_regions)
 {
 	for (int kind = HR_HOSTMEM_OWN; kind <= HR_HOSTMEM_PHYSICAL; kind++) {
-		cr_assert_eq(hr_hostmem_choose((enum hr_hostmem_kind)kind, test_error()), 0);
+		cr_assert_eq(hr_hostmem_set_kind((enum hr_hostmem_kind)kind, test_error()), 0);
 		for (unsigned i = 0; i <= HR_HOSTMEM_MAX; i++) {
 			const int err = hr_hostmem_alloc(&region, "a", HR_PAGE, test_error());
 
@@ -99,7 +99,7 @@ Test(hostmem, sizes_that_no_memory_has_are_refused)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		for (int kind = HR_HOSTMEM_OWN; kind <= HR_HOSTMEM_PHYSICAL; kind++) {
-			cr_assert_eq(hr_hostmem_choose((enum hr_hostmem_kind)kind, test_error()),
+			cr_assert_eq(hr_hostmem_set_kind((enum hr_hostmem_kind)kind, test_error()),
 				     0);
 			cr_expect_eq(hr_hostmem_alloc(&region, "a", row[i].bytes, test_error()),
 				     row[i].want, "row %zu, kind %d", i, kind);
@@ -109,7 +109,7 @@ Test(hostmem, sizes_that_no_memory_has_are_refused)
 
 Test(hostmem, memory_beyond_the_limit_of_the_kernel_is_refused_and_not_touched)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	populate_fails = ENOMEM;
 	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), -ENOMEM);
 	cr_expect(strstr(test_error_text(), "host memory 'a': cannot get 4096 bytes: Cannot allo"),
@@ -137,7 +137,7 @@ Test(hostmem, all_pages_of_large_memory_are_taken_and_given_back)
 {
 	const size_t piece = (size_t)64 << 20, before = mapped_bytes();
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	populated.calls = 1;
 	cr_assert_eq(hr_hostmem_alloc(&region, "a", 2 * piece + 5 * HR_PAGE, test_error()), 0);
 	cr_expect_eq(populated.calls - 1, 3u);
@@ -159,7 +159,7 @@ Test(hostmem, no_address_space_is_lost)
 	const size_t piece = 5u << 20;
 	size_t before, during;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&region, "a", piece, test_error()), 0);
 	hr_hostmem_free(&region);
 	before = mapped_bytes();
@@ -177,7 +177,7 @@ Test(hostmem, addresses_are_used_again_after_all_are_released)
 {
 	struct hr_bus first, left;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE, test_error()), 0);
 	first = region.bus;
@@ -187,27 +187,27 @@ Test(hostmem, addresses_are_used_again_after_all_are_released)
 	cr_expect_neq(region.bus.addr, first.addr);
 	hr_hostmem_free(&region);
 	hr_hostmem_free(&other);
-	cr_assert_eq(hr_region_take_bus((size_t)448 << 30, &left), 0);
+	cr_assert_eq(hr_region_assign_bus((size_t)448 << 30, &left), 0);
 	cr_expect_eq(left.addr, first.addr);
-	cr_expect_eq(hr_region_take_bus(1, &left), -ENOSPC);
+	cr_expect_eq(hr_region_assign_bus(1, &left), -ENOSPC);
 	cr_expect_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), -ENOSPC);
 	cr_expect(strstr(test_error_text(), "host memory 'a': no I/O addresses left"), "%s",
 		  test_error_text());
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 }
 
 Test(hostmem, the_kind_stays_while_memory_is_in_use)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_assert_eq(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()), 0);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_OWN);
 	cr_assert_eq(hr_hostmem_alloc(&other, "b", HR_PAGE, test_error()), 0);
 	hr_hostmem_free(&other);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	hr_hostmem_free(&region);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	cr_expect_eq(hr_hostmem_kind(), HR_HOSTMEM_PHYSICAL);
 }
 
@@ -216,7 +216,7 @@ Test(hostmem, memory_is_refused_after_addresses_are_used_up)
 	static struct hr_region many[HR_HOSTMEM_MAX];
 	unsigned got = 0;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	while (got < HR_HOSTMEM_MAX &&
 	       hr_hostmem_alloc(&many[got], "a", HR_PAGE, test_error()) == 0)
 		got++;
@@ -245,7 +245,7 @@ Test(hostmem, each_page_has_its_physical_address)
 {
 	int err;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	err = hr_hostmem_alloc(&region, "a", (4u << 20) + 1, test_error());
 	if (err) {
 		cr_expect(err == -EACCES || err == -ENOTSUP, "%d", err);
@@ -267,7 +267,7 @@ Test(hostmem, each_page_has_its_physical_address)
  */
 Test(hostmem, lists_that_do_not_fit_in_memory_are_an_error)
 {
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	for (unsigned nth = 1; nth < 8; nth++) {
 		int err;
 
@@ -297,7 +297,7 @@ Test(hostmem, physical_addresses_need_root)
 	if (pid == 0) {
 		if (geteuid() == 0 && setuid(65534))
 			_exit(2);
-		hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error());
+		hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error());
 		_exit(hr_hostmem_alloc(&region, "a", HR_PAGE, test_error()) == -EACCES &&
 				      strstr(test_error_text(), "run as root")
 			      ? 0

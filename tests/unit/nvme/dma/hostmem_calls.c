@@ -283,7 +283,7 @@ Test(hostmem_calls, huge_pages_are_reserved_pinned_and_given_back)
 {
 	struct hr_region region;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	cr_assert_eq(take(&region, 2 * MIB + 1), 0, "%s", test_error_text());
 	expect_calls(HUGE_4M PINNED_4M ADDRESSES, "taken");
 	cr_expect_str_eq(region.name, "a");
@@ -321,7 +321,7 @@ Test(hostmem_calls, large_memory_is_handled_in_pieces)
 		{ 2048, "pin 0+1048576 1048576+1048576; " },
 	};
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char taken[2048] = "", given[2048] = "close ring; ";
 		struct hr_region region;
@@ -377,7 +377,7 @@ Test(hostmem_calls, pages_of_4_kib_are_pinned_when_huge_pages_are_short)
 		  "close ring; unmap 2048+2044; tick; ", 1, 12 },
 	};
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const size_t pages = (row[i].bytes + HR_PAGE - 1) / HR_PAGE;
 		struct hr_region region;
@@ -450,7 +450,7 @@ Test(hostmem_calls, each_failure_is_named_and_leaves_nothing)
 	};
 	struct hr_region region;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	kernel.bad_entry = 2 * MIB;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		char name[16];
@@ -467,8 +467,8 @@ Test(hostmem_calls, each_failure_is_named_and_leaves_nothing)
 		cr_expect(is_empty(&region), "%s", name);
 		kernel.error[row[i].first] = kernel.error[row[i].second] = 0;
 		/* nothing counts as in use */
-		cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
-		cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+		cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
+		cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	}
 }
 
@@ -476,7 +476,7 @@ Test(hostmem_calls, huge_pages_that_are_not_pinned_are_used)
 {
 	struct hr_region region;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	kernel.error[SETUP] = ENOSYS;
 	cr_expect_eq(take(&region, 4 * MIB), 0);
 	expect_calls(HUGE_4M "ring 1; " ADDRESSES, "no ring");
@@ -492,7 +492,7 @@ Test(hostmem_calls, pages_are_touched_one_by_one_in_an_old_kernel)
 {
 	struct hr_region region;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	kernel.error[POPULATE] = EINVAL;
 	for (size_t at = 0; at <= 3; at++) {
 		kernel.arena[at * HR_PAGE] = 0xaa;
@@ -527,7 +527,7 @@ Test(hostmem_calls, memory_with_own_addresses_uses_huge_pages_from_8_mib_on)
 {
 	struct hr_region region;
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	kernel.shift = 4096;
 	cr_expect_eq(take(&region, 8 * MIB - HR_PAGE), 0);
 	expect_calls("map memory 10232; unmap 4+2044; populate 2048+8188; tick; "
@@ -552,7 +552,7 @@ Test(hostmem_calls, regions_are_limited_and_each_is_freed_by_itself)
 {
 	static struct hr_region many[HR_HOSTMEM_MAX + 1];
 
-	cr_assert_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), 0);
+	cr_assert_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), 0);
 	kernel.step = 2 * MIB;
 	for (unsigned i = 0; i < HR_HOSTMEM_MAX; i++) {
 		cr_assert_eq(take(&many[i], HR_PAGE), 0, "%u: %s", i, test_error_text());
@@ -562,7 +562,7 @@ Test(hostmem_calls, regions_are_limited_and_each_is_freed_by_itself)
 	expect_calls("", "refused");
 	cr_expect_str_eq(test_error_text(), "host memory 'a': over 256 regions");
 	kernel.on = true;
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), -EBUSY);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), -EBUSY);
 	kernel.on = false;
 	cr_expect_str_eq(test_error_text(), "host memory: 256 regions with physical addresses are "
 					    "in use already");
@@ -575,9 +575,9 @@ Test(hostmem_calls, regions_are_limited_and_each_is_freed_by_itself)
 			 i * 2048);
 		expect_calls(want, "given");
 	}
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_OWN, test_error()), 0);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_OWN, test_error()), 0);
 	cr_expect_eq(take(&many[0], HR_PAGE), 0);
-	cr_expect_eq(hr_hostmem_choose(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
+	cr_expect_eq(hr_hostmem_set_kind(HR_HOSTMEM_PHYSICAL, test_error()), -EBUSY);
 	cr_expect_str_eq(test_error_text(), "host memory: 1 regions with translated addresses are "
 					    "in use already");
 	give(&many[0]);

@@ -85,7 +85,7 @@ static uint64_t take(size_t bytes)
 {
 	struct hr_bus bus = { 0 };
 
-	cr_assert_eq(hr_region_take_bus(bytes, &bus), 0);
+	cr_assert_eq(hr_region_assign_bus(bytes, &bus), 0);
 	return bus.addr;
 }
 
@@ -96,37 +96,37 @@ Test(region, ranges_are_apart_and_aligned)
 	cr_expect_eq(take(2 * MIB + 1), START + 4 * MIB);
 	cr_expect_eq(take(4096), START + 8 * MIB);
 	for (unsigned i = 0; i < 4; i++)
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 }
 
 Test(region, the_space_starts_again_when_no_range_is_in_use)
 {
 	cr_expect_eq(take(4096), START);
 	cr_expect_eq(take(4096), START + 2 * MIB);
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 	cr_expect_eq(take(4096), START + 4 * MIB, "one is in use");
-	hr_region_give_bus();
-	hr_region_give_bus();
+	hr_region_unassign_bus();
+	hr_region_unassign_bus();
 	cr_expect_eq(take(4096), START);
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 }
 
 Test(region, the_space_has_an_end)
 {
 	struct hr_bus bus = { 7 };
 
-	cr_expect_eq(hr_region_take_bus(END - START + 1, &bus), -ENOSPC);
+	cr_expect_eq(hr_region_assign_bus(END - START + 1, &bus), -ENOSPC);
 	cr_expect_eq(bus.addr, 7u);
 	cr_expect_eq(take(END - START - 4 * MIB), START);
-	cr_expect_eq(hr_region_take_bus(4 * MIB + 1, &bus), -ENOSPC);
+	cr_expect_eq(hr_region_assign_bus(4 * MIB + 1, &bus), -ENOSPC);
 	cr_expect_eq(take(2 * MIB), END - 4 * MIB);
 	cr_expect_eq(take(1), END - 2 * MIB);
-	cr_expect_eq(hr_region_take_bus(1, &bus), -ENOSPC, "all of it is in use");
+	cr_expect_eq(hr_region_assign_bus(1, &bus), -ENOSPC, "all of it is in use");
 	cr_expect_eq(take(0), END);
 	for (unsigned i = 0; i < 4; i++)
-		hr_region_give_bus();
+		hr_region_unassign_bus();
 	cr_expect_eq(take(END - START), START);
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 }
 
 Test(region, host_memory_is_described_or_refused)
@@ -146,5 +146,5 @@ Test(region, host_memory_is_described_or_refused)
 	cr_expect_eq(region.bus.addr, START);
 	cr_expect_null(region.granule_bus);
 	cr_expect_eq(region.granule_shift, 0u);
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 }

@@ -276,9 +276,9 @@ static uint32_t yields_of_rare_io(void)
 	const uint32_t before = __atomic_load_n(&yields, __ATOMIC_RELAXED);
 
 	for (unsigned n = 0; n < 10; n++) {
-		hr_transport_rest(&c.t, true);
+		hr_transport_set_idle(&c.t, true);
 		wait_asleep(); /* the thread has noted the time of the last command */
-		hr_transport_rest(&c.t, false);
+		hr_transport_set_idle(&c.t, false);
 		fake_clock_skip(2 * HR_NS_PER_MS);
 		cr_assert_eq(conform_io(&c, nvme_cmd_read, n, 1, A, 0), 0);
 		cr_assert_eq(conform_identify(&c, 1, 0), 0);
@@ -311,15 +311,15 @@ static void a_resting_controller_sleeps(const char *device)
 	conform_use(device);
 	conform_open_io(&c);
 	for (unsigned n = 0; n < 20; n++) {
-		hr_transport_rest(&c.t, true);
-		hr_transport_rest(&c.t, true);
+		hr_transport_set_idle(&c.t, true);
+		hr_transport_set_idle(&c.t, true);
 		rounds = wait_asleep();
 		cr_expect_eq(hr_reg_read32(&c.t, NVME_REG_CSTS), 1, "registers can be read");
 		cr_assert_eq(hr_region_init_host(&region, "comes", memory, sizeof(memory)), 0);
 		cr_assert_eq(c.t.ops->map(&c.t, &region, NULL), 0);
 		c.t.ops->unmap(&c.t, &region);
 		cr_expect_eq(wait_asleep(), rounds, "no thread has polled meanwhile");
-		hr_transport_rest(&c.t, false);
+		hr_transport_set_idle(&c.t, false);
 		cr_assert_eq(conform_io(&c, n & 1 ? nvme_cmd_write : nvme_cmd_read, n, 1, A, 0), 0);
 	}
 	conform_close(&c);
@@ -342,7 +342,7 @@ Test(soft_threads, a_resting_controller_can_be_closed)
 
 	for (unsigned n = 0; n < 20; n++) {
 		cr_assert_eq(hr_transport_open(&t, "soft:null,size=1M,threads=2", test_error()), 0);
-		hr_transport_rest(&t, true);
+		hr_transport_set_idle(&t, true);
 		if (n & 1) {
 			c.t = t;
 			wait_asleep();
@@ -364,10 +364,10 @@ Test(soft_threads, commands_in_flight_end_before_the_rest)
 		sqe = conform_io_sqe(&c, nvme_cmd_read, n % 16, 1, A);
 		conform_push(&c.io, &sqe);
 		conform_ring(&c, &c.io);
-		hr_transport_rest(&c.t, true);
+		hr_transport_set_idle(&c.t, true);
 		wait_asleep();
 		cr_assert(conform_peek(&c, &c.io, 0, &cqe), "command %u", n);
-		hr_transport_rest(&c.t, false);
+		hr_transport_set_idle(&c.t, false);
 		conform_release(&c, &c.io);
 	}
 }

@@ -135,9 +135,9 @@ static int plain_disk(void *arg)
 	struct hr_binding binding;
 
 	enter_sys();
-	if (hr_controller_unused(OTHER, test_error()) != 0)
+	if (hr_disks_check_unused(OTHER, test_error()) != 0)
 		return 1;
-	if (hr_controller_unused(SSD, test_error()) != -EBUSY ||
+	if (hr_disks_check_unused(SSD, test_error()) != -EBUSY ||
 	    !strstr(test_error_text(), "nvme5n1p1 is part of md7"))
 		return 2;
 	hr_transport_allow_bind();
@@ -169,10 +169,10 @@ Test(inuse, a_partition_used_by_another_layer_keeps_the_disk)
 static int multipath_disk(void *arg)
 {
 	enter_sys();
-	if (hr_controller_unused(OTHER, test_error()) != 0)
+	if (hr_disks_check_unused(OTHER, test_error()) != 0)
 		return 1;
 	/* The device node is missing, so the use of the disk is unknown. */
-	if (hr_controller_unused(SSD, test_error()) != -ENODEV ||
+	if (hr_disks_check_unused(SSD, test_error()) != -ENODEV ||
 	    !strstr(test_error_text(), "/dev/nvme5n9 is not there"))
 		return 2;
 	return 0;
@@ -225,12 +225,12 @@ static void enter_dev(void)
 static int nobody(void *arg)
 {
 	enter_dev();
-	if (hr_disk_unused("nvme5n1", test_error()) != 0 ||
-	    hr_controller_unused(SSD, test_error()) != 0)
+	if (hr_disk_check_unused("nvme5n1", test_error()) != 0 ||
+	    hr_disks_check_unused(SSD, test_error()) != 0)
 		return 1;
 	if (setuid(65534))
 		return 2;
-	if (hr_disk_unused("nvme5n1", test_error()) != -EACCES ||
+	if (hr_disk_check_unused("nvme5n1", test_error()) != -EACCES ||
 	    !strstr(test_error_text(), "run as root"))
 		return 3;
 	return 0;
@@ -288,7 +288,7 @@ Test(inuse, the_reason_why_a_disk_cannot_be_opened_is_reported)
 }
 
 /* Open the disk for this access while the kernel returns these errors. */
-static int refused(enum hr_transport_access access, int first, int second)
+static int refused(enum hr_open_mode access, int first, int second)
 {
 	struct hr_kernel_blk disk;
 
@@ -296,7 +296,7 @@ static int refused(enum hr_transport_access access, int first, int second)
 	kernel.refuses = true;
 	kernel.error[0] = first;
 	kernel.error[1] = second;
-	hr_transport_set_access(access);
+	hr_open_mode_set(access);
 	return hr_kernel_blk_open(&disk, "/dev/nvme5n1", test_error());
 }
 
@@ -305,7 +305,7 @@ static int refuse_root(void *arg)
 {
 	(void)arg;
 	enter_dev();
-	if (geteuid() != 0 || refused(HR_ACCESS_EXISTING, EPERM, 0) != -EACCES ||
+	if (geteuid() != 0 || refused(HR_OPEN_EXISTING, EPERM, 0) != -EACCES ||
 	    !strstr(test_error_text(),
 		    "/dev/nvme5n1: Operation not permitted: root may not either") ||
 	    !strstr(test_error_text(), "control group") || strstr(test_error_text(), "run as root"))
@@ -321,10 +321,10 @@ static int open_read_only(void *arg)
 {
 	(void)arg;
 	enter_dev();
-	if (refused(HR_ACCESS_READ, EACCES, 0) != -EACCES || kernel.requests != 1 ||
+	if (refused(HR_OPEN_READ_ONLY, EACCES, 0) != -EACCES || kernel.requests != 1 ||
 	    kernel.mode[0] != O_RDONLY)
 		return 1;
-	if (refused(HR_ACCESS_EXISTING, EROFS, EACCES) != -EACCES || kernel.requests != 2 ||
+	if (refused(HR_OPEN_EXISTING, EROFS, EACCES) != -EACCES || kernel.requests != 2 ||
 	    kernel.mode[0] != O_RDWR || kernel.mode[1] != O_RDONLY)
 		return 2;
 	return 0;
@@ -355,7 +355,7 @@ Test(inuse, a_file_that_is_no_disk_is_refused)
 	struct hr_kernel_blk disk;
 	char path[100];
 
-	cr_expect_eq(hr_disk_unused("nvme77n77", test_error()), -ENOENT);
+	cr_expect_eq(hr_disk_check_unused("nvme77n77", test_error()), -ENOENT);
 	cr_expect(strstr(test_error_text(), "nvme77n77 is not a block device"), "%s",
 		  test_error_text());
 	cr_expect_eq(hr_kernel_blk_open(&disk, "/dev/null", test_error()), -ENODEV);

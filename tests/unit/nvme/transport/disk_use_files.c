@@ -203,7 +203,7 @@ static void expect(const char *name, int want, const char *says, size_t row)
 	int err;
 
 	kernel.on = true;
-	err = hr_disk_unused(name, test_error());
+	err = hr_disk_check_unused(name, test_error());
 	kernel.on = false;
 	cr_expect_eq(err, want, "row %zu: %d", row, err);
 	cr_expect_str_eq(test_error_text(), says, "row %zu: %s", row, test_error_text());

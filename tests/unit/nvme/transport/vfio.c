@@ -155,7 +155,7 @@ static int work(void *arg)
 	fake->no_map = ENOMEM;
 	if (t.ops->map(&t, &whole, test_error()) != -ENOMEM)
 		return 5;
-	hr_transport_rest(&t, true); /* a device needs no CPU time */
+	hr_transport_set_idle(&t, true); /* a device needs no CPU time */
 	if (t.ops->silence(&t, true) || fake->command != HR_COMMAND_MSE)
 		return 6;
 	t.ops->close(&t);

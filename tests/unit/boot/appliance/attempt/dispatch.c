@@ -385,7 +385,8 @@ static void fail_ssd(void)
 {
 	struct hr_ctrl *ctrl = attempt->engine->ssd[0].ctrl;
 
-	hr_transport_rest(ctrl->transport, false); /* it rests during this sleep of the engine */
+	hr_transport_set_idle(ctrl->transport,
+			      false); /* it rests during this sleep of the engine */
 	soft_fail(ctrl->transport->impl);
 	while (!NVME_CSTS_CFS(hr_reg_read32(ctrl->transport, NVME_REG_CSTS)))
 		usleep(1000);

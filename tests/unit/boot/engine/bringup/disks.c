@@ -110,7 +110,7 @@ static void up(void)
 		snprintf(ssd->transport.name, sizeof ssd->transport.name, "t%u", i);
 		engine.config.ssd[i].line = 10 + i;
 		ssd->blk = &ssd->disk.blk;
-		ssd->controller = (struct hr_controller *)(void *)&engine.run[i];
+		ssd->controller = (struct hr_ssd_controller *)(void *)&engine.run[i];
 		ssd->ns.nsid = 5 + i;
 		ssd->ns.nguid[0] = (uint8_t)(1 + i);
 		ssd->ns.uuid[0] = 9;

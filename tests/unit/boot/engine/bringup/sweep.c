@@ -272,9 +272,9 @@ static void install(enum kind kind, const char *options, const char *pipelines)
 static bool buses_are_free(void)
 {
 	struct hr_bus bus;
-	bool first = hr_region_take_bus(HR_PAGE, &bus) == 0 && bus.addr == 64ull << 30;
+	bool first = hr_region_assign_bus(HR_PAGE, &bus) == 0 && bus.addr == 64ull << 30;
 
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 	return first;
 }
 

@@ -181,34 +181,34 @@ Test(devices, an_image_is_opened_as_the_process_may_access_it, .init = make_imag
      .fini = remove_image)
 {
 	static const struct {
-		enum hr_transport_access access;
+		enum hr_open_mode access;
 		const char *options;
 		bool opens;
 	} row[] = {
-		{ HR_ACCESS_CREATE, ",size=1M", true },
-		{ HR_ACCESS_EXISTING, "", true },
-		{ HR_ACCESS_READ, "", true },
-		{ HR_ACCESS_EXISTING, ".2,size=1M", false },
-		{ HR_ACCESS_READ, ".2,size=1M", false },
-		{ HR_ACCESS_CREATE, ".2", false },
-		{ HR_ACCESS_CREATE, ".2,size=1M", true },
+		{ HR_OPEN_CREATE, ",size=1M", true },
+		{ HR_OPEN_EXISTING, "", true },
+		{ HR_OPEN_READ_ONLY, "", true },
+		{ HR_OPEN_EXISTING, ".2,size=1M", false },
+		{ HR_OPEN_READ_ONLY, ".2,size=1M", false },
+		{ HR_OPEN_CREATE, ".2", false },
+		{ HR_OPEN_CREATE, ".2,size=1M", true },
 	};
 	char device[128];
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		struct hr_transport t;
-		const enum hr_transport_access before = hr_transport_access();
+		const enum hr_open_mode before = hr_open_mode();
 		bool opened;
 
-		hr_transport_set_access(row[i].access);
+		hr_open_mode_set(row[i].access);
 		snprintf(device, sizeof device, "soft:%s%s", image, row[i].options);
 		opened = hr_transport_open(&t, device, test_error()) == 0;
 		cr_expect_eq(opened, row[i].opens, "row %zu: %s", i, test_error_text());
-		if (opened && row[i].access == HR_ACCESS_READ)
+		if (opened && row[i].access == HR_OPEN_READ_ONLY)
 			cr_expect_eq(mode_of(image), O_RDONLY, "row %zu", i);
 		if (opened)
 			t.ops->close(&t);
-		hr_transport_set_access(before);
+		hr_open_mode_set(before);
 	}
 	strcat(image, ".2");
 	cr_expect_eq(unlink(image), 0);

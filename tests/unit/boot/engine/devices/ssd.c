@@ -100,14 +100,14 @@ Test(ssd, errors_name_the_namespace_and_what_there_is)
 	cr_expect_eq(hr_ssd_queues_left(&ssd), hr_ssd_queues(&ssd) - 1);
 	config.nsid = 2;
 	ssd.controller->queues = 1;
-	cr_expect_eq(hr_ssd_up_beside(&beside, &config, &ssd, test_error()), -ENOTSUP);
+	cr_expect_eq(hr_ssd_up_on(&beside, &config, &ssd, test_error()), -ENOTSUP);
 	cr_expect_str_eq(
 		test_error_text(),
 		"soft:memory: namespace 2: none of the 1 I/O queue pairs of the controller is left");
 	cr_expect_eq(ssd.controller->users, 1);
 	cr_expect_null(beside.controller);
 	ssd.controller->queues = 2;
-	cr_assert_eq(hr_ssd_up_beside(&beside, &config, &ssd, test_error()), 0);
+	cr_assert_eq(hr_ssd_up_on(&beside, &config, &ssd, test_error()), 0);
 	cr_expect_eq(ssd.controller->users, 2);
 	cr_expect_eq(ssd.controller->queues_used, 2);
 	cr_expect_eq(hr_ssd_queues_left(&ssd), 0);

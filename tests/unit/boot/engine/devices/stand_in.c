@@ -124,7 +124,7 @@ Test(stand_in, a_peer_has_the_same_controller, .init = begin, .fini = end)
 	engine->config.ssd[1] = engine->config.ssd[0];
 	cr_assert_eq(up(0, NULL), 0);
 	cr_assert_eq(up(1, &engine->ssd[0]), 0);
-	cr_expect(hr_ssd_share(&engine->ssd[0], &engine->ssd[1]));
+	cr_expect(hr_ssd_same_controller(&engine->ssd[0], &engine->ssd[1]));
 	cr_expect_eq(hr_ssd_queues_left(&engine->ssd[0]), hr_ssd_queues(&engine->ssd[0]) - 2);
 	hr_ssd_down(&engine->ssd[0]);
 	cr_expect_eq(engine->ssd[1].controller->users, 1u);

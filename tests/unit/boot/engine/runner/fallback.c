@@ -167,9 +167,9 @@ static void expect_nothing_left(void)
 	cr_expect_eq(engine->up, HR_STAGE_NONE);
 	cr_expect_eq(windows, 0, "%d", windows); /* the controllers' own windows have no faults */
 	cr_expect_eq(peers, 0, "%d", peers);
-	cr_assert_eq(hr_region_take_bus(HR_PAGE, &bus), 0);
+	cr_assert_eq(hr_region_assign_bus(HR_PAGE, &bus), 0);
 	cr_expect_eq(bus.addr, 64ull << 30);
-	hr_region_give_bus();
+	hr_region_unassign_bus();
 	windows = 0;
 }
 

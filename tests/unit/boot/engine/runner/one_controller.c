@@ -78,8 +78,8 @@ Test(one_controller, the_controller_is_brought_up_once_and_serves_both)
 	uint32_t left;
 
 	cr_assert_eq(up(TWO, COPY(""), HR_STAGE_STORES), 0);
-	cr_expect(hr_ssd_share(&engine->ssd[0], &engine->ssd[1]));
-	cr_expect(!hr_ssd_share(&engine->ssd[0], &engine->ssd[2]));
+	cr_expect(hr_ssd_same_controller(&engine->ssd[0], &engine->ssd[1]));
+	cr_expect(!hr_ssd_same_controller(&engine->ssd[0], &engine->ssd[2]));
 	cr_expect_eq(engine->ssd[0].controller->users, 2);
 	cr_expect_eq(engine->ssd[0].ns.blocks, (32u << 20) / 4096);
 	cr_expect_eq(engine->ssd[1].ns.blocks, (32u << 20) / 4096);
@@ -160,7 +160,7 @@ Test(one_controller, the_last_ssd_closes_the_controller_in_any_order)
 		cr_expect(hr_reg_read32(&left->transport, NVME_REG_CC) & 1, "still enabled");
 		cr_expect_eq(left->blk->ops->read(left->blk, 0, page, sizeof page, NULL), 0);
 		cr_assert_eq(hr_disk_up(engine, first), 0, "and it may come back");
-		cr_expect(hr_ssd_share(gone, left));
+		cr_expect(hr_ssd_same_controller(gone, left));
 		cr_expect_eq(left->controller->queues_used, 2);
 		cr_expect_eq(gone->blk->ops->read(gone->blk, 0, page, sizeof page, NULL), 0);
 		hr_engine_down(engine);
@@ -274,8 +274,8 @@ Test(one_controller, an_event_is_reported_once_and_ends_only_its_namespace)
 	b->ns.blocks++; /* as if the namespace had been larger at bring-up */
 	cr_assert_eq(a->blk->ops->read(a->blk, 8000 * 4096, page, sizeof page, NULL), 0);
 	while (!err && hr_now_ns() < deadline) {
-		cr_assert_eq(hr_ctrl_events(a->ctrl, &a->ns, NULL), 0);
-		err = hr_ctrl_events(b->ctrl, &b->ns, NULL);
+		cr_assert_eq(hr_ctrl_aer_poll(a->ctrl, &a->ns, NULL), 0);
+		err = hr_ctrl_aer_poll(b->ctrl, &b->ns, NULL);
 		hr_wait_ns(HR_NS_PER_MS);
 	}
 	cr_expect_eq(err, -ENXIO);
@@ -284,8 +284,8 @@ Test(one_controller, an_event_is_reported_once_and_ends_only_its_namespace)
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "namespace 1 is write protected now"), "%s",
 		  fake_log_last_of(HR_LOG_WARN));
 	hr_error("the end of the first look");
-	cr_expect_eq(hr_ctrl_events(a->ctrl, &a->ns, NULL), 0);
-	cr_expect_eq(hr_ctrl_events(b->ctrl, &b->ns, NULL), -ENXIO, "it stays lost");
+	cr_expect_eq(hr_ctrl_aer_poll(a->ctrl, &a->ns, NULL), 0);
+	cr_expect_eq(hr_ctrl_aer_poll(b->ctrl, &b->ns, NULL), -ENXIO, "it stays lost");
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "the end of the first look"));
 }
 

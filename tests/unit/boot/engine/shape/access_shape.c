@@ -19,7 +19,7 @@
 static struct hr_engine *engine;
 static struct hr_run *run;
 static struct hr_config_pipeline *pipeline;
-static struct hr_controller controller[2];
+static struct hr_ssd_controller controller[2];
 static struct hr_gpu_facts facts[2];
 static struct hr_operator operator_;
 static uint64_t scratch;
@@ -73,7 +73,7 @@ static void gpu(uint32_t g, uint32_t lanes, uint32_t processors)
 
 static void ssd(uint32_t d, uint32_t queues)
 {
-	controller[d] = (struct hr_controller){ .queues = queues + 1, .queues_used = 1 };
+	controller[d] = (struct hr_ssd_controller){ .queues = queues + 1, .queues_used = 1 };
 	engine->ssd[d].controller = &controller[d];
 	engine->ssd[d].ns.lba_shift = 12;
 	engine->ssd[d].chunk_bytes = HR_CHUNK_MAX;

@@ -40,7 +40,7 @@ static void gpu(uint32_t lanes, uint32_t processors)
 	per_processor = 2;
 }
 
-static struct hr_controller controller;
+static struct hr_ssd_controller controller;
 
 /* A pipeline over one ssd with enough queues, `tiles` tiles of 1 MiB. */
 static void begin(void)
@@ -51,7 +51,7 @@ static void begin(void)
 	pipeline = &engine->config.pipeline[0];
 	engine->config.file = "f";
 	engine->config.ssds = engine->config.pipelines = 1;
-	controller = (struct hr_controller){ .queues = 128, .queues_used = 1 };
+	controller = (struct hr_ssd_controller){ .queues = 128, .queues_used = 1 };
 	engine->ssd[0].controller = &controller;
 	run->config = pipeline;
 	run->selected = true;
