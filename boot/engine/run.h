@@ -201,7 +201,7 @@ struct hr_run {
 	/* Set at the end: hr_run_tiles_done(), hr_run_bytes_read(). */
 	uint64_t through_tiles, read_bytes;
 	/* workers have ended: slots and descriptor have their final contents */
-	bool settled;
+	bool workers_ended;
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
 	uint64_t durable_tiles;	  /* durable tiles of the sink */
 };

@@ -45,8 +45,8 @@ HR_WORKER uint64_t feed_next(const struct hr_pipe *pipe)
 
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
-		const bool holds = s < pipe->slots && pipe->slot[s].holds;
-		const uint64_t tile = holds ? pipe->slot[s].next_read : 0;
+		const bool holds = s < pipe->slots && pipe->slot[s].has_tile;
+		const uint64_t tile = holds ? pipe->slot[s].read_tile : 0;
 		hr_mask lanes = hr_ballot(holds);
 
 		for (; lanes; lanes &= lanes - 1) {
@@ -99,10 +99,10 @@ HR_WORKER void feed_fill(struct hr_role_worker *w, uint32_t s, uint32_t bytes)
 	struct hr_slot *slot = &w->pipe->slot[s];
 
 	feed_note_start(w);
-	slot->tile = slot->next_read;
-	slot->holds = 0;
+	slot->tile = slot->read_tile;
+	slot->has_tile = 0;
 	w->pipe->feed->holding--;
-	hr_role_count(w, bytes);
+	hr_role_count_tile(w, bytes);
 	hr_release_u32(&slot->state, HR_SLOT_FILLED);
 }
 
@@ -129,7 +129,7 @@ HR_WORKER void feed_take_other(const struct hr_pipe *pipe, uint32_t s, uint32_t 
 			       uint64_t next)
 {
 	struct hr_feed_role *feed = pipe->feed;
-	const uint64_t tile = pipe->slot[s].next_read;
+	const uint64_t tile = pipe->slot[s].read_tile;
 
 	if (!bytes || bytes > feed_room(pipe, tile) || bytes % feed->row_bytes) {
 		feed_fail(pipe, HR_FEED_LENGTH, tile);
@@ -182,7 +182,7 @@ HR_WORKER void feed_sort(struct hr_role_worker *w, uint32_t s, uint32_t bytes,
 			 struct feed_found *found)
 {
 	const struct hr_pipe *pipe = w->pipe;
-	const uint64_t tile = pipe->slot[s].next_read;
+	const uint64_t tile = pipe->slot[s].read_tile;
 
 	if (bytes == feed_room(pipe, tile)) {
 		found->any = true;
@@ -190,7 +190,7 @@ HR_WORKER void feed_sort(struct hr_role_worker *w, uint32_t s, uint32_t bytes,
 			feed_take(pipe->feed, s);
 			feed_fill(w, s, bytes);
 		}
-	} else if (found->other == FEED_NOTHING || tile < pipe->slot[found->other].next_read) {
+	} else if (found->other == FEED_NOTHING || tile < pipe->slot[found->other].read_tile) {
 		found->other = s;
 		found->bytes = bytes;
 	}
@@ -228,7 +228,7 @@ HR_WORKER bool feed_end_wanted(const struct hr_role_worker *w)
 	const struct hr_feed_role *feed = w->pipe->feed;
 	uint64_t end = 0;
 
-	if (!hr_role_host_round(w))
+	if (!hr_role_polls_host(w))
 		return false;
 	if (hr_lane() == 0)
 		end = hr_acquire_sys_u64(&feed_page(w->pipe)->end);
@@ -343,7 +343,7 @@ HR_WORKER bool feed_obey(struct hr_role_worker *w)
 	const struct hr_feed_role *feed = w->pipe->feed;
 	uint32_t order = 0;
 
-	if (!hr_role_host_round(w))
+	if (!hr_role_polls_host(w))
 		return false;
 	if (hr_lane() == 0)
 		order = hr_acquire_sys_u32(&feed->words->order);
@@ -363,8 +363,8 @@ HR_WORKER uint32_t feed_choose(const struct hr_pipe *pipe)
 		const uint32_t s = base + hr_lane();
 		const bool is_free = s < pipe->slots && !pipe->feed->offer[s].open &&
 				     hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_FREE;
-		const bool holds = is_free && pipe->slot[s].holds;
-		const uint64_t tile = holds ? pipe->slot[s].next_read : 0;
+		const bool holds = is_free && pipe->slot[s].has_tile;
+		const uint64_t tile = holds ? pipe->slot[s].read_tile : 0;
 		const hr_mask empties = hr_ballot(is_free && !holds);
 		hr_mask lanes = hr_ballot(holds);
 
@@ -392,9 +392,9 @@ HR_WORKER void feed_offer(struct hr_pipe *pipe, uint32_t s)
 	struct hr_tap_entry *entry = feed_entry(feed, feed->sent);
 	struct hr_feed_offer *offer = &feed->offer[s];
 
-	if (!slot->holds) {
-		slot->next_read = pipe->next_tile++;
-		slot->holds = 1;
+	if (!slot->has_tile) {
+		slot->read_tile = pipe->next_tile++;
+		slot->has_tile = 1;
 		feed->holding++;
 		hr_relaxed_sys_u64(&feed->words->front, pipe->next_tile);
 	}
@@ -402,10 +402,10 @@ HR_WORKER void feed_offer(struct hr_pipe *pipe, uint32_t s)
 	/* a page that is all zero commits nothing */
 	offer->gen += offer->gen == UINT32_MAX ? 2 : 1;
 	offer->open = 1;
-	entry->tile = slot->next_read;
+	entry->tile = slot->read_tile;
 	entry->slot = s;
 	entry->gen = offer->gen;
-	entry->bytes = feed_room(pipe, slot->next_read);
+	entry->bytes = feed_room(pipe, slot->read_tile);
 	entry->flags = 0;
 	entry->lent_ns = hr_clock_ns();
 	hr_release_sys_u64(&entry->sequence, ++feed->sent);
@@ -521,9 +521,9 @@ HR_WORKER void feed_mark(const struct hr_pipe *pipe)
 		const struct hr_slot *slot = &pipe->slot[s];
 		uint64_t *mark = &pipe->feed->offer[s].mark, tile;
 
-		if (hr_acquire_u32(&slot->state) != HR_SLOT_FREE || slot->spoiled)
+		if (hr_acquire_u32(&slot->state) != HR_SLOT_FREE || slot->write_failed)
 			continue;
-		tile = slot->holds ? slot->next_read : pipe->next_tile;
+		tile = slot->has_tile ? slot->read_tile : pipe->next_tile;
 		if (tile == *mark)
 			continue;
 		*mark = tile;
@@ -555,7 +555,7 @@ HR_WORKER bool feed_round(struct hr_role_worker *w, bool stopped)
 /* The worker passes the host's stop request on to the others, as the first one of prefetch does. */
 HR_WORKER bool feed_stopped(const struct hr_role_worker *w)
 {
-	if (hr_lane() == 0 && hr_role_host_round(w) && hr_poll_sys_u32(&w->pipe->control->stop))
+	if (hr_lane() == 0 && hr_role_polls_host(w) && hr_poll_sys_u32(&w->pipe->control->stop))
 		hr_release_u32(&w->pipe->stop, 1);
 	hr_lanes_sync();
 	return hr_role_stopped(w);
@@ -568,7 +568,7 @@ HR_DEVICE void hr_feed_block(struct hr_pipe *pipe, uint32_t block)
 
 	if (hr_warp() != 0)
 		return;
-	hr_role_worker_set(&w, pipe, HR_ROLE_PREFETCH, block, 1);
+	hr_role_init_in_pipeline(&w, pipe, HR_ROLE_PREFETCH, block, 1);
 	do {
 		const bool stopped = feed_stopped(&w), any = feed_round(&w, stopped);
 
@@ -577,11 +577,11 @@ HR_DEVICE void hr_feed_block(struct hr_pipe *pipe, uint32_t block)
 		if (stopped || pipe->feed->ended)
 			open -= feed_count(pipe,
 					   FEED_IN(HR_SLOT_CLOSING) | FEED_IN(HR_SLOT_CLOSED));
-		hr_role_check_stop(&w, any);
-		hr_role_beat(&w, any);
+		hr_role_poll_host_stop(&w, any);
+		hr_role_end_round(&w, any);
 	} while (open);
 	if (hr_lane() == 0)
-		hr_role_done(&w);
+		hr_role_end(&w);
 }
 
 HR_DEVICE void hr_feed_pipe_block(struct hr_pipe *pipe, uint32_t block)

@@ -79,7 +79,7 @@ HR_WORKER void tap_hand_over(const struct hr_pipe *pipe)
 
 		if (!taken && lending->has != HR_TAP_DROPPED)
 			continue;
-		hr_relaxed_u32(&pipe->slot[s].held, taken ? HR_HELD : HR_HELD_NOT);
+		hr_relaxed_u32(&pipe->slot[s].out_state, taken ? HR_OUT_LENT : HR_OUT_FREE);
 		hr_relaxed_u32(&lending->has, taken ? HR_TAP_HAS : HR_TAP_NONE);
 		hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
@@ -114,7 +114,7 @@ HR_WORKER bool tap_has_spare(const struct hr_pipe *pipe, uint32_t s)
 	const uint32_t state = hr_poll_u32(&pipe->slot[s].state);
 
 	return !pipe->tap->lending[tap_out_of(pipe->tap, s)].has && state != HR_SLOT_FILLED &&
-	       state != HR_SLOT_COMPUTED && hr_poll_u32(&pipe->slot[s].held) == HR_HELD_NOT;
+	       state != HR_SLOT_COMPUTED && hr_poll_u32(&pipe->slot[s].out_state) == HR_OUT_FREE;
 }
 
 /* The first slot that waits, or has a spare output; TAP_NOTHING: none. Collective. */
@@ -145,9 +145,10 @@ HR_WORKER bool tap_unblock(const struct hr_pipe *pipe)
 		return false;
 	hr_lanes_sync();
 	/* compute may have begun there */
-	if (hr_lane() == 0 && hr_replace_u32(&pipe->slot[spare].held, HR_HELD_NOT, HR_HELD)) {
+	if (hr_lane() == 0 &&
+	    hr_replace_u32(&pipe->slot[spare].out_state, HR_OUT_FREE, HR_OUT_LENT)) {
 		tap_exchange(pipe, s, spare);
-		hr_release_u32(&pipe->slot[s].held, HR_HELD_NOT);
+		hr_release_u32(&pipe->slot[s].out_state, HR_OUT_FREE);
 		done = true;
 	}
 	return hr_shfl_u32(done, 0) != 0;

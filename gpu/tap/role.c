@@ -27,9 +27,9 @@ HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 	lending->flags = lending->avoid = lending->tries = 0;
 	tap_poison(&slot->out);
 	if (lending->has == HR_TAP_HAS)
-		hr_release_u32(&slot->held, HR_HELD_NOT);
+		hr_release_u32(&slot->out_state, HR_OUT_FREE);
 	hr_relaxed_u32(&lending->has, lending->has == HR_TAP_HAS ? HR_TAP_NONE : HR_TAP_DROPPED);
-	hr_role_count(w, lending->bytes);
+	hr_role_count_tile(w, lending->bytes);
 }
 
 /* ---- tiles that come back */
@@ -320,8 +320,8 @@ HR_WORKER void tap_abandon(const struct hr_pipe *pipe)
 
 		tap_set_seats(lending, 0);
 		if (lending->has)
-			hr_release_u32(&pipe->slot[tap_slot_of(pipe->tap, s)].held,
-				       HR_HELD_FOR_GOOD);
+			hr_release_u32(&pipe->slot[tap_slot_of(pipe->tap, s)].out_state,
+				       HR_OUT_ABANDONED);
 		hr_relaxed_u32(&lending->has, HR_TAP_NONE);
 		if (hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
@@ -422,7 +422,7 @@ HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint
 	const struct tap_watch *watch;
 	uint32_t left;
 
-	if (HR_LANES == 1 || hr_role_host_round(w))
+	if (HR_LANES == 1 || hr_role_polls_host(w))
 		return TAP_ALL;
 	watch = tap_watch();
 	left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
@@ -462,9 +462,9 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, uint32_t *left, bool stopped,
 		tap_hand_over(w->pipe);
 	*left = lent == TAP_BATCH ? TAP_LEND : 0;
 	any |= taken || lent;
-	if (hr_role_host_round(w))
+	if (hr_role_polls_host(w))
 		any |= tap_unblock(w->pipe);
-	if (any || hr_role_host_round(w))
+	if (any || hr_role_polls_host(w))
 		tap_tell_last(w);
 	return any;
 }
@@ -503,15 +503,15 @@ HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since, u
 	if (now - *since < HR_TAP_PARK_NS || tap_obey(w, news) || tap_unblock(w->pipe))
 		return false;
 	if (hr_lane() == 0)
-		hr_release_u32(&tap_watch()->far->parked, w->launch);
+		hr_release_u32(&tap_watch()->far->leave_launch, w->launch);
 	hr_lanes_sync();
 	return true;
 }
 
 HR_WORKER void tap_leave(struct hr_role_worker *w)
 {
-	hr_role_leave(w);
-	hr_release_sys_u32(&w->pipe->tap->words->parked, w->launch);
+	hr_role_save_counts(w);
+	hr_release_sys_u32(&w->pipe->tap->words->leave_launch, w->launch);
 }
 
 /* Prefetch passes the host's stop on to the pipeline, but it may have ended while the last tiles are
@@ -524,11 +524,11 @@ HR_WORKER bool tap_stopped(const struct hr_role_worker *w)
 	return w->failed || hr_shfl_u32(stop, 0) != 0;
 }
 
-/* As hr_role_check_stop(). Collective. */
+/* As hr_role_poll_host_stop(). Collective. */
 HR_WORKER void tap_check_stop(struct hr_role_worker *w, bool progress)
 {
-	if (!progress && hr_shfl_u32(hr_fresh_u32(&tap_watch()->host_stop), 0) == HR_STOP_WAITING)
-		w->failed = w->dead = true;
+	if (!progress && hr_shfl_u32(hr_fresh_u32(&tap_watch()->host_stop), 0) == HR_STOP_ABANDON)
+		w->failed = w->abandons = true;
 }
 
 /* The worker, until all slots are closed; true: it parks. Collective. */
@@ -552,7 +552,7 @@ HR_WORKER bool tap_run(struct hr_role_worker *w)
 		tap_check_stop(w, any);
 		/* one warp that polls takes nothing from others, and a pause would delay tiles */
 		w->spins = HR_LANES == 1 ? w->spins : 0;
-		hr_role_beat(w, any);
+		hr_role_end_round(w, any);
 		parks = pipe->tap->park && open && tap_parks(w, !any && !stopped, &since, &news);
 	} while (open && !parks);
 	return parks;
@@ -568,7 +568,7 @@ HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
 		tap_watch_run(near);
 	if (hr_warp() != 0)
 		return;
-	hr_role_worker_set(&w, near, HR_ROLE_WRITEBACK, block, 1);
+	hr_role_init_in_pipeline(&w, near, HR_ROLE_WRITEBACK, block, 1);
 	parks = tap_run(&w);
 	tap_watch_keep();
 	if (hr_lane() != 0)
@@ -577,7 +577,7 @@ HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
 	if (parks)
 		tap_leave(&w);
 	else
-		hr_role_done(&w);
+		hr_role_end(&w);
 }
 
 HR_DEVICE void hr_tap_pipe_block(struct hr_pipe *pipe, uint32_t block)

@@ -72,7 +72,7 @@ struct hr_tap_words {
 	 * was lent */
 	uint64_t waiting, front;
 	/* after all else: the number of the launch that the workers leave */
-	uint32_t parked;
+	uint32_t leave_launch;
 };
 
 /*

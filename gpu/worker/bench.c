@@ -311,7 +311,7 @@ HR_WORKER bool bench_take_single(struct bench_worker *w)
 	return true;
 }
 
-HR_WORKER void bench_take(struct bench_worker *w, struct bench_back *back)
+HR_WORKER void bench_read_completed(struct bench_worker *w, struct bench_back *back)
 {
 	const uint32_t first = w->filled, depth = w->bench->depth;
 	const bool waits = depth < HR_LANES && !w->single;
@@ -379,7 +379,7 @@ HR_WORKER bool bench_round(struct bench_worker *w, uint64_t end_ns)
 	const uint64_t began = w->cost ? hr_cycles() : 0;
 	struct bench_back back;
 
-	bench_take(w, &back);
+	bench_read_completed(w, &back);
 	if (back.lanes && w->cost && !back.fresh && hr_lane() == 0)
 		w->cost->reap_cycles += hr_cycles() - began;
 	if (back.lanes)

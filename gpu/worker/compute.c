@@ -16,7 +16,7 @@ HR_WORKER void *compute_state_of(const struct hr_pipe *pipe, uint32_t index)
 }
 
 /* `lent`: other processes read the output, at another address. */
-HR_WORKER void compute_hand_on(struct hr_slot *slot, enum hr_slot_state state, bool lent)
+HR_WORKER void compute_release_slot(struct hr_slot *slot, enum hr_slot_state state, bool lent)
 {
 	hr_block_sync();
 	if (hr_thread() != 0)
@@ -191,10 +191,11 @@ HR_WORKER void compute_run_tile(struct hr_role_worker *w, struct hr_slot *slot)
 			compute_fail(pipe, w->status, slot, out_bytes);
 		} else {
 			slot->out_bytes = out_bytes;
-			hr_role_count(w, compute_bytes(pipe, &tile));
+			hr_role_count_tile(w, compute_bytes(pipe, &tile));
 		}
 	}
-	compute_hand_on(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE, w->launch != 0);
+	compute_release_slot(slot, pipe->has_sink ? HR_SLOT_COMPUTED : HR_SLOT_FREE,
+			     w->launch != 0);
 }
 
 #define COMPUTE_NOTHING UINT32_MAX
@@ -219,12 +220,12 @@ HR_WORKER uint32_t compute_oldest(hr_mask filled, uint32_t mine, uint64_t tile, 
 }
 
 /*
- * As hr_role_look(); a filled slot whose output has a tile that consumers hold counts as free. When
- * the run stops they keep it, so the slot's next tile is discarded.
+ * As hr_role_poll_slot(); a filled slot whose output has a tile that consumers hold counts as
+ * free. When the run stops they keep it, so the slot's next tile is discarded.
  */
-HR_WORKER uint32_t compute_look(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
+HR_WORKER uint32_t compute_poll_slots(const struct hr_role_worker *w, uint32_t j, uint32_t *s)
 {
-	const uint32_t state = hr_role_look(w, j, s);
+	const uint32_t state = hr_role_poll_slot(w, j, s);
 	struct hr_slot *slot;
 	uint32_t held;
 
@@ -232,10 +233,10 @@ HR_WORKER uint32_t compute_look(const struct hr_role_worker *w, uint32_t j, uint
 		return state;
 	slot = &w->pipe->slot[*s];
 	hr_polled(&slot->state);
-	held = hr_poll_u32(&slot->held);
-	if (held == HR_HELD_NOT)
+	held = hr_poll_u32(&slot->out_state);
+	if (held == HR_OUT_FREE)
 		return state;
-	if (held == HR_HELD_FOR_GOOD)
+	if (held == HR_OUT_ABANDONED)
 		hr_release_u32(&slot->state, HR_SLOT_FREE);
 	return HR_SLOT_FREE;
 }
@@ -247,7 +248,8 @@ HR_WORKER bool compute_claim(const struct hr_role_worker *w, uint32_t s)
 	uint32_t claimed = 1;
 
 	if (w->launch && hr_lane() == 0)
-		claimed = hr_replace_u32(&w->pipe->slot[s].held, HR_HELD_NOT, HR_HELD_COMPUTE);
+		claimed =
+			hr_replace_u32(&w->pipe->slot[s].out_state, HR_OUT_FREE, HR_OUT_COMPUTING);
 	return hr_shfl_u32(claimed, 0) != 0;
 }
 
@@ -262,7 +264,7 @@ HR_WORKER uint32_t compute_slots(const struct hr_role_worker *w, uint32_t *open)
 	uint64_t best = UINT64_MAX;
 
 	for (base = 0; w->index + base * w->count < w->pipe->slots; base += HR_LANES) {
-		const uint32_t state = compute_look(w, base + hr_lane(), &s);
+		const uint32_t state = compute_poll_slots(w, base + hr_lane(), &s);
 		const hr_mask filled = hr_ballot(state == HR_SLOT_FILLED);
 		const bool closing = state == HR_SLOT_CLOSING;
 
@@ -292,8 +294,8 @@ HR_WORKER uint32_t compute_next(struct hr_role_worker *w)
 		found = compute_slots(w, &open);
 		if (found != COMPUTE_NOTHING && !compute_claim(w, found))
 			found = COMPUTE_NOTHING;
-		hr_role_beat(w, found != COMPUTE_NOTHING);
-		leaves = w->launch && hr_shfl_u32(hr_role_leaves(w), 0);
+		hr_role_end_round(w, found != COMPUTE_NOTHING);
+		leaves = w->launch && hr_shfl_u32(hr_role_leaves_launch(w), 0);
 	} while (found == COMPUTE_NOTHING && open && !leaves);
 	hr_lanes_sync();
 	return found == COMPUTE_NOTHING && open ? COMPUTE_LEAVES : found;
@@ -312,9 +314,9 @@ HR_WORKER enum compute_end compute_wait_for_all(struct hr_role_worker *w)
 
 	for (i = 1; i < w->count; i++) {
 		while (!hr_poll_sys_u32(&first[i].ended)) {
-			if (hr_role_leaves(w))
+			if (hr_role_leaves_launch(w))
 				return COMPUTE_AGAIN;
-			hr_role_beat(w, false);
+			hr_role_end_round(w, false);
 		}
 		hr_polled_sys(&first[i].ended);
 		tiles += first[i].tiles;
@@ -374,7 +376,7 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	struct hr_role_worker w;
 	uint32_t s;
 
-	hr_role_worker_set(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
+	hr_role_init_in_pipeline(&w, pipe, HR_ROLE_COMPUTE, block, pipe->blocks[HR_ROLE_COMPUTE]);
 	if (pipe->checksums)
 		hr_checksum_prepare((struct hr_checksum_tables *)hr_launch_memory());
 	if (w.launch > 1)
@@ -392,7 +394,7 @@ HR_DEVICE void hr_compute_block(struct hr_pipe *pipe, uint32_t block)
 	if (hr_thread() != 0)
 		return;
 	if (s == COMPUTE_LEAVES)
-		hr_role_leave(&w);
+		hr_role_save_counts(&w);
 	else
-		hr_role_done(&w);
+		hr_role_end(&w);
 }

@@ -54,11 +54,11 @@ enum hr_role { HR_ROLE_PREFETCH, HR_ROLE_COMPUTE, HR_ROLE_WRITEBACK, HR_ROLES };
 #define HR_OUT_BROKEN 0xffffffffu
 
 /* Of the memory of a slot's output, with a tap. */
-enum hr_slot_held {
-	HR_HELD_NOT,
-	HR_HELD_COMPUTE,  /* by compute, until the tile is taken over */
-	HR_HELD,	  /* it has a tile that was not given back: compute waits */
-	HR_HELD_FOR_GOOD, /* and the run stops: compute discards the slot's next tile */
+enum hr_out_state {
+	HR_OUT_FREE,
+	HR_OUT_COMPUTING, /* by compute, until the tile is taken over */
+	HR_OUT_LENT,	  /* it has a tile that was not given back: compute waits */
+	HR_OUT_ABANDONED, /* and the run stops: compute discards the slot's next tile */
 };
 
 #define HR_PARKED_MAX 8u /* the commands of a usual tile */
@@ -69,26 +69,27 @@ struct hr_slot {
 	 * processes could see the tile that it has computed */
 	uint32_t computed_ns;
 	uint64_t tile;	    /* by prefetch, before FILLED */
-	uint64_t next_read; /* used by prefetch only: the slot's tile before FILLED */
+	uint64_t read_tile; /* used by prefetch only: the slot's tile before FILLED */
 	uint32_t out_bytes; /* by compute; HR_OUT_BROKEN: must not be written */
-	uint32_t holds;
+	uint32_t has_tile;
 	/* used by prefetch only, by writeback only: commands outstanding */
-	uint32_t reading, writing;
+	uint32_t reads_in_flight, writes_in_flight;
 	/* used by prefetch only: sources of next_read whose reads are posted */
-	uint32_t posted;
+	uint32_t posted_sources;
 	uint32_t read_tries, write_tries; /* repeated commands of the tile, by each role */
 	/* Commands that wait to be sent again: of prefetch while the slot is FREE, later of
 	 * write-back. With more than HR_PARKED_MAX all commands of the tile are sent again. */
-	uint32_t parked;		      /* number of them */
-	uint32_t parked_token[HR_PARKED_MAX]; /* their tokens */
-	uint64_t parked_until_ns;	      /* end of the pause, on the worker's clock */
-	uint64_t failed_first_ns; /* time of the first failure of a command of the tile */
+	uint32_t deferred;			/* number of them */
+	uint32_t deferred_token[HR_PARKED_MAX]; /* their tokens */
+	uint64_t deferred_until_ns;		/* end of the pause, on the worker's clock */
+	uint64_t first_failure_ns; /* time of the first failure of a command of the tile */
 	/* used by writeback only: a tile was not written, so no later tile counts */
-	uint32_t spoiled;
-	uint64_t lost; /* the first such tile, when spoiled */
+	uint32_t write_failed;
+	uint64_t first_unwritten; /* the first such tile, when spoiled */
 	struct hr_buffer in[HR_SOURCES_MAX];
 	struct hr_buffer out; /* bytes 0 without a sink */
-	uint32_t held; /* enum hr_slot_held: compute and the tap's worker replace HR_HELD_NOT */
+	uint32_t
+		out_state; /* enum hr_out_state: compute and the tap's worker replace HR_OUT_FREE */
 };
 
 #define HR_NO_TILE UINT64_MAX
@@ -131,9 +132,9 @@ struct hr_worker_status {
 
 /* Requests of the host to all workers of a pipeline. */
 enum hr_pipe_stop {
-	HR_STOP_NOT,
+	HR_STOP_NONE,
 	HR_STOP_NEW,	 /* start no new work */
-	HR_STOP_WAITING, /* and wait for no command: a controller is gone, so none completes */
+	HR_STOP_ABANDON, /* and wait for no command: a controller is gone, so none completes */
 };
 
 /* Words shared by the host and all workers of a pipeline. */
@@ -141,7 +142,7 @@ struct hr_pipe_control {
 	uint32_t stop; /* enum hr_pipe_stop, by the host; never decreases */
 	/* With a tap, by the host before each launch: 1, 2, ... Launches after the first one go on with
 	 * the state that the last one has left (hr_pipe.parked). */
-	uint32_t launch;
+	uint32_t launch_number;
 	/* by prefetch worker 0: its clock at its first submission */
 	uint64_t first_submit_ns;
 };
@@ -215,7 +216,7 @@ struct hr_pipe {
 	uint64_t *fed_tiles;
 	/* With a tap, by its worker: number of the launch that all workers leave, because none of them
 	 * has anything to do before a consumer gives a tile back. */
-	uint32_t parked;
+	uint32_t leave_launch;
 	/* [compute blocks][HR_BLOCK_MEMORY]: of the operator, between two launches; NULL: no worker
 	 * leaves a launch. */
 	uint8_t *op_blocks;
@@ -269,7 +270,7 @@ HR_DEVICE void hr_pipe_block(struct hr_pipe *pipe, uint32_t block);
  * slot, or more behind a slot that is late. Any thread, while the pipeline runs; `written` is
  * pipe->written at the caller's address.
  */
-HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *written)
+HR_BOTH uint64_t hr_pipe_written_prefix(const struct hr_pipe *pipe, const uint64_t *written)
 {
 	uint64_t least = pipe->tiles;
 	uint32_t i;
@@ -287,16 +288,16 @@ HR_BOTH uint64_t hr_pipe_written(const struct hr_pipe *pipe, const uint64_t *wri
  * The exact number, for a pipeline whose workers have all ended: the first tile that was not
  * written. Arguments are at the host's addresses, read after the end.
  */
-HR_BOTH uint64_t hr_pipe_settled(const struct hr_pipe *pipe, const struct hr_slot *slot)
+HR_BOTH uint64_t hr_pipe_final_prefix(const struct hr_pipe *pipe, const struct hr_slot *slot)
 {
 	uint64_t least = pipe->next_tile < pipe->tiles ? pipe->next_tile : pipe->tiles;
 	uint32_t i;
 
 	for (i = 0; i < pipe->slots; i++) {
-		if (slot[i].holds && slot[i].next_read < least)
-			least = slot[i].next_read;
-		if (slot[i].spoiled && slot[i].lost < least)
-			least = slot[i].lost;
+		if (slot[i].has_tile && slot[i].read_tile < least)
+			least = slot[i].read_tile;
+		if (slot[i].write_failed && slot[i].first_unwritten < least)
+			least = slot[i].first_unwritten;
 	}
 	return least;
 }

@@ -34,7 +34,7 @@ static void compute(uint32_t s)
 	do
 		hr_yield();
 	while (hr_acquire_u32(&feed_rig.holds) == 2);
-	if (feed_rig.pipe.written && !slot->spoiled)
+	if (feed_rig.pipe.written && !slot->write_failed)
 		hr_release_sys_u64(&feed_rig.written[s], slot->tile + 1);
 	hr_release_u32(&slot->state, HR_SLOT_FREE);
 }

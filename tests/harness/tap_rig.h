@@ -69,7 +69,7 @@ static inline void *feed(void *unused)
 				closed++;
 				continue;
 			}
-			if (hr_acquire_u32(&slots[s].held)) {
+			if (hr_acquire_u32(&slots[s].out_state)) {
 				hr_yield();
 				continue;
 			}

@@ -94,12 +94,12 @@ static inline uint64_t first_missing(uint32_t tiles)
 
 static inline uint64_t written(void)
 {
-	return hr_pipe_written(rig.pipe, rig.pipe->written);
+	return hr_pipe_written_prefix(rig.pipe, rig.pipe->written);
 }
 
 static inline uint64_t settled(void)
 {
-	return hr_pipe_settled(rig.pipe, rig.pipe->slot);
+	return hr_pipe_final_prefix(rig.pipe, rig.pipe->slot);
 }
 
 static inline void stop(enum hr_pipe_stop how)
@@ -158,7 +158,7 @@ static inline uint32_t wait_end(void)
 	rig_wait(&rig);
 	for (uint32_t i = 0; i < rig.pipe->slots; i++) {
 		cr_assert_eq(rig.pipe->slot[i].state, HR_SLOT_CLOSED, "slot %u", i);
-		cr_assert_eq(rig.pipe->slot[i].parked, 0, "slot %u", i);
+		cr_assert_eq(rig.pipe->slot[i].deferred, 0, "slot %u", i);
 	}
 	return tiles;
 }

@@ -175,7 +175,7 @@ static void print_tap(const struct hr_engine *engine, const struct hr_run *run,
 		(unsigned long long)c->redelivered, (unsigned long long)c->attached,
 		(unsigned long long)c->revoked, (unsigned long long)c->refused);
 	fprintf(out, "    tap %s: shares the gpu: %s (%s); %u launches\n", run->config->tap.name,
-		hr_share_name(share), why, run->cpu.control->launch);
+		hr_share_name(share), why, run->cpu.control->launch_number);
 }
 
 static void tap_json(const struct hr_engine *engine, const struct hr_run *run,
@@ -188,7 +188,7 @@ static void tap_json(const struct hr_engine *engine, const struct hr_run *run,
 	hr_counters_json(out, hr_tap_counters, c, HR_IN_RUN);
 	hr_json_string(out, "share", hr_share_name(hr_run_share(engine, run, &why)));
 	hr_json_string(out, "share_reason", why);
-	hr_json_u64(out, "launches", run->cpu.control->launch);
+	hr_json_u64(out, "launches", run->cpu.control->launch_number);
 	hr_json_close(out);
 }
 
@@ -416,7 +416,7 @@ static void run_json(const struct hr_engine *engine, const struct hr_run *run, s
 		hr_report_remote_json(engine, run, &c.remote, out);
 	if (p->has_sink)
 		sink_json(engine, run, &c, out);
-	if (run->settled) {
+	if (run->workers_ended) {
 		hr_json_object(out, "cost");
 		hr_role_counters_json(out, &c, HR_IN_RUN);
 		hr_json_close(out);

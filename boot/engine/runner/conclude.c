@@ -20,8 +20,9 @@ static uint64_t written_tiles(const struct hr_run *run)
 	const bool all = hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
 	/* Read the watermark even when the count of tiles is complete: the watermark orders the
 	 * reads of checksums and slots, the count does not. */
-	const uint64_t tiles = run->settled ? hr_pipe_settled(run->pipe, run->cpu.slot)
-					    : hr_pipe_written(run->pipe, run->cpu.written);
+	const uint64_t tiles = run->workers_ended
+				       ? hr_pipe_final_prefix(run->pipe, run->cpu.slot)
+				       : hr_pipe_written_prefix(run->pipe, run->cpu.written);
 
 	return all ? hr_run_end(run) : tiles;
 }
@@ -330,7 +331,7 @@ bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end)
 int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_end *end,
 		    int err, struct hr_error *failed)
 {
-	if (run->settled)
+	if (run->workers_ended)
 		hr_run_take_end(run);
 	run->through_tiles = hr_run_tiles_done(run);
 	run->read_bytes = hr_run_bytes_read(run);

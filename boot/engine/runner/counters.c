@@ -99,7 +99,7 @@ static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint
 		c->failed += hr_acquire_sys_u32(&status->failed);
 		c->ended += hr_acquire_sys_u32(&status->ended);
 	}
-	if (run->settled)
+	if (run->workers_ended)
 		take_costs(c, run, role, first, last);
 }
 
@@ -138,7 +138,7 @@ static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
 {
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
 		take_pages(c, &run->gpu[p].cpu);
-		if (run->settled)
+		if (run->workers_ended)
 			take_hits(c, &run->gpu[p].cpu.cache);
 	}
 	if (c->accesses && c->misses <= c->accesses)

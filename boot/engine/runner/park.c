@@ -12,7 +12,8 @@ static const struct hr_tap_lending *lendings(const struct hr_run *run)
 bool hr_park_left(const struct hr_run *run)
 {
 	return hr_config_has_tap(run->config) && run->tap.role.park && hr_run_wired(run) &&
-	       hr_acquire_sys_u32(&hr_run_tap_words(run)->parked) == run->cpu.control->launch;
+	       hr_acquire_sys_u32(&hr_run_tap_words(run)->leave_launch) ==
+		       run->cpu.control->launch_number;
 }
 
 int hr_park_begin(struct hr_park *park, struct hr_engine *engine, const struct hr_run *run,
@@ -96,5 +97,5 @@ void hr_park_launch(struct hr_park *park, const struct hr_run *run)
 
 	park->parked = false;
 	if (hr_config_has_tap(run->config))
-		hr_release_sys_u32(&control->launch, control->launch + 1);
+		hr_release_sys_u32(&control->launch_number, control->launch_number + 1);
 }

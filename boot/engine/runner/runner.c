@@ -158,7 +158,7 @@ static void watch_controllers(struct watch *w)
 		hr_health_set(&ssd->health, HR_STEP_GIVE_UP); /* workers leave commands in flight */
 		w->end.error = err;
 		w->end.aborted = true;
-		stop_launches(w, HR_STOP_WAITING);
+		stop_launches(w, HR_STOP_ABANDON);
 	}
 	hr_error_log(&w->run->cause, HR_LOG_ERROR);
 }
@@ -236,7 +236,7 @@ static void fail_gpu(struct watch *w, uint32_t member, int err, const struct hr_
 		w->end.failed_gpu = member;
 	}
 	w->heartbeats.failed_gpus |= 1u << member;
-	stop_launches(w, HR_STOP_WAITING);
+	stop_launches(w, HR_STOP_ABANDON);
 }
 
 static int launch_gpu(struct watch *w, uint32_t member, struct hr_error *e)
@@ -357,7 +357,7 @@ static void take_results(struct watch *w)
 		note_start(w);
 	if (w->launched || w->failed)
 		download(w);
-	w->run->settled = w->launched && !w->failed;
+	w->run->workers_ended = w->launched && !w->failed;
 	w->end.ended_ns = w->now_ns;
 }
 

@@ -90,7 +90,7 @@ HR_WORKER bool access_wait_for_all(const struct hr_access *access, struct hr_rol
 	while (!access_durable(&access->cache)) {
 		if (hr_poll_u32(&access->cache.words->stop))
 			return false;
-		hr_role_beat(w, false);
+		hr_role_end_round(w, false);
 	}
 	return true;
 }
@@ -147,13 +147,13 @@ HR_DEVICE void hr_access_block(struct hr_access *access, uint32_t block)
 		return;
 	}
 	block -= access->io_blocks;
-	hr_role_worker_start(&w, &access->status[hr_access_io_workers(access) + block],
-			     HR_ROLE_ACCESS, block, access->compute_blocks);
+	hr_role_init(&w, &access->status[hr_access_io_workers(access) + block], HR_ROLE_ACCESS,
+		     block, access->compute_blocks);
 	access_run(access, &w);
 	hr_block_sync();
 	if (block == 0)
 		access_finish(access, &w);
 	hr_block_sync();
 	if (hr_thread() == 0)
-		hr_role_done(&w);
+		hr_role_end(&w);
 }

@@ -364,7 +364,7 @@ HR_WORKER void io_copy_out(const struct hr_io_worker *w, hr_mask mask, uint32_t 
 }
 
 /* Handle the successful completions in the lanes of `good`. Collective. */
-HR_WORKER void io_good(struct hr_io_worker *w, hr_mask good, uint32_t number)
+HR_WORKER void io_commands_completed(struct hr_io_worker *w, hr_mask good, uint32_t number)
 {
 	const bool mine = hr_in_mask(good);
 	const struct hr_io_command *c = &w->command[mine ? number : 0];
@@ -397,11 +397,11 @@ HR_WORKER void io_good(struct hr_io_worker *w, hr_mask good, uint32_t number)
 }
 
 /*
- * Park a failed command, to send it again after a pause, as hr_role_park() does; after a stop it is
+ * Park a failed command, to send it again after a pause, as hr_role_defer() does; after a stop it is
  * given up there. False when a repetition does not help. Collective.
  */
-HR_WORKER bool io_park(struct hr_io_worker *w, const struct hr_nvme_qp *qp, uint32_t number,
-		       const struct hr_completion *done)
+HR_WORKER bool io_defer(struct hr_io_worker *w, const struct hr_nvme_qp *qp, uint32_t number,
+			const struct hr_completion *done)
 {
 	struct hr_io_command *c = &w->command[number];
 	const uint32_t tried = c->tries;
@@ -461,14 +461,15 @@ HR_WORKER void io_give_up_pages(struct hr_io_worker *w, const struct hr_io_comma
 
 /* Handle one failed completion, the same in all lanes. The frames of a lost command stay out of use,
  * because the controller may still write there. */
-HR_WORKER_SLOW void io_bad(struct hr_io_worker *w, uint32_t queue, const struct hr_completion *done)
+HR_WORKER_SLOW void io_command_failed(struct hr_io_worker *w, uint32_t queue,
+				      const struct hr_completion *done)
 {
 	const uint32_t number = done->token;
 	const struct hr_io_command *c = &w->command[number];
 	const bool lost = done->status == HR_STATUS_LOST;
 
 	w->sent--;
-	if (!lost && io_park(w, &w->qp[queue], number, done))
+	if (!lost && io_defer(w, &w->qp[queue], number, done))
 		return;
 	if (!lost && !w->stopped && c->pages > 1 && !c->single) {
 		io_divide(w, number);
@@ -495,7 +496,7 @@ HR_WORKER bool io_reap(struct hr_io_worker *w, uint32_t queue)
 	hr_mask bad = mask & ~good;
 
 	if (good)
-		io_good(w, good, mine.token);
+		io_commands_completed(w, good, mine.token);
 	for (; bad; bad &= bad - 1) {
 		const uint32_t lane = hr_lowest_bit(bad);
 
@@ -503,7 +504,7 @@ HR_WORKER bool io_reap(struct hr_io_worker *w, uint32_t queue)
 		if (flushes >> lane & 1)
 			hr_io_flush_completed(w, queue, &done);
 		else
-			io_bad(w, queue, &done);
+			io_command_failed(w, queue, &done);
 	}
 	return mask != 0;
 }
@@ -516,9 +517,9 @@ HR_DEVICE bool hr_io_reap_all(struct hr_io_worker *w)
 	for (q = 0; q < w->access->ssds; q++) {
 		for (base = 0; base < HR_IO_BATCH && io_reap(w, q); base += HR_LANES)
 			any = true;
-		if (w->qp[q].error && !w->role.dead) {
+		if (w->qp[q].error && !w->role.abandons) {
 			hr_io_fail(w, q, nvme_cmd_read, HR_NO_PAGE, 0, w->qp[q].error);
-			w->role.dead = true;
+			w->role.abandons = true;
 		}
 	}
 	if (any)

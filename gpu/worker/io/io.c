@@ -55,7 +55,7 @@ HR_WORKER void io_choose_reserve(struct hr_io_worker *w, uint32_t epochs)
 }
 
 /* Read the shared words. Collective. */
-HR_WORKER void io_look(struct hr_io_worker *w)
+HR_WORKER void io_poll_words(struct hr_io_worker *w)
 {
 	struct hr_cache_words *words = w->access->cache.words;
 	uint32_t word[8] = { 0 }, epoch, settled;
@@ -200,7 +200,7 @@ HR_WORKER void io_next_epoch(struct hr_io_worker *w)
 /* Read the shared words, and do the worker's part in the change of epochs. Collective. */
 HR_WORKER void io_epoch(struct hr_io_worker *w)
 {
-	io_look(w);
+	io_poll_words(w);
 	if (w->published != w->seen)
 		io_publish_epoch(w);
 	if (w->published == w->seen)
@@ -216,21 +216,21 @@ HR_DEVICE_SLOW void hr_io_epoch(struct hr_io_worker *w)
  * commands will not complete. Collective. */
 HR_WORKER void io_check_stop(struct hr_io_worker *w, bool progress)
 {
-	uint32_t stop = HR_STOP_NOT;
+	uint32_t stop = HR_STOP_NONE;
 
-	if (!hr_role_host_round(&w->role) || (progress && w->role.index != 0))
+	if (!hr_role_polls_host(&w->role) || (progress && w->role.index != 0))
 		return;
 	if (hr_lane() == 0)
 		stop = hr_poll_sys_u32(&w->access->control->stop);
 	stop = hr_shfl_u32(stop, 0);
-	if (stop != HR_STOP_NOT && w->role.index == 0) {
+	if (stop != HR_STOP_NONE && w->role.index == 0) {
 		if (hr_lane() == 0)
 			(void)hr_replace_u32(&w->access->cache.words->stop, HR_CACHE_RUNS,
 					     HR_CACHE_ENDS);
 		w->stopped = true;
 	}
-	if (stop == HR_STOP_WAITING)
-		w->role.dead = true;
+	if (stop == HR_STOP_ABANDON)
+		w->role.abandons = true;
 }
 
 /* Let the host see the counters. Collective. */
@@ -256,9 +256,9 @@ HR_WORKER void io_publish(const struct hr_io_worker *w)
 }
 
 /* True when the worker has no work left. */
-HR_WORKER bool io_over(const struct hr_io_worker *w)
+HR_WORKER bool io_has_no_work(const struct hr_io_worker *w)
 {
-	if (w->role.dead)
+	if (w->role.abandons)
 		return true;
 	if (w->stopped)
 		return w->sent == 0 && w->unsent == 0;
@@ -339,10 +339,10 @@ HR_WORKER void io_round(struct hr_io_worker *w)
 	if (done || reaped || news || io_on_duty(w, begun || w->sent > sent, one == HR_IO_ONE_IDLE))
 		progress |= io_duties(w, progress);
 	io_check_stop(w, progress);
-	if (hr_role_host_round(&w->role))
+	if (hr_role_polls_host(&w->role))
 		io_publish(w);
 	io_limit_pause(w);
-	hr_role_beat(&w->role, progress);
+	hr_role_end_round(&w->role, progress);
 }
 
 HR_WORKER void io_start(struct hr_io_worker *w, struct hr_access *access, uint32_t worker)
@@ -351,8 +351,8 @@ HR_WORKER void io_start(struct hr_io_worker *w, struct hr_access *access, uint32
 	uint32_t i;
 
 	hr_zero_bytes(w, sizeof(*w));
-	hr_role_worker_start(&w->role, &access->status[worker], HR_ROLE_IO, worker,
-			     access->cache.io_workers);
+	hr_role_init(&w->role, &access->status[worker], HR_ROLE_IO, worker,
+		     access->cache.io_workers);
 	w->access = access;
 	w->block = block;
 	w->command = &access->command[(uint64_t)worker * access->commands];
@@ -400,13 +400,13 @@ HR_DEVICE void hr_io_run(struct hr_access *access, uint32_t worker)
 	w.qp = hr_block_qp_begin(home, access->ssds, access->warps, io_block_bytes(access));
 	do
 		io_round(&w);
-	while (!io_over(&w));
+	while (!io_has_no_work(&w));
 	if (access->cache.peers)
 		hr_io_peers_end(&w);
 	io_publish(&w);
 	hr_block_qp_end(home, w.qp, access->ssds);
 	if (hr_lane() == 0) {
 		hr_release_u32(&shared->seen, HR_EPOCH_ENDED);
-		hr_role_done(&w.role);
+		hr_role_end(&w.role);
 	}
 }

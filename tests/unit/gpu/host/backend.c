@@ -293,8 +293,8 @@ Test(backend, a_launch_has_a_word_that_stops_it)
 		     test_error_text());
 	empty_work(1);
 	cr_assert_eq(backend.ops->launch(&backend, &args, &launch, NULL), 0);
-	hr_launch_stop(launch, HR_STOP_WAITING);
-	cr_expect_eq(work.control.stop, HR_STOP_WAITING);
+	hr_launch_stop(launch, HR_STOP_ABANDON);
+	cr_expect_eq(work.control.stop, HR_STOP_ABANDON);
 	cr_assert_eq(launch_end(launch), 1);
 	backend.ops->close(&backend);
 }

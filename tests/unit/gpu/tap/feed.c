@@ -254,7 +254,7 @@ Test(feed, a_stop_ends_the_worker_while_tiles_are_offered)
 	hr_release_sys_u32(&feed_rig.control.stop, HR_STOP_NEW);
 	feed_rig_finish();
 	cr_expect_eq(feed_rig.words.total, HR_NO_TILE);
-	cr_expect_eq(hr_pipe_settled(&feed_rig.pipe, feed_rig.slot), feed_rig_next_tile());
+	cr_expect_eq(hr_pipe_final_prefix(&feed_rig.pipe, feed_rig.slot), feed_rig_next_tile());
 	cr_expect_leq(feed_rig_next_tile(), 2);
 	feed_rig_expect_seen(feed_rig_next_tile());
 }
@@ -268,22 +268,23 @@ Test(feed, the_watermark_does_not_wait_for_slots_that_are_offered)
 	feed_rig_attach(3); /* five slot get no tile */
 	for (uint64_t t = 0; t < 20; t++)
 		feed_rig_commit_next(t);
-	while (hr_pipe_written(&feed_rig.pipe, feed_rig.written) < 20) {
+	while (hr_pipe_written_prefix(&feed_rig.pipe, feed_rig.written) < 20) {
 		cr_assert_lt(hr_now_ns(), end, "%llu",
-			     (unsigned long long)hr_pipe_written(&feed_rig.pipe, feed_rig.written));
+			     (unsigned long long)hr_pipe_written_prefix(&feed_rig.pipe,
+									feed_rig.written));
 		hr_yield();
 	}
-	cr_expect_eq(hr_pipe_written(&feed_rig.pipe, feed_rig.written), 20);
+	cr_expect_eq(hr_pipe_written_prefix(&feed_rig.pipe, feed_rig.written), 20);
 	feed_rig_end();
 	feed_rig_finish();
-	cr_expect_eq(hr_pipe_written(&feed_rig.pipe, feed_rig.written), 20);
+	cr_expect_eq(hr_pipe_written_prefix(&feed_rig.pipe, feed_rig.written), 20);
 }
 
 /* Write-back has lost a tile of the slot: the watermark does not pass it. */
 Test(feed, the_watermark_waits_for_a_slot_that_lost_a_tile)
 {
 	feed_rig_set_up(100 * TILE);
-	feed_rig.slot[2].spoiled = 1;
+	feed_rig.slot[2].write_failed = 1;
 	feed_rig_start();
 	feed_rig_attach(SLOTS);
 	for (uint64_t t = 0; t < 20; t++)
@@ -293,7 +294,7 @@ Test(feed, the_watermark_waits_for_a_slot_that_lost_a_tile)
 	feed_rig_end();
 	feed_rig_finish();
 	cr_expect_eq(feed_rig.written[2], 0);
-	cr_expect_eq(hr_pipe_written(&feed_rig.pipe, feed_rig.written), 0);
+	cr_expect_eq(hr_pipe_written_prefix(&feed_rig.pipe, feed_rig.written), 0);
 }
 
 Test(feed, generations_skip_zero)

@@ -40,7 +40,7 @@ static void set_up_one(bool each)
 static void finish_one(void)
 {
 	while (hr_acquire_u32(&slots[3].state) != HR_SLOT_FREE ||
-	       hr_acquire_u32(&slots[3].held) != HR_HELD_NOT)
+	       hr_acquire_u32(&slots[3].out_state) != HR_OUT_FREE)
 		hr_yield();
 	expect_poisoned(3);
 	hr_release_u32(&slots[3].state, HR_SLOT_CLOSED);
@@ -79,7 +79,7 @@ Test(tap_poison, tiles_stay_readable_when_the_run_stops)
 {
 	set_up_one(false);
 	hr_release_u32(&pipe_.stop, 1);
-	while (hr_acquire_u32(&slots[3].held) != HR_HELD_FOR_GOOD)
+	while (hr_acquire_u32(&slots[3].out_state) != HR_OUT_ABANDONED)
 		hr_yield();
 	cr_expect(holds(3, 0));
 	hr_release_u32(&slots[3].state, HR_SLOT_CLOSED);

@@ -264,7 +264,7 @@ static void start_one(uint64_t count, uint32_t spares)
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		slots[s].state = HR_SLOT_CLOSED;
 		slots[s].out = (struct hr_buffer){ .data = tiles[s], .bytes = TILE };
-		slots[s].held = s + spares < SLOTS ? HR_HELD_COMPUTE : HR_HELD_NOT;
+		slots[s].out_state = s + spares < SLOTS ? HR_OUT_COMPUTING : HR_OUT_FREE;
 	}
 	slots[0].out_bytes = TILE;
 	slots[0].state = HR_SLOT_COMPUTED;
@@ -285,7 +285,7 @@ static void await_u32(const uint32_t *word, uint32_t value)
 static void read_ahead(void)
 {
 	await_u32(&slots[0].state, HR_SLOT_FREE);
-	cr_assert_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	cr_assert_eq(hr_acquire_u32(&slots[0].out_state), (uint32_t)HR_OUT_LENT);
 	slots[0].tile = 1;
 	hr_release_u32(&slots[0].state, HR_SLOT_FILLED);
 }
@@ -312,12 +312,12 @@ Test(tap, a_slot_reads_ahead_while_its_tile_is_lent)
 	cr_expect_eq(entry_of(0, 0)->tile, 0);
 	cr_expect_eq(status.tiles, 0);
 	give_back(0, entry_of(0, 0));
-	await_u32(&slots[0].held, HR_HELD_NOT);
+	await_u32(&slots[0].out_state, HR_OUT_FREE);
 	cr_expect_eq(hr_acquire_u32(&slots[0].state), (uint32_t)HR_SLOT_FILLED);
 	compute(TILE - 1);
 	cr_expect_eq(await_entry(0, 1)->tile, 1);
 	cr_expect_eq(entry_of(0, 1)->bytes, TILE - 1);
-	await_u32(&slots[0].held, HR_HELD);
+	await_u32(&slots[0].out_state, HR_OUT_LENT);
 	give_back(0, entry_of(0, 1));
 	join_one();
 	cr_expect_eq(status.tiles, 2);
@@ -337,7 +337,7 @@ Test(tap, a_tile_is_redelivered_after_its_slot_has_read_the_next_one)
 	cr_expect_eq(await_entry(1, 0)->tile, 0);
 	cr_expect_eq(entry_of(1, 0)->bytes, TILE);
 	cr_expect_eq(entry_of(1, 0)->flags, HR_TAP_REDELIVERED);
-	cr_expect_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	cr_expect_eq(hr_acquire_u32(&slots[0].out_state), (uint32_t)HR_OUT_LENT);
 	give_back(1, entry_of(1, 0));
 	join_one();
 	cr_expect_eq(status.tiles, 1);
@@ -368,10 +368,10 @@ Test(tap, a_stop_holds_the_memory_of_lent_tiles_for_good)
 	await_entry(0, 0);
 	read_ahead();
 	hr_release_u32(&pipe_.stop, 1);
-	await_u32(&slots[0].held, HR_HELD_FOR_GOOD);
+	await_u32(&slots[0].out_state, HR_OUT_ABANDONED);
 	give_back(0, entry_of(0, 0));
 	join_one();
-	cr_expect_eq(slots[0].held, (uint32_t)HR_HELD_FOR_GOOD);
+	cr_expect_eq(slots[0].out_state, (uint32_t)HR_OUT_ABANDONED);
 	cr_expect_eq(status.tiles, 0);
 }
 
@@ -380,7 +380,7 @@ Test(tap, a_worker_with_nothing_to_do_parks_until_the_next_launch)
 {
 	set_up(1, false, false, 1);
 	role.park = 1;
-	control.launch = 3;
+	control.launch_number = 3;
 	pipe_.slots = 1;
 	slots[0].out_bytes = TILE;
 	slots[0].state = HR_SLOT_COMPUTED;
@@ -388,13 +388,13 @@ Test(tap, a_worker_with_nothing_to_do_parks_until_the_next_launch)
 	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
 	pthread_join(worker, NULL);
 	cr_expect(is_there(0, 0));
-	cr_expect(words.parked == 3 && pipe_.parked == 3 && status.ended == 0);
-	control.launch = 4;
+	cr_expect(words.leave_launch == 3 && pipe_.leave_launch == 3 && status.ended == 0);
+	control.launch_number = 4;
 	give_back(0, entry_of(0, 0));
 	cr_assert_eq(pthread_create(&worker, NULL, tap_rig_work, NULL), 0);
-	await_u32(&slots[0].held, HR_HELD_NOT);
+	await_u32(&slots[0].out_state, HR_OUT_FREE);
 	join_one();
-	cr_expect(words.parked == 3 && status.tiles == 1);
+	cr_expect(words.leave_launch == 3 && status.tiles == 1);
 }
 
 /* A consumer may hold its tile until it has all others. */
@@ -404,10 +404,10 @@ Test(tap, a_tile_that_waits_for_a_consumer_gets_another_output)
 	attach(0, 2);
 	await_entry(0, 0);
 	read_ahead();
-	await_u32(&slots[0].held, HR_HELD_NOT);
+	await_u32(&slots[0].out_state, HR_OUT_FREE);
 	cr_expect_eq(slots[0].out.data, tiles[SLOTS - 1]);
 	cr_expect_eq(slots[SLOTS - 1].out.data, tiles[0]);
-	cr_expect_eq(hr_acquire_u32(&slots[SLOTS - 1].held), (uint32_t)HR_HELD);
+	cr_expect_eq(hr_acquire_u32(&slots[SLOTS - 1].out_state), (uint32_t)HR_OUT_LENT);
 	compute(TILE);
 	cr_expect_eq(await_entry(0, 1)->tile, 1);
 	cr_expect_eq(entry_of(0, 1)->slot, SLOTS - 1);
@@ -415,11 +415,11 @@ Test(tap, a_tile_that_waits_for_a_consumer_gets_another_output)
 		hr_yield();
 	await_u32(&slots[0].state, HR_SLOT_FREE);
 	give_back(0, entry_of(0, 0));
-	await_u32(&slots[SLOTS - 1].held, HR_HELD_NOT);
-	cr_expect_eq(hr_acquire_u32(&slots[0].held), (uint32_t)HR_HELD);
+	await_u32(&slots[SLOTS - 1].out_state, HR_OUT_FREE);
+	cr_expect_eq(hr_acquire_u32(&slots[0].out_state), (uint32_t)HR_OUT_LENT);
 	give_back(0, entry_of(0, 1));
 	join_one();
-	cr_expect_eq(slots[0].held, (uint32_t)HR_HELD_NOT);
+	cr_expect_eq(slots[0].out_state, (uint32_t)HR_OUT_FREE);
 	cr_expect_eq(status.tiles, 2);
 }
 
@@ -441,8 +441,8 @@ Test(tap, outputs_change_hands_many_times)
 			break;
 		slots[0].tile = n + 1;
 		hr_release_u32(&slots[0].state, HR_SLOT_FILLED);
-		await_u32(&slots[0].held, HR_HELD_NOT);
-		cr_assert(hr_replace_u32(&slots[0].held, HR_HELD_NOT, HR_HELD_COMPUTE));
+		await_u32(&slots[0].out_state, HR_OUT_FREE);
+		cr_assert(hr_replace_u32(&slots[0].out_state, HR_OUT_FREE, HR_OUT_COMPUTING));
 		memset(slots[0].out.data, (int)n + 1, TILE);
 		compute(TILE);
 		e = await_entry(0, n + 1);

@@ -52,7 +52,7 @@ static void start(uint32_t held)
 		.control = &control,
 		.tap = &role,
 	};
-	control.launch = 1;
+	control.launch_number = 1;
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		memset(in[s], (int)s + 1, TILE);
 		memset(out[s], 0xee, TILE);
@@ -61,7 +61,7 @@ static void start(uint32_t held)
 					     .in[0] = { .data = in[s], .bytes = TILE },
 					     .out = { .data = out[s], .bytes = TILE } };
 	}
-	slots[0].held = held;
+	slots[0].out_state = held;
 	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
 }
 
@@ -102,12 +102,12 @@ static bool is_all(const uint8_t *data, uint8_t byte)
 
 Test(compute_held, a_tile_waits_for_memory_that_consumers_hold)
 {
-	start(HR_HELD);
+	start(HR_OUT_LENT);
 	await_state(1, HR_SLOT_COMPUTED);
 	await_rounds();
 	cr_expect_eq(hr_acquire_u32(&slots[0].state), (uint32_t)HR_SLOT_FILLED);
 	cr_expect(is_all(out[0], 0xee));
-	hr_release_u32(&slots[0].held, HR_HELD_NOT);
+	hr_release_u32(&slots[0].out_state, HR_OUT_FREE);
 	await_state(0, HR_SLOT_COMPUTED);
 	cr_expect(is_all(out[0], 1));
 	cr_expect(is_all(out[1], 2));
@@ -121,7 +121,7 @@ Test(compute_held, memory_and_counts_outlive_a_launch)
 	static uint8_t kept[HR_BLOCK_MEMORY] __attribute__((aligned(8)));
 	uint8_t *memory = hr_block_memory();
 
-	start(HR_HELD_NOT);
+	start(HR_OUT_FREE);
 	await_state(0, HR_SLOT_COMPUTED);
 	await_state(1, HR_SLOT_COMPUTED);
 	finish();
@@ -130,11 +130,11 @@ Test(compute_held, memory_and_counts_outlive_a_launch)
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].state = HR_SLOT_FREE;
 	memset(memory, 0x22, HR_BLOCK_MEMORY);
-	pipe_.parked = 1;
+	pipe_.leave_launch = 1;
 	hr_compute_block(&pipe_, 0); /* it leaves at once */
 	cr_expect_eq(status.ended, 0);
 	memset(memory, 0x33, HR_BLOCK_MEMORY);
-	control.launch = 2;
+	control.launch_number = 2;
 	for (uint32_t s = 0; s < SLOTS; s++)
 		slots[s].state = HR_SLOT_CLOSING;
 	hr_compute_block(&pipe_, 0);
@@ -144,7 +144,7 @@ Test(compute_held, memory_and_counts_outlive_a_launch)
 	/* and the block goes on with its counts */
 	status.ended = 0;
 	status.tiles = 7;
-	slots[0].held = HR_HELD_NOT;
+	slots[0].out_state = HR_OUT_FREE;
 	slots[0].state = HR_SLOT_FILLED;
 	cr_assert_eq(pthread_create(&worker, NULL, work, NULL), 0);
 	await_state(0, HR_SLOT_COMPUTED);
@@ -154,7 +154,7 @@ Test(compute_held, memory_and_counts_outlive_a_launch)
 
 Test(compute_held, a_tile_is_discarded_when_consumers_keep_the_memory)
 {
-	start(HR_HELD_FOR_GOOD);
+	start(HR_OUT_ABANDONED);
 	await_state(0, HR_SLOT_FREE);
 	await_state(1, HR_SLOT_COMPUTED);
 	finish();

@@ -162,7 +162,7 @@ static void check(struct opcase *c)
 	if (pipe->has_sink) {
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), pipe->tiles);
 		cr_assert_eq(role_bytes(HR_ROLE_WRITEBACK), c->out_bytes);
-		cr_assert_eq(hr_pipe_settled(pipe, pipe->slot), pipe->tiles);
+		cr_assert_eq(hr_pipe_final_prefix(pipe, pipe->slot), pipe->tiles);
 		check_sink(c);
 	}
 }

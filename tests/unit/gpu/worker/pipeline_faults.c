@@ -118,8 +118,8 @@ Test(pipeline_faults, a_failing_read_names_object_tile_and_lba)
 		cr_expect_eq(failure->lba, SOURCE_LBA + 22);
 		cr_expect_eq(failure->opcode, nvme_cmd_read);
 		cr_expect_neq(failure->qid, 0);
-		cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
-		check_sink(hr_pipe_settled(rig.pipe, rig.pipe->slot) * TILE);
+		cr_expect_leq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot), 5);
+		check_sink(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot) * TILE);
 	}
 	rig_down(&rig);
 }
@@ -309,7 +309,7 @@ Test(pipeline_faults, a_slow_read_holds_up_no_other_slot)
 	rig_wait(&rig);
 	cr_assert_null(rig_failure(&rig));
 	check_sink(BYTES);
-	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
+	cr_expect_eq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot), TILES);
 	for (uint32_t i = 0; i < work.blocks[HR_ROLE_COMPUTE]; i++) {
 		const uint32_t first = hr_pipe_first_status(rig.pipe, HR_ROLE_COMPUTE);
 		const uint64_t tiles = rig.pipe->status[first + i].tiles;
@@ -349,7 +349,7 @@ Test(pipeline_faults, a_late_failure_keeps_the_data_written_before)
 		up(1, script, TIMEOUT_NS);
 		run(&work);
 		cr_expect_eq(failed_with(0x281)->tile, 50);
-		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		written = hr_pipe_final_prefix(rig.pipe, rig.pipe->slot);
 		cr_expect(written <= 50 && written >= 50 - 2 * work.slots, "%s: %llu", command[i],
 			  (unsigned long long)written);
 		rig_down(&rig);
@@ -365,7 +365,7 @@ static uint64_t run_and_look(const struct rig_work *work)
 	rig_start(&rig, work);
 	while (hr_launch_poll(rig.launch, NULL) == 0) {
 		const uint64_t done = rig_tiles(&rig, HR_ROLE_WRITEBACK);
-		const uint64_t written = hr_pipe_written(rig.pipe, rig.pipe->written);
+		const uint64_t written = hr_pipe_written_prefix(rig.pipe, rig.pipe->written);
 
 		if (done > written && done - written > behind)
 			behind = done - written;
@@ -373,7 +373,7 @@ static uint64_t run_and_look(const struct rig_work *work)
 	}
 	rig_wait(&rig);
 	cr_assert_null(rig_failure(&rig));
-	cr_expect_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 60);
+	cr_expect_eq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot), 60);
 	return behind;
 }
 
@@ -413,13 +413,13 @@ Test(pipeline_faults, a_stopped_run_resumes_at_its_last_written_tile)
 		uint64_t written;
 
 		rig_start(&rig, &work);
-		while (turn && hr_pipe_written(rig.pipe, rig.pipe->written) < turn &&
+		while (turn && hr_pipe_written_prefix(rig.pipe, rig.pipe->written) < turn &&
 		       hr_launch_poll(rig.launch, NULL) == 0)
 			hr_wait_ns(50000);
 		hr_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
-		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		written = hr_pipe_final_prefix(rig.pipe, rig.pipe->slot);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), rig_tiles(&rig, HR_ROLE_COMPUTE));
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_WRITEBACK), written);
 		check_sink(written * TILE);
@@ -429,7 +429,7 @@ Test(pipeline_faults, a_stopped_run_resumes_at_its_last_written_tile)
 		work.keep_sink = true;
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
-		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot), TILES);
+		cr_assert_eq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot), TILES);
 		cr_assert_eq(rig_tiles(&rig, HR_ROLE_COMPUTE), TILES - written);
 		check_sink(BYTES);
 	}

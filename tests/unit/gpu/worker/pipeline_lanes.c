@@ -191,7 +191,7 @@ Test(pipeline_lanes, results_are_written_whole_and_zeroed_to_the_block)
 		run(&work);
 		cr_assert_null(rig_failure(&rig));
 		check_checksums(sizes[i]);
-		cr_assert_eq(hr_pipe_settled(rig.pipe, rig.pipe->slot),
+		cr_assert_eq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot),
 			     (sizes[i] + TILE - 1) / TILE);
 		sink = rig_read_sink(&rig, rig.sink_room);
 		cr_assert(memcmp(sink, data, sizes[i]) == 0);
@@ -252,7 +252,7 @@ Test(pipeline_lanes, a_stop_ends_all_workers)
 		hr_release_sys_u32(&rig.pipe->control->stop, 1);
 		rig_wait(&rig);
 		cr_assert_null(rig_failure(&rig));
-		written = hr_pipe_settled(rig.pipe, rig.pipe->slot);
+		written = hr_pipe_final_prefix(rig.pipe, rig.pipe->slot);
 		cr_assert_eq(written, rig_tiles(&rig, HR_ROLE_WRITEBACK));
 		sink = rig_read_sink(&rig, BYTES_MAX);
 		cr_assert(memcmp(sink, data, written * TILE) == 0);
@@ -275,7 +275,7 @@ Test(pipeline_lanes, a_failing_command_is_named_by_the_worker_that_sent_it)
 	cr_expect_eq(failure->role, HR_ROLE_PREFETCH);
 	cr_expect_eq(failure->tile, 5);
 	cr_expect_eq(failure->lba, 22);
-	cr_expect_leq(hr_pipe_settled(rig.pipe, rig.pipe->slot), 5);
+	cr_expect_leq(hr_pipe_final_prefix(rig.pipe, rig.pipe->slot), 5);
 	rig_down(&rig);
 }
 

@@ -170,7 +170,7 @@ Test(pipeline_repeats, a_broken_queue_ends_the_writes_that_wait_to_be_sent_again
 	failed_with("the queue", -EPROTO);
 	cr_expect_eq(settled(), 3);
 	for (uint32_t i = 0; i < work.slots; i++)
-		cr_expect_eq(rig.pipe->slot[i].reading, 0, "slot %u", i);
+		cr_expect_eq(rig.pipe->slot[i].reads_in_flight, 0, "slot %u", i);
 	rig_down(&rig);
 }
 
@@ -244,7 +244,7 @@ Test(pipeline_repeats, the_host_ends_a_flush)
 		while (i == 0 && flushes() == flushed)
 			hr_wait_ns(50000);
 		stopped = hr_now_ns();
-		stop(HR_STOP_WAITING);
+		stop(HR_STOP_ABANDON);
 		wait_end();
 		cr_expect_lt(hr_now_ns() - stopped, 30 * HR_NS_PER_S, "the pause is 60 s");
 		cr_expect_eq(rig.pipe->write_qp[0].stats.submitted - TILES * COMMANDS, 1);
@@ -279,7 +279,7 @@ Test(pipeline_repeats, a_stop_waits_for_reads_in_flight)
 	cr_expect_eq(rig.pipe->read_qp[0].stats.submitted, (5 + work.slots) * COMMANDS);
 	cr_expect_eq(rig.pipe->read_qp[0].stats.completed, (5 + work.slots) * COMMANDS);
 	for (uint32_t i = 0; i < work.slots; i++)
-		cr_expect_eq(rig.pipe->slot[i].reading, 0);
+		cr_expect_eq(rig.pipe->slot[i].reads_in_flight, 0);
 	cr_expect_eq(settled(), 5 + work.slots);
 	rig_down(&rig);
 }
@@ -293,7 +293,7 @@ Test(pipeline_repeats, reads_without_a_completion_are_given_up)
 		up("on read lba 20: drop\n", LONG_TIMEOUT_NS);
 		rig_start(&rig, &work);
 		wait_for(0, slots == 1 ? 5 : TILES - 1);
-		stop(HR_STOP_WAITING);
+		stop(HR_STOP_ABANDON);
 		cr_expect_eq(wait_end(), slots == 1 ? 0x1f : 0xfdf, "%u slots", slots);
 		cr_expect_null(rig_failure(&rig));
 		cr_expect_eq(settled(), 5, "%u slots: %llu", slots, (unsigned long long)settled());

@@ -43,7 +43,7 @@ static void hold_at(uint32_t slots, uint32_t k, uint32_t command)
 	else if (k <= 2)
 		cr_expect_eq(written(), k ? k - 1 : 0);
 
-	stop(HR_STOP_WAITING);
+	stop(HR_STOP_ABANDON);
 	cr_expect_eq(wait_end(), (1u << k) - 1);
 	cr_expect_eq(settled(), k);
 	cr_expect_leq(written(), k);
@@ -114,7 +114,7 @@ Test(pipeline_writes, a_write_that_is_not_waited_for_does_not_count)
 	wait_for(0, TILES - 1);
 	while (!(tiles_on_disk() >> 5 & 1))
 		hr_wait_ns(50000);
-	stop(HR_STOP_WAITING);
+	stop(HR_STOP_ABANDON);
 	cr_expect_eq(wait_end(), (1u << TILES) - 1);
 	cr_expect_eq(settled(), 5);
 	cr_expect_leq(written(), 5);

@@ -41,10 +41,10 @@ Test(conclude, a_checkpoint_records_what_is_written)
 		write_tiles(row[i].written[0], row[i].written[1], row[i].done);
 		run->first_tile = row[i].first;
 		run->durable_tiles = row[i].before;
-		run->settled = row[i].settled;
+		run->workers_ended = row[i].settled;
 		run->cpu.next_tile = row[i].next_tile;
-		slot[1].spoiled = true;
-		slot[1].lost = row[i].lost;
+		slot[1].write_failed = true;
+		slot[1].first_unwritten = row[i].lost;
 		writes = test_runs_disk[1].disk.writes;
 		cr_expect_eq(hr_run_checkpoint(engine, run, test_error()), 0);
 		cr_expect_eq(run->durable_tiles, row[i].want, "row %zu: %llu", i,
@@ -303,7 +303,7 @@ Test(conclude, the_end_of_a_feed_shortens_the_run)
 	cr_expect_eq(object()->durable_bytes, 2 * UNIT + 5);
 	words.total = 2;
 	words.total_bytes = 2 * UNIT;
-	run->settled = true;
+	run->workers_ended = true;
 	write_tiles(3, 3, 2);
 	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), 0);
 	cr_expect_eq(run->tiles, 2);

@@ -158,7 +158,7 @@ Test(counters, hits_of_the_page_cache)
 		worker[1].waits_ns = 8;
 		worker[0].peer_reads = 100;
 		worker[1].peer_reads = 23;
-		run.settled = true;
+		run.workers_ended = true;
 		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, row[i].accesses);
 		cr_expect_eq(c.cache.misses, row[i].misses);
@@ -166,7 +166,7 @@ Test(counters, hits_of_the_page_cache)
 		cr_expect_eq(c.cache.peer_reads, 123);
 		cr_expect_eq(c.cache.hits_ppm, row[i].hits_ppm, "row %zu: %llu", i,
 			     (unsigned long long)c.cache.hits_ppm);
-		run.settled = false;
+		run.workers_ended = false;
 		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, 0, "workers still count");
 	}
@@ -269,7 +269,7 @@ Test(counters, each_worker_and_queue_pair_of_a_stream_counts_once)
 
 	wire_a_stream();
 	for (unsigned settled = 0; settled < 2; settled++) {
-		run.settled = settled;
+		run.workers_ended = settled;
 		hr_counters_take(&c, &engine, &run);
 		cr_expect_eq(c.role[HR_ROLE_PREFETCH].blocks, 2);
 		cr_expect_eq(c.role[HR_ROLE_COMPUTE].blocks, COMPUTE);
@@ -337,7 +337,7 @@ Test(counters, each_worker_of_each_gpu_of_an_access_operator_counts_once)
 	engine.up = HR_STAGE_QUEUES;
 	pipeline.objects = 1;
 	pipeline.other_gpus = 1;
-	run = (struct hr_run){ .config = &pipeline, .ssds = 2, .settled = true };
+	run = (struct hr_run){ .config = &pipeline, .ssds = 2, .workers_ended = true };
 	run.blocks[HR_ROLE_IO] = 1;
 	run.workers[HR_ROLE_IO] = 2;
 	run.blocks[HR_ROLE_ACCESS] = run.workers[HR_ROLE_ACCESS] = 1;

@@ -171,7 +171,7 @@ Test(gpus, a_run_ends_when_all_launches_have_ended)
 static void heed(void)
 {
 	for (uint32_t g = 0; g < GPUS; g++)
-		if (end_of[g] == 0 && handle[g].stop && *handle[g].stop == HR_STOP_WAITING)
+		if (end_of[g] == 0 && handle[g].stop && *handle[g].stop == HR_STOP_ABANDON)
 			end_of[g] = 1;
 }
 

@@ -15,12 +15,12 @@ Test(park, a_run_has_left_with_the_number_of_its_launch)
 	begin();
 	tap_role.park = 1;
 	run->tap.role.park = 1;
-	control.launch = 7;
-	hr_run_tap_words(run)->parked = 7;
+	control.launch_number = 7;
+	hr_run_tap_words(run)->leave_launch = 7;
 	cr_expect(hr_park_left(run));
-	hr_run_tap_words(run)->parked = 6;
+	hr_run_tap_words(run)->leave_launch = 6;
 	cr_expect_not(hr_park_left(run));
-	hr_run_tap_words(run)->parked = 7;
+	hr_run_tap_words(run)->leave_launch = 7;
 	run->tap.role.park = 0;
 	cr_expect_not(hr_park_left(run));
 	run->tap.role.park = 1;
@@ -37,14 +37,14 @@ Test(park, a_launch_of_a_run_with_a_tap_has_the_next_number)
 	struct hr_park park = { .parked = true };
 
 	begin();
-	control.launch = 7;
+	control.launch_number = 7;
 	hr_park_launch(&park, run);
-	cr_expect_eq(control.launch, 8u);
+	cr_expect_eq(control.launch_number, 8u);
 	cr_expect_not(park.parked);
 	pipeline->tap.name[0] = '\0';
 	park.parked = true;
 	hr_park_launch(&park, run);
-	cr_expect_eq(control.launch, 8u);
+	cr_expect_eq(control.launch_number, 8u);
 	cr_expect_not(park.parked);
 	end();
 }

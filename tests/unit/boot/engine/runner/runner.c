@@ -192,7 +192,7 @@ static int loses_an_ssd(struct hr_run *run)
 	if (cut_of != gone)
 		power_cut(&engine->ssd[gone].transport, HR_SOFT_CUT_DROP, 1);
 	cut_of = gone;
-	return hr_acquire_sys_u32(&run->cpu.control->stop) == HR_STOP_WAITING;
+	return hr_acquire_sys_u32(&run->cpu.control->stop) == HR_STOP_ABANDON;
 }
 
 /* While a pipeline runs, its ssds are watched, and no other ssd is. */
@@ -296,8 +296,8 @@ static int stops_when_told(struct hr_run *run)
 	if (!run->cpu.control->stop)
 		return 0;
 	run->pipe->next_tile = 9;
-	((struct hr_slot *)run->pipe->slot)[2].holds = 1;
-	((struct hr_slot *)run->pipe->slot)[2].next_read = 5;
+	((struct hr_slot *)run->pipe->slot)[2].has_tile = 1;
+	((struct hr_slot *)run->pipe->slot)[2].read_tile = 5;
 	run->cpu.status[0].bytes = 9 * TILE;
 	return 1;
 }

@@ -57,7 +57,7 @@ static struct hr_tap_words *up_with_tap(void)
 /* The workers of that launch leave the gpu to go on later. */
 static void leave(struct hr_tap_words *words, uint32_t number)
 {
-	words->parked = number;
+	words->leave_launch = number;
 	ended[number - 1] = 1;
 	cr_expect_eq(look(), HR_PARK_LOOK_NS);
 }
@@ -67,7 +67,7 @@ Test(runner_parked, a_run_that_has_left_comes_back)
 	struct hr_tap_words *words = up_with_tap();
 
 	hr_runner_start(&runner, 0);
-	cr_expect_eq(control.launch, 1u);
+	cr_expect_eq(control.launch_number, 1u);
 	for (int i = 0; i < 4; i++)
 		cr_expect_eq(look(), HR_PARK_LOOK_NS, "%d", i);
 	leave(words, 1);
@@ -81,7 +81,7 @@ Test(runner_parked, a_run_that_has_left_comes_back)
 	words->seat[3].order = 1; /* a consumer */
 	cr_expect_eq(look(), HR_PARK_LOOK_NS);
 	cr_expect_eq(launches, 2u);
-	cr_expect_eq(control.launch, 2u);
+	cr_expect_eq(control.launch_number, 2u);
 	cr_expect_eq(launched[1].argument, launched[0].argument);
 	cr_expect_eq(launched[1].stop, &control.stop);
 	words->seat[3].obeyed = 1;
@@ -104,15 +104,15 @@ Test(runner_parked, a_signal_brings_a_parked_run_back)
 
 	hr_runner_start(&runner, 0);
 	leave(words, 1);
-	cr_expect_eq(control.stop, HR_STOP_NOT);
+	cr_expect_eq(control.stop, HR_STOP_NONE);
 	hr_signals_stop();
 	look();
 	cr_expect_eq(control.stop, HR_STOP_NEW);
 	cr_expect_eq(launches, 2u);
 	/* asked once; a run that stops does not wait for consumers */
-	control.stop = HR_STOP_NOT;
+	control.stop = HR_STOP_NONE;
 	leave(words, 2);
-	cr_expect_eq(control.stop, HR_STOP_NOT);
+	cr_expect_eq(control.stop, HR_STOP_NONE);
 	cr_expect_eq(launches, 3u);
 	down();
 }
@@ -126,7 +126,7 @@ Test(runner_parked, a_lost_controller_brings_a_parked_run_back)
 	set_register(0, 0x1c, 3);
 	fake_clock_advance(20 * HR_NS_PER_MS);
 	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	cr_expect_eq(launches, 2u);
 	down();
 }
@@ -141,7 +141,7 @@ Test(runner_parked, a_parked_run_fails_with_its_gpu)
 			download_fails_at = 1 + (unsigned)way;
 		else
 			launch_fails_at = 2;
-		words->parked = 1;
+		words->leave_launch = 1;
 		ended[0] = 1;
 		if (way == 2)
 			words->seat[0].order = 1;

@@ -31,7 +31,7 @@ Test(runner_steps, a_start_launches_with_the_shape_of_the_run)
 	cr_expect_eq(run->cause.kind, HR_ERROR_NONE);
 	cr_expect_eq(runner.running, 1u);
 	cr_expect_eq(runner.started, 1u);
-	cr_expect_eq(control.launch, 0u);
+	cr_expect_eq(control.launch_number, 0u);
 	cr_expect_eq(frees, 0u);
 	cr_expect_null(strstr(fake_log_last_of(HR_LOG_WARN), "resumes"));
 	down();
@@ -129,7 +129,7 @@ Test(runner_steps, a_run_that_has_ended_is_concluded_without_a_pause)
 	cr_expect_eq(runner.running, 0u);
 	cr_expect_not(runner.ending);
 	cr_expect_eq(frees, 1u);
-	cr_expect(run->settled);
+	cr_expect(run->workers_ended);
 	cr_expect_eq(run->ended_ns, BEGAN + 20050);
 	cr_expect_eq(run->first_submit_ns, 5u);
 	expect_end(HR_RUN_DONE, 0, 4);
@@ -210,9 +210,9 @@ Test(runner_steps, a_controller_that_fails_ends_the_waits_of_workers)
 	set_register(1, 0x1c, 3); /* CSTS.CFS */
 	fake_clock_advance(20 * HR_NS_PER_MS - 20001);
 	look();
-	cr_expect_eq(control.stop, HR_STOP_NOT, "it is looked at each 20 ms");
+	cr_expect_eq(control.stop, HR_STOP_NONE, "it is looked at each 20 ms");
 	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	expect_logged("pipeline 'p0': ssd 'b' is lost: t1: controller fatal status (CSTS "
 		      "00000003)");
 	cr_expect(run->cause.printed);
@@ -226,7 +226,7 @@ Test(runner_steps, a_controller_that_fails_ends_the_waits_of_workers)
 	write_tiles(2, 2, 2);
 	hr_signals_stop();
 	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	cr_expect_eq(run->durable_tiles, 0u);
 	cr_expect_eq(engine->ssd[0].health.state, HR_HEALTH_UP);
 	ended[0] = 1;
@@ -251,7 +251,7 @@ Test(runner_steps, each_lost_controller_of_the_run_has_a_line)
 		"pipeline 'p0': ssd 'b' is lost: t1: CC.EN is 0: the controller was reset: another "
 		"process or driver uses it, or the function was reset",
 		"%s", run->cause.text);
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	for (uint32_t d = 0; d < 2; d++)
 		cr_expect_eq(engine->ssd[d].health.count[HR_FAULT_NAMESPACE], 0u);
 	down();
@@ -263,7 +263,7 @@ Test(runner_steps, each_lost_controller_of_the_run_has_a_line)
 	hr_runner_start(&runner, 0);
 	set_register(1, 0x14, 0);
 	look();
-	cr_expect_eq(control.stop, HR_STOP_NOT);
+	cr_expect_eq(control.stop, HR_STOP_NONE);
 	cr_expect_eq(run->cause.kind, HR_ERROR_NONE);
 	down();
 }
@@ -286,7 +286,7 @@ Test(runner_steps, a_loss_after_a_failed_checkpoint_is_logged)
 	set_register(0, 0x1c, 3);
 	fake_clock_advance(20 * HR_NS_PER_MS);
 	look();
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	expect_logged("pipeline 'p0': ssd 'a' is lost: t0: controller fatal status (CSTS "
 		      "00000003)");
 	down();
@@ -309,7 +309,7 @@ Test(runner_steps, a_namespace_that_changed_is_a_fault_of_it)
 		"%s", run->cause.text);
 	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_NAMESPACE], 1u);
 	cr_expect_eq(engine->ssd[1].health.count[HR_FAULT_NAMESPACE], 0u);
-	cr_expect_eq(control.stop, HR_STOP_WAITING);
+	cr_expect_eq(control.stop, HR_STOP_ABANDON);
 	down();
 }
 
@@ -322,7 +322,7 @@ Test(runner_steps, a_critical_warning_stops_the_run)
 		ctrl[1].smart.critical_warning = 4;
 		hr_runner_start(&runner, 0);
 		look();
-		cr_expect_eq(control.stop, stops ? HR_STOP_NEW : HR_STOP_NOT);
+		cr_expect_eq(control.stop, stops ? HR_STOP_NEW : HR_STOP_NONE);
 		if (stops)
 			expect_logged("pipeline 'p0' is stopped: ssd 'b' has a critical warning, "
 				      "and health.reliability is \"stop\"");

@@ -193,8 +193,8 @@ Test(io_faults, the_host_stops_a_run)
 		uint32_t io, asked;
 	} row[] = {
 		{ "on read count 99: status 0x22 crd 3\n", HR_STOP_NEW, 1, 0 },
-		{ "on read: drop\n", HR_STOP_WAITING, 1, 0 },
-		{ "on read: drop\n", HR_STOP_WAITING, 2, 1 },
+		{ "on read: drop\n", HR_STOP_ABANDON, 1, 0 },
+		{ "on read: drop\n", HR_STOP_ABANDON, 2, 1 },
 	};
 
 	for (uint32_t i = 0; i < ROWS(row); i++) {
