@@ -180,8 +180,8 @@ struct hr_config_remotes {
 	char device[HR_NAME_MAX]; /* RDMA device; "": the one that has the address */
 	uint64_t call_ns;	  /* longest time without a connection; 0: for ever */
 	/* addresses that may connect; none: each one that has the key */
-	uint32_t peers;
-	char peer[HR_REMOTE_PEERS_MAX][HR_NAME_MAX];
+	uint32_t allowed_count;
+	char allowed[HR_REMOTE_ALLOWED_MAX][HR_NAME_MAX];
 	unsigned line; /* 0: the file has no such group */
 };
 

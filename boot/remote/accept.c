@@ -8,7 +8,7 @@
 
 static bool same_address(const struct hr_link_talk *a, const struct hr_link_talk *b)
 {
-	return a->peer.sin_addr.s_addr == b->peer.sin_addr.s_addr;
+	return a->remote_address.sin_addr.s_addr == b->remote_address.sin_addr.s_addr;
 }
 
 /* Strangers of the address of one of them, with the new one. */
@@ -48,10 +48,10 @@ static struct hr_link_talk *room(struct hr_link *link, const struct hr_link_talk
 
 static bool may_connect(const struct hr_link *link, const struct hr_link_talk *talk)
 {
-	for (uint32_t i = 0; i < link->setup.peers; i++)
-		if (link->peer_address[i].s_addr == talk->peer.sin_addr.s_addr)
+	for (uint32_t i = 0; i < link->setup.allowed_count; i++)
+		if (link->allowed_address[i].s_addr == talk->remote_address.sin_addr.s_addr)
 			return true;
-	return !link->setup.peers;
+	return !link->setup.allowed_count;
 }
 
 static void accept_one(struct hr_link *link)
@@ -61,7 +61,8 @@ static void accept_one(struct hr_link *link)
 	if (hr_talk_accept(&fresh, link->listener, link->now_ns) != 0)
 		return;
 	if (!may_connect(link, &fresh)) {
-		hr_door_tell(link, &fresh.peer, "its address is not one of those that may connect");
+		hr_door_tell(link, &fresh.remote_address,
+			     "its address is not one of those that may connect");
 		hr_talk_close(&fresh);
 		return;
 	}
@@ -132,7 +133,7 @@ struct hr_link_talk *hr_door_step(struct hr_link *link)
 			continue;
 		if (!greet(link, talk, &why)) {
 			if (why)
-				hr_door_tell(link, &talk->peer, why);
+				hr_door_tell(link, &talk->remote_address, why);
 			hr_talk_close(talk);
 		} else if (talk->greeting == HR_LINK_PROVEN) {
 			/* The one that has connected later replaces the earlier one. */

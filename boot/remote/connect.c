@@ -29,7 +29,7 @@ int hr_opening_make(struct hr_link *link, struct hr_error *e)
 		err = hr_random(&link->psn, sizeof(link->psn));
 	link->psn &= 0xffffff;
 	if (!err)
-		err = hr_rdma_qp_receive(&link->qp, sender ? link->peer.slots + SPARE
+		err = hr_rdma_qp_receive(&link->qp, sender ? link->remote_qp.slots + SPARE
 							   : link->setup.memory.slots + SPARE);
 	if (!err) {
 		hr_wake_watch(link, link->qp.channel->fd, HR_LINK_WAKE_QUEUE);
@@ -64,11 +64,11 @@ int hr_opening_say(struct hr_link *link)
 
 int hr_opening_connect(struct hr_link *link, struct hr_error *e)
 {
-	struct hr_rdma_peer peer = { .qp = link->peer.qp,
-				     .psn = link->peer.psn,
-				     .mtu = (enum ibv_mtu)link->peer.mtu };
+	struct hr_rdma_remote_qp peer = { .qp = link->remote_qp.qp,
+					  .psn = link->remote_qp.psn,
+					  .mtu = (enum ibv_mtu)link->remote_qp.mtu };
 
-	memcpy(peer.gid, link->peer.gid, sizeof(peer.gid));
+	memcpy(peer.gid, link->remote_qp.gid, sizeof(peer.gid));
 	return hr_rdma_qp_connect(&link->qp, &peer, link->psn, e);
 }
 

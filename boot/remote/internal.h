@@ -45,7 +45,7 @@ struct hr_link {
 	char device_name[HR_NAME_MAX];
 	struct sockaddr_in address; /* to call, or to listen at */
 	struct in_addr local;
-	struct in_addr peer_address[HR_REMOTE_PEERS_MAX];
+	struct in_addr allowed_address[HR_REMOTE_ALLOWED_MAX];
 	struct hr_verbs verbs;
 	uint32_t depth;
 	uint64_t dead_ns;
@@ -65,7 +65,7 @@ struct hr_link {
 	struct hr_rdma_qp qp;
 	uint64_t generation;
 	uint32_t psn;
-	struct hr_link_opening peer;
+	struct hr_link_opening remote_qp;
 	uint32_t sequence_out, sequence_in;
 	uint64_t listened_ns;
 	uint64_t sends_ns; /* when the last tile or offer was posted or completed */

@@ -33,7 +33,7 @@ static int check(const struct hr_link_setup *setup, struct hr_error *e)
 	    (uint64_t)m->slots * m->stride > m->bytes || m->stride < HR_RDMA_INLINE ||
 	    !setup->tiles || setup->tiles > UINT64_MAX / 2 || setup->depth > HR_LINK_SLOTS_MAX ||
 	    !m->base || (m->dmabuf >= 0 && (!m->load || !m->store)) ||
-	    setup->peers > HR_REMOTE_PEERS_MAX)
+	    setup->allowed_count > HR_REMOTE_ALLOWED_MAX)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "link %s: slots, tiles or memory out of range", setup->name);
 	if (!setup->name[0] || strlen(setup->name) >= HR_NAME_MAX)
@@ -64,11 +64,11 @@ static int open_sockets(struct hr_link *link, struct hr_error *e)
 			       strerror(errno));
 	if (link->setup.side == HR_LINK_SENDER)
 		return 0;
-	for (uint32_t i = 0; i < link->setup.peers; i++)
-		if (inet_pton(AF_INET, link->setup.peer[i], &link->peer_address[i]) != 1)
+	for (uint32_t i = 0; i < link->setup.allowed_count; i++)
+		if (inet_pton(AF_INET, link->setup.allowed[i], &link->allowed_address[i]) != 1)
 			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 				       "link %s: '%s' is no IPv4 address of a peer",
-				       link->setup.name, link->setup.peer[i]);
+				       link->setup.name, link->setup.allowed[i]);
 	link->listener = hr_talk_listen(&link->address, e);
 	if (link->listener < 0)
 		return link->listener;
@@ -143,7 +143,7 @@ int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct
 	err = open_all(link, e);
 	link->setup.device = NULL;
 	link->setup.address = NULL;
-	link->setup.peer = NULL;
+	link->setup.allowed = NULL;
 	if (err) {
 		hr_link_close(link);
 		return err;
@@ -258,12 +258,12 @@ const char *hr_link_describe(struct hr_link *link)
 	char local[INET_ADDRSTRLEN], other[INET_ADDRSTRLEN];
 
 	inet_ntop(AF_INET, &link->local, local, sizeof(local));
-	inet_ntop(AF_INET, sender ? &link->address.sin_addr : &link->talk.peer.sin_addr, other,
-		  sizeof(other));
+	inet_ntop(AF_INET, sender ? &link->address.sin_addr : &link->talk.remote_address.sin_addr,
+		  other, sizeof(other));
 	snprintf(link->description, sizeof(link->description), "%s port %u, %s%s%s:%u, %s",
 		 device->name[0] ? device->name : "no device", device->port, local,
 		 sender ? " -> " : " <- ", other,
-		 ntohs(sender ? link->address.sin_port : link->talk.peer.sin_port),
+		 ntohs(sender ? link->address.sin_port : link->talk.remote_address.sin_port),
 		 state[link->state]);
 	return link->description;
 }

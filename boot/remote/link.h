@@ -62,8 +62,8 @@ struct hr_link_setup {
 	uint32_t depth;	     /* sender: tiles in flight; 0: 8 */
 	uint64_t call_ns;    /* longest time without a connection before FAILED; 0: for ever */
 	/* Receiver: IPv4 addresses that may connect; peers 0: each one that has the key. */
-	const char (*peer)[HR_NAME_MAX];
-	uint32_t peers;
+	const char (*allowed)[HR_NAME_MAX];
+	uint32_t allowed_count;
 	/* A connection without messages is broken after; 0: 1 s. As for call_ns, at most an eighth of
 	 * it counts between two calls of hr_link_step(). */
 	uint64_t dead_ns;

@@ -149,9 +149,9 @@ static int take_open_sender(struct hr_link *link, struct hr_error *e)
 {
 	int err;
 
-	if (link->peer.stride < link->setup.tile_bytes)
+	if (link->remote_qp.stride < link->setup.tile_bytes)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
-	if (!hr_opening_take(link, &link->peer)) {
+	if (!hr_opening_take(link, &link->remote_qp)) {
 		fail(link, HR_ERROR_DEVICE, -ESTALE);
 		return 0;
 	}
@@ -169,7 +169,7 @@ static int take_open(struct hr_link *link, const struct hr_link_opening *opening
 	if (link->heard_open)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "a second OPEN");
 	link->heard_open = true;
-	link->peer = *opening;
+	link->remote_qp = *opening;
 	if (link->setup.side == HR_LINK_SENDER)
 		return take_open_sender(link, e);
 	err = hr_opening_connect(link, e);

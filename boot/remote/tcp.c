@@ -93,7 +93,7 @@ int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64
 	if (fd < 0)
 		return -errno;
 	begin(talk, fd, HR_LINK_SENDER, now_ns);
-	talk->peer = *to;
+	talk->remote_address = *to;
 	talk->connecting = true;
 	return 0;
 }
@@ -108,7 +108,7 @@ int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns)
 	if (fd < 0)
 		return -errno;
 	begin(talk, fd, HR_LINK_RECEIVER, now_ns);
-	talk->peer = peer;
+	talk->remote_address = peer;
 	return 0;
 }
 
@@ -124,7 +124,8 @@ void hr_talk_close(struct hr_link_talk *talk)
 
 static int finish_connect(struct hr_link_talk *talk)
 {
-	if (connect(talk->fd, (struct sockaddr *)&talk->peer, sizeof(talk->peer)) == 0 ||
+	if (connect(talk->fd, (struct sockaddr *)&talk->remote_address,
+		    sizeof(talk->remote_address)) == 0 ||
 	    errno == EISCONN)
 		talk->connecting = false;
 	else if (errno != EINPROGRESS && errno != EALREADY && errno != EINTR)

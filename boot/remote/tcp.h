@@ -54,7 +54,7 @@ struct hr_link_talk {
 	bool connecting, secured;
 	enum hr_link_greeting greeting;
 	struct hr_link_refuse refusal;
-	struct sockaddr_in peer;
+	struct sockaddr_in remote_address;
 	struct hr_link_transcript said;
 	uint8_t session[HR_LINK_CODE_BYTES];
 	uint64_t count_out, count_in;

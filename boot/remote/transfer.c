@@ -99,7 +99,7 @@ static int post_offers(struct hr_link *link)
 	}
 	err = hr_rdma_qp_write_entry(
 		&link->qp, offer, count * (uint32_t)sizeof(offer[0]),
-		link->peer.table_address + first * sizeof(offer[0]), link->peer.table_key,
+		link->remote_qp.table_address + first * sizeof(offer[0]), link->remote_qp.table_key,
 		hr_link_immediate(HR_LINK_IMM_OFFER, link->generation, count, link->sequence_out));
 	if (err) {
 		snprintf(link->text, sizeof(link->text), "%s: cannot post a request: %s",
@@ -144,7 +144,7 @@ int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile)
 /* The receiver's slot that is offered for the tile, or HR_LINK_SLOTS_MAX. */
 static uint32_t find_offer(const struct hr_link *link, uint64_t tile)
 {
-	for (uint32_t s = 0; s < link->peer.slots; s++)
+	for (uint32_t s = 0; s < link->remote_qp.slots; s++)
 		if (link->slot[s].offered && link->slot[s].tile == tile)
 			return s;
 	return HR_LINK_SLOTS_MAX;
@@ -156,8 +156,9 @@ static int post_tile(struct hr_link *link, uint32_t from, uint32_t to, uint32_t 
 		hr_link_immediate(HR_LINK_IMM_TILE, link->generation, to, link->sequence_out);
 
 	return hr_rdma_qp_write_tile(&link->qp, (uint64_t)from * link->setup.memory.stride, bytes,
-				     link->peer.tile_address + (uint64_t)to * link->peer.stride,
-				     link->peer.tile_key, &immediate);
+				     link->remote_qp.tile_address +
+					     (uint64_t)to * link->remote_qp.stride,
+				     link->remote_qp.tile_key, &immediate);
 }
 
 static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
@@ -213,7 +214,7 @@ static int take_offer(struct hr_link *link)
 	memcpy(&offer,
 	       (const uint8_t *)link->table + link->sequence_in % HR_LINK_SLOTS_MAX * sizeof(offer),
 	       sizeof(offer));
-	if (offer.slot >= link->peer.slots || offer.sequence != link->sequence_in)
+	if (offer.slot >= link->remote_qp.slots || offer.sequence != link->sequence_in)
 		return wrong(link, "an offer for another slot");
 	if (link->slot[offer.slot].offered)
 		return wrong(link, "a slot is offered twice");
@@ -289,7 +290,7 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_completion 
 	if (done->has_immediate)
 		err = hr_link_immediate_check(done->immediate,
 					      sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_TILE,
-					      link->peer.generation, link->sequence_in, &slot);
+					      link->remote_qp.generation, link->sequence_in, &slot);
 	if (err)
 		return wrong(link, "an immediate out of sequence");
 	/* Before the slot can be offered again, so the other side always finds a receive. */

@@ -28,14 +28,14 @@
 #define HR_VERSIONS_MAX 100u /* versions of a sink; the older ones have one or two digits more */
 #define HR_TAP_CONSUMERS_MAX 16u /* of one tap at the same time; each has two pages or more */
 #define HR_TAP_SETS_MAX 48u /* clients of one run on a GPU: all seats, and some dozens after them */
-#define HR_TAP_TRIES_MAX 1000u	 /* more would keep a pipeline from its end for long */
-#define HR_TAP_TRIES_DEFAULT 3u	 /* a fault of one consumer, and of another one */
-#define HR_REMOTE_PEERS_MAX 16u	 /* addresses that may connect to remote sources */
-#define HR_PREPARED_MAX 8u	 /* objects that bring-up makes on a memory-backed ssd */
-#define HR_SLOTS_MAX 1024u	 /* fits the 12 bits that a command token gives to a slot */
-#define HR_BLOCKS_MAX 256u	 /* worker blocks of one role; above the SM count of any GPU */
-#define HR_GPU_BLOCKS_MAX 12288u /* of one gpu: all roles of all pipelines */
-#define HR_THREADS_MAX 1024u	 /* threads of a worker block: the limit of all GPUs */
+#define HR_TAP_TRIES_MAX 1000u	  /* more would keep a pipeline from its end for long */
+#define HR_TAP_TRIES_DEFAULT 3u	  /* a fault of one consumer, and of another one */
+#define HR_REMOTE_ALLOWED_MAX 16u /* addresses that may connect to remote sources */
+#define HR_PREPARED_MAX 8u	  /* objects that bring-up makes on a memory-backed ssd */
+#define HR_SLOTS_MAX 1024u	  /* fits the 12 bits that a command token gives to a slot */
+#define HR_BLOCKS_MAX 256u	  /* worker blocks of one role; above the SM count of any GPU */
+#define HR_GPU_BLOCKS_MAX 12288u  /* of one gpu: all roles of all pipelines */
+#define HR_THREADS_MAX 1024u	  /* threads of a worker block: the limit of all GPUs */
 #define HR_BLOCK_SHARED 32768u /* shared memory of a block: some GPUs have 64 KiB for all blocks */
 #define HR_BLOCK_XOR_MEMORY 256u /* part of it for hr_block_xor_u32() of worker code and operator */
 #define HR_BLOCK_MEMORY (HR_BLOCK_SHARED - HR_BLOCK_XOR_MEMORY) /* the rest, for the operator */

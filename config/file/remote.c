@@ -20,7 +20,7 @@ static const struct hr_field top_fields[] = {
 	{ "device", HR_FIELD_NAME, .offset = offsetof(struct hr_config_remotes, device),
 	  .max = HR_NAME_MAX },
 	{ "call", HR_FIELD_DURATION, .offset = offsetof(struct hr_config_remotes, call_ns) },
-	{ "peers", .type = HR_FIELD_NAMES, .max = HR_REMOTE_PEERS_MAX },
+	{ "peers", .type = HR_FIELD_NAMES, .max = HR_REMOTE_ALLOWED_MAX },
 };
 
 static const struct hr_field sink_fields[] = {
@@ -65,18 +65,19 @@ static void read_peers(struct hr_config_remotes *remotes, const struct hr_group 
 	const config_setting_t *peers = config_setting_get_member(group->setting, "peers");
 	const char *name;
 
-	if (!peers || !hr_group_is_names(peers, HR_REMOTE_PEERS_MAX))
+	if (!peers || !hr_group_is_names(peers, HR_REMOTE_ALLOWED_MAX))
 		return;
 	for (uint32_t i = 0; (name = hr_group_string(group, "peers", i)) != NULL; i++) {
 		struct in_addr address;
 
 		if (inet_pton(AF_INET, name, &address) == 1)
-			snprintf(remotes->peer[remotes->peers++], HR_NAME_MAX, "%s", name);
+			snprintf(remotes->allowed[remotes->allowed_count++], HR_NAME_MAX, "%s",
+				 name);
 		else
 			hr_group_mistake(group, "peers", "has \"%s\", expected IPv4 addresses",
 					 name);
 	}
-	if (!remotes->peers && !hr_group_string(group, "peers", 0))
+	if (!remotes->allowed_count && !hr_group_string(group, "peers", 0))
 		hr_group_mistake(group, "peers", "is empty, expected at least one address");
 }
 

@@ -33,7 +33,7 @@ enum tap_work {
  * each access to a word that others change, and a pointer that leads to it costs as much as the
  * word.
  */
-struct tap_usual {
+struct tap_fast {
 	const struct hr_pipe *pipe;
 	struct hr_tap_role *tap;
 	struct hr_tap_lending *lending;	   /* of the output with the number of the lane */
@@ -51,19 +51,19 @@ struct tap_usual {
 };
 
 /* After a change of the lendings. Collective. */
-HR_WORKER void tap_usual_update(struct tap_usual *u)
+HR_WORKER void tap_fast_update(struct tap_fast *u)
 {
 	u->seats = u->state ? u->lending->seats : 0;
 	u->gen = u->lending->gen;
-	u->waits = u->state && u->lending->has && !u->seats;
-	u->takes = u->state && !u->next->has;
+	u->waits = u->state && u->lending->tile_state && !u->seats;
+	u->takes = u->state && !u->next->tile_state;
 	tap_masks(u->tap, &u->lenders, &u->rich);
 }
 
 /* Collective. */
-HR_WORKER void tap_usual_begin(struct tap_usual *u, const struct hr_pipe *pipe, uint32_t news)
+HR_WORKER void tap_fast_begin(struct tap_fast *u, const struct hr_pipe *pipe, uint32_t news)
 {
-	const struct tap_watch *watch = tap_watch();
+	const struct tap_mirror *watch = tap_mirror();
 	const uint32_t s = hr_lane(), own = s < pipe->slots ? s : 0;
 
 	u->pipe = pipe;
@@ -76,18 +76,18 @@ HR_WORKER void tap_usual_begin(struct tap_usual *u, const struct hr_pipe *pipe, 
 	u->no_flag = s == 0 ? news : 0;
 	u->used = 0;
 	hr_lanes_sync();
-	tap_usual_update(u);
+	tap_fast_update(u);
 }
 
 /* Seats that have given the lane's output back, and not as failed. */
-HR_WORKER uint32_t tap_usual_back(const struct tap_usual *u, uint64_t word)
+HR_WORKER uint32_t tap_fast_returned(const struct tap_fast *u, uint64_t word)
 {
 	return (uint32_t)word & ~(uint32_t)(word >> 16) & u->seats & u->lenders;
 }
 
 /* Lend the oldest tile to a seat that has a credit, or to `its`, which has just given a tile
  * back. False: there is no such tile, or consumer; a round looks closer. Collective. */
-HR_WORKER bool tap_usual_lend(struct tap_usual *u, uint32_t its)
+HR_WORKER bool tap_fast_lend(struct tap_fast *u, uint32_t its)
 {
 	const hr_mask waiting = hr_ballot(u->waits);
 	const uint32_t rich = u->rich | (its & ~u->used);
@@ -105,12 +105,12 @@ HR_WORKER bool tap_usual_lend(struct tap_usual *u, uint32_t its)
 		tap_lend(u->pipe, s, mask, hr_clock_ns());
 	}
 	hr_lanes_sync();
-	tap_usual_update(u);
+	tap_fast_update(u);
 	return true;
 }
 
 /* Look once; the work that is left for a round. *lent: tiles lent. Collective. */
-HR_WORKER uint32_t tap_usual_look(struct tap_usual *u, uint32_t *lent)
+HR_WORKER uint32_t tap_fast_poll(struct tap_fast *u, uint32_t *lent)
 {
 	const bool computed = u->takes && hr_poll_u32(u->state) == HR_SLOT_COMPUTED;
 	const uint64_t word = u->seats ? hr_fresh_u64(u->back) : 0;
@@ -128,33 +128,33 @@ HR_WORKER uint32_t tap_usual_look(struct tap_usual *u, uint32_t *lent)
 		taken = computed && tap_take_tile(u->pipe, hr_lane());
 		work |= hr_ballot(taken) ? TAP_TAKEN : 0;
 		hr_lanes_sync();
-		u->waits = u->state && u->lending->has && !u->seats;
+		u->waits = u->state && u->lending->tile_state && !u->seats;
 		u->takes = u->takes && !taken;
 	}
 	if (!work || flags)
 		return work;
 	if (back)
-		its = hr_shfl_u32(is_back ? tap_usual_back(u, word) : 0, hr_lowest_bit(back));
-	*lent += tap_usual_lend(u, its);
+		its = hr_shfl_u32(is_back ? tap_fast_returned(u, word) : 0, hr_lowest_bit(back));
+	*lent += tap_fast_lend(u, its);
 	return work;
 }
 
-HR_WORKER bool tap_is_usual(const struct hr_pipe *pipe)
+HR_WORKER bool tap_is_fast(const struct hr_pipe *pipe)
 {
 	return pipe->tap->began && !pipe->tap->each && pipe->slots <= HR_LANES;
 }
 
 /* Wait a while for something to do, and lend tiles at once: other work is left for a round.
  * `left`: so many looks at most. Collective. */
-HR_WORKER uint32_t tap_usual_await(const struct hr_pipe *pipe, uint32_t news, uint32_t left)
+HR_WORKER uint32_t tap_fast_await(const struct hr_pipe *pipe, uint32_t news, uint32_t left)
 {
 	uint32_t work = 0, lent = 0, before;
-	struct tap_usual u;
+	struct tap_fast u;
 
-	tap_usual_begin(&u, pipe, news);
+	tap_fast_begin(&u, pipe, news);
 	do {
 		before = lent;
-		work |= tap_usual_look(&u, &lent);
+		work |= tap_fast_poll(&u, &lent);
 	} while ((lent != before && lent < TAP_BATCH && !(work & (TAP_NEWS | TAP_STOP))) ||
 		 (!work && --left));
 	return work;

@@ -23,12 +23,12 @@ HR_WORKER struct hr_tap_entry *feed_entry(const struct hr_feed_role *feed, uint6
 	return (struct hr_tap_entry *)(void *)(feed_head(feed) + 1) + n % feed->ring;
 }
 
-HR_WORKER const struct hr_feed_page *feed_page(const struct hr_pipe *pipe)
+HR_WORKER const struct hr_feed_commits *feed_page(const struct hr_pipe *pipe)
 {
 	const struct hr_feed_role *feed = pipe->feed;
 	const uint8_t *at = feed->pages + feed->set * hr_feed_page_bytes(pipe->slots);
 
-	return (const struct hr_feed_page *)(const void *)at;
+	return (const struct hr_feed_commits *)(const void *)at;
 }
 
 /* Bytes of a full tile, or of the last one of a feed that is not ended earlier. */
@@ -311,7 +311,7 @@ HR_WORKER bool feed_is_drained(const struct hr_pipe *pipe)
 }
 
 /* Collective. */
-HR_WORKER bool feed_carry_out(struct hr_role_worker *w, uint32_t order)
+HR_WORKER bool feed_execute_order(struct hr_role_worker *w, uint32_t order)
 {
 	const struct hr_pipe *pipe = w->pipe;
 	struct hr_feed_role *feed = pipe->feed;
@@ -338,7 +338,7 @@ HR_WORKER bool feed_carry_out(struct hr_role_worker *w, uint32_t order)
 }
 
 /* Collective. */
-HR_WORKER bool feed_obey(struct hr_role_worker *w)
+HR_WORKER bool feed_execute_orders(struct hr_role_worker *w)
 {
 	const struct hr_feed_role *feed = w->pipe->feed;
 	uint32_t order = 0;
@@ -348,7 +348,7 @@ HR_WORKER bool feed_obey(struct hr_role_worker *w)
 	if (hr_lane() == 0)
 		order = hr_acquire_sys_u32(&feed->words->order);
 	order = hr_shfl_u32(order, 0);
-	return order != feed->obeyed && feed_carry_out(w, order);
+	return order != feed->obeyed && feed_execute_order(w, order);
 }
 
 /* ---- offers */
@@ -537,7 +537,7 @@ HR_WORKER bool feed_round(struct hr_role_worker *w, bool stopped)
 {
 	struct hr_pipe *pipe = w->pipe;
 	const struct hr_feed_role *feed = pipe->feed;
-	bool any = feed_obey(w);
+	bool any = feed_execute_orders(w);
 
 	if (feed->offers && !feed->ending)
 		any |= feed_collect(w);

@@ -25,9 +25,9 @@
  * Worker code.
  */
 
-#define TAP_LOOK_NS 1000000u
+#define TAP_PUBLISH_NS 1000000u
 
-HR_WORKER void tap_look_at_seat(const struct hr_pipe *pipe, uint32_t seat, uint64_t now)
+HR_WORKER void tap_publish_seat(const struct hr_pipe *pipe, uint32_t seat, uint64_t now)
 {
 	struct hr_tap_seat *words = &pipe->tap->words->seat[seat];
 	uint64_t oldest_ns = 0, tile = 0;
@@ -50,24 +50,24 @@ HR_WORKER void tap_look_at_seat(const struct hr_pipe *pipe, uint32_t seat, uint6
 }
 
 /* Not in each round: the look costs a pass over the slots for each consumer. Collective. */
-HR_WORKER void tap_look(const struct hr_pipe *pipe)
+HR_WORKER void tap_publish_held(const struct hr_pipe *pipe)
 {
 	struct hr_tap_role *tap = pipe->tap;
 	const uint64_t now = hr_shfl_u64(hr_clock_ns(), 0);
 	uint64_t waiting = 0;
 	uint32_t base, seat;
 
-	if (now - tap->looked_ns < TAP_LOOK_NS)
+	if (now - tap->looked_ns < TAP_PUBLISH_NS)
 		return;
 	for (seat = hr_lane(); seat < HR_TAP_SEATS; seat += HR_LANES)
 		if (hr_fresh_u64(&tap->own[seat].sent))
-			tap_look_at_seat(pipe, seat, now);
+			tap_publish_seat(pipe, seat, now);
 	for (base = 0; base < pipe->slots; base += HR_LANES) {
 		const uint32_t s = base + hr_lane();
 
 		waiting += hr_count_bits(hr_ballot(s < pipe->slots &&
 						   !hr_fresh_u32(&tap->lending[s].seats) &&
-						   hr_fresh_u32(&tap->lending[s].has)));
+						   hr_fresh_u32(&tap->lending[s].tile_state)));
 	}
 	hr_lanes_sync();
 	if (hr_lane() == 0) {
@@ -78,13 +78,13 @@ HR_WORKER void tap_look(const struct hr_pipe *pipe)
 }
 /* Looks of the watcher at the pages between two looks at the words of the host: orders may come later
  * than tiles. */
-#define TAP_WATCH_STEPS 32u
+#define TAP_MIRROR_STEPS 32u
 
 /* Lendings of a pipeline with more slots stay where they are. */
 #define TAP_NEAR_SLOTS 256u
 
 /* In hr_block_memory(). */
-struct tap_watch {
+struct tap_mirror {
 	struct hr_pipe *far;	 /* the pipeline's descriptor */
 	struct hr_pipe pipe;	 /* a copy, with `tap` here */
 	struct hr_tap_role role; /* the state of the worker */
@@ -105,17 +105,17 @@ struct tap_watch {
 HR_STATIC_ASSERT(sizeof(struct hr_pipe) % 8 == 0 && sizeof(struct hr_tap_role) % 8 == 0 &&
 			 sizeof(struct hr_tap_lending) % 8 == 0,
 		 "they are copied by words");
-HR_STATIC_ASSERT(sizeof(struct tap_watch) <= HR_BLOCK_MEMORY, "it is in the block's memory");
+HR_STATIC_ASSERT(sizeof(struct tap_mirror) <= HR_BLOCK_MEMORY, "it is in the block's memory");
 HR_STATIC_ASSERT(HR_TAP_SEATS <= 16, "a mask of seats has 16 bits");
 
-HR_WORKER struct tap_watch *tap_watch(void)
+HR_WORKER struct tap_mirror *tap_mirror(void)
 {
-	return (struct tap_watch *)hr_block_memory();
+	return (struct tap_mirror *)hr_block_memory();
 }
 
 /* Both have whole 8-byte words. By `count` threads, of which this one has the number `i`. */
-HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32_t i,
-			      uint32_t count)
+HR_WORKER void tap_mirror_copy(void *to, const void *from, uint64_t bytes, uint32_t i,
+			       uint32_t count)
 {
 	uint64_t *t = (uint64_t *)to;
 	const uint64_t *f = (const uint64_t *)from;
@@ -124,9 +124,9 @@ HR_WORKER void tap_watch_copy(void *to, const void *from, uint64_t bytes, uint32
 		t[i] = hr_fresh_u64(&f[i]);
 }
 
-/* As tap_watch_copy(). Other workers run already and change words of their own, such as next_tile: the
+/* As tap_mirror_copy(). Other workers run already and change words of their own, such as next_tile: the
  * tap's worker uses none of these in its copy. By all threads of the block. */
-HR_WORKER void tap_watch_copy_pipe(struct hr_pipe *to, const struct hr_pipe *from)
+HR_WORKER void tap_mirror_copy_pipe(struct hr_pipe *to, const struct hr_pipe *from)
 {
 	uint64_t *t = (uint64_t *)(void *)to;
 	const uint64_t *f = (const uint64_t *)(const void *)from;
@@ -142,16 +142,16 @@ HR_WORKER uint64_t tap_near_lendings(const struct hr_pipe *pipe)
 }
 
 /* Copy the descriptors; no mirrored word has changed yet. Returns the copy. Block-collective. */
-HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
+HR_WORKER struct hr_pipe *tap_mirror_begin(struct hr_pipe *far)
 {
-	struct tap_watch *watch = tap_watch();
+	struct tap_mirror *watch = tap_mirror();
 	uint32_t i;
 
 	hr_block_sync();
-	tap_watch_copy_pipe(&watch->pipe, far);
-	tap_watch_copy(&watch->role, far->tap, sizeof(*far->tap), hr_thread(), hr_threads());
-	tap_watch_copy(watch->lending, far->tap->lending, tap_near_lendings(far), hr_thread(),
-		       hr_threads());
+	tap_mirror_copy_pipe(&watch->pipe, far);
+	tap_mirror_copy(&watch->role, far->tap, sizeof(*far->tap), hr_thread(), hr_threads());
+	tap_mirror_copy(watch->lending, far->tap->lending, tap_near_lendings(far), hr_thread(),
+			hr_threads());
 	for (i = hr_thread(); i < far->slots; i += hr_threads())
 		watch->back[i] = 0;
 	for (i = hr_thread(); i < HR_TAP_SEATS; i += hr_threads()) {
@@ -172,16 +172,16 @@ HR_WORKER struct hr_pipe *tap_watch_begin(struct hr_pipe *far)
 }
 
 /* Write the state of the worker back. Collective. */
-HR_WORKER void tap_watch_keep(void)
+HR_WORKER void tap_mirror_write_back(void)
 {
-	struct tap_watch *watch = tap_watch();
+	struct tap_mirror *watch = tap_mirror();
 	struct hr_tap_role *far = watch->far->tap;
 	struct hr_tap_lending *lending = far->lending;
 
 	hr_lanes_sync();
-	tap_watch_copy(lending, watch->lending, tap_near_lendings(&watch->pipe), hr_lane(),
-		       HR_LANES);
-	tap_watch_copy(far, &watch->role, sizeof(*far), hr_lane(), HR_LANES);
+	tap_mirror_copy(lending, watch->lending, tap_near_lendings(&watch->pipe), hr_lane(),
+			HR_LANES);
+	tap_mirror_copy(far, &watch->role, sizeof(*far), hr_lane(), HR_LANES);
 	hr_lanes_sync();
 	if (hr_lane() == 0)
 		far->lending = lending;
@@ -191,8 +191,8 @@ HR_WORKER void tap_watch_keep(void)
 /* The mirrored word of a slot. `gens`: its generation in the page of set 0; the pages have so many
  * bytes. `set`: of each seat. A page is untrusted: a wrong word only gives back a tile of this seat, or
  * keeps it. */
-HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, const uint8_t *gens,
-				      uint64_t page_bytes, const uint32_t *set)
+HR_WORKER uint64_t tap_mirror_returned(const struct hr_tap_lending *lending, const uint8_t *gens,
+				       uint64_t page_bytes, const uint32_t *set)
 {
 	const uint32_t gen = hr_fresh_u32(&lending->gen);
 	uint32_t left = hr_fresh_u32(&lending->seats), back = 0, failed = 0;
@@ -213,19 +213,20 @@ HR_WORKER uint64_t tap_watch_returned(const struct hr_tap_lending *lending, cons
 }
 
 /*
- * As tap_watch_slots(), with a slot in each lane whose tile has one consumer: from one load over
+ * As tap_mirror_slots(), with a slot in each lane whose tile has one consumer: from one load over
  * the link to the next there are no other loads but of the slot's lending and the seat's set, as all
  * else is in registers.
  */
-HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
+HR_WORKER void tap_mirror_lanes(const struct hr_pipe *pipe, uint32_t times)
 {
 	const bool valid = hr_lane() < pipe->slots;
 	const uint32_t s = valid ? hr_lane() : 0;
 	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
-	const uint8_t *word = pipe->tap->pages + sizeof(struct hr_tap_page) + s * sizeof(uint32_t);
+	const uint8_t *word =
+		pipe->tap->pages + sizeof(struct hr_tap_returns) + s * sizeof(uint32_t);
 	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
-	const uint32_t *set = tap_watch()->set;
-	uint64_t *back = &tap_watch()->back[s], was = *back;
+	const uint32_t *set = tap_mirror()->set;
+	uint64_t *back = &tap_mirror()->back[s], was = *back;
 
 	for (; times; times--) {
 		const uint32_t seats = valid ? hr_fresh_u32(&lending->seats) : 0;
@@ -246,13 +247,13 @@ HR_WORKER void tap_watch_lanes(const struct hr_pipe *pipe, uint32_t times)
 
 /* Mirror what was given back, so many times. What was seen stays for that lending, whatever the
  * consumer stores later: the worker may have lent it another tile for it. */
-HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
+HR_WORKER void tap_mirror_slots(const struct hr_pipe *pipe, uint32_t times)
 {
-	const uint8_t *gens = pipe->tap->pages + sizeof(struct hr_tap_page);
+	const uint8_t *gens = pipe->tap->pages + sizeof(struct hr_tap_returns);
 	const struct hr_tap_lending *lending = pipe->tap->lending;
 	const uint64_t page_bytes = hr_tap_page_bytes(pipe->slots);
 	const uint32_t slots = pipe->slots;
-	struct tap_watch *watch = tap_watch();
+	struct tap_mirror *watch = tap_mirror();
 	const uint32_t *set = watch->set;
 	uint64_t *back = watch->back;
 	uint32_t s;
@@ -260,8 +261,8 @@ HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 	for (; times; times--)
 		for (s = hr_lane(); s < slots; s += HR_LANES) {
 			const uint64_t was = back[s];
-			uint64_t now = tap_watch_returned(&lending[s], gens + s * sizeof(uint32_t),
-							  page_bytes, set);
+			uint64_t now = tap_mirror_returned(&lending[s], gens + s * sizeof(uint32_t),
+							   page_bytes, set);
 
 			now |= was >> 32 == now >> 32 ? was : 0;
 			if (now != was)
@@ -272,10 +273,10 @@ HR_WORKER void tap_watch_slots(const struct hr_pipe *pipe, uint32_t times)
 /* Mirror the seats' orders, and the credits, which the host changes at any time. An order was given
  * after all that `back` has to tell of the time before it, so the pages are read between the order
  * and its mirror. The set of a seat changes only while no tile is lent to it. Collective. */
-HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
+HR_WORKER void tap_mirror_orders(const struct hr_pipe *pipe)
 {
 	const uint32_t seat = hr_lane();
-	struct tap_watch *watch = tap_watch();
+	struct tap_mirror *watch = tap_mirror();
 	uint32_t base, orders[(HR_TAP_SEATS + HR_LANES - 1) / HR_LANES];
 	bool news = false;
 
@@ -284,7 +285,7 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 			base + seat < HR_TAP_SEATS
 				? hr_acquire_sys_u32(&pipe->tap->words->seat[base + seat].order)
 				: 0;
-	tap_watch_slots(pipe, 1);
+	tap_mirror_slots(pipe, 1);
 	hr_lanes_sync();
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
 		const bool valid = base + seat < HR_TAP_SEATS;
@@ -309,23 +310,23 @@ HR_WORKER void tap_watch_orders(const struct hr_pipe *pipe)
 }
 
 /* Look once at all words. Collective. */
-HR_WORKER void tap_watch_step(const struct hr_pipe *pipe)
+HR_WORKER void tap_mirror_step(const struct hr_pipe *pipe)
 {
-	struct tap_watch *watch = tap_watch();
+	struct tap_mirror *watch = tap_mirror();
 
 	if (hr_lane() == 0) {
 		hr_relaxed_u32(&watch->stop, hr_poll_u32(&watch->far->stop));
 		hr_relaxed_u32(&watch->host_stop, hr_poll_sys_u32(&pipe->control->stop));
 	}
-	tap_watch_orders(pipe);
-	tap_look(pipe);
+	tap_mirror_orders(pipe);
+	tap_publish_held(pipe);
 }
 
 /* Return after all lanes of the watcher have looked at the lendings again: what they read before, they
  * do not use any more. One lane of the worker. */
-HR_WORKER void tap_watch_await(void)
+HR_WORKER void tap_mirror_await(void)
 {
-	const struct tap_watch *watch = tap_watch();
+	const struct tap_mirror *watch = tap_mirror();
 	const uint32_t now = hr_acquire_u32(&watch->rounds);
 	uint32_t spins = 0;
 
@@ -336,17 +337,17 @@ HR_WORKER void tap_watch_await(void)
 }
 
 /* The watcher, until the worker has ended. Collective. */
-HR_WORKER void tap_watch_run(const struct hr_pipe *pipe)
+HR_WORKER void tap_mirror_run(const struct hr_pipe *pipe)
 {
-	while (!hr_shfl_u32(hr_fresh_u32(&tap_watch()->over), 0)) {
-		tap_watch_step(pipe);
+	while (!hr_shfl_u32(hr_fresh_u32(&tap_mirror()->over), 0)) {
+		tap_mirror_step(pipe);
 		if (!pipe->tap->each && pipe->slots <= HR_LANES)
-			tap_watch_lanes(pipe, TAP_WATCH_STEPS);
+			tap_mirror_lanes(pipe, TAP_MIRROR_STEPS);
 		else
-			tap_watch_slots(pipe, TAP_WATCH_STEPS);
+			tap_mirror_slots(pipe, TAP_MIRROR_STEPS);
 		hr_lanes_sync();
 		if (hr_lane() == 0)
-			hr_release_u32(&tap_watch()->rounds, tap_watch()->rounds + 1);
+			hr_release_u32(&tap_mirror()->rounds, tap_mirror()->rounds + 1);
 	}
 }
 

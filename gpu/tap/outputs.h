@@ -26,7 +26,7 @@ HR_WORKER bool tap_can_take(const struct hr_pipe *pipe, uint32_t s)
 {
 	const struct hr_slot *slot = &pipe->slot[s];
 
-	if (pipe->tap->lending[tap_out_of(pipe->tap, s)].has ||
+	if (pipe->tap->lending[tap_out_of(pipe->tap, s)].tile_state ||
 	    hr_poll_u32(&slot->state) != HR_SLOT_COMPUTED)
 		return false;
 	hr_polled(&slot->state);
@@ -47,7 +47,7 @@ HR_WORKER bool tap_take_tile(const struct hr_pipe *pipe, uint32_t s)
 	lending->bytes = bytes;
 	lending->ready_ns = now - ((uint32_t)now - ready_ns); /* less than 4 s ago */
 	hr_relaxed_u64(&lending->tile, tile);
-	hr_relaxed_u32(&lending->has, HR_TAP_TAKEN);
+	hr_relaxed_u32(&lending->tile_state, HR_TAP_TAKEN);
 	return true;
 }
 
@@ -75,12 +75,12 @@ HR_WORKER void tap_hand_over(const struct hr_pipe *pipe)
 
 	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
 		struct hr_tap_lending *lending = &pipe->tap->lending[tap_out_of(pipe->tap, s)];
-		const bool taken = lending->has == HR_TAP_TAKEN;
+		const bool taken = lending->tile_state == HR_TAP_TAKEN;
 
-		if (!taken && lending->has != HR_TAP_DROPPED)
+		if (!taken && lending->tile_state != HR_TAP_DROPPED)
 			continue;
 		hr_relaxed_u32(&pipe->slot[s].out_state, taken ? HR_OUT_LENT : HR_OUT_FREE);
-		hr_relaxed_u32(&lending->has, taken ? HR_TAP_HAS : HR_TAP_NONE);
+		hr_relaxed_u32(&lending->tile_state, taken ? HR_TAP_TILE : HR_TAP_NONE);
 		hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
 	hr_lanes_sync();
@@ -104,7 +104,7 @@ HR_WORKER void tap_exchange(const struct hr_pipe *pipe, uint32_t a, uint32_t b)
 /* True when slot s has its next tile, and consumers hold its output. */
 HR_WORKER bool tap_waits(const struct hr_pipe *pipe, uint32_t s)
 {
-	return pipe->tap->lending[tap_out_of(pipe->tap, s)].has == HR_TAP_HAS &&
+	return pipe->tap->lending[tap_out_of(pipe->tap, s)].tile_state == HR_TAP_TILE &&
 	       hr_poll_u32(&pipe->slot[s].state) == HR_SLOT_FILLED;
 }
 
@@ -113,8 +113,9 @@ HR_WORKER bool tap_has_spare(const struct hr_pipe *pipe, uint32_t s)
 {
 	const uint32_t state = hr_poll_u32(&pipe->slot[s].state);
 
-	return !pipe->tap->lending[tap_out_of(pipe->tap, s)].has && state != HR_SLOT_FILLED &&
-	       state != HR_SLOT_COMPUTED && hr_poll_u32(&pipe->slot[s].out_state) == HR_OUT_FREE;
+	return !pipe->tap->lending[tap_out_of(pipe->tap, s)].tile_state &&
+	       state != HR_SLOT_FILLED && state != HR_SLOT_COMPUTED &&
+	       hr_poll_u32(&pipe->slot[s].out_state) == HR_OUT_FREE;
 }
 
 /* The first slot that waits, or has a spare output; TAP_NOTHING: none. Collective. */
@@ -176,7 +177,8 @@ HR_WORKER uint32_t tap_oldest(const struct hr_pipe *pipe, uint64_t from)
 
 	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
 		const struct hr_tap_lending *lending = &pipe->tap->lending[s];
-		const bool has = lending->has == HR_TAP_HAS || lending->has == HR_TAP_TAKEN;
+		const bool has =
+			lending->tile_state == HR_TAP_TILE || lending->tile_state == HR_TAP_TAKEN;
 
 		if (!has || lending->seats || lending->tile < from || lending->tile >= tile)
 			continue;

@@ -31,7 +31,7 @@
  * Entries: struct hr_tap_head, then a ring of struct hr_tap_entry. The n-th entry (n = 0, 1,
  * ...) has the index n % ring, and is valid when its sequence is n + 1 and its check is
  * hr_tap_entry_check(). The sequence is stored last, but a GPU waits for no fence before it, so
- * words of an entry may become visible in any order. Page: struct hr_tap_page. The consumer
+ * words of an entry may become visible in any order. Page: struct hr_tap_returns. The consumer
  * gives a tile back when it stores (release) the generation of the entry in the slot's word,
  * with HR_TAP_FAILED when another consumer is to get the tile. Then the slot is used again, so
  * it must not read the tile any more. The tap lends at most `credits` tiles at a time, and
@@ -134,7 +134,7 @@ struct hr_tap_entry {
 #define HR_TAP_FAILED 0x80000000u /* with a generation, which has 31 bits */
 
 /* By the consumer. The generations follow, a uint32_t for each slot, which are 0 at the start. */
-struct hr_tap_page {
+struct hr_tap_returns {
 	/* The tap sends TILES once when the entry with this sequence is valid, or when no
 	 * further tile comes; 0: never. */
 	uint64_t wake;
@@ -150,7 +150,7 @@ struct hr_tap_page {
 HR_TAP_ASSERT(sizeof(struct hr_tap_message) == 256, "a message has one size in each version");
 HR_TAP_ASSERT(sizeof(struct hr_tap_head) == 64, "entries are aligned");
 HR_TAP_ASSERT(sizeof(struct hr_tap_entry) == 64, "an entry is a cache line");
-HR_TAP_ASSERT(sizeof(struct hr_tap_page) == 64, "generations have a cache line of their own");
+HR_TAP_ASSERT(sizeof(struct hr_tap_returns) == 64, "generations have a cache line of their own");
 
 /* Worker code for a GPU has a prefix of its own (nvme/queue/worker.h), when it is included first. */
 #ifdef HR_BOTH
@@ -168,7 +168,7 @@ HR_TAP_INLINE uint64_t hr_tap_ring_bytes(uint32_t ring)
 
 HR_TAP_INLINE uint64_t hr_tap_page_bytes(uint32_t slots)
 {
-	return (sizeof(struct hr_tap_page) + (uint64_t)slots * sizeof(uint32_t) + 4095) &
+	return (sizeof(struct hr_tap_returns) + (uint64_t)slots * sizeof(uint32_t) + 4095) &
 	       ~(uint64_t)4095;
 }
 
@@ -213,7 +213,7 @@ HR_TAP_INLINE uint64_t hr_tap_entry_check(const struct hr_tap_entry *e, uint64_t
  * in a tap: the n-th entry is valid when its sequence is n + 1. An entry offers a slot for the tile of
  * that number: `bytes` is the length of a full tile. Tile t has the bytes from t * tile_bytes on of
  * the data, so a producer that knows where these bytes are can fill tiles in any order.
- * Page (written by the producer): struct hr_feed_page. The producer commits a tile when it stores
+ * Page (written by the producer): struct hr_feed_commits. The producer commits a tile when it stores
  * (release) the word HR_FEED_COMMIT(gen of the entry, bytes) in commit[slot]. Then it must not write to
  * the tile any more: a pipeline that reads a tile while it changes computes on any mixture of old
  * and new bytes (gpu/tap/README.md).
@@ -247,7 +247,7 @@ struct hr_feed_head {
 	uint64_t pad[4];
 };
 
-struct hr_feed_page {
+struct hr_feed_commits {
 	uint64_t end; /* the epoch: no further tile is committed */
 	/* The feed sends TILES once when the entry with this sequence is valid, or when no further
 	 * tile is offered; 0: never. */
@@ -259,12 +259,12 @@ struct hr_feed_page {
 #define HR_FEED_COMMIT(gen, bytes) ((uint64_t)(gen) << 32 | (bytes))
 
 HR_TAP_ASSERT(sizeof(struct hr_feed_head) == 64, "entries are aligned");
-HR_TAP_ASSERT(sizeof(struct hr_feed_page) == 72, "the words of slots follow a cache line");
+HR_TAP_ASSERT(sizeof(struct hr_feed_commits) == 72, "the words of slots follow a cache line");
 
 /* Bytes of the entries, as hr_tap_ring_bytes(), and of the page: whole memory pages of 4 KiB. */
 HR_TAP_INLINE uint64_t hr_feed_page_bytes(uint32_t slots)
 {
-	return (sizeof(struct hr_feed_page) + (uint64_t)slots * sizeof(uint64_t) + 4095) &
+	return (sizeof(struct hr_feed_commits) + (uint64_t)slots * sizeof(uint64_t) + 4095) &
 	       ~(uint64_t)4095;
 }
 

@@ -26,9 +26,10 @@ HR_WORKER void tap_free(struct hr_role_worker *w, uint32_t s)
 
 	lending->flags = lending->avoid = lending->tries = 0;
 	tap_poison(&slot->out);
-	if (lending->has == HR_TAP_HAS)
+	if (lending->tile_state == HR_TAP_TILE)
 		hr_release_u32(&slot->out_state, HR_OUT_FREE);
-	hr_relaxed_u32(&lending->has, lending->has == HR_TAP_HAS ? HR_TAP_NONE : HR_TAP_DROPPED);
+	hr_relaxed_u32(&lending->tile_state,
+		       lending->tile_state == HR_TAP_TILE ? HR_TAP_NONE : HR_TAP_DROPPED);
 	hr_role_count_tile(w, lending->bytes);
 }
 
@@ -95,7 +96,7 @@ HR_WORKER void tap_slot_back(struct hr_role_worker *w, uint32_t s, uint32_t back
 HR_WORKER uint32_t tap_returned(const struct hr_pipe *pipe, uint32_t s, uint32_t *failed)
 {
 	const struct hr_tap_lending *lending = &pipe->tap->lending[s];
-	const uint64_t *word = &tap_watch()->back[s];
+	const uint64_t *word = &tap_mirror()->back[s];
 	uint64_t back = hr_fresh_u64(word);
 
 	if (!(back & 0xffff) || back >> 32 != lending->gen || !(back & lending->seats))
@@ -179,7 +180,7 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 
 	tap->own[seat].lends = order % HR_TAP_ORDERS == HR_TAP_LEND;
 	if (order % HR_TAP_ORDERS == HR_TAP_LEND) {
-		tap->own[seat].set = hr_fresh_u32(&tap_watch()->set[seat]);
+		tap->own[seat].set = hr_fresh_u32(&tap_mirror()->set[seat]);
 		hr_relaxed_u32(&tap->own[seat].held, 0);
 		hr_relaxed_u64(&tap->own[seat].sent, 0);
 		tap->own[seat].returned = 0;
@@ -188,14 +189,14 @@ HR_WORKER void tap_seat_order(struct hr_role_worker *w, uint32_t seat, uint32_t 
 		hr_release_sys_u32(&tap_head(tap, seat)->last, tap->last);
 	} else if (order % HR_TAP_ORDERS == HR_TAP_CLOSE) {
 		tap_take_back(w, seat);
-		tap_watch_await(); /* it does not read the page of the seat any more */
+		tap_mirror_await(); /* it does not read the page of the seat any more */
 	}
 	tap->own[seat].done = order;
 	hr_release_sys_u32(&words->obeyed, order);
 }
 
 /* Collective. */
-HR_WORKER void tap_carry_out(struct hr_role_worker *w, uint32_t seat, uint32_t order)
+HR_WORKER void tap_execute_order(struct hr_role_worker *w, uint32_t seat, uint32_t order)
 {
 	if (order % HR_TAP_ORDERS == HR_TAP_CLOSE)
 		tap_collect(w); /* what it gave back before is done */
@@ -215,7 +216,7 @@ HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
 		const bool lends = seat < HR_TAP_SEATS && tap->own[seat].lends;
 
 		if (lends)
-			tap->own[seat].credits = hr_fresh_u32(&tap_watch()->credits[seat]);
+			tap->own[seat].credits = hr_fresh_u32(&tap_mirror()->credits[seat]);
 		lenders += hr_count_bits(hr_ballot(lends));
 	}
 	hr_lanes_sync();
@@ -226,27 +227,27 @@ HR_WORKER void tap_take_credits(struct hr_tap_role *tap)
 
 /* Carry out the orders that the watcher has found; *news: how often it had found any at the last
  * call. Collective. */
-HR_WORKER bool tap_obey(struct hr_role_worker *w, uint32_t *news)
+HR_WORKER bool tap_execute_orders(struct hr_role_worker *w, uint32_t *news)
 {
 	struct hr_tap_role *tap = w->pipe->tap;
-	const uint32_t now = hr_shfl_u32(hr_fresh_u32(&tap_watch()->news), 0);
+	const uint32_t now = hr_shfl_u32(hr_fresh_u32(&tap_mirror()->news), 0);
 	bool any = false;
 	uint32_t base;
 
 	if (now == *news)
 		return false;
 	*news = now;
-	hr_acquire_u32(&tap_watch()->news);
+	hr_acquire_u32(&tap_mirror()->news);
 	for (base = 0; base < HR_TAP_SEATS; base += HR_LANES) {
 		const uint32_t seat = base + hr_lane();
 		const bool valid = seat < HR_TAP_SEATS;
-		const uint32_t order = valid ? hr_fresh_u32(&tap_watch()->order[seat]) : 0;
+		const uint32_t order = valid ? hr_fresh_u32(&tap_mirror()->order[seat]) : 0;
 		hr_mask changed = hr_ballot(valid && order != tap->own[seat].done);
 
 		for (; changed; changed &= changed - 1) {
 			const uint32_t lane = hr_lowest_bit(changed);
 
-			tap_carry_out(w, base + lane, hr_shfl_u32(order, lane));
+			tap_execute_order(w, base + lane, hr_shfl_u32(order, lane));
 			any = true;
 		}
 	}
@@ -319,10 +320,10 @@ HR_WORKER void tap_abandon(const struct hr_pipe *pipe)
 		struct hr_tap_lending *lending = &pipe->tap->lending[s];
 
 		tap_set_seats(lending, 0);
-		if (lending->has)
+		if (lending->tile_state)
 			hr_release_u32(&pipe->slot[tap_slot_of(pipe->tap, s)].out_state,
 				       HR_OUT_ABANDONED);
-		hr_relaxed_u32(&lending->has, HR_TAP_NONE);
+		hr_relaxed_u32(&lending->tile_state, HR_TAP_NONE);
 		if (hr_acquire_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			hr_release_u32(&pipe->slot[s].state, HR_SLOT_FREE);
 	}
@@ -339,7 +340,7 @@ HR_WORKER uint32_t tap_open_slots(const struct hr_pipe *pipe)
 
 		open += hr_count_bits(
 			hr_ballot(s < pipe->slots &&
-				  (pipe->tap->lending[s].has ||
+				  (pipe->tap->lending[s].tile_state ||
 				   hr_acquire_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED)));
 	}
 	return open;
@@ -390,7 +391,7 @@ HR_WORKER void tap_tell_last(const struct hr_role_worker *w)
 HR_WORKER uint32_t tap_look_at_slots(const struct hr_pipe *pipe)
 {
 	const struct hr_tap_lending *lending = pipe->tap->lending;
-	const uint64_t *back = tap_watch()->back;
+	const uint64_t *back = tap_mirror()->back;
 	uint32_t s, work = 0;
 
 	for (s = hr_lane(); s < pipe->slots; s += HR_LANES) {
@@ -398,7 +399,7 @@ HR_WORKER uint32_t tap_look_at_slots(const struct hr_pipe *pipe)
 
 		if ((word & lending[s].seats) && word >> 32 == lending[s].gen)
 			work |= TAP_BACK;
-		if (!lending[lending[s].out ^ s].has &&
+		if (!lending[lending[s].out ^ s].tile_state &&
 		    hr_fresh_u32(&pipe->slot[s].state) == HR_SLOT_COMPUTED)
 			work |= TAP_COMPUTED;
 	}
@@ -419,15 +420,15 @@ HR_WORKER uint32_t tap_all_lanes(uint32_t work)
  * much faster than a whole round. Collective. */
 HR_WORKER uint32_t tap_await(const struct hr_role_worker *w, uint32_t work, uint32_t news)
 {
-	const struct tap_watch *watch;
+	const struct tap_mirror *watch;
 	uint32_t left;
 
 	if (HR_LANES == 1 || hr_role_polls_host(w))
 		return TAP_ALL;
-	watch = tap_watch();
+	watch = tap_mirror();
 	left = w->pipe->tap->park ? TAP_LOOKS / 4 : TAP_LOOKS;
-	if (tap_is_usual(w->pipe))
-		return work | tap_usual_await(w->pipe, news, work ? 1 : left);
+	if (tap_is_fast(w->pipe))
+		return work | tap_fast_await(w->pipe, news, work ? 1 : left);
 	do {
 		work |= tap_look_at_slots(w->pipe);
 		if (hr_fresh_u32(&watch->news) != news)
@@ -445,7 +446,7 @@ HR_WORKER bool tap_round(struct hr_role_worker *w, uint32_t *left, bool stopped,
 {
 	const uint32_t work = *left;
 	uint32_t lent = 0;
-	bool any = work & TAP_NEWS ? tap_obey(w, news) : false, taken = work & TAP_TAKEN;
+	bool any = work & TAP_NEWS ? tap_execute_orders(w, news) : false, taken = work & TAP_TAKEN;
 
 	*left = 0;
 	if (work & TAP_BACK)
@@ -480,7 +481,7 @@ HR_WORKER bool tap_rests(const struct hr_pipe *pipe)
 		const uint32_t s = base + hr_lane();
 		const bool valid = s < pipe->slots;
 
-		room |= hr_ballot(valid && !pipe->tap->lending[s].has) != 0;
+		room |= hr_ballot(valid && !pipe->tap->lending[s].tile_state) != 0;
 		open |= hr_ballot(valid && hr_poll_u32(&pipe->slot[s].state) != HR_SLOT_CLOSED) !=
 			0;
 	}
@@ -500,10 +501,10 @@ HR_WORKER bool tap_parks(struct hr_role_worker *w, bool idle, uint64_t *since, u
 	if (!*since)
 		*since = now;
 	/* an order of the host that came before the last round is carried out */
-	if (now - *since < HR_TAP_PARK_NS || tap_obey(w, news) || tap_unblock(w->pipe))
+	if (now - *since < HR_TAP_PARK_NS || tap_execute_orders(w, news) || tap_unblock(w->pipe))
 		return false;
 	if (hr_lane() == 0)
-		hr_release_u32(&tap_watch()->far->leave_launch, w->launch);
+		hr_release_u32(&tap_mirror()->far->leave_launch, w->launch);
 	hr_lanes_sync();
 	return true;
 }
@@ -518,7 +519,7 @@ HR_WORKER void tap_leave(struct hr_role_worker *w)
  * lent. Collective. */
 HR_WORKER bool tap_stopped(const struct hr_role_worker *w)
 {
-	const struct tap_watch *watch = tap_watch();
+	const struct tap_mirror *watch = tap_mirror();
 	const uint32_t stop = hr_fresh_u32(&watch->stop) | hr_fresh_u32(&watch->host_stop);
 
 	return w->failed || hr_shfl_u32(stop, 0) != 0;
@@ -527,7 +528,7 @@ HR_WORKER bool tap_stopped(const struct hr_role_worker *w)
 /* As hr_role_poll_host_stop(). Collective. */
 HR_WORKER void tap_check_stop(struct hr_role_worker *w, bool progress)
 {
-	if (!progress && hr_shfl_u32(hr_fresh_u32(&tap_watch()->host_stop), 0) == HR_STOP_ABANDON)
+	if (!progress && hr_shfl_u32(hr_fresh_u32(&tap_mirror()->host_stop), 0) == HR_STOP_ABANDON)
 		w->failed = w->abandons = true;
 }
 
@@ -543,7 +544,7 @@ HR_WORKER bool tap_run(struct hr_role_worker *w)
 		bool stopped, any;
 
 		if (hr_warps() == 1)
-			tap_watch_step(pipe);
+			tap_mirror_step(pipe);
 		work = tap_await(w, work, news);
 		stopped = tap_stopped(w);
 		any = tap_round(w, &work, stopped, &news);
@@ -560,20 +561,20 @@ HR_WORKER bool tap_run(struct hr_role_worker *w)
 
 HR_DEVICE void hr_tap_block(struct hr_pipe *pipe, uint32_t block)
 {
-	struct hr_pipe *near = tap_watch_begin(pipe);
+	struct hr_pipe *near = tap_mirror_begin(pipe);
 	struct hr_role_worker w;
 	bool parks;
 
 	if (hr_warp() == 1)
-		tap_watch_run(near);
+		tap_mirror_run(near);
 	if (hr_warp() != 0)
 		return;
 	hr_role_init_in_pipeline(&w, near, HR_ROLE_WRITEBACK, block, 1);
 	parks = tap_run(&w);
-	tap_watch_keep();
+	tap_mirror_write_back();
 	if (hr_lane() != 0)
 		return;
-	hr_release_u32(&tap_watch()->over, 1);
+	hr_release_u32(&tap_mirror()->over, 1);
 	if (parks)
 		tap_leave(&w);
 	else

@@ -81,24 +81,24 @@ struct hr_tap_words {
  * a slot that needs none yet, so a tile does not wait for a consumer that holds another one.
  */
 struct hr_tap_lending {
-	uint32_t slot;	   /* that has this output, exclusive or the number of the output */
-	uint32_t out;	   /* output of the slot with this number, exclusive or that number */
-	uint32_t seats;	   /* mask of the seats that have the tile */
-	uint32_t gen;	   /* of the last lending; 31 bits, never 0 after the first */
-	uint32_t flags;	   /* of the next entry: HR_TAP_REDELIVERED */
-	uint32_t avoid;	   /* mask of the seats that have given the tile back as failed */
-	uint32_t tries;	   /* how often that was */
-	uint32_t has;	   /* enum hr_tap_has */
-	uint32_t bytes;	   /* of the tile; as the next two of the slot, when it was taken over */
-	uint64_t tile;	   /* its number */
-	uint64_t ready_ns; /* when it was computed */
-	uint64_t lent_ns;  /* of the last lending */
-	uint64_t freed_ns; /* when the tile before it came back; 0: there was none */
+	uint32_t slot;	     /* that has this output, exclusive or the number of the output */
+	uint32_t out;	     /* output of the slot with this number, exclusive or that number */
+	uint32_t seats;	     /* mask of the seats that have the tile */
+	uint32_t gen;	     /* of the last lending; 31 bits, never 0 after the first */
+	uint32_t flags;	     /* of the next entry: HR_TAP_REDELIVERED */
+	uint32_t avoid;	     /* mask of the seats that have given the tile back as failed */
+	uint32_t tries;	     /* how often that was */
+	uint32_t tile_state; /* enum hr_tap_tile_state */
+	uint32_t bytes;	     /* of the tile; as the next two of the slot, when it was taken over */
+	uint64_t tile;	     /* its number */
+	uint64_t ready_ns;   /* when it was computed */
+	uint64_t lent_ns;    /* of the last lending */
+	uint64_t freed_ns;   /* when the tile before it came back; 0: there was none */
 };
 
-enum hr_tap_has {
+enum hr_tap_tile_state {
 	HR_TAP_NONE, /* no tile */
-	HR_TAP_HAS,  /* a tile that is lent, or waits for a credit */
+	HR_TAP_TILE, /* a tile that is lent, or waits for a credit */
 	/* Within a round of the worker, with a slot that is still COMPUTED: */
 	HR_TAP_TAKEN,	/* the same */
 	HR_TAP_DROPPED, /* no tile any more */

@@ -48,7 +48,7 @@ static void check_pipeline(const struct hr_config *config, const struct hr_confi
 	demand(!p->to.address[0] ||
 	       (p->tap.name[0] && config->remotes.key[0] && p->to.depth <= HR_SLOTS_MAX));
 	demand(!p->from.address[0] || (p->feed.name[0] && config->remotes.key[0]));
-	demand(config->remotes.peers <= HR_REMOTE_PEERS_MAX);
+	demand(config->remotes.allowed_count <= HR_REMOTE_ALLOWED_MAX);
 	demand(p->op_args_bytes <= HR_OP_ARGS_MAX);
 	demand(p->tile_bytes >= 512 && p->tile_bytes <= HR_TILE_MAX);
 	demand(hr_config_tile_rows(p) > 0);

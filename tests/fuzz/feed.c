@@ -155,7 +155,7 @@ static void access_memory(void)
 	uint8_t *entries = role.entries + words.set * hr_tap_ring_bytes(SLOTS);
 	const uint8_t *pages = role.pages + words.set * hr_feed_page_bytes(SLOTS);
 	const struct hr_feed_head *head = (const struct hr_feed_head *)(void *)entries;
-	const struct hr_feed_page *page = (const struct hr_feed_page *)(const void *)pages;
+	const struct hr_feed_commits *page = (const struct hr_feed_commits *)(const void *)pages;
 
 	must(head->magic == HR_TAP_MAGIC && head->epoch);
 	entries[sizeof *head]++;

@@ -121,7 +121,7 @@ static void access_memory(uint32_t seat)
 {
 	uint8_t *entries = role.entries + seat * hr_tap_ring_bytes(SLOTS);
 	const uint8_t *at = role.pages + seat * hr_tap_page_bytes(SLOTS);
-	const uint32_t *gen = (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_page));
+	const uint32_t *gen = (const uint32_t *)(const void *)(at + sizeof(struct hr_tap_returns));
 
 	must(((struct hr_tap_head *)(void *)entries)->magic == HR_TAP_MAGIC);
 	entries[sizeof(struct hr_tap_head)]++;

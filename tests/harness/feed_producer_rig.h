@@ -43,7 +43,7 @@ static struct hr_feed_memory memory;
 static struct hr_feed_producer p;
 static uint8_t *reserved;	  /* tiles, entries, pages */
 static struct hr_feed_head *head; /* of the first set */
-static struct hr_feed_page *page;
+static struct hr_feed_commits *page;
 static int peer = -1; /* the producer's end of the connection */
 
 static inline void set_part(int part, enum hr_place place, void *cpu)

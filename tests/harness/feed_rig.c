@@ -178,9 +178,9 @@ void feed_rig_let_it_run(void)
 
 /* ---- a producer */
 
-struct hr_feed_page *feed_rig_the_page(void)
+struct hr_feed_commits *feed_rig_the_page(void)
 {
-	return (struct hr_feed_page *)(void *)feed_rig.page[feed_rig.words.set];
+	return (struct hr_feed_commits *)(void *)feed_rig.page[feed_rig.words.set];
 }
 
 static const struct hr_tap_entry *feed_rig_entry_of(uint64_t n)

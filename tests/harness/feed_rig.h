@@ -78,7 +78,7 @@ void feed_rig_commit(const struct hr_tap_entry *e, uint32_t bytes);
 void feed_rig_commit_next(uint64_t tile);
 void feed_rig_end(void);
 
-struct hr_feed_page *feed_rig_the_page(void);
+struct hr_feed_commits *feed_rig_the_page(void);
 
 /* Tiles 0 .. count - 1 were computed once, and no other one. */
 void feed_rig_expect_seen(uint64_t count);

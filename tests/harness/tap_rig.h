@@ -198,7 +198,7 @@ static inline const struct hr_tap_entry *await_entry(uint32_t seat, uint64_t n)
 /* The word of a slot in the page of a seat. */
 static inline uint32_t *word_of(uint32_t seat, uint32_t s)
 {
-	return pages[seat] + sizeof(struct hr_tap_page) / sizeof(uint32_t) + s;
+	return pages[seat] + sizeof(struct hr_tap_returns) / sizeof(uint32_t) + s;
 }
 
 static inline void give_back(uint32_t seat, const struct hr_tap_entry *e)

@@ -123,7 +123,7 @@ static inline struct hr_tap_head *head_at(uint32_t seat)
 	return (void *)(reserved + seat * SEAT_BYTES);
 }
 
-static inline struct hr_tap_page *page_at(uint32_t seat)
+static inline struct hr_tap_returns *page_at(uint32_t seat)
 {
 	return (void *)(reserved + (HR_TAP_SEATS + seat) * SEAT_BYTES);
 }

@@ -89,7 +89,7 @@ static inline uint32_t *given_back(uint32_t seat, uint32_t slot)
 {
 	uint8_t *page = hr_run_tap_pages(run) + seat * hr_tap_page_bytes(SLOTS);
 
-	return (uint32_t *)(void *)(page + sizeof(struct hr_tap_page)) + slot;
+	return (uint32_t *)(void *)(page + sizeof(struct hr_tap_returns)) + slot;
 }
 
 #endif

@@ -40,7 +40,7 @@ void hr_tap_clients_refuse(struct hr_tap_clients *c, struct hr_tap_client *clien
 
 	++*c->refused;
 	hr_info("%s '%s': process %d of user %u is refused: %s", c->kind, c->name,
-		(int)client->peer.process, (unsigned)client->peer.user, why);
+		(int)client->credentials.process, (unsigned)client->credentials.user, why);
 	hr_tap_message_begin(&m, HR_TAP_REFUSED, c->version);
 	m.code = (uint16_t)-err;
 	snprintf(m.text, sizeof m.text, "%s", why);
@@ -70,8 +70,9 @@ int hr_tap_client_process(const struct hr_tap_client *client)
 
 	if (getsockopt(client->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) == 0)
 		return fd;
-	return client->peer.process > 0 ? (int)syscall(SYS_pidfd_open, client->peer.process, 0)
-					: -1;
+	return client->credentials.process > 0
+		       ? (int)syscall(SYS_pidfd_open, client->credentials.process, 0)
+		       : -1;
 }
 
 void hr_tap_clients_seated(struct hr_tap_clients *c, struct hr_tap_client *client, int pidfd)
@@ -168,10 +169,11 @@ static void admit(struct hr_tap_clients *c, int fd, uint64_t now_ns)
 	client->fd = fd;
 	client->since_ns = now_ns;
 	watch(c, fd);
-	if (hr_credentials_get(&client->peer, fd, &c->users) == 0 && client->peer.may_change)
+	if (hr_credentials_get(&client->credentials, fd, &c->users) == 0 &&
+	    client->credentials.may_change)
 		return;
 	snprintf(text, sizeof text, "user %u is neither the owner nor in the group of the %s",
-		 (unsigned)client->peer.user, c->kind);
+		 (unsigned)client->credentials.user, c->kind);
 	hr_tap_clients_refuse(c, client, -EACCES, text);
 }
 

@@ -32,7 +32,7 @@ struct hr_tap_client {
 	bool waits;    /* it has sent `hello` */
 	unsigned told; /* the owner's: what it knows that it waits for; 0: nothing yet */
 	uint64_t since_ns;
-	struct hr_credentials peer;
+	struct hr_credentials credentials;
 	struct hr_tap_message hello;
 };
 

@@ -31,9 +31,9 @@ static struct hr_tap_head *head_of(const struct hr_run *run, uint32_t seat)
 	return (struct hr_tap_head *)(void *)hr_run_tap_entries_of(run, seat);
 }
 
-static struct hr_tap_page *page_of(const struct hr_run *run, uint32_t seat)
+static struct hr_tap_returns *page_of(const struct hr_run *run, uint32_t seat)
 {
-	return (struct hr_tap_page *)(void *)hr_run_tap_page_of(run, seat);
+	return (struct hr_tap_returns *)(void *)hr_run_tap_page_of(run, seat);
 }
 
 static struct hr_tap_seat *words_of(const struct hr_run *run, uint32_t seat)
@@ -155,8 +155,8 @@ static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned 
 
 static const char *describe(const struct hr_tap_consumer *c, char *text, size_t bytes)
 {
-	snprintf(text, bytes, "'%s' (process %d of user %u)", c->name, (int)c->peer.process,
-		 (unsigned)c->peer.user);
+	snprintf(text, bytes, "'%s' (process %d of user %u)", c->name, (int)c->credentials.process,
+		 (unsigned)c->credentials.user);
 	return text;
 }
 
@@ -270,7 +270,7 @@ static void attach(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32
 
 	table->run->tap.attached++;
 	table->run->tap.present++;
-	hr_tap_share_begin(&c->share, slots_to_share(table),
+	hr_tap_allot_begin(&c->share, slots_to_share(table),
 			   is_shared(table) ? (uint32_t)table->run->tap.present : 1);
 	/* a worker looks at the credits of free seats, too */
 	hr_release_sys_u32(&words_of(table->run, seat)->credits, c->share.credits);
@@ -363,19 +363,18 @@ static bool is_served(const struct hr_tap_table *table, uint32_t seat)
 
 /* The word `waits` is untrusted: a wrong one brings its owner as many credits as it could ask
  * for. */
-static void feed_hungry(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
+static void allot_to_waiting(struct hr_tap_table *table, struct hr_tap_consumer *c, uint32_t seat)
 {
 	const struct hr_tap_seat *words = words_of(table->run, seat);
 
 	c->share.returned = hr_acquire_sys_u64(&words->returned);
 	if (hr_acquire_sys_u32(&page_of(table->run, seat)->waits))
-		hr_tap_share_hungry(&c->share,
-				    hr_acquire_sys_u64(&words->lent) - c->share.returned);
+		hr_tap_allot_more(&c->share, hr_acquire_sys_u64(&words->lent) - c->share.returned);
 }
 
-void hr_tap_consumers_share(struct hr_tap_table *table, uint64_t now_ns)
+void hr_tap_consumers_allot(struct hr_tap_table *table, uint64_t now_ns)
 {
-	struct hr_tap_share *share[HR_TAP_SEATS];
+	struct hr_tap_allotment *share[HR_TAP_SEATS];
 	uint32_t count = 0;
 
 	if (!is_shared(table))
@@ -383,11 +382,11 @@ void hr_tap_consumers_share(struct hr_tap_table *table, uint64_t now_ns)
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
 		if (!is_served(table, seat))
 			continue;
-		feed_hungry(table, &table->consumer[seat], seat);
+		allot_to_waiting(table, &table->consumer[seat], seat);
 		share[count++] = &table->consumer[seat].share;
 	}
-	if (now_ns - table->shared_ns >= HR_TAP_SHARE_NS) {
-		hr_tap_share_out(share, count, slots_to_share(table));
+	if (now_ns - table->shared_ns >= HR_TAP_ALLOT_NS) {
+		hr_tap_allot(share, count, slots_to_share(table));
 		table->shared_ns = now_ns;
 	}
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
@@ -498,7 +497,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 	}
 	c->fd = fd;
 	c->pidfd = pidfd;
-	c->peer = *peer;
+	c->credentials = *peer;
 	copy_name(c->name, hello->name, sizeof hello->name);
 	set_state(c, HR_TAP_GREETED);
 	return 0;
@@ -533,8 +532,8 @@ bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
 		return false;
 	to->attached = 1;
 	to->pipeline = table->pipeline;
-	to->user = c->peer.user;
-	to->process = (uint64_t)c->peer.process;
+	to->user = c->credentials.user;
+	to->process = (uint64_t)c->credentials.process;
 	memcpy(to->name, c->name, sizeof to->name);
 	to->count.credits = words_of(table->run, seat)->credits;
 	to->count.late = c->late;

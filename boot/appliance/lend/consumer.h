@@ -29,7 +29,7 @@
  * several share them (deliver = "one").
  *
  * Tiles that a slow consumer holds are slots that a fast one could use. So the slots are shared out
- * anew every HR_TAP_SHARE_NS, in proportion to the tiles that each consumer has given back lately;
+ * anew every HR_TAP_ALLOT_NS, in proportion to the tiles that each consumer has given back lately;
  * each has one credit at least. Less credits take nothing back: a consumer keeps what it holds.
  *
  * A consumer that has asked for a number of credits has that number all the time, because it may
@@ -40,9 +40,9 @@
  * Pure computation, without clocks or shared memory.
  */
 
-#define HR_TAP_SHARE_NS (HR_NS_PER_S / 10)
+#define HR_TAP_ALLOT_NS (HR_NS_PER_S / 10)
 
-struct hr_tap_share {
+struct hr_tap_allotment {
 	/* Of the consumer; the caller sets these. */
 	uint32_t most;	   /* at least 1 */
 	bool asked;	   /* it has asked for that number */
@@ -50,19 +50,19 @@ struct hr_tap_share {
 	/* State; all zero at the start. */
 	uint32_t credits;
 	uint64_t seen; /* `returned` at the last time */
-	uint64_t rate; /* tiles in HR_TAP_SHARE_NS, in units of 1/256; a moving average */
+	uint64_t rate; /* tiles in HR_TAP_ALLOT_NS, in units of 1/256; a moving average */
 	bool rated;    /* rate is valid */
 };
 
 /* A new consumer, among `count` consumers with it: an equal share of `slots` until its rate is
  * known. */
-void hr_tap_share_begin(struct hr_tap_share *share, uint32_t slots, uint32_t count);
+void hr_tap_allot_begin(struct hr_tap_allotment *share, uint32_t slots, uint32_t count);
 
-/* Share the slots out among `count` consumers, once in HR_TAP_SHARE_NS. */
-void hr_tap_share_out(struct hr_tap_share *const *share, uint32_t count, uint32_t slots);
+/* Share the slots out among `count` consumers, once in HR_TAP_ALLOT_NS. */
+void hr_tap_allot(struct hr_tap_allotment *const *share, uint32_t count, uint32_t slots);
 
 /* The consumer waits for a tile, and holds so many. */
-void hr_tap_share_hungry(struct hr_tap_share *share, uint64_t held);
+void hr_tap_allot_more(struct hr_tap_allotment *share, uint64_t held);
 #define HR_TAP_READY_NS (30 * HR_NS_PER_S)     /* from WELCOME to READY */
 #define HR_TAP_QUARANTINE_NS (2 * HR_NS_PER_S) /* from the end of the connection */
 
@@ -79,10 +79,10 @@ struct hr_tap_consumer {
 	int fd;		   /* -1: the connection has ended */
 	int pidfd;	   /* -1: the kernel has none for the process */
 	uint64_t since_ns; /* time of the last change of the state */
-	struct hr_credentials peer;
+	struct hr_credentials credentials;
 	uint32_t credits;
-	char name[HR_NAME_MAX];	   /* as the consumer calls itself; printable */
-	struct hr_tap_share share; /* of the slots: its credits now */
+	char name[HR_NAME_MAX];	       /* as the consumer calls itself; printable */
+	struct hr_tap_allotment share; /* of the slots: its credits now */
 	/* For the lease: the number of tiles that it has held longer, and the newest of these. */
 	uint64_t late, late_tile;
 	/* For TILES: the newest word `wake` of its page for which one was sent, and whether it
@@ -122,7 +122,7 @@ int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);
 
 /* Give each consumer its credits, when deliver is "one": a share of the slots by its rate. */
-void hr_tap_consumers_share(struct hr_tap_table *table, uint64_t now_ns);
+void hr_tap_consumers_allot(struct hr_tap_table *table, uint64_t now_ns);
 
 /* Copy the consumer of the seat, and return true, when it is attached. */
 bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,

@@ -9,12 +9,12 @@ static uint32_t least(uint64_t a, uint32_t b)
 }
 
 /* At least 1, at most what the consumer may have. */
-static void set(struct hr_tap_share *share, uint64_t credits)
+static void set(struct hr_tap_allotment *share, uint64_t credits)
 {
 	share->credits = share->asked ? share->most : least(credits ? credits : 1, share->most);
 }
 
-void hr_tap_share_begin(struct hr_tap_share *share, uint32_t slots, uint32_t count)
+void hr_tap_allot_begin(struct hr_tap_allotment *share, uint32_t slots, uint32_t count)
 {
 	share->credits = 0;
 	share->seen = share->rate = share->returned = 0;
@@ -22,7 +22,7 @@ void hr_tap_share_begin(struct hr_tap_share *share, uint32_t slots, uint32_t cou
 	set(share, (slots + count - 1) / count);
 }
 
-static void measure(struct hr_tap_share *share)
+static void measure(struct hr_tap_allotment *share)
 {
 	const uint64_t now = (share->returned - share->seen) * RATE_UNIT;
 
@@ -32,7 +32,7 @@ static void measure(struct hr_tap_share *share)
 }
 
 /* Rounded up, so that no slot is left over. */
-void hr_tap_share_out(struct hr_tap_share *const *share, uint32_t count, uint32_t slots)
+void hr_tap_allot(struct hr_tap_allotment *const *share, uint32_t count, uint32_t slots)
 {
 	uint64_t sum = 0;
 
@@ -45,7 +45,7 @@ void hr_tap_share_out(struct hr_tap_share *const *share, uint32_t count, uint32_
 			set(share[i], (share[i]->rate * slots + sum - 1) / sum);
 }
 
-void hr_tap_share_hungry(struct hr_tap_share *share, uint64_t held)
+void hr_tap_allot_more(struct hr_tap_allotment *share, uint64_t held)
 {
 	if (held >= share->credits && held)
 		set(share, share->credits + 1ull);

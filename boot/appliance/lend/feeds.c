@@ -16,8 +16,8 @@ static void greet(struct hr_feed_port *port, struct hr_tap_client *client)
 {
 	const int pidfd = hr_tap_client_process(client);
 	struct hr_error e = { 0 };
-	const int err = hr_feed_producer_greet(&port->producer, &client->hello, &client->peer,
-					       client->fd, pidfd, &e);
+	const int err = hr_feed_producer_greet(&port->producer, &client->hello,
+					       &client->credentials, client->fd, pidfd, &e);
 
 	if (!err) {
 		hr_tap_clients_seated(&port->clients, client, pidfd);
@@ -41,7 +41,7 @@ static void greet_waiting(struct hr_feed_port *port)
 			greet(port, client);
 		} else if (p->state != HR_FEED_CLOSING) {
 			snprintf(text, sizeof text, "process %d of user %u is attached",
-				 (int)p->peer.process, (unsigned)p->peer.user);
+				 (int)p->credentials.process, (unsigned)p->credentials.user);
 			hr_tap_clients_refuse(&port->clients, client, -EBUSY, text);
 		}
 	}

@@ -147,7 +147,8 @@ static void hang_up(struct hr_feed_producer *p)
 	shutdown(p->fd, SHUT_RDWR);
 	close(p->fd);
 	if (is_fixed(p))
-		hr_feed_owner_set(&p->owner, p->peer.process, p->pidfd, p->detached, hr_now_ns());
+		hr_feed_owner_set(&p->owner, p->credentials.process, p->pidfd, p->detached,
+				  hr_now_ns());
 	else if (p->pidfd >= 0)
 		close(p->pidfd);
 	p->fd = p->pidfd = -1;
@@ -158,7 +159,8 @@ static void hang_up(struct hr_feed_producer *p)
 static const char *describe(const struct hr_feed_producer *p, char *text, size_t bytes)
 {
 	snprintf(text, bytes, "feed '%s': producer '%s' (process %d of user %u)",
-		 p->run->config->feed.name, p->name, (int)p->peer.process, (unsigned)p->peer.user);
+		 p->run->config->feed.name, p->name, (int)p->credentials.process,
+		 (unsigned)p->credentials.user);
 	return text;
 }
 
@@ -310,8 +312,8 @@ static void check_lease(struct hr_feed_producer *p, uint64_t now_ns)
  * step. A message that does not fit is lost, because the socket can be read then. */
 static void wake(struct hr_feed_producer *p)
 {
-	const struct hr_feed_page *page =
-		(const struct hr_feed_page *)(const void *)hr_run_feed_page(p->run);
+	const struct hr_feed_commits *page =
+		(const struct hr_feed_commits *)(const void *)hr_run_feed_page(p->run);
 	const uint64_t wanted = hr_acquire_sys_u64(&page->wake);
 	const bool is_last = hr_acquire_sys_u32(&head_of(p)->last) != 0;
 	struct hr_tap_message m;
@@ -334,8 +336,8 @@ bool hr_feed_producer_take(const struct hr_feed_producer *p, struct hr_record_pr
 	if (p->state != HR_FEED_ATTACHED)
 		return false;
 	to->attached = 1;
-	to->process = p->peer.process > 0 ? (uint64_t)p->peer.process : 0;
-	to->user = p->peer.user;
+	to->process = p->credentials.process > 0 ? (uint64_t)p->credentials.process : 0;
+	to->user = p->credentials.user;
 	memcpy(to->name, p->name, sizeof to->name);
 	hr_counters_take_producer(&to->count, p->run);
 	to->count.credits = p->credits;
@@ -435,7 +437,7 @@ int hr_feed_producer_greet(struct hr_feed_producer *p, const struct hr_tap_messa
 	hr_feed_owner_forget(&p->owner);
 	p->fd = fd;
 	p->pidfd = pidfd;
-	p->peer = *peer;
+	p->credentials = *peer;
 	p->late = p->detached = false;
 	copy_name(p->name, hello->name, sizeof hello->name);
 	set_state(p, HR_FEED_GREETED);

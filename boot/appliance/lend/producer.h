@@ -79,7 +79,7 @@ struct hr_feed_producer {
 	int fd;		   /* of its connection; -1: none */
 	int pidfd;	   /* -1: the kernel has none for the process */
 	uint64_t since_ns; /* time of the last change of the state */
-	struct hr_credentials peer;
+	struct hr_credentials credentials;
 	uint32_t credits;
 	char name[HR_NAME_MAX]; /* as the producer calls itself; printable */
 	/* For the lease: when it committed the newest tile, and whether it was named since. */

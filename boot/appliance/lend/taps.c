@@ -28,7 +28,7 @@ static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 			HR_TAP_SEATS);
 	else
 		err = hr_tap_consumer_greet(&port->table, (uint32_t)seat, &client->hello,
-					    &client->peer, client->fd, pidfd, &e);
+					    &client->credentials, client->fd, pidfd, &e);
 	if (err >= 0) {
 		hr_tap_clients_seated(&port->clients, client, pidfd);
 		return;
@@ -134,7 +134,7 @@ static void step_port(struct hr_tap_port *port, bool events, uint64_t now_ns)
 	for (uint32_t seat = 0; port->state == HR_TAP_LIVE && seat < HR_TAP_SEATS; seat++)
 		hr_tap_consumer_step(&port->table, seat, events, now_ns);
 	if (port->state == HR_TAP_LIVE)
-		hr_tap_consumers_share(&port->table, now_ns);
+		hr_tap_consumers_allot(&port->table, now_ns);
 }
 
 static void open_port(struct hr_tap_service *s, uint32_t i)

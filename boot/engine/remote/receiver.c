@@ -14,7 +14,7 @@ static struct hr_feed_head *head_of(const struct hr_run *run)
 	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_entries);
 }
 
-static struct hr_feed_page *page_of(const struct hr_run *run)
+static struct hr_feed_commits *page_of(const struct hr_run *run)
 {
 	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_pages);
 }

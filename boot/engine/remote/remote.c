@@ -46,7 +46,7 @@ static void peer_done(struct hr_remote *r, const struct hr_link_event *event)
 						? (enum hr_error_kind)event->code
 						: HR_ERROR_FAILED;
 
-	r->peer_done = true;
+	r->remote_ended = true;
 	if (event->code)
 		hr_remote_fail(r, kind, -ECONNABORTED, "the run of the %s has ended: %s", side,
 			       event->text ? event->text : "no reason given");
@@ -55,7 +55,7 @@ static void peer_done(struct hr_remote *r, const struct hr_link_event *event)
 /* A mistake of the configuration stays; under `boot` any other error is tried again. */
 static void failed(struct hr_remote *r, struct hr_error *e)
 {
-	if (!r->peer_done)
+	if (!r->remote_ended)
 		hr_remote_fail(r, e->kind ? e->kind : HR_ERROR_FAILED,
 			       e->kind == HR_ERROR_USAGE ? -EINVAL : -ECONNRESET, "%s", e->text);
 	hr_error_clear(e);
@@ -82,7 +82,7 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 	else if (event->kind == HR_LINK_FAILED)
 		failed(r, e);
 	r->dead |= event->kind == HR_LINK_FAILED;
-	if (event->kind == HR_LINK_DOWN && !r->told && !r->peer_done)
+	if (event->kind == HR_LINK_DOWN && !r->told && !r->remote_ended)
 		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
 			r->run->config->name, hr_remote_name(r->run),
 			hr_remote_config(r->run)->address,
@@ -191,8 +191,8 @@ static int describe(const struct hr_engine *engine, const struct hr_run *run,
 		.tiles = run->tiles,
 		.depth = hr_remote_config(run)->depth,
 		.call_ns = remotes_of->call_ns,
-		.peer = remotes_of->peer,
-		.peers = remotes_of->peers,
+		.allowed = remotes_of->allowed,
+		.allowed_count = remotes_of->allowed_count,
 	};
 	return hr_remote_key_read(remotes_of->key, setup->key, e);
 }

@@ -26,7 +26,7 @@ static const struct hr_tap_entry *entry_of(const struct hr_run *run, uint64_t n)
 
 static uint32_t *gens_of(const struct hr_run *run)
 {
-	return (uint32_t *)(void *)(hr_run_tap_pages(run) + sizeof(struct hr_tap_page));
+	return (uint32_t *)(void *)(hr_run_tap_pages(run) + sizeof(struct hr_tap_returns));
 }
 
 /* ---- memory */
@@ -129,7 +129,7 @@ static void keep(struct hr_remote *r, uint32_t s)
 
 static void arrived(struct hr_remote *r, uint32_t s)
 {
-	if (!r->peer_done && (r->tiles == HR_NO_TILE || is_last(r)))
+	if (!r->remote_ended && (r->tiles == HR_NO_TILE || is_last(r)))
 		keep(r, s);
 	else
 		give_back(r, s);
@@ -171,14 +171,14 @@ static bool send_tiles(struct hr_remote *r)
 	uint64_t from = 0;
 	uint32_t tries = TRIES, s;
 
-	while ((r->up || r->peer_done) && tries && (s = next_held(r, from)) < r->run->slots) {
+	while ((r->up || r->remote_ended) && tries && (s = next_held(r, from)) < r->run->slots) {
 		struct hr_remote_slot *slot = &r->slot[s];
 		int err = 0;
 
 		from = slot->tile + 1;
-		if (!r->peer_done)
+		if (!r->remote_ended)
 			err = hr_link_send(r->link, s, slot->tile, slot->bytes);
-		if (r->peer_done || err == -EALREADY) {
+		if (r->remote_ended || err == -EALREADY) {
 			arrived(r, s);
 			any = true;
 			continue;
@@ -226,7 +226,7 @@ bool hr_remote_sender_step(struct hr_remote *r)
 	find_end(r);
 	any |= send_tiles(r);
 	/* the receiver's run is done: it has all tiles */
-	for (uint32_t s = 0; r->peer_done && s < r->run->slots; s++)
+	for (uint32_t s = 0; r->remote_ended && s < r->run->slots; s++)
 		if (r->slot[s].state == HR_REMOTE_KEPT || r->slot[s].state == HR_REMOTE_MOVES)
 			give_back(r, s);
 	return any;

@@ -87,7 +87,7 @@ struct hr_remote {
 	bool over;	       /* the thread has ended */
 	struct hr_remote_report report;
 	/* Of the thread. */
-	bool up, runs, told, peer_done, failed;
+	bool up, runs, told, remote_ended, failed;
 	bool dead;	   /* the link has failed */
 	bool fed;	   /* receiver: the feed knows its end */
 	uint64_t quiet_ns; /* when the thread ends at the latest, once `told` */

@@ -45,7 +45,7 @@ static void count_slot(const struct hr_run *run, uint32_t s, const struct hr_tap
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
 		const uint8_t *page = hr_run_tap_page_of(run, seat);
 		const uint32_t *gen =
-			(const uint32_t *)(const void *)(page + sizeof(struct hr_tap_page));
+			(const uint32_t *)(const void *)(page + sizeof(struct hr_tap_returns));
 
 		if (!(lending->seats >> seat & 1))
 			continue;

@@ -39,7 +39,9 @@ static int make(struct pair *pair, struct hr_rdma_qp *qp, const struct hr_verbs 
 
 static int join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other, struct hr_error *e)
 {
-	struct hr_rdma_peer peer = { .qp = other->qp->qp_num, .psn = 1, .mtu = other->device.mtu };
+	struct hr_rdma_remote_qp peer = { .qp = other->qp->qp_num,
+					  .psn = 1,
+					  .mtu = other->device.mtu };
 	int err = hr_rdma_qp_receive(qp, 4);
 
 	memcpy(peer.gid, other->device.gid.raw, sizeof(peer.gid));

@@ -120,7 +120,8 @@ int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 	return err;
 }
 
-static int to_receive(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, struct hr_error *e)
+static int to_receive(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *peer,
+		      struct hr_error *e)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -145,7 +146,7 @@ static int to_receive(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, st
 	return err ? fail(qp, "queue pair to RTR", e) : 0;
 }
 
-int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, uint32_t psn,
+int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *peer, uint32_t psn,
 		       struct hr_error *e)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,

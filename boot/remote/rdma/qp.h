@@ -22,7 +22,7 @@ struct hr_rdma_setup {
 };
 
 /* The other side's queue pair. */
-struct hr_rdma_peer {
+struct hr_rdma_remote_qp {
 	uint32_t qp, psn;
 	uint8_t gid[16];
 	enum ibv_mtu mtu;
@@ -68,7 +68,7 @@ int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 		      struct hr_error *e);
 
 /* Connect to the other side: it can then be written to. psn: of this side's packets. */
-int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_peer *peer, uint32_t psn,
+int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *peer, uint32_t psn,
 		       struct hr_error *e);
 
 /* Post so many receives without buffers. -errno. */

@@ -29,7 +29,7 @@ struct hr_feed {
 	struct hr_tap_cuda *cuda; /* NULL: host memory */
 	const struct hr_feed_head *head;
 	const struct hr_tap_entry *entry;
-	struct hr_feed_page *page;
+	struct hr_feed_commits *page;
 	size_t tiles_bytes, ring_bytes, page_bytes;
 	uint32_t *held;	  /* [slots]: generation of the tile that the caller has; 0: none */
 	uint64_t next;	  /* entry */

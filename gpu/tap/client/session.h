@@ -25,7 +25,7 @@ struct hr_tap_session {
 	size_t tiles_bytes, ring_bytes, page_bytes;
 	const struct hr_tap_head *head;
 	const struct hr_tap_entry *entry;
-	struct hr_tap_page *page;
+	struct hr_tap_returns *page;
 	uint32_t *gen;	/* [slots], in the page */
 	uint32_t *held; /* [slots]: generation of the tile in hand; 0: none */
 	uint32_t in_hand, slots, ring, stride;

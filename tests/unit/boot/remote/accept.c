@@ -90,11 +90,11 @@ Test(door, an_address_that_is_not_listed_is_refused_before_it_says_anything)
 	static const char wrong[1][HR_NAME_MAX] = { "host" };
 	struct hr_link *link;
 
-	rig.setup[R].peer = wrong;
-	rig.setup[R].peers = 1;
+	rig.setup[R].allowed = wrong;
+	rig.setup[R].allowed_count = 1;
 	cr_expect_eq(hr_link_open(&link, &rig.setup[R], &rig.error[R]), -EINVAL);
-	rig.setup[R].peer = peers;
-	rig.setup[R].peers = 2;
+	rig.setup[R].allowed = peers;
+	rig.setup[R].allowed_count = 2;
 	link_rig_open(&rig, R);
 	link_rig_open(&rig, S);
 	cr_expect(strstr(link_rig_until(&rig, R, HR_LINK_REFUSED_ONE).text,

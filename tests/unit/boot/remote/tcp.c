@@ -174,15 +174,15 @@ Test(talk, both_ends_of_a_connection)
 	cr_expect_eq(hr_talk_accept(&talk[R], fd, 8), -EAGAIN);
 	cr_assert_eq(hr_talk_call(&talk[S], &address, 7), 0);
 	cr_expect(talk[S].connecting && talk[S].side == S);
-	cr_expect_eq(memcmp(&talk[S].peer, &address, sizeof address), 0);
+	cr_expect_eq(memcmp(&talk[S].remote_address, &address, sizeof address), 0);
 	for (int i = 0; talk[S].connecting && i < 1000; i++)
 		cr_expect_eq(hr_talk_step(&talk[S], 9), 0);
 	cr_expect_not(talk[S].connecting);
 	wait_for(fd, POLLIN);
 	cr_assert_eq(hr_talk_accept(&talk[R], fd, 8), 0);
 	cr_expect(!talk[R].connecting && talk[R].side == R);
-	cr_expect_eq(ntohl(talk[R].peer.sin_addr.s_addr), 0x7f000001);
-	cr_expect_neq(talk[R].peer.sin_port, address.sin_port);
+	cr_expect_eq(ntohl(talk[R].remote_address.sin_addr.s_addr), 0x7f000001);
+	cr_expect_neq(talk[R].remote_address.sin_port, address.sin_port);
 	for (int i = 0; i < 2; i++) {
 		const uint64_t now = i == S ? 7 : 8;
 

@@ -257,7 +257,7 @@ Test(flow, a_sender_that_breaks_the_protocol_ends_the_connection)
 					  row[i].slot, row[i].sequence);
 
 		cr_assert_eq(hr_rdma_qp_write_tile(&rig.link[S]->qp, 0, row[i].bytes,
-						   s->peer.tile_address, s->peer.tile_key,
+						   s->remote_qp.tile_address, s->remote_qp.tile_key,
 						   &immediate),
 			     0);
 		expect_broken(R, row[i].text);
@@ -290,7 +290,7 @@ Test(flow, a_receiver_that_breaks_the_protocol_ends_the_connection)
 
 		cr_assert_eq(
 			hr_rdma_qp_write_entry(&rig.link[R]->qp, row[i].offer, sizeof(row[i].offer),
-					       r->peer.table_address, r->peer.table_key,
+					       r->remote_qp.table_address, r->remote_qp.table_key,
 					       hr_link_immediate(HR_LINK_IMM_OFFER, r->generation,
 								 row[i].count, 0)),
 			0);

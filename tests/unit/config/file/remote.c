@@ -60,7 +60,7 @@ Test(remote, a_sink_is_read)
 	cr_assert_eq(p->tap.group, HR_CONTROL_NO_GROUP);
 	cr_assert_str_eq(config.remotes.key, "k");
 	cr_assert_eq(config.remotes.line, 3u);
-	cr_assert_eq(config.remotes.peers, 0u);
+	cr_assert_eq(config.remotes.allowed_count, 0u);
 }
 
 Test(remote, a_source_is_read)
@@ -86,9 +86,9 @@ Test(remote, the_group_is_read)
 	cr_assert_str_eq(config.remotes.key, "/etc/k");
 	cr_assert_str_eq(config.remotes.device, "rxe0");
 	cr_assert_eq(config.remotes.call_ns, 30000000000u);
-	cr_assert_eq(config.remotes.peers, 2u);
-	cr_assert_str_eq(config.remotes.peer[0], "10.0.0.1");
-	cr_assert_str_eq(config.remotes.peer[1], "10.0.0.9");
+	cr_assert_eq(config.remotes.allowed_count, 2u);
+	cr_assert_str_eq(config.remotes.allowed[0], "10.0.0.1");
+	cr_assert_str_eq(config.remotes.allowed[1], "10.0.0.9");
 	cr_assert_eq(parse("/etc/f", GROUP("key = \"/k\";")), 0, "%s", text);
 	cr_assert_str_eq(config.remotes.key, "/k");
 }
@@ -255,7 +255,7 @@ Test(remote, at_most_so_many_peers)
 {
 	char content[4096];
 
-	for (unsigned peers = HR_REMOTE_PEERS_MAX; peers <= HR_REMOTE_PEERS_MAX + 1; peers++) {
+	for (unsigned peers = HR_REMOTE_ALLOWED_MAX; peers <= HR_REMOTE_ALLOWED_MAX + 1; peers++) {
 		int at = snprintf(content, sizeof content,
 				  HEAD "remote = { key = \"k\"; peers = [ \"10.0.0.1\"");
 
@@ -263,7 +263,7 @@ Test(remote, at_most_so_many_peers)
 			at += snprintf(content + at, sizeof content - (size_t)at, ", \"10.0.0.1\"");
 		snprintf(content + at, sizeof content - (size_t)at,
 			 " ]; };\npipelines = ( { name = \"p\"; " IN "sink = { " TO "}; } );\n");
-		cr_assert_eq(parse("f", content), peers > HR_REMOTE_PEERS_MAX ? -EINVAL : 0, "%s",
+		cr_assert_eq(parse("f", content), peers > HR_REMOTE_ALLOWED_MAX ? -EINVAL : 0, "%s",
 			     text);
 	}
 	cr_assert(strstr(text, "f:3: remote.peers: "), "%s", text);

@@ -6,7 +6,7 @@
 
 #include "gpu/tap/mirror.h"
 
-TestSuite(tap_watch_lanes, .timeout = 60);
+TestSuite(tap_mirror_lanes, .timeout = 60);
 
 static uint32_t waits, returned, early;
 
@@ -19,7 +19,7 @@ static void end_rounds(void)
 	for (uint32_t round = 1; round <= 2; round++) {
 		fake_pause(0);
 		early |= hr_acquire_u32(&returned);
-		hr_release_u32(&tap_watch()->rounds, round);
+		hr_release_u32(&tap_mirror()->rounds, round);
 	}
 }
 
@@ -32,18 +32,18 @@ static void await(void)
 	if (hr_lane() != 0)
 		return;
 	hr_release_u32(&waits, 1);
-	tap_watch_await();
+	tap_mirror_await();
 	hr_release_u32(&returned, 1);
 }
 
 /* The first round may have begun before the worker waits. */
-Test(tap_watch_lanes, the_worker_waits_for_two_rounds_of_the_watcher)
+Test(tap_mirror_lanes, the_worker_waits_for_two_rounds_of_the_watcher)
 {
 	cr_assert(fake_blocks_run(await, 1, 2));
 	cr_expect(returned && !early);
 }
 
-Test(tap_watch_lanes, a_worker_without_a_watcher_does_not_wait)
+Test(tap_mirror_lanes, a_worker_without_a_watcher_does_not_wait)
 {
 	cr_assert(fake_blocks_run(await, 1, 1));
 	cr_expect(returned);

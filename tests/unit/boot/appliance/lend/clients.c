@@ -176,7 +176,7 @@ Test(tap_clients, from_the_connection_to_the_seat)
 	hr_tap_clients_step(&c, true, AT);
 	cr_expect_eq(taken(), 1u);
 	cr_expect(client->fd >= 0 && !client->waits && client->since_ns == AT);
-	cr_expect(client->peer.user == getuid() && client->peer.process == getpid());
+	cr_expect(client->credentials.user == getuid() && client->credentials.process == getpid());
 	cr_expect_not(wakes());
 	i = 0;
 	cr_expect_null(hr_tap_clients_waiting(&c, &i));
@@ -445,6 +445,6 @@ Test(tap_clients, the_process_of_a_client)
 	cr_expect_geq(process, 0);
 	cr_expect_eq(fcntl(process, F_GETFD), FD_CLOEXEC);
 	close(process);
-	client->peer.process = 0;
+	client->credentials.process = 0;
 	cr_expect_eq(hr_tap_client_process(client), -1);
 }

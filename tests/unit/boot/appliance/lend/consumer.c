@@ -405,22 +405,22 @@ Test(tap_consumer, slots_are_shared_out_by_rate)
 	table->shared_ns = hr_now_ns();
 	words->seat[0].returned = words->seat[0].lent = 30;
 	words->seat[2].returned = words->seat[2].lent = 10;
-	fake_clock_advance(HR_TAP_SHARE_NS - 1);
-	hr_tap_consumers_share(table, hr_now_ns());
+	fake_clock_advance(HR_TAP_ALLOT_NS - 1);
+	hr_tap_consumers_allot(table, hr_now_ns());
 	expect_credits(8, 4, 3);
 	fake_clock_advance(1);
-	hr_tap_consumers_share(table, hr_now_ns());
+	hr_tap_consumers_allot(table, hr_now_ns());
 	expect_credits(6, 2, 1);
 	cr_expect_eq(table->shared_ns, hr_now_ns());
 	words->seat[5].returned = words->seat[5].lent = 400;
-	hr_tap_consumers_share(table, hr_now_ns() + HR_TAP_SHARE_NS - 1);
+	hr_tap_consumers_allot(table, hr_now_ns() + HR_TAP_ALLOT_NS - 1);
 	expect_credits(6, 2, 1);
 	/* a seat whose worker has not obeyed yet has words of another consumer */
 	words->seat[5].obeyed--;
-	hr_tap_consumers_share(table, hr_now_ns() + HR_TAP_SHARE_NS);
+	hr_tap_consumers_allot(table, hr_now_ns() + HR_TAP_ALLOT_NS);
 	expect_credits(6, 2, 1);
 	obey(5);
-	hr_tap_consumers_share(table, hr_now_ns() + 2 * HR_TAP_SHARE_NS);
+	hr_tap_consumers_allot(table, hr_now_ns() + 2 * HR_TAP_ALLOT_NS);
 	expect_credits(2, 1, 7); /* the rate is an average */
 }
 
@@ -430,15 +430,15 @@ Test(tap_consumer, a_hungry_consumer_gets_one_credit_more)
 	table->shared_ns = hr_now_ns();
 	words->seat[2].lent = 14;
 	words->seat[2].returned = 10;
-	hr_tap_consumers_share(table, hr_now_ns());
+	hr_tap_consumers_allot(table, hr_now_ns());
 	expect_credits(8, 4, 3); /* it does not wait */
 	page_at(2)->waits = 1;
-	hr_tap_consumers_share(table, hr_now_ns());
+	hr_tap_consumers_allot(table, hr_now_ns());
 	expect_credits(8, 5, 3);
-	hr_tap_consumers_share(table, hr_now_ns()); /* it holds less than it may now */
+	hr_tap_consumers_allot(table, hr_now_ns()); /* it holds less than it may now */
 	expect_credits(8, 5, 3);
 	words->seat[2].lent++;
-	hr_tap_consumers_share(table, hr_now_ns());
+	hr_tap_consumers_allot(table, hr_now_ns());
 	expect_credits(8, 6, 3);
 }
 
@@ -449,7 +449,7 @@ Test(tap_consumer, nothing_is_shared_out_when_each_gets_all)
 	words->seat[0].credits = 3;
 	table->consumer[0].share.returned = 1;
 	page_at(0)->waits = 1;
-	hr_tap_consumers_share(table, hr_now_ns() + 2 * HR_TAP_SHARE_NS);
+	hr_tap_consumers_allot(table, hr_now_ns() + 2 * HR_TAP_ALLOT_NS);
 	cr_expect_eq(words->seat[0].credits, 3);
 	cr_expect_eq(table->shared_ns, 0);
 	cr_expect_eq(table->consumer[0].share.returned, 1);

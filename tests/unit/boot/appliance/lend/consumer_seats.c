@@ -109,8 +109,8 @@ Test(tap_seats, welcome_comes_with_new_memory)
 	cr_expect_eq(c->state, HR_TAP_GREETED);
 	cr_expect_eq(c->since_ns, BEGIN_NS + 9);
 	cr_expect_eq(c->pidfd, pidfd);
-	cr_expect_eq(c->peer.user, 5);
-	cr_expect_eq(c->peer.process, 72);
+	cr_expect_eq(c->credentials.user, 5);
+	cr_expect_eq(c->credentials.process, 72);
 	cr_expect_str_eq(c->name, "one?two? ~?");
 	cr_expect(c->late == 0 && c->late_tile == 0 && c->woken == 0 && !c->told_last &&
 		  c->share.rate == 0 && c->share.credits == 0);

@@ -257,7 +257,7 @@ Test(feed_gpu, welcome_names_the_gpu_and_its_memory)
 /* Not even a process attaches again to words that it has passed on. */
 Test(feed_gpu, each_producer_has_a_page_of_its_own)
 {
-	struct hr_feed_page *page = (struct hr_feed_page *)(void *)role.pages;
+	struct hr_feed_commits *page = (struct hr_feed_commits *)(void *)role.pages;
 	struct hr_tap_message m;
 	int fd = expect_welcome(&m);
 
@@ -272,8 +272,8 @@ Test(feed_gpu, each_producer_has_a_page_of_its_own)
 	cr_expect_eq(words.set, 1);
 	cr_expect_eq((uint8_t *)hr_run_feed_page(&engine.run[0]),
 		     role.pages + hr_feed_page_bytes(SLOTS));
-	cr_expect_eq(((struct hr_feed_page *)(void *)hr_run_feed_page(&engine.run[0]))->commit[1],
-		     0);
+	cr_expect_eq(
+		((struct hr_feed_commits *)(void *)hr_run_feed_page(&engine.run[0]))->commit[1], 0);
 	cr_expect_eq(engine.run[0].feed.attached, 2);
 	close(fd);
 }

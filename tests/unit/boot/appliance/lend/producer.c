@@ -319,7 +319,7 @@ Test(feed_producer, only_an_attached_producer_is_recorded)
 	fake_clock_advance(50);
 	for (size_t i = 0; i < ROWS(row); i++) {
 		memset(&got, 0xee, sizeof got);
-		p.peer.process = row[i].process;
+		p.credentials.process = row[i].process;
 		words->offered = row[i].offered;
 		words->committed = row[i].committed;
 		cr_expect(hr_feed_producer_take(&p, &got));

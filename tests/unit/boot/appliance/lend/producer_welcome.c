@@ -76,8 +76,8 @@ Test(feed_welcome, welcome_comes_with_new_memory)
 		close(fds[i]);
 	cr_expect_eq(p.state, HR_FEED_GREETED);
 	cr_expect_eq(p.since_ns, BEGIN_NS + 9);
-	cr_expect_eq(p.peer.process, 71);
-	cr_expect_eq(p.peer.user, 5);
+	cr_expect_eq(p.credentials.process, 71);
+	cr_expect_eq(p.credentials.user, 5);
 	cr_expect_str_eq(p.name, "one?two? ~?");
 	cr_expect_not(p.late || p.detached);
 	cr_expect_eq(words->order, 0);

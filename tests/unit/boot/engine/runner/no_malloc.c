@@ -221,7 +221,7 @@ static void consume(const char *directory, uint64_t most)
 	uint8_t *ring = map(fds[1], hr_tap_ring_bytes(m.ring), PROT_READ);
 	uint8_t *page = map(fds[2], hr_tap_page_bytes(m.slots), PROT_READ | PROT_WRITE);
 	const struct hr_tap_entry *entry = (void *)(ring + sizeof(struct hr_tap_head));
-	uint32_t *gen = (void *)(page + sizeof(struct hr_tap_page));
+	uint32_t *gen = (void *)(page + sizeof(struct hr_tap_returns));
 
 	say(fd, HR_TAP_READY);
 	for (uint64_t i = 0; i < most; i++) {

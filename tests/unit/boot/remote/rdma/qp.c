@@ -54,7 +54,9 @@ static void make(struct hr_rdma_qp *qp, unsigned side)
 
 static void join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other)
 {
-	const struct hr_rdma_peer peer = { .qp = other->qp->qp_num, .psn = 9, .mtu = IBV_MTU_4096 };
+	const struct hr_rdma_remote_qp peer = { .qp = other->qp->qp_num,
+						.psn = 9,
+						.mtu = IBV_MTU_4096 };
 
 	cr_assert_eq(hr_rdma_qp_receive(qp, 2), 0);
 	cr_assert_eq(hr_rdma_qp_connect(qp, &peer, 9, test_error()), 0, "%s", test_error_text());

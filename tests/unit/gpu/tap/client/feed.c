@@ -37,9 +37,9 @@ static struct hr_feed_head *head(void)
 	return (struct hr_feed_head *)(void *)server.at[1];
 }
 
-static struct hr_feed_page *page(void)
+static struct hr_feed_commits *page(void)
 {
-	return (struct hr_feed_page *)(void *)server.at[2];
+	return (struct hr_feed_commits *)(void *)server.at[2];
 }
 
 static void attached(void)

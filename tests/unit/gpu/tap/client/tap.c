@@ -47,9 +47,9 @@ static int next(int timeout_ms)
 	return hr_tap_next(tap, tile, 4, timeout_ms);
 }
 
-static struct hr_tap_page *page(void)
+static struct hr_tap_returns *page(void)
 {
-	return (struct hr_tap_page *)(void *)server.at[2];
+	return (struct hr_tap_returns *)(void *)server.at[2];
 }
 
 static uint32_t gen(uint32_t slot)
