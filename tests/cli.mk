@@ -6,7 +6,7 @@ clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))
 tools := $(patsubst %.c,$(B)/%,$(wildcard tests/demo/*.c tests/bench/*.c tests/lab/*.c))
 $(addprefix $(B)/tests/bench/,tap_consumer tap_times): $(tap_library)
 $(addprefix $(B)/tests/bench/,tap_consumer tap_times): ldflags += -Wl,-rpath,'$$ORIGIN/../..'
-$(B)/tests/lab/link_drive: ldflags += -Wl,--wrap=hr_life_step
+$(B)/tests/lab/link_drive: ldflags += -Wl,--wrap=hr_link_advance
 $(tools): $(B)/%: $(objects)/%.o $(B)/libheadrace.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(ldflags) -o $@ $^ $(libs_a) -lm -ldl

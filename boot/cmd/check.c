@@ -317,7 +317,7 @@ static int check(const char *file, bool json)
 	if (!err)
 		err = hr_sinks_check(engine);
 	if (!err)
-		err = hr_remote_check(engine);
+		err = hr_remote_probe_all(engine);
 	if (!err)
 		err = ask_roles(engine);
 	code = hr_error_report(&engine->error, err);

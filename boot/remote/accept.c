@@ -6,31 +6,31 @@
 
 #include "config/base/clock.h"
 
-static bool same_address(const struct hr_link_talk *a, const struct hr_link_talk *b)
+static bool same_address(const struct hr_link_tcp *a, const struct hr_link_tcp *b)
 {
 	return a->remote_address.sin_addr.s_addr == b->remote_address.sin_addr.s_addr;
 }
 
 /* Strangers of the address of one of them, with the new one. */
-static unsigned count_address(const struct hr_link *link, const struct hr_link_talk *one,
-			      const struct hr_link_talk *fresh)
+static unsigned count_address(const struct hr_link *link, const struct hr_link_tcp *one,
+			      const struct hr_link_tcp *fresh)
 {
 	unsigned count = same_address(one, fresh);
 
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
-		count += same_address(one, &link->stranger[i]);
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++)
+		count += same_address(one, &link->unproved[i]);
 	return count;
 }
 
 /* The room of a closed stranger; else of the oldest one of the address that has most of them, so
  * that an address that fills the door loses its own connections only. */
-static struct hr_link_talk *room(struct hr_link *link, const struct hr_link_talk *fresh)
+static struct hr_link_tcp *room(struct hr_link *link, const struct hr_link_tcp *fresh)
 {
-	struct hr_link_talk *victim = NULL;
+	struct hr_link_tcp *victim = NULL;
 	unsigned most = 0;
 
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++) {
-		struct hr_link_talk *talk = &link->stranger[i];
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++) {
+		struct hr_link_tcp *talk = &link->unproved[i];
 		const unsigned count = count_address(link, talk, fresh);
 
 		if (talk->fd < 0)
@@ -42,11 +42,11 @@ static struct hr_link_talk *room(struct hr_link *link, const struct hr_link_talk
 		}
 	}
 	link->count.refused++;
-	hr_talk_close(victim);
+	hr_tcp_close(victim);
 	return victim;
 }
 
-static bool may_connect(const struct hr_link *link, const struct hr_link_talk *talk)
+static bool may_connect(const struct hr_link *link, const struct hr_link_tcp *talk)
 {
 	for (uint32_t i = 0; i < link->setup.allowed_count; i++)
 		if (link->allowed_address[i].s_addr == talk->remote_address.sin_addr.s_addr)
@@ -56,31 +56,31 @@ static bool may_connect(const struct hr_link *link, const struct hr_link_talk *t
 
 static void accept_one(struct hr_link *link)
 {
-	struct hr_link_talk fresh, *talk;
+	struct hr_link_tcp fresh, *talk;
 
-	if (hr_talk_accept(&fresh, link->listener, link->now_ns) != 0)
+	if (hr_tcp_accept(&fresh, link->listener, link->now_ns) != 0)
 		return;
 	if (!may_connect(link, &fresh)) {
-		hr_door_tell(link, &fresh.remote_address,
-			     "its address is not one of those that may connect");
-		hr_talk_close(&fresh);
+		hr_link_report_refused(link, &fresh.remote_address,
+				       "its address is not one of those that may connect");
+		hr_tcp_close(&fresh);
 		return;
 	}
 	talk = room(link, &fresh);
 	*talk = fresh;
-	hr_wake_watch(link, talk->fd, HR_LINK_WAKE_DOOR);
+	hr_link_epoll_add(link, talk->fd, HR_LINK_READABLE_LISTENER);
 }
 
-void hr_door_tell(struct hr_link *link, const struct sockaddr_in *peer, const char *why)
+void hr_link_report_refused(struct hr_link *link, const struct sockaddr_in *peer, const char *why)
 {
 	link->count.refused++;
-	if (link->refused_told_ns && link->now_ns - link->refused_told_ns < HR_NS_PER_S)
+	if (link->refusal_reported_ns && link->now_ns - link->refusal_reported_ns < HR_NS_PER_S)
 		return;
-	link->refused_told_ns = link->now_ns;
+	link->refusal_reported_ns = link->now_ns;
 	snprintf(link->door_text, sizeof(link->door_text), "%s:%u: refused: %s",
 		 inet_ntoa(peer->sin_addr), ntohs(peer->sin_port), why);
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_REFUSED_ONE,
-						    .text = link->door_text });
+	hr_link_queue_event(link, (struct hr_link_event){ .kind = HR_LINK_CLIENT_REFUSED,
+							  .text = link->door_text });
 }
 
 static const char *refusal(unsigned code)
@@ -98,47 +98,48 @@ static const char *refusal(unsigned code)
 }
 
 /* False: the stranger is to be closed; *why: what to tell, or NULL. */
-static bool greet(struct hr_link *link, struct hr_link_talk *talk, const char **why)
+static bool greet(struct hr_link *link, struct hr_link_tcp *talk, const char **why)
 {
 	struct hr_link_message message;
-	int err = hr_talk_step(talk, link->now_ns), n;
+	int err = hr_tcp_progress(talk, link->now_ns), n;
 
-	while ((n = hr_talk_take(talk, &message)) > 0) {
-		if (hr_greet_take(talk, &link->self, &message, link->now_ns) != 0)
+	while ((n = hr_tcp_receive(talk, &message)) > 0) {
+		if (hr_handshake_receive(talk, &link->self, &message, link->now_ns) != 0)
 			n = -EPROTO;
-		if (n < 0 || talk->greeting == HR_LINK_REFUSED)
+		if (n < 0 || talk->handshake == HR_HANDSHAKE_REFUSED)
 			break;
 	}
-	hr_talk_flush(talk);
-	if (n < 0 || talk->greeting == HR_LINK_REFUSED || talk->greeting == HR_LINK_REFUSED_BY)
+	hr_tcp_flush(talk);
+	if (n < 0 || talk->handshake == HR_HANDSHAKE_REFUSED ||
+	    talk->handshake == HR_HANDSHAKE_REFUSED_BY)
 		*why = refusal(talk->refusal.code);
-	else if (err && talk->greeting == HR_LINK_GREETING)
+	else if (err && talk->handshake == HR_HANDSHAKE_RUNS)
 		*why = "it has closed the connection";
-	else if (talk->greeting == HR_LINK_GREETING &&
+	else if (talk->handshake == HR_HANDSHAKE_RUNS &&
 		 link->now_ns - talk->began_ns > 2 * link->dead_ns)
 		*why = "it has not proved the key in time";
 	return !*why && !err;
 }
 
-struct hr_link_talk *hr_door_step(struct hr_link *link)
+struct hr_link_tcp *hr_link_accept(struct hr_link *link)
 {
-	struct hr_link_talk *newest = NULL;
+	struct hr_link_tcp *newest = NULL;
 
 	accept_one(link);
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++) {
-		struct hr_link_talk *talk = &link->stranger[i];
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++) {
+		struct hr_link_tcp *talk = &link->unproved[i];
 		const char *why = NULL;
 
 		if (talk->fd < 0)
 			continue;
 		if (!greet(link, talk, &why)) {
 			if (why)
-				hr_door_tell(link, &talk->remote_address, why);
-			hr_talk_close(talk);
-		} else if (talk->greeting == HR_LINK_PROVEN) {
+				hr_link_report_refused(link, &talk->remote_address, why);
+			hr_tcp_close(talk);
+		} else if (talk->handshake == HR_HANDSHAKE_PROVED) {
 			/* The one that has connected later replaces the earlier one. */
 			if (newest)
-				hr_talk_close(newest->began_ns <= talk->began_ns ? newest : talk);
+				hr_tcp_close(newest->began_ns <= talk->began_ns ? newest : talk);
 			if (!newest || newest->fd < 0)
 				newest = talk;
 		}
@@ -146,8 +147,8 @@ struct hr_link_talk *hr_door_step(struct hr_link *link)
 	return newest;
 }
 
-void hr_door_close(struct hr_link *link)
+void hr_link_close_unproved(struct hr_link *link)
 {
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
-		hr_talk_close(&link->stranger[i]);
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++)
+		hr_tcp_close(&link->unproved[i]);
 }

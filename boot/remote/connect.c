@@ -8,10 +8,10 @@
 /* Receives beside those for slots. */
 #define SPARE 8u
 
-int hr_opening_make(struct hr_link *link, struct hr_error *e)
+int hr_link_make_qp(struct hr_link *link, struct hr_error *e)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
-	const struct hr_rdma_setup setup = {
+	const struct hr_rdma_qp_setup setup = {
 		.memory = &link->setup.memory,
 		.tile_access = sender ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		.table = link->table,
@@ -29,19 +29,19 @@ int hr_opening_make(struct hr_link *link, struct hr_error *e)
 		err = hr_random(&link->psn, sizeof(link->psn));
 	link->psn &= 0xffffff;
 	if (!err)
-		err = hr_rdma_qp_receive(&link->qp, sender ? link->remote_qp.slots + SPARE
-							   : link->setup.memory.slots + SPARE);
+		err = hr_rdma_qp_post_recv(&link->qp, sender ? link->remote_qp.slots + SPARE
+							     : link->setup.memory.slots + SPARE);
 	if (!err) {
-		hr_wake_watch(link, link->qp.channel->fd, HR_LINK_WAKE_QUEUE);
+		hr_link_epoll_add(link, link->qp.channel->fd, HR_LINK_READABLE_CQ);
 		link->generation++;
 	}
 	return err;
 }
 
-int hr_opening_say(struct hr_link *link)
+int hr_link_send_open(struct hr_link *link)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
-	struct hr_link_opening opening = {
+	struct hr_link_qp_info opening = {
 		.generation = link->generation,
 		.tile_address = sender ? 0 : link->qp.tile_base,
 		.table_address = (uint64_t)(uintptr_t)link->table,
@@ -59,10 +59,10 @@ int hr_opening_say(struct hr_link *link)
 	for (unsigned i = 0; !sender && i < HR_LINK_WINDOW; i++)
 		if (hr_tileset_has(&link->have, link->have.low + i))
 			opening.has[i / 64] |= 1ull << (i % 64);
-	return hr_talk_say(&link->talk, HR_LINK_OPEN, &opening, link->now_ns);
+	return hr_tcp_send(&link->tcp, HR_LINK_OPEN, &opening, link->now_ns);
 }
 
-int hr_opening_connect(struct hr_link *link, struct hr_error *e)
+int hr_link_connect_qp(struct hr_link *link, struct hr_error *e)
 {
 	struct hr_rdma_remote_qp peer = { .qp = link->remote_qp.qp,
 					  .psn = link->remote_qp.psn,
@@ -72,7 +72,7 @@ int hr_opening_connect(struct hr_link *link, struct hr_error *e)
 	return hr_rdma_qp_connect(&link->qp, &peer, link->psn, e);
 }
 
-bool hr_opening_take(struct hr_link *link, const struct hr_link_opening *opening)
+bool hr_link_receive_open(struct hr_link *link, const struct hr_link_qp_info *opening)
 {
 	struct hr_tileset has = { 0 };
 	uint64_t tile;

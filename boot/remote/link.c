@@ -26,7 +26,7 @@
 
 static int check(const struct hr_link_setup *setup, struct hr_error *e)
 {
-	const struct hr_link_memory *m = &setup->memory;
+	const struct hr_rdma_memory *m = &setup->memory;
 
 	if (!m->slots || m->slots > HR_LINK_SLOTS_MAX || !setup->tile_bytes ||
 	    setup->tile_bytes > HR_TILE_MAX || m->stride < setup->tile_bytes ||
@@ -44,12 +44,12 @@ static int check(const struct hr_link_setup *setup, struct hr_error *e)
 
 static int find_addresses(struct hr_link *link, struct hr_error *e)
 {
-	int err = hr_talk_address(link->setup.address, &link->address, e);
+	int err = hr_tcp_parse_address(link->setup.address, &link->address, e);
 
 	if (err)
 		return err;
 	if (link->setup.side == HR_LINK_SENDER)
-		return hr_talk_local(&link->address, &link->local, e);
+		return hr_tcp_local_address(&link->address, &link->local, e);
 	link->local = link->address.sin_addr;
 	return 0;
 }
@@ -69,10 +69,10 @@ static int open_sockets(struct hr_link *link, struct hr_error *e)
 			return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 				       "link %s: '%s' is no IPv4 address of a peer",
 				       link->setup.name, link->setup.allowed[i]);
-	link->listener = hr_talk_listen(&link->address, e);
+	link->listener = hr_tcp_listen(&link->address, e);
 	if (link->listener < 0)
 		return link->listener;
-	err = hr_wake_watch(link, link->listener, HR_LINK_WAKE_DOOR);
+	err = hr_link_epoll_add(link, link->listener, HR_LINK_READABLE_LISTENER);
 	if (err)
 		return hr_fail(e, HR_ERROR_FAILED, err, "link %s: %s", link->setup.name,
 			       strerror(-err));
@@ -84,7 +84,7 @@ static int make_self(struct hr_link *link)
 	const struct hr_link_setup *setup = &link->setup;
 
 	memcpy(link->key, setup->key, sizeof(link->key));
-	hr_link_forget(link->setup.key, sizeof(link->setup.key));
+	hr_auth_wipe(link->setup.key, sizeof(link->setup.key));
 	link->self.key = link->key;
 	link->self.hello = (struct hr_link_hello){ .version = HR_LINK_VERSION,
 						   .side = (uint32_t)setup->side,
@@ -135,9 +135,9 @@ int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct
 	link->setup = *setup;
 	link->depth = setup->depth ? setup->depth : DEPTH_DEFAULT;
 	link->dead_ns = setup->dead_ns ? setup->dead_ns : DEAD_DEFAULT_NS;
-	link->epoll = link->listener = link->talk.fd = -1;
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
-		link->stranger[i].fd = -1;
+	link->epoll = link->listener = link->tcp.fd = -1;
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++)
+		link->unproved[i].fd = -1;
 	if (setup->device)
 		snprintf(link->device_name, sizeof(link->device_name), "%s", setup->device);
 	err = open_all(link, e);
@@ -157,7 +157,7 @@ static void count_time(struct hr_link *link, uint64_t now_ns)
 	const uint64_t passed = link->counted_ns ? now_ns - link->counted_ns : 0;
 	const uint64_t most = link->dead_ns / GAPS;
 
-	if (link->state == HR_LINK_IS_FLOW)
+	if (link->state == HR_LINK_STATE_UP)
 		link->count.up_ns += passed;
 	else
 		link->count.down_ns += passed;
@@ -187,7 +187,7 @@ bool hr_link_step(struct hr_link *link, uint64_t now_ns, struct hr_link_event *e
 	if (take_event(link, event, e))
 		return true;
 	count_time(link, now_ns);
-	while (hr_life_step(link) && !link->events && ++work < WORK_MAX)
+	while (hr_link_advance(link) && !link->events && ++work < WORK_MAX)
 		;
 	return take_event(link, event, e) || work == WORK_MAX;
 }
@@ -197,7 +197,7 @@ int hr_link_fd(const struct hr_link *link)
 	return link->epoll;
 }
 
-bool hr_link_has(const struct hr_link *link, uint64_t tile)
+bool hr_link_receiver_has(const struct hr_link *link, uint64_t tile)
 {
 	return hr_tileset_has(&link->have, tile);
 }
@@ -208,10 +208,10 @@ void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes)
 		return;
 	link->end_known = true;
 	link->end = (struct hr_link_stream_size){ .tiles = tiles, .bytes = bytes };
-	hr_life_say(link);
+	hr_link_send_news(link);
 }
 
-void hr_link_durable(struct hr_link *link, uint64_t tile)
+void hr_link_set_durable(struct hr_link *link, uint64_t tile)
 {
 	if (link->setup.side == HR_LINK_RECEIVER)
 		hr_tileset_raise(&link->have, tile);
@@ -227,12 +227,12 @@ void hr_link_report_result(struct hr_link *link, int code, const char *text)
 	for (char *at = link->done.text; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = ' ';
-	hr_life_say(link);
+	hr_link_send_news(link);
 }
 
 bool hr_link_both_ended(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_ENDED;
+	return link->state == HR_LINK_STATE_ENDED;
 }
 
 uint16_t hr_link_port(const struct hr_link *link)
@@ -240,7 +240,7 @@ uint16_t hr_link_port(const struct hr_link *link)
 	return ntohs(link->address.sin_port);
 }
 
-struct hr_link_counters hr_link_count(const struct hr_link *link)
+struct hr_link_counters hr_link_read_counters(const struct hr_link *link)
 {
 	return link->count;
 }
@@ -248,22 +248,22 @@ struct hr_link_counters hr_link_count(const struct hr_link *link)
 const char *hr_link_describe(struct hr_link *link)
 {
 	static const char *const state[] = {
-		[HR_LINK_IS_DOWN] = "down",	  [HR_LINK_IS_GREETING] = "greeting",
-		[HR_LINK_IS_OPENING] = "opening", [HR_LINK_IS_FLOW] = "flow",
-		[HR_LINK_IS_BROKEN] = "broken",	  [HR_LINK_IS_ENDED] = "ended",
-		[HR_LINK_IS_FAILED] = "failed",
+		[HR_LINK_STATE_DOWN] = "down",		[HR_LINK_STATE_HANDSHAKE] = "greeting",
+		[HR_LINK_STATE_CONNECTING] = "opening", [HR_LINK_STATE_UP] = "flow",
+		[HR_LINK_STATE_DRAINING] = "broken",	[HR_LINK_STATE_ENDED] = "ended",
+		[HR_LINK_STATE_FAILED] = "failed",
 	};
 	const bool sender = link->setup.side == HR_LINK_SENDER;
 	const struct hr_rdma_device *device = &link->qp.device;
 	char local[INET_ADDRSTRLEN], other[INET_ADDRSTRLEN];
 
 	inet_ntop(AF_INET, &link->local, local, sizeof(local));
-	inet_ntop(AF_INET, sender ? &link->address.sin_addr : &link->talk.remote_address.sin_addr,
+	inet_ntop(AF_INET, sender ? &link->address.sin_addr : &link->tcp.remote_address.sin_addr,
 		  other, sizeof(other));
 	snprintf(link->description, sizeof(link->description), "%s port %u, %s%s%s:%u, %s",
 		 device->name[0] ? device->name : "no device", device->port, local,
 		 sender ? " -> " : " <- ", other,
-		 ntohs(sender ? link->address.sin_port : link->talk.remote_address.sin_port),
+		 ntohs(sender ? link->address.sin_port : link->tcp.remote_address.sin_port),
 		 state[link->state]);
 	return link->description;
 }
@@ -274,7 +274,7 @@ static void drain(struct hr_link *link)
 	const uint64_t end = hr_now_ns() + HR_NS_PER_S;
 	struct hr_rdma_completion done;
 
-	hr_rdma_qp_break(&link->qp);
+	hr_rdma_qp_to_error(&link->qp);
 	while (link->qp.qp && !hr_rdma_qp_drained(&link->qp) && hr_now_ns() < end)
 		if (hr_rdma_qp_poll(&link->qp, &done) <= 0)
 			hr_wait_ns(100000);
@@ -285,11 +285,11 @@ void hr_link_close(struct hr_link *link)
 {
 	if (!link)
 		return;
-	if (link->talk.fd >= 0)
-		hr_talk_step(&link->talk, link->now_ns);
+	if (link->tcp.fd >= 0)
+		hr_tcp_progress(&link->tcp, link->now_ns);
 	drain(link);
-	hr_talk_close(&link->talk);
-	hr_door_close(link);
+	hr_tcp_close(&link->tcp);
+	hr_link_close_unproved(link);
 	if (link->listener >= 0)
 		close(link->listener);
 	if (link->epoll >= 0)
@@ -297,6 +297,6 @@ void hr_link_close(struct hr_link *link)
 	if (link->table)
 		munmap(link->table, HR_LINK_TABLE_BYTES);
 	hr_verbs_unload(&link->verbs);
-	hr_link_forget(link->key, sizeof(link->key));
+	hr_auth_wipe(link->key, sizeof(link->key));
 	free(link);
 }

@@ -56,7 +56,7 @@ struct hr_link_setup {
 	const char *address;
 	const char *device; /* of the RDMA device, or NULL: the one that has the local address */
 	uint8_t key[HR_LINK_KEY_BYTES];
-	struct hr_link_memory memory;
+	struct hr_rdma_memory memory;
 	uint32_t tile_bytes; /* of a full tile, at most stride; equal on both sides */
 	uint64_t tiles;	     /* sender: of its run; receiver: the most that it takes */
 	uint32_t depth;	     /* sender: tiles in flight; 0: 8 */
@@ -72,7 +72,7 @@ struct hr_link_setup {
 enum hr_link_event_kind {
 	HR_LINK_NOTHING,
 	/* Sender and receiver: the connection is up. `tile`: the receiver has all tiles before it;
-	 * hr_link_has() tells which of the others. */
+	 * hr_link_receiver_has() tells which of the others. */
 	HR_LINK_UP,
 	/* The connection is broken, and the link tries again. No slot is accessed by the network any
 	 * more; offers that were not used are void. `text` says why. */
@@ -80,14 +80,14 @@ enum hr_link_event_kind {
 	/* Sender: the receiver has offered a slot for `tile`, so hr_link_send() takes it. */
 	HR_LINK_OFFERED,
 	HR_LINK_SENT, /* sender: the receiver's memory has `tile`; `slot` (the sender's) is free */
-	HR_LINK_TILE, /* receiver: `tile` with `bytes` is in `slot`, which was offered for it */
+	HR_LINK_RECEIVED, /* receiver: `tile` with `bytes` is in `slot`, which was offered for it */
 	HR_LINK_END, /* receiver: the stream has `tile` tiles and `total` bytes; all have arrived */
 	/* The other side's run has ended with `code` (an exit code) and `text`: a sender that has
 	 * failed, or a receiver that has finished. */
 	HR_LINK_REMOTE_ENDED,
 	/* Receiver: a connection was refused; `text` has its address and the reason, once a second at
 	 * most. The link goes on. */
-	HR_LINK_REFUSED_ONE,
+	HR_LINK_CLIENT_REFUSED,
 	/* No further try helps: *e of hr_link_step() has kind and text (a wrong key, another
 	 * version, another tile size, a receiver that has lost tiles that are given back, call_ns). */
 	HR_LINK_FAILED,
@@ -106,7 +106,7 @@ struct hr_link_counters {
 	uint64_t tiles, bytes;	   /* SENT, or TILE */
 	uint64_t connections;	   /* that came up */
 	uint64_t broken;	   /* that broke */
-	uint64_t again;		   /* tiles that were sent a second time, or dropped as known */
+	uint64_t repeated;	   /* tiles that were sent a second time, or dropped as known */
 	uint64_t not_ready;	   /* receiver-not-ready errors: 0, or a defect */
 	uint64_t refused;	   /* connections that failed hello or proof */
 	uint64_t flushes;	   /* of writes to GPU memory */
@@ -141,7 +141,7 @@ int hr_link_fd(const struct hr_link *link);
 int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile);
 
 /* After UP: the receiver has this tile, so the sender need not send it. */
-bool hr_link_has(const struct hr_link *link, uint64_t tile);
+bool hr_link_receiver_has(const struct hr_link *link, uint64_t tile);
 
 /*
  * Sender: send `bytes` of a slot as this tile; the slot stays as it is until SENT, or DOWN.
@@ -155,7 +155,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 void hr_link_end(struct hr_link *link, uint64_t tiles, uint64_t bytes);
 
 /* Receiver: it has all tiles before this one, from an earlier run, so no sender sends them. */
-void hr_link_durable(struct hr_link *link, uint64_t tile);
+void hr_link_set_durable(struct hr_link *link, uint64_t tile);
 
 /* This side's run has ended: tell the other one. With code 0 the receiver's data is as durable as its
  * pipeline makes it. */
@@ -168,7 +168,7 @@ bool hr_link_both_ended(const struct hr_link *link);
 /* The port at which a receiver listens: of its address, or, when that is 0, a free one. */
 uint16_t hr_link_port(const struct hr_link *link);
 
-struct hr_link_counters hr_link_count(const struct hr_link *link);
+struct hr_link_counters hr_link_read_counters(const struct hr_link *link);
 
 /* For `check` and `status`: device, port, addresses, state. Valid until the next call of it. */
 const char *hr_link_describe(struct hr_link *link);
@@ -187,7 +187,7 @@ struct hr_link_probe {
 	const char *device;	    /* the same */
 	uint32_t slots, slot_bytes; /* of memory that the probe takes for its time */
 	/* NULL, or the memory that is proved in place of that */
-	const struct hr_link_memory *memory;
+	const struct hr_rdma_memory *memory;
 };
 
 /*

@@ -4,9 +4,9 @@
 #include <sys/epoll.h>
 
 /* Listener, strangers, connection and channel. */
-#define DESCRIPTORS (HR_LINK_STRANGERS + 3)
+#define DESCRIPTORS (HR_LINK_UNPROVED_MAX + 3)
 
-int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
+int hr_link_epoll_add(struct hr_link *link, int fd, enum hr_link_readable kind)
 {
 	struct epoll_event wake = { .events = EPOLLIN, .data.u32 = kind };
 
@@ -16,7 +16,7 @@ int hr_wake_watch(struct hr_link *link, int fd, enum hr_link_wake kind)
 	return -errno;
 }
 
-unsigned hr_wake_look(struct hr_link *link)
+unsigned hr_link_epoll_poll(struct hr_link *link)
 {
 	struct epoll_event ready[DESCRIPTORS];
 	const int count = epoll_wait(link->epoll, ready, DESCRIPTORS, 0);

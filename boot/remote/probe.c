@@ -12,10 +12,10 @@
 static int find_local(const struct hr_link_probe *probe, struct in_addr *local, struct hr_error *e)
 {
 	struct sockaddr_in address;
-	const int err = hr_talk_address(probe->address, &address, e);
+	const int err = hr_tcp_parse_address(probe->address, &address, e);
 
 	if (!err && probe->side == HR_LINK_SENDER)
-		return hr_talk_local(&address, local, e);
+		return hr_tcp_local_address(&address, local, e);
 	*local = address.sin_addr;
 	return err;
 }
@@ -41,7 +41,7 @@ static int describe(const struct hr_verbs *verbs, const struct hr_link_probe *pr
 static int prove(const struct hr_verbs *verbs, const struct hr_link_probe *probe,
 		 struct in_addr local, struct hr_error *e)
 {
-	struct hr_link_memory memory = { .bytes = (uint64_t)probe->slots * probe->slot_bytes,
+	struct hr_rdma_memory memory = { .bytes = (uint64_t)probe->slots * probe->slot_bytes,
 					 .dmabuf = -1,
 					 .slots = probe->slots,
 					 .stride = probe->slot_bytes };

@@ -30,41 +30,41 @@ static bool complete(const struct hr_link *link)
 /* No further try helps. */
 static void fail(struct hr_link *link, enum hr_error_kind kind, int code)
 {
-	enter(link, HR_LINK_IS_FAILED);
+	enter(link, HR_LINK_STATE_FAILED);
 	hr_error_clear(&link->failure);
 	hr_fail(&link->failure, kind, code, "link %s: %s", link->self.hello.name, link->text);
-	hr_talk_close(&link->talk);
-	hr_door_close(link);
-	hr_rdma_qp_break(&link->qp);
+	hr_tcp_close(&link->tcp);
+	hr_link_close_unproved(link);
+	hr_rdma_qp_to_error(&link->qp);
 	hr_rdma_qp_destroy(&link->qp);
-	hr_flow_event(link,
-		      (struct hr_link_event){ .kind = HR_LINK_FAILED, .text = link->failure.text });
+	hr_link_queue_event(
+		link, (struct hr_link_event){ .kind = HR_LINK_FAILED, .text = link->failure.text });
 }
 
 /* The connection ends; link->text says why. Completions are collected next. */
 static void broken(struct hr_link *link)
 {
-	const bool was_up = link->state == HR_LINK_IS_FLOW;
+	const bool was_up = link->state == HR_LINK_STATE_UP;
 
-	hr_talk_close(&link->talk);
+	hr_tcp_close(&link->tcp);
 	if (was_up) {
 		link->lost_ns = link->now_ns;
 		link->broke_ns = link->counted_ns;
 		link->count.broken++;
 	}
-	hr_rdma_qp_break(&link->qp);
-	enter(link, HR_LINK_IS_BROKEN);
+	hr_rdma_qp_to_error(&link->qp);
+	enter(link, HR_LINK_STATE_DRAINING);
 }
 
 /* After an attempt that did not come up, or a broken connection: call again after a while. */
 static void down(struct hr_link *link)
 {
-	hr_talk_close(&link->talk);
+	hr_tcp_close(&link->tcp);
 	link->backoff_ns = link->backoff_ns ? link->backoff_ns * 2 : BACKOFF_MIN_NS;
 	if (link->backoff_ns > BACKOFF_MAX_NS)
 		link->backoff_ns = BACKOFF_MAX_NS;
 	link->next_call_ns = link->now_ns + link->backoff_ns;
-	enter(link, HR_LINK_IS_DOWN);
+	enter(link, HR_LINK_STATE_DOWN);
 }
 
 /* The talk of a sender has not come to a proof. */
@@ -80,16 +80,16 @@ static void not_greeted(struct hr_link *link, const char *why)
 
 static void call(struct hr_link *link)
 {
-	int err = hr_talk_call(&link->talk, &link->address, link->now_ns);
+	int err = hr_tcp_connect(&link->tcp, &link->address, link->now_ns);
 
 	if (!err)
-		err = hr_greet_begin(&link->talk, &link->self, link->now_ns);
+		err = hr_handshake_begin(&link->tcp, &link->self, link->now_ns);
 	if (err) {
 		not_greeted(link, strerror(-err));
 		return;
 	}
-	hr_wake_watch(link, link->talk.fd, HR_LINK_WAKE_TALK);
-	enter(link, HR_LINK_IS_GREETING);
+	hr_link_epoll_add(link, link->tcp.fd, HR_LINK_READABLE_TCP);
+	enter(link, HR_LINK_STATE_HANDSHAKE);
 }
 
 /* ---- the opening: a queue pair for this connection */
@@ -102,46 +102,47 @@ static void not_opened(struct hr_link *link, int err, const struct hr_error *e)
 
 static void begin_opening(struct hr_link *link)
 {
-	enter(link, HR_LINK_IS_OPENING);
+	enter(link, HR_LINK_STATE_CONNECTING);
 	link->heard_open = false;
 	link->said_end = link->said_done = link->said_bye = link->heard_bye = false;
 	memset(link->table, 0, HR_LINK_TABLE_BYTES);
 }
 
 /* Receiver: a sender has proved the key, and the last connection is gone. */
-static void promote(struct hr_link *link, struct hr_link_talk *talk)
+static void promote(struct hr_link *link, struct hr_link_tcp *talk)
 {
 	struct hr_error e = { 0 };
 	int err;
 
-	link->talk = *talk;
+	link->tcp = *talk;
 	talk->fd = -1;
-	hr_talk_close(talk);
-	hr_wake_watch(link, link->talk.fd, HR_LINK_WAKE_TALK);
+	hr_tcp_close(talk);
+	hr_link_epoll_add(link, link->tcp.fd, HR_LINK_READABLE_TCP);
 	begin_opening(link);
-	err = hr_opening_make(link, &e);
+	err = hr_link_make_qp(link, &e);
 	if (!err)
-		err = hr_greet_answer(&link->talk, &link->self, link->now_ns);
+		err = hr_handshake_answer(&link->tcp, &link->self, link->now_ns);
 	if (!err)
-		err = hr_opening_say(link);
+		err = hr_link_send_open(link);
 	if (err)
 		not_opened(link, err, &e);
 }
 
 static void up(struct hr_link *link)
 {
-	enter(link, HR_LINK_IS_FLOW);
+	enter(link, HR_LINK_STATE_UP);
 	link->backoff_ns = 0;
 	link->was_up = true;
 	link->count.connections++;
 	if (link->count.broken)
 		link->count.last_recovery_ns = link->counted_ns - link->broke_ns;
-	hr_flow_begin(link);
+	hr_link_begin_transfer(link);
 	for (; link->unsent_count; link->unsent_count--)
-		link->count.again +=
+		link->count.repeated +=
 			!hr_tileset_has(&link->have, link->unsent[link->unsent_count - 1]);
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_UP, .tile = link->have.low });
-	hr_life_say(link);
+	hr_link_queue_event(link,
+			    (struct hr_link_event){ .kind = HR_LINK_UP, .tile = link->have.low });
+	hr_link_send_news(link);
 }
 
 /* Sender: the receiver's queue pair is there. */
@@ -151,17 +152,17 @@ static int take_open_sender(struct hr_link *link, struct hr_error *e)
 
 	if (link->remote_qp.stride < link->setup.tile_bytes)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
-	if (!hr_opening_take(link, &link->remote_qp)) {
+	if (!hr_link_receive_open(link, &link->remote_qp)) {
 		fail(link, HR_ERROR_DEVICE, -ESTALE);
 		return 0;
 	}
-	err = hr_opening_make(link, e);
+	err = hr_link_make_qp(link, e);
 	if (!err)
-		err = hr_opening_connect(link, e);
-	return err ? err : hr_opening_say(link);
+		err = hr_link_connect_qp(link, e);
+	return err ? err : hr_link_send_open(link);
 }
 
-static int take_open(struct hr_link *link, const struct hr_link_opening *opening,
+static int take_open(struct hr_link *link, const struct hr_link_qp_info *opening,
 		     struct hr_error *e)
 {
 	int err;
@@ -172,18 +173,18 @@ static int take_open(struct hr_link *link, const struct hr_link_opening *opening
 	link->remote_qp = *opening;
 	if (link->setup.side == HR_LINK_SENDER)
 		return take_open_sender(link, e);
-	err = hr_opening_connect(link, e);
-	return err ? err : hr_talk_say(&link->talk, HR_LINK_READY, NULL, link->now_ns);
+	err = hr_link_connect_qp(link, e);
+	return err ? err : hr_tcp_send(&link->tcp, HR_LINK_READY, NULL, link->now_ns);
 }
 
 static int take_ready(struct hr_link *link)
 {
 	int err = 0;
 
-	if (link->state != HR_LINK_IS_OPENING || !link->heard_open)
+	if (link->state != HR_LINK_STATE_CONNECTING || !link->heard_open)
 		return -EPROTO;
 	if (link->setup.side == HR_LINK_SENDER)
-		err = hr_talk_say(&link->talk, HR_LINK_READY, NULL, link->now_ns);
+		err = hr_tcp_send(&link->tcp, HR_LINK_READY, NULL, link->now_ns);
 	if (!err)
 		up(link);
 	return err;
@@ -191,21 +192,21 @@ static int take_ready(struct hr_link *link)
 
 /* ---- messages of a connection */
 
-void hr_life_say(struct hr_link *link)
+void hr_link_send_news(struct hr_link *link)
 {
-	if (link->state != HR_LINK_IS_FLOW)
+	if (link->state != HR_LINK_STATE_UP)
 		return;
 	/* The buffer is empty enough: a few messages, each said once. */
 	if (link->end_known && !link->said_end)
 		link->said_end =
-			hr_talk_say(&link->talk, HR_LINK_MSG_SIZE, &link->end, link->now_ns) == 0;
+			hr_tcp_send(&link->tcp, HR_LINK_MSG_SIZE, &link->end, link->now_ns) == 0;
 	if (link->done_set && !link->said_done)
-		link->said_done = hr_talk_say(&link->talk, HR_LINK_MSG_RESULT, &link->done,
-					      link->now_ns) == 0;
+		link->said_done =
+			hr_tcp_send(&link->tcp, HR_LINK_MSG_RESULT, &link->done, link->now_ns) == 0;
 	if (link->said_done && link->done_heard && !link->said_bye)
-		link->said_bye = hr_talk_say(&link->talk, HR_LINK_BYE, NULL, link->now_ns) == 0;
+		link->said_bye = hr_tcp_send(&link->tcp, HR_LINK_BYE, NULL, link->now_ns) == 0;
 	if (link->said_bye && link->heard_bye)
-		enter(link, HR_LINK_IS_ENDED);
+		enter(link, HR_LINK_STATE_ENDED);
 }
 
 static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
@@ -228,7 +229,7 @@ static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
 	}
 	link->end_heard = true;
 	link->end = *end;
-	hr_flow_check_end(link);
+	hr_link_check_end(link);
 	return 0;
 }
 
@@ -238,15 +239,15 @@ static void take_done(struct hr_link *link, const struct hr_link_run_result *don
 		return;
 	link->done_heard = true;
 	memcpy(link->peer_text, done->text, sizeof(link->peer_text));
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_REMOTE_ENDED,
-						    .code = (int)done->code,
-						    .text = link->peer_text });
+	hr_link_queue_event(link, (struct hr_link_event){ .kind = HR_LINK_REMOTE_ENDED,
+							  .code = (int)done->code,
+							  .text = link->peer_text });
 }
 
 static int take_message(struct hr_link *link, const struct hr_link_message *message,
 			struct hr_error *e)
 {
-	const bool flow = link->state == HR_LINK_IS_FLOW;
+	const bool flow = link->state == HR_LINK_STATE_UP;
 	int err = 0;
 
 	switch (message->head.kind) {
@@ -254,7 +255,7 @@ static int take_message(struct hr_link *link, const struct hr_link_message *mess
 		return take_open(link, &message->opening, e);
 	case HR_LINK_READY:
 		return take_ready(link);
-	case HR_LINK_BEAT:
+	case HR_LINK_MSG_KEEPALIVE:
 		return 0;
 	case HR_LINK_MSG_SIZE:
 		err = flow ? take_end(link, &message->total) : -EPROTO;
@@ -271,7 +272,7 @@ static int take_message(struct hr_link *link, const struct hr_link_message *mess
 		return -EPROTO;
 	}
 	if (!err)
-		hr_life_say(link);
+		hr_link_send_news(link);
 	return err;
 }
 
@@ -280,8 +281,8 @@ static int listen_to(struct hr_link *link)
 {
 	struct hr_error e = { 0 };
 	struct hr_link_message message;
-	const int lost = hr_talk_step(&link->talk, link->now_ns);
-	int n = hr_talk_take(&link->talk, &message);
+	const int lost = hr_tcp_progress(&link->tcp, link->now_ns);
+	int n = hr_tcp_receive(&link->tcp, &message);
 
 	if (n > 0) {
 		const int err = take_message(link, &message, &e);
@@ -307,11 +308,11 @@ static int listen_to(struct hr_link *link)
 
 static bool refused(struct hr_link *link)
 {
-	const struct hr_link_talk *talk = &link->talk;
+	const struct hr_link_tcp *talk = &link->tcp;
 	char why[256];
 
 	link->count.refused++;
-	if (talk->greeting == HR_LINK_REFUSED_BY)
+	if (talk->handshake == HR_HANDSHAKE_REFUSED_BY)
 		snprintf(why, sizeof(why), "the receiver refuses: %s",
 			 hr_link_refusal_text(talk->refusal.code));
 	else
@@ -326,14 +327,16 @@ static bool refused(struct hr_link *link)
 static bool step_greeting(struct hr_link *link)
 {
 	struct hr_link_message message;
-	const int lost = hr_talk_step(&link->talk, link->now_ns);
-	int n = hr_talk_take(&link->talk, &message);
+	const int lost = hr_tcp_progress(&link->tcp, link->now_ns);
+	int n = hr_tcp_receive(&link->tcp, &message);
 
 	if (n > 0)
-		n = hr_greet_take(&link->talk, &link->self, &message, link->now_ns) ? -EPROTO : 1;
-	if (link->talk.greeting == HR_LINK_REFUSED || link->talk.greeting == HR_LINK_REFUSED_BY)
+		n = hr_handshake_receive(&link->tcp, &link->self, &message, link->now_ns) ? -EPROTO
+											  : 1;
+	if (link->tcp.handshake == HR_HANDSHAKE_REFUSED ||
+	    link->tcp.handshake == HR_HANDSHAKE_REFUSED_BY)
 		return refused(link);
-	if (link->talk.greeting == HR_LINK_PROVEN) {
+	if (link->tcp.handshake == HR_HANDSHAKE_PROVED) {
 		begin_opening(link);
 		return true;
 	}
@@ -342,8 +345,8 @@ static bool step_greeting(struct hr_link *link)
 		not_greeted(link, "it does not speak the protocol of a link");
 	} else if (n == 0 && lost) {
 		not_greeted(link, strerror(-lost));
-	} else if (link->now_ns - link->talk.began_ns > 2 * link->dead_ns) {
-		not_greeted(link, link->talk.connecting ? "no answer" : "it does not greet");
+	} else if (link->now_ns - link->tcp.began_ns > 2 * link->dead_ns) {
+		not_greeted(link, link->tcp.connecting ? "no answer" : "it does not greet");
 	}
 	return n > 0;
 }
@@ -363,19 +366,19 @@ static bool step_opening(struct hr_link *link)
 }
 
 /* Receiver: another connection has proved the key. */
-static void newcomer(struct hr_link *link, struct hr_link_talk *talk)
+static void newcomer(struct hr_link *link, struct hr_link_tcp *talk)
 {
-	const uint64_t instance = link->talk.said.hello[HR_LINK_SENDER].instance;
+	const uint64_t instance = link->tcp.said.hello[HR_LINK_SENDER].instance;
 
-	if (link->state == HR_LINK_IS_DOWN) {
+	if (link->state == HR_LINK_STATE_DOWN) {
 		promote(link, talk);
 		return;
 	}
-	if (link->state != HR_LINK_IS_FLOW && link->state != HR_LINK_IS_OPENING)
+	if (link->state != HR_LINK_STATE_UP && link->state != HR_LINK_STATE_CONNECTING)
 		return; /* it waits until completions are collected */
 	if (talk->said.hello[HR_LINK_SENDER].instance != instance) {
-		hr_greet_refuse(talk, HR_LINK_REFUSE_BUSY, 0, link->now_ns);
-		hr_talk_close(talk);
+		hr_handshake_refuse(talk, HR_LINK_REFUSE_BUSY, 0, link->now_ns);
+		hr_tcp_close(talk);
 		return;
 	}
 	snprintf(link->text, sizeof(link->text), "the sender has connected again");
@@ -384,9 +387,9 @@ static void newcomer(struct hr_link *link, struct hr_link_talk *talk)
 
 static void answer_door(struct hr_link *link)
 {
-	struct hr_link_talk *proven = hr_door_step(link);
+	struct hr_link_tcp *proven = hr_link_accept(link);
 
-	link->door_ns = link->now_ns;
+	link->accepted_ns = link->now_ns;
 	if (proven)
 		newcomer(link, proven);
 }
@@ -394,12 +397,12 @@ static void answer_door(struct hr_link *link)
 /* The connection, if it may have something to read, with its heartbeat: as listen_to(). */
 static int beat(struct hr_link *link, bool readable)
 {
-	int n = readable || link->talk.in_bytes ? listen_to(link) : 0;
+	int n = readable || link->tcp.in_bytes ? listen_to(link) : 0;
 
 	if (n != 0)
 		return n;
 	link->listened_ns = link->now_ns;
-	if (link->now_ns - link->talk.heard_ns > link->dead_ns) {
+	if (link->now_ns - link->tcp.heard_ns > link->dead_ns) {
 		snprintf(link->text, sizeof(link->text), "no message of the other side for %llu ms",
 			 (unsigned long long)(link->dead_ns / HR_NS_PER_MS));
 		return -ETIMEDOUT;
@@ -410,26 +413,26 @@ static int beat(struct hr_link *link, bool readable)
 			 (unsigned long long)(LOST_LIMITS * link->dead_ns / HR_NS_PER_MS));
 		return -ETIMEDOUT;
 	}
-	if (link->now_ns - link->talk.said_ns >= BEAT_NS)
-		n = hr_talk_say(&link->talk, HR_LINK_BEAT, NULL, link->now_ns);
+	if (link->now_ns - link->tcp.said_ns >= BEAT_NS)
+		n = hr_tcp_send(&link->tcp, HR_LINK_MSG_KEEPALIVE, NULL, link->now_ns);
 	if (n < 0)
 		snprintf(link->text, sizeof(link->text), "the other side does not read");
 	return n;
 }
 
-/* After all completions: what else there is to do. As hr_flow_poll(). */
+/* After all completions: what else there is to do. As hr_link_poll_cq(). */
 static int look_around(struct hr_link *link)
 {
-	const unsigned wake = hr_wake_look(link);
+	const unsigned wake = hr_link_epoll_poll(link);
 	int n = 0;
 
-	if (wake & HR_LINK_WAKE_QUEUE) {
-		hr_rdma_qp_wake(&link->qp);
-		n = hr_flow_poll(link);
+	if (wake & HR_LINK_READABLE_CQ) {
+		hr_rdma_qp_ack_events(&link->qp);
+		n = hr_link_poll_cq(link);
 	}
 	if (n == 0)
-		n = beat(link, wake & HR_LINK_WAKE_TALK);
-	if (n == 0 && wake & HR_LINK_WAKE_DOOR)
+		n = beat(link, wake & HR_LINK_READABLE_TCP);
+	if (n == 0 && wake & HR_LINK_READABLE_LISTENER)
 		answer_door(link);
 	return n;
 }
@@ -442,14 +445,14 @@ static bool step_flow(struct hr_link *link)
 	if (link->now_ns - link->listened_ns >= BEAT_NS / 4)
 		n = beat(link, true);
 	if (n == 0)
-		n = hr_flow_poll(link);
+		n = hr_link_poll_cq(link);
 	if (n == 0)
 		n = look_around(link);
-	if (n == 0 && link->setup.side == HR_LINK_RECEIVER && link->state == HR_LINK_IS_FLOW)
-		n = hr_flow_offers(link);
+	if (n == 0 && link->setup.side == HR_LINK_RECEIVER && link->state == HR_LINK_STATE_UP)
+		n = hr_link_post_offers(link);
 	if (n == 0)
-		hr_talk_flush(&link->talk);
-	if (n < 0 && link->state == HR_LINK_IS_FLOW)
+		hr_tcp_flush(&link->tcp);
+	if (n < 0 && link->state == HR_LINK_STATE_UP)
 		broken(link);
 	return n > 0;
 }
@@ -465,8 +468,8 @@ static bool step_broken(struct hr_link *link)
 
 		/* The first cause stays. */
 		memcpy(why, link->text, sizeof(why));
-		hr_rdma_qp_wake(&link->qp);
-		n = hr_flow_poll(link);
+		hr_rdma_qp_ack_events(&link->qp);
+		n = hr_link_poll_cq(link);
 		memcpy(link->text, why, sizeof(why));
 		/* Tiles among them have arrived for the sender, so all that are there are taken,
 		 * however late this thread comes. */
@@ -474,11 +477,11 @@ static bool step_broken(struct hr_link *link)
 			return n != 0;
 	}
 	hr_rdma_qp_destroy(&link->qp);
-	hr_flow_end(link);
+	hr_link_end_transfer(link);
 	down(link);
 	if (link->was_up)
-		hr_flow_event(link,
-			      (struct hr_link_event){ .kind = HR_LINK_DOWN, .text = link->text });
+		hr_link_queue_event(
+			link, (struct hr_link_event){ .kind = HR_LINK_DOWN, .text = link->text });
 	link->was_up = false;
 	return true;
 }
@@ -489,7 +492,7 @@ static void step_down(struct hr_link *link)
 
 	/* All is said, and the other side has known that; only its last word is missing. */
 	if (complete(link) && without > 2 * link->dead_ns) {
-		enter(link, HR_LINK_IS_ENDED);
+		enter(link, HR_LINK_STATE_ENDED);
 	} else if (link->setup.call_ns && without > link->setup.call_ns) {
 		char why[400];
 
@@ -506,30 +509,30 @@ static void step_down(struct hr_link *link)
 /* While tiles move the door costs no system calls, unless there is something to read: look_around(). */
 static bool is_door_due(const struct hr_link *link)
 {
-	if (link->listener < 0 || link->state == HR_LINK_IS_FAILED ||
-	    link->state == HR_LINK_IS_ENDED)
+	if (link->listener < 0 || link->state == HR_LINK_STATE_FAILED ||
+	    link->state == HR_LINK_STATE_ENDED)
 		return false;
-	return link->state != HR_LINK_IS_FLOW || link->now_ns - link->door_ns >= BEAT_NS / 4;
+	return link->state != HR_LINK_STATE_UP || link->now_ns - link->accepted_ns >= BEAT_NS / 4;
 }
 
-bool hr_life_step(struct hr_link *link)
+bool hr_link_advance(struct hr_link *link)
 {
 	if (is_door_due(link))
 		answer_door(link);
 	switch (link->state) {
-	case HR_LINK_IS_DOWN:
+	case HR_LINK_STATE_DOWN:
 		step_down(link);
 		return false;
-	case HR_LINK_IS_GREETING:
+	case HR_LINK_STATE_HANDSHAKE:
 		return step_greeting(link);
-	case HR_LINK_IS_OPENING:
+	case HR_LINK_STATE_CONNECTING:
 		return step_opening(link);
-	case HR_LINK_IS_FLOW:
+	case HR_LINK_STATE_UP:
 		return step_flow(link);
-	case HR_LINK_IS_BROKEN:
+	case HR_LINK_STATE_DRAINING:
 		return step_broken(link);
-	case HR_LINK_IS_ENDED:
-		hr_talk_step(&link->talk, link->now_ns);
+	case HR_LINK_STATE_ENDED:
+		hr_tcp_progress(&link->tcp, link->now_ns);
 		return false;
 	default:
 		return false;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_error *e)
+int hr_tcp_parse_address(const char *text, struct sockaddr_in *address, struct hr_error *e)
 {
 	const char *colon = strrchr(text, ':');
 	char host[INET_ADDRSTRLEN];
@@ -34,7 +34,7 @@ wrong:
 		       text);
 }
 
-int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e)
+int hr_tcp_local_address(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e)
 {
 	struct sockaddr_in mine, target = *to;
 	socklen_t bytes = sizeof(mine);
@@ -56,7 +56,7 @@ int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr
 	return 0;
 }
 
-int hr_talk_listen(struct sockaddr_in *at, struct hr_error *e)
+int hr_tcp_listen(struct sockaddr_in *at, struct hr_error *e)
 {
 	const int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t bytes = sizeof(*at);
@@ -74,7 +74,7 @@ int hr_talk_listen(struct sockaddr_in *at, struct hr_error *e)
 		       inet_ntoa(at->sin_addr), ntohs(at->sin_port), strerror(-err));
 }
 
-static void begin(struct hr_link_talk *talk, int fd, enum hr_link_side side, uint64_t now_ns)
+static void begin(struct hr_link_tcp *talk, int fd, enum hr_link_side side, uint64_t now_ns)
 {
 	const int one = 1;
 
@@ -85,7 +85,7 @@ static void begin(struct hr_link_talk *talk, int fd, enum hr_link_side side, uin
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64_t now_ns)
+int hr_tcp_connect(struct hr_link_tcp *talk, const struct sockaddr_in *to, uint64_t now_ns)
 {
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -98,7 +98,7 @@ int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64
 	return 0;
 }
 
-int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns)
+int hr_tcp_accept(struct hr_link_tcp *talk, int listener, uint64_t now_ns)
 {
 	struct sockaddr_in peer;
 	socklen_t bytes = sizeof(peer);
@@ -112,17 +112,17 @@ int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns)
 	return 0;
 }
 
-void hr_talk_close(struct hr_link_talk *talk)
+void hr_tcp_close(struct hr_link_tcp *talk)
 {
 	if (talk->fd >= 0)
 		close(talk->fd);
 	talk->fd = -1;
 	talk->secured = false;
 	talk->in_bytes = talk->out_bytes = 0;
-	hr_link_forget(talk->session, sizeof(talk->session));
+	hr_auth_wipe(talk->session, sizeof(talk->session));
 }
 
-static int finish_connect(struct hr_link_talk *talk)
+static int finish_connect(struct hr_link_tcp *talk)
 {
 	if (connect(talk->fd, (struct sockaddr *)&talk->remote_address,
 		    sizeof(talk->remote_address)) == 0 ||
@@ -133,7 +133,7 @@ static int finish_connect(struct hr_link_talk *talk)
 	return 0;
 }
 
-static int send_some(struct hr_link_talk *talk)
+static int send_some(struct hr_link_tcp *talk)
 {
 	while (talk->out_bytes) {
 		const ssize_t n = send(talk->fd, talk->out, talk->out_bytes, MSG_NOSIGNAL);
@@ -146,13 +146,13 @@ static int send_some(struct hr_link_talk *talk)
 	return 0;
 }
 
-void hr_talk_flush(struct hr_link_talk *talk)
+void hr_tcp_flush(struct hr_link_tcp *talk)
 {
 	if (talk->fd >= 0 && !talk->connecting)
 		send_some(talk);
 }
 
-int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
+int hr_tcp_progress(struct hr_link_tcp *talk, uint64_t now_ns)
 {
 	ssize_t n;
 	int err;
@@ -179,21 +179,21 @@ int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns)
 	return errno == EAGAIN || errno == EINTR ? err : -errno;
 }
 
-static bool code_holds(struct hr_link_talk *talk, const struct hr_link_message *message,
+static bool code_holds(struct hr_link_tcp *talk, const struct hr_link_message *message,
 		       size_t bytes)
 {
 	const enum hr_link_side other =
 		talk->side == HR_LINK_SENDER ? HR_LINK_RECEIVER : HR_LINK_SENDER;
-	uint8_t code[HR_LINK_CODE_BYTES];
+	uint8_t code[HR_AUTH_MAC_BYTES];
 
 	if (!talk->secured || message->head.count != talk->count_in)
 		return false;
 	talk->count_in++;
-	hr_link_code(code, talk->session, other, talk->in, bytes - sizeof(code));
-	return hr_link_code_equal(code, talk->in + bytes - sizeof(code));
+	hr_auth_mac(code, talk->session, other, talk->in, bytes - sizeof(code));
+	return hr_auth_mac_equal(code, talk->in + bytes - sizeof(code));
 }
 
-int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message)
+int hr_tcp_receive(struct hr_link_tcp *talk, struct hr_link_message *message)
 {
 	const int bytes = hr_link_message_parse(message, talk->in, talk->in_bytes);
 
@@ -207,8 +207,7 @@ int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message)
 	return 1;
 }
 
-int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *body,
-		uint64_t now_ns)
+int hr_tcp_send(struct hr_link_tcp *talk, enum hr_link_kind kind, const void *body, uint64_t now_ns)
 {
 	const size_t bytes = hr_link_message_bytes(kind), length = hr_link_body_bytes(kind);
 	const bool coded = kind >= HR_LINK_OPEN;
@@ -225,8 +224,8 @@ int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *b
 		memcpy(at + sizeof(head), body, length);
 	if (coded) {
 		talk->count_out++;
-		hr_link_code(at + sizeof(head) + length, talk->session, talk->side, at,
-			     sizeof(head) + length);
+		hr_auth_mac(at + sizeof(head) + length, talk->session, talk->side, at,
+			    sizeof(head) + length);
 	}
 	talk->out_bytes += bytes;
 	talk->said_ns = now_ns;

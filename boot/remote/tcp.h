@@ -17,46 +17,46 @@
  * the session follows from the key, the HELLOs and the proofs.
  */
 
-struct hr_link_transcript {
-	struct hr_link_hello hello[2];	      /* by enum hr_link_side */
-	uint8_t proof[2][HR_LINK_CODE_BYTES]; /* the sender's is in that of the receiver */
+struct hr_auth_transcript {
+	struct hr_link_hello hello[2];	     /* by enum hr_link_side */
+	uint8_t proof[2][HR_AUTH_MAC_BYTES]; /* the sender's is in that of the receiver */
 };
 
 /* The proof of one side; the receiver's needs proof[HR_LINK_SENDER]. */
-void hr_link_prove(uint8_t proof[HR_LINK_CODE_BYTES], const uint8_t key[HR_LINK_KEY_BYTES],
-		   const struct hr_link_transcript *said, enum hr_link_side side);
+void hr_auth_prove(uint8_t proof[HR_AUTH_MAC_BYTES], const uint8_t key[HR_LINK_KEY_BYTES],
+		   const struct hr_auth_transcript *said, enum hr_link_side side);
 
 /* The key of the session, from both proofs. */
-void hr_link_session_key(uint8_t session[HR_LINK_CODE_BYTES], const uint8_t key[HR_LINK_KEY_BYTES],
-			 const struct hr_link_transcript *said);
+void hr_auth_session_key(uint8_t session[HR_AUTH_MAC_BYTES], const uint8_t key[HR_LINK_KEY_BYTES],
+			 const struct hr_auth_transcript *said);
 
 /* The code of a message from that side: head, with its count, and body. */
-void hr_link_code(uint8_t code[HR_LINK_CODE_BYTES], const uint8_t session[HR_LINK_CODE_BYTES],
-		  enum hr_link_side from, const void *message, size_t bytes);
+void hr_auth_mac(uint8_t code[HR_AUTH_MAC_BYTES], const uint8_t session[HR_AUTH_MAC_BYTES],
+		 enum hr_link_side from, const void *message, size_t bytes);
 
 /* Takes the same time for all values. */
-bool hr_link_code_equal(const uint8_t a[HR_LINK_CODE_BYTES], const uint8_t b[HR_LINK_CODE_BYTES]);
+bool hr_auth_mac_equal(const uint8_t a[HR_AUTH_MAC_BYTES], const uint8_t b[HR_AUTH_MAC_BYTES]);
 
 /* Overwrite a secret in memory. */
-void hr_link_forget(void *secret, size_t bytes);
+void hr_auth_wipe(void *secret, size_t bytes);
 #define HR_LINK_BUFFER 4096u
 
-enum hr_link_greeting {
-	HR_LINK_GREETING,   /* goes on */
-	HR_LINK_PROVEN,	    /* sender: both sides have proved the key; receiver: the sender has */
-	HR_LINK_REFUSED,    /* this side has refused the other one: `refusal` */
-	HR_LINK_REFUSED_BY, /* the other side has refused this one: `refusal` */
+enum hr_handshake_state {
+	HR_HANDSHAKE_RUNS,    /* goes on */
+	HR_HANDSHAKE_PROVED,  /* sender: both sides have proved the key; receiver: the sender has */
+	HR_HANDSHAKE_REFUSED, /* this side has refused the other one: `refusal` */
+	HR_HANDSHAKE_REFUSED_BY, /* the other side has refused this one: `refusal` */
 };
 
-struct hr_link_talk {
+struct hr_link_tcp {
 	int fd; /* -1: none */
 	enum hr_link_side side;
 	bool connecting, secured;
-	enum hr_link_greeting greeting;
+	enum hr_handshake_state handshake;
 	struct hr_link_refuse refusal;
 	struct sockaddr_in remote_address;
-	struct hr_link_transcript said;
-	uint8_t session[HR_LINK_CODE_BYTES];
+	struct hr_auth_transcript said;
+	uint8_t session[HR_AUTH_MAC_BYTES];
 	uint64_t count_out, count_in;
 	uint64_t began_ns, heard_ns, said_ns;
 	size_t in_bytes, out_bytes;
@@ -64,34 +64,34 @@ struct hr_link_talk {
 };
 
 /* "A.B.C.D:PORT" to an address. -EINVAL: it is none; names are not resolved, because that may wait. */
-int hr_talk_address(const char *text, struct sockaddr_in *address, struct hr_error *e);
+int hr_tcp_parse_address(const char *text, struct sockaddr_in *address, struct hr_error *e);
 
 /* The address of this machine from which packets to `to` are sent. */
-int hr_talk_local(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e);
+int hr_tcp_local_address(const struct sockaddr_in *to, struct in_addr *local, struct hr_error *e);
 
 /* A listening socket, and *at is its address with its port. -EADDRINUSE, -EADDRNOTAVAIL, -errno. */
-int hr_talk_listen(struct sockaddr_in *at, struct hr_error *e);
+int hr_tcp_listen(struct sockaddr_in *at, struct hr_error *e);
 
 /* Begin to connect. 0: the caller closes the talk; -errno: at once refused. */
-int hr_talk_call(struct hr_link_talk *talk, const struct sockaddr_in *to, uint64_t now_ns);
+int hr_tcp_connect(struct hr_link_tcp *talk, const struct sockaddr_in *to, uint64_t now_ns);
 
 /* Take a connection of a listening socket. -EAGAIN: there is none; -errno. */
-int hr_talk_accept(struct hr_link_talk *talk, int listener, uint64_t now_ns);
+int hr_tcp_accept(struct hr_link_tcp *talk, int listener, uint64_t now_ns);
 
 /* Close, and forget the keys. A closed talk stays closed. */
-void hr_talk_close(struct hr_link_talk *talk);
+void hr_tcp_close(struct hr_link_tcp *talk);
 
 /* Send and receive what is possible now. 0; -ECONNRESET: the other side has closed; -errno. */
-int hr_talk_step(struct hr_link_talk *talk, uint64_t now_ns);
+int hr_tcp_progress(struct hr_link_tcp *talk, uint64_t now_ns);
 
-/* Send what is possible now; an error shows in the next hr_talk_step(). */
-void hr_talk_flush(struct hr_link_talk *talk);
+/* Send what is possible now; an error shows in the next hr_tcp_progress(). */
+void hr_tcp_flush(struct hr_link_tcp *talk);
 
 /* Take a received message. 1, or 0: none; -EPROTO: a wrong message; -EBADMSG: a wrong code or count. */
-int hr_talk_take(struct hr_link_talk *talk, struct hr_link_message *message);
+int hr_tcp_receive(struct hr_link_tcp *talk, struct hr_link_message *message);
 
 /* Say a message with that body (hr_link_body_bytes()). -ENOBUFS: the other side reads nothing. */
-int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *body,
+int hr_tcp_send(struct hr_link_tcp *talk, enum hr_link_kind kind, const void *body,
 		uint64_t now_ns);
 
 /* ---- the beginning of a connection, in which both sides prove the key to each other.
@@ -99,26 +99,28 @@ int hr_talk_say(struct hr_link_talk *talk, enum hr_link_kind kind, const void *b
  */
 
 /* What a side says of itself in its HELLO, and its key. */
-struct hr_link_self {
+struct hr_handshake_self {
 	struct hr_link_hello hello; /* the nonce is that of the talk */
 	const uint8_t *key;
 };
 
 /* Say this side's HELLO, with a new nonce. -errno */
-int hr_greet_begin(struct hr_link_talk *talk, const struct hr_link_self *self, uint64_t now_ns);
+int hr_handshake_begin(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
+		       uint64_t now_ns);
 
 /*
  * Take the next message of the greeting; talk->greeting says how it stands. 0; -EPROTO: a message
  * that does not belong there; -errno.
  */
-int hr_greet_take(struct hr_link_talk *talk, const struct hr_link_self *self,
-		  const struct hr_link_message *message, uint64_t now_ns);
+int hr_handshake_receive(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
+			 const struct hr_link_message *message, uint64_t now_ns);
 
-/* Receiver, after HR_LINK_PROVEN: say the proof of this side. */
-int hr_greet_answer(struct hr_link_talk *talk, const struct hr_link_self *self, uint64_t now_ns);
+/* Receiver, after HR_HANDSHAKE_PROVED: say the proof of this side. */
+int hr_handshake_answer(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
+			uint64_t now_ns);
 
 /* Refuse the other side. Best effort: the connection is closed next. */
-void hr_greet_refuse(struct hr_link_talk *talk, enum hr_link_refusal why, uint32_t value,
-		     uint64_t now_ns);
+void hr_handshake_refuse(struct hr_link_tcp *talk, enum hr_link_refusal why, uint32_t value,
+			 uint64_t now_ns);
 
 #endif

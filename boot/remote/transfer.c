@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void hr_flow_event(struct hr_link *link, struct hr_link_event event)
+void hr_link_queue_event(struct hr_link *link, struct hr_link_event event)
 {
 	/* hr_link_step() works only while the queue is empty. */
 	if (link->events < HR_LINK_EVENTS)
@@ -23,7 +23,7 @@ static void queue_offer(struct hr_link *link, uint32_t slot)
 	link->post[(link->post_head + link->post_count++) % HR_LINK_SLOTS_MAX] = slot;
 }
 
-void hr_flow_begin(struct hr_link *link)
+void hr_link_begin_transfer(struct hr_link *link)
 {
 	const bool receiver = link->setup.side == HR_LINK_RECEIVER;
 
@@ -39,25 +39,25 @@ void hr_flow_begin(struct hr_link *link)
 	}
 }
 
-void hr_flow_end(struct hr_link *link)
+void hr_link_end_transfer(struct hr_link *link)
 {
 	for (; link->flight_count; link->flight_count--) {
 		const uint32_t at = link->flight_head++ % HR_LINK_SLOTS_MAX;
 
 		if (link->unsent_count < HR_LINK_SLOTS_MAX)
-			link->unsent[link->unsent_count++] = link->flight[at].tile;
+			link->unsent[link->unsent_count++] = link->in_flight[at].tile;
 	}
 	link->flight_head = 0;
 }
 
-void hr_flow_check_end(struct hr_link *link)
+void hr_link_check_end(struct hr_link *link)
 {
 	if (!link->end_heard || link->end_told || link->have.low < link->end.tiles)
 		return;
 	link->end_told = true;
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_END,
-						    .tile = link->end.tiles,
-						    .total = link->end.bytes });
+	hr_link_queue_event(link, (struct hr_link_event){ .kind = HR_LINK_END,
+							  .tile = link->end.tiles,
+							  .total = link->end.bytes });
 }
 
 /* The sender can still use an offer for the lowest tile that is missing. */
@@ -97,7 +97,7 @@ static int post_offers(struct hr_link *link)
 						       .sequence = link->sequence_out + count };
 		link->slot[slot].posted = true;
 	}
-	err = hr_rdma_qp_write_entry(
+	err = hr_rdma_qp_post_write_imm(
 		&link->qp, offer, count * (uint32_t)sizeof(offer[0]),
 		link->remote_qp.table_address + first * sizeof(offer[0]), link->remote_qp.table_key,
 		hr_link_immediate(HR_LINK_IMM_OFFER, link->generation, count, link->sequence_out));
@@ -114,11 +114,11 @@ static int post_offers(struct hr_link *link)
 	return 0;
 }
 
-int hr_flow_offers(struct hr_link *link)
+int hr_link_post_offers(struct hr_link *link)
 {
 	int err = 0;
 
-	while (!err && link->post_count && hr_rdma_qp_room(&link->qp, 1) && !gathers(link))
+	while (!err && link->post_count && hr_rdma_qp_has_room(&link->qp, 1) && !gathers(link))
 		err = post_offers(link);
 	return err;
 }
@@ -136,7 +136,7 @@ int hr_link_offer(struct hr_link *link, uint32_t slot, uint64_t tile)
 		if (link->slot[s].offered && link->slot[s].tile == tile)
 			return -EALREADY;
 	link->slot[slot] = (struct hr_link_slot){ .tile = tile, .offered = true };
-	if (link->state == HR_LINK_IS_FLOW)
+	if (link->state == HR_LINK_STATE_UP)
 		queue_offer(link, slot);
 	return 0;
 }
@@ -155,7 +155,7 @@ static int post_tile(struct hr_link *link, uint32_t from, uint32_t to, uint32_t 
 	const uint32_t immediate =
 		hr_link_immediate(HR_LINK_IMM_TILE, link->generation, to, link->sequence_out);
 
-	return hr_rdma_qp_write_tile(&link->qp, (uint64_t)from * link->setup.memory.stride, bytes,
+	return hr_rdma_qp_post_write(&link->qp, (uint64_t)from * link->setup.memory.stride, bytes,
 				     link->remote_qp.tile_address +
 					     (uint64_t)to * link->remote_qp.stride,
 				     link->remote_qp.tile_key, &immediate);
@@ -164,8 +164,8 @@ static int post_tile(struct hr_link *link, uint32_t from, uint32_t to, uint32_t 
 static bool in_flight(const struct hr_link *link, uint64_t tile, uint32_t slot)
 {
 	for (uint32_t i = 0; i < link->flight_count; i++) {
-		const struct hr_link_flight *f =
-			&link->flight[(link->flight_head + i) % HR_LINK_SLOTS_MAX];
+		const struct hr_link_write *f =
+			&link->in_flight[(link->flight_head + i) % HR_LINK_SLOTS_MAX];
 
 		if (f->tile == tile || f->slot == slot)
 			return true;
@@ -181,7 +181,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	if (link->setup.side != HR_LINK_SENDER || slot >= link->setup.memory.slots || !bytes ||
 	    bytes > link->setup.tile_bytes || tile >= link->setup.tiles)
 		return -EINVAL;
-	if (link->state != HR_LINK_IS_FLOW)
+	if (link->state != HR_LINK_STATE_UP)
 		return -ENOTCONN;
 	if (hr_tileset_has(&link->have, tile))
 		return -EALREADY;
@@ -189,19 +189,19 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 		return -EINVAL;
 	to = find_offer(link, tile);
 	if (to == HR_LINK_SLOTS_MAX || link->flight_count == link->depth ||
-	    !hr_rdma_qp_room(&link->qp, 1))
+	    !hr_rdma_qp_has_room(&link->qp, 1))
 		return -EAGAIN;
 	number = link->qp.number;
 	if (post_tile(link, slot, to, bytes) != 0) {
 		/* The next step finds the queue pair in its error state. */
-		hr_rdma_qp_break(&link->qp);
+		hr_rdma_qp_to_error(&link->qp);
 		return -ENOTCONN;
 	}
 	link->slot[to].offered = false;
 	link->sequence_out++;
 	link->sends_ns = link->now_ns;
-	link->flight[(link->flight_head + link->flight_count++) % HR_LINK_SLOTS_MAX] =
-		(struct hr_link_flight){
+	link->in_flight[(link->flight_head + link->flight_count++) % HR_LINK_SLOTS_MAX] =
+		(struct hr_link_write){
 			.tile = tile, .number = number, .slot = slot, .bytes = bytes
 		};
 	return 0;
@@ -224,7 +224,8 @@ static int take_offer(struct hr_link *link)
 		return wrong(link, "an offer for a tile out of its window");
 	link->sequence_in++;
 	link->slot[offer.slot] = (struct hr_link_slot){ .tile = offer.tile, .offered = true };
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_OFFERED, .tile = offer.tile });
+	hr_link_queue_event(link,
+			    (struct hr_link_event){ .kind = HR_LINK_OFFERED, .tile = offer.tile });
 	return 0;
 }
 
@@ -257,18 +258,18 @@ static int take_tile(struct hr_link *link, uint32_t slot, uint32_t bytes)
 	at->offered = at->posted = false;
 	link->count.tiles++;
 	link->count.bytes += bytes;
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_TILE,
-						    .slot = slot,
-						    .bytes = bytes,
-						    .tile = at->tile });
-	hr_flow_check_end(link);
+	hr_link_queue_event(link, (struct hr_link_event){ .kind = HR_LINK_RECEIVED,
+							  .slot = slot,
+							  .bytes = bytes,
+							  .tile = at->tile });
+	hr_link_check_end(link);
 	return 0;
 }
 
 /* Writes of the network device to GPU memory are visible to workers only after this. */
 static int flush(struct hr_link *link)
 {
-	const struct hr_link_memory *memory = &link->setup.memory;
+	const struct hr_rdma_memory *memory = &link->setup.memory;
 	int err;
 
 	if (!memory->flush)
@@ -294,8 +295,8 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_completion 
 	if (err)
 		return wrong(link, "an immediate out of sequence");
 	/* Before the slot can be offered again, so the other side always finds a receive. */
-	if (link->state == HR_LINK_IS_FLOW || link->state == HR_LINK_IS_OPENING) {
-		err = hr_rdma_qp_receive(&link->qp, 1);
+	if (link->state == HR_LINK_STATE_UP || link->state == HR_LINK_STATE_CONNECTING) {
+		err = hr_rdma_qp_post_recv(&link->qp, 1);
 		if (err)
 			return wrong(link, "cannot post a receive");
 	}
@@ -308,7 +309,7 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_completion 
 /* What a receiver sends are offers: their completions only show that none is lost. */
 static int take_sent(struct hr_link *link, uint64_t number)
 {
-	const struct hr_link_flight *f = &link->flight[link->flight_head];
+	const struct hr_link_write *f = &link->in_flight[link->flight_head];
 
 	link->sends_ns = link->now_ns;
 	if (link->setup.side == HR_LINK_RECEIVER)
@@ -323,10 +324,10 @@ static int take_sent(struct hr_link *link, uint64_t number)
 	hr_tileset_add(&link->have, f->tile);
 	link->count.tiles++;
 	link->count.bytes += f->bytes;
-	hr_flow_event(link, (struct hr_link_event){ .kind = HR_LINK_SENT,
-						    .slot = f->slot,
-						    .bytes = f->bytes,
-						    .tile = f->tile });
+	hr_link_queue_event(link, (struct hr_link_event){ .kind = HR_LINK_SENT,
+							  .slot = f->slot,
+							  .bytes = f->bytes,
+							  .tile = f->tile });
 	return 0;
 }
 
@@ -339,7 +340,7 @@ static int take_failure(struct hr_link *link, const struct hr_rdma_completion *d
 	return -EIO;
 }
 
-int hr_flow_poll(struct hr_link *link)
+int hr_link_poll_cq(struct hr_link *link)
 {
 	struct hr_rdma_completion done;
 	int n = hr_rdma_qp_poll(&link->qp, &done), err = 0;

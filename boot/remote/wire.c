@@ -9,9 +9,9 @@ size_t hr_link_body_bytes(unsigned kind)
 {
 	static const size_t bytes[HR_LINK_KINDS] = {
 		[HR_LINK_HELLO] = sizeof(struct hr_link_hello),
-		[HR_LINK_PROOF] = HR_LINK_CODE_BYTES,
+		[HR_LINK_PROOF] = HR_AUTH_MAC_BYTES,
 		[HR_LINK_REFUSE] = sizeof(struct hr_link_refuse),
-		[HR_LINK_OPEN] = sizeof(struct hr_link_opening),
+		[HR_LINK_OPEN] = sizeof(struct hr_link_qp_info),
 		[HR_LINK_MSG_SIZE] = sizeof(struct hr_link_stream_size),
 		[HR_LINK_MSG_RESULT] = sizeof(struct hr_link_run_result),
 	};
@@ -24,7 +24,7 @@ size_t hr_link_message_bytes(unsigned kind)
 	if (kind < HR_LINK_HELLO || kind >= HR_LINK_KINDS)
 		return 0;
 	return sizeof(struct hr_link_head) + hr_link_body_bytes(kind) +
-	       (kind >= HR_LINK_OPEN ? HR_LINK_CODE_BYTES : 0);
+	       (kind >= HR_LINK_OPEN ? HR_AUTH_MAC_BYTES : 0);
 }
 
 /* True for a text that ends within its field and has no control character. */
@@ -47,7 +47,7 @@ static bool hello_holds(const struct hr_link_hello *hello)
 	       hello->name[0] && hello->tile_bytes && hello->tile_bytes <= HR_TILE_MAX;
 }
 
-static bool opening_holds(const struct hr_link_opening *opening)
+static bool opening_holds(const struct hr_link_qp_info *opening)
 {
 	return opening->generation && opening->qp && opening->qp < 1u << 24 &&
 	       opening->psn < 1u << 24 && opening->slots && opening->slots <= HR_LINK_SLOTS_MAX &&

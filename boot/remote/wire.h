@@ -36,7 +36,7 @@
 
 #define HR_LINK_MAGIC 0x4b4e4c48u /* "HLNK" */
 #define HR_LINK_VERSION 2u
-#define HR_LINK_CODE_BYTES 32u /* HMAC-SHA256 */
+#define HR_AUTH_MAC_BYTES 32u /* HMAC-SHA256 */
 #define HR_LINK_NONCE_BYTES 32u
 #define HR_LINK_TEXT_BYTES 256u
 #define HR_LINK_WINDOW 4096u /* a receiver has no tile behind its lowest missing one plus this */
@@ -47,7 +47,7 @@ enum hr_link_kind {
 	HR_LINK_REFUSE,
 	HR_LINK_OPEN, /* this and the following carry a code */
 	HR_LINK_READY,
-	HR_LINK_BEAT,
+	HR_LINK_MSG_KEEPALIVE,
 	HR_LINK_MSG_SIZE,
 	HR_LINK_MSG_RESULT,
 	HR_LINK_BYE,
@@ -84,7 +84,7 @@ struct hr_link_refuse {
 	uint32_t code, value; /* the receiver's: version or tile_bytes */
 };
 
-struct hr_link_opening {
+struct hr_link_qp_info {
 	uint64_t generation; /* of the connection on this side: 1 and up */
 	uint64_t tile_address, table_address;
 	uint64_t low; /* receiver: it has all tiles before this one */
@@ -108,7 +108,7 @@ struct hr_link_run_result {
 
 HR_STATIC_ASSERT(sizeof(struct hr_link_head) == 16, "wire");
 HR_STATIC_ASSERT(sizeof(struct hr_link_hello) == 128, "wire");
-HR_STATIC_ASSERT(sizeof(struct hr_link_opening) == 592, "wire");
+HR_STATIC_ASSERT(sizeof(struct hr_link_qp_info) == 592, "wire");
 HR_STATIC_ASSERT(sizeof(struct hr_link_run_result) == 264, "wire");
 
 /* A message as it is received. */
@@ -116,15 +116,15 @@ struct hr_link_message {
 	struct hr_link_head head;
 	union {
 		struct hr_link_hello hello;
-		uint8_t proof[HR_LINK_CODE_BYTES];
+		uint8_t proof[HR_AUTH_MAC_BYTES];
 		struct hr_link_refuse refuse;
-		struct hr_link_opening opening;
+		struct hr_link_qp_info opening;
 		struct hr_link_stream_size total;
 		struct hr_link_run_result ending;
 	};
 };
 
-#define HR_LINK_MESSAGE_MAX (sizeof(struct hr_link_message) + HR_LINK_CODE_BYTES)
+#define HR_LINK_MESSAGE_MAX (sizeof(struct hr_link_message) + HR_AUTH_MAC_BYTES)
 
 /* Bytes of a message with head, body and code. 0: no such kind. */
 size_t hr_link_message_bytes(unsigned kind);

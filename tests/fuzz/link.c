@@ -24,7 +24,7 @@ static int parse(struct hr_link_message *message, const uint8_t *data, size_t by
 
 static void expect_range(const struct hr_link_message *message)
 {
-	const struct hr_link_opening *opening = &message->opening;
+	const struct hr_link_qp_info *opening = &message->opening;
 
 	if (message->head.kind == HR_LINK_HELLO && message->hello.version == HR_LINK_VERSION)
 		must(memchr(message->hello.name, 0, HR_NAME_MAX) && message->hello.name[0]);
@@ -55,13 +55,13 @@ static void try_parse(const uint8_t *data, size_t bytes)
 /* Everything that is said to one side, as it comes from a socket. */
 static void try_talk(struct input *in, enum hr_link_side side)
 {
-	struct hr_link_talk talk = { .fd = -1, .side = side };
-	const struct hr_link_self self = { .hello = { .version = HR_LINK_VERSION,
-						      .side = (uint32_t)side,
-						      .tiles = 9,
-						      .tile_bytes = 4096,
-						      .name = "a" },
-					   .key = key };
+	struct hr_link_tcp talk = { .fd = -1, .side = side };
+	const struct hr_handshake_self self = { .hello = { .version = HR_LINK_VERSION,
+							   .side = (uint32_t)side,
+							   .tiles = 9,
+							   .tile_bytes = 4096,
+							   .name = "a" },
+						.key = key };
 	struct hr_link_message message;
 	int n = 0;
 
@@ -73,11 +73,11 @@ static void try_talk(struct input *in, enum hr_link_side side)
 
 		take_bytes(in, talk.in + talk.in_bytes, bytes);
 		talk.in_bytes += bytes;
-		while ((n = hr_talk_take(&talk, &message)) > 0) {
+		while ((n = hr_tcp_receive(&talk, &message)) > 0) {
 			expect_range(&message);
-			if (hr_greet_take(&talk, &self, &message, 1) != 0)
+			if (hr_handshake_receive(&talk, &self, &message, 1) != 0)
 				return;
-			must(talk.greeting != HR_LINK_PROVEN);
+			must(talk.handshake != HR_HANDSHAKE_PROVED);
 		}
 		if (!n && talk.in_bytes == sizeof(talk.in))
 			abort(); /* a message never needs more than the buffer */
@@ -87,24 +87,24 @@ static void try_talk(struct input *in, enum hr_link_side side)
 /* A side that knows the key, and says anything. */
 static void try_session(struct input *in)
 {
-	struct hr_link_talk talk = { .fd = -1, .side = HR_LINK_RECEIVER, .secured = true };
+	struct hr_link_tcp talk = { .fd = -1, .side = HR_LINK_RECEIVER, .secured = true };
 	struct hr_link_head head = { .magic = HR_LINK_MAGIC };
 	struct hr_link_message message;
 	size_t length;
 
 	head.kind = (uint16_t)(HR_LINK_OPEN + take(in) % (HR_LINK_KINDS - HR_LINK_OPEN));
 	head.bytes = (uint16_t)hr_link_message_bytes(head.kind);
-	length = head.bytes - HR_LINK_CODE_BYTES;
+	length = head.bytes - HR_AUTH_MAC_BYTES;
 	memcpy(talk.in, &head, sizeof(head));
 	take_bytes(in, talk.in + sizeof(head), length - sizeof(head));
-	hr_link_code(talk.in + length, talk.session, HR_LINK_SENDER, talk.in, length);
+	hr_auth_mac(talk.in + length, talk.session, HR_LINK_SENDER, talk.in, length);
 	talk.in_bytes = head.bytes;
-	if (hr_talk_take(&talk, &message) == 1)
+	if (hr_tcp_receive(&talk, &message) == 1)
 		expect_range(&message);
 	/* The same bytes are never taken twice. */
 	memcpy(talk.in, &head, sizeof(head));
 	talk.in_bytes = head.bytes;
-	must(talk.count_in == 0 || hr_talk_take(&talk, &message) < 0);
+	must(talk.count_in == 0 || hr_tcp_receive(&talk, &message) < 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

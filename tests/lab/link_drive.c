@@ -114,7 +114,7 @@ static void send_slot(struct drive *d, uint32_t s)
 
 static void fill_slot(struct drive *d, uint32_t s)
 {
-	while (d->next < d->setup.tiles && hr_link_has(d->link, d->next))
+	while (d->next < d->setup.tiles && hr_link_receiver_has(d->link, d->next))
 		d->next++;
 	if (d->next == d->setup.tiles)
 		return;
@@ -147,7 +147,7 @@ static void offer(struct drive *d, uint32_t s)
 {
 	int err;
 
-	while (d->next < d->setup.tiles && hr_link_has(d->link, d->next))
+	while (d->next < d->setup.tiles && hr_link_receiver_has(d->link, d->next))
 		d->next++;
 	if (d->next == d->setup.tiles)
 		return;
@@ -203,7 +203,7 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 			d->began_ns = hr_now_ns();
 		told(d, "up", hr_link_describe(d->link));
 		for (uint64_t t = d->next; t-- > 0 && d->next - t <= HR_LINK_SLOTS_MAX;)
-			if (d->setup.side == HR_LINK_SENDER && hr_link_has(d->link, t))
+			if (d->setup.side == HR_LINK_SENDER && hr_link_receiver_has(d->link, t))
 				give_back(d, t);
 		break;
 	case HR_LINK_DOWN:
@@ -214,7 +214,7 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 		told(d, "down", event->text);
 		break;
 	case HR_LINK_SENT:
-	case HR_LINK_TILE:
+	case HR_LINK_RECEIVED:
 		if (++d->moved % LINES_EVERY == 0)
 			told(d, "tiles", NULL);
 		if (event->kind == HR_LINK_SENT) {
@@ -243,7 +243,7 @@ static void handle(struct drive *d, const struct hr_link_event *event)
 			hr_link_report_result(d->link, event->code, "");
 		}
 		break;
-	case HR_LINK_REFUSED_ONE:
+	case HR_LINK_CLIENT_REFUSED:
 		told(d, "refused", event->text);
 		break;
 	default:
@@ -301,7 +301,7 @@ static int run(struct drive *d)
 
 static void print_counters(const struct drive *d)
 {
-	const struct hr_link_counters c = hr_link_count(d->link);
+	const struct hr_link_counters c = hr_link_read_counters(d->link);
 	const uint64_t ns = d->end_ns > d->began_ns ? d->end_ns - d->began_ns : 1;
 	struct rusage used;
 
@@ -312,7 +312,7 @@ static void print_counters(const struct drive *d)
 	       c.tiles, c.bytes, (uint64_t)(ns / HR_NS_PER_MS), (double)c.bytes / (double)ns * 1e3,
 	       (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
 		       (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000,
-	       c.connections, c.broken, c.again, c.not_ready, c.refused,
+	       c.connections, c.broken, c.repeated, c.not_ready, c.refused,
 	       (uint64_t)(c.last_recovery_ns / HR_NS_PER_MS));
 }
 
@@ -321,50 +321,50 @@ static void print_counters(const struct drive *d)
 /* Receiver: a stranger has said HELLO. Sender: the receiver has. */
 static bool in_greeting(const struct hr_link *link)
 {
-	for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
-		if (link->stranger[i].fd >= 0 &&
-		    link->stranger[i].said.hello[HR_LINK_SENDER].version)
+	for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++)
+		if (link->unproved[i].fd >= 0 &&
+		    link->unproved[i].said.hello[HR_LINK_SENDER].version)
 			return true;
-	return link->state == HR_LINK_IS_GREETING &&
-	       link->talk.said.hello[HR_LINK_RECEIVER].version;
+	return link->state == HR_LINK_STATE_HANDSHAKE &&
+	       link->tcp.said.hello[HR_LINK_RECEIVER].version;
 }
 
 static bool in_calling(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_GREETING && link->talk.connecting;
+	return link->state == HR_LINK_STATE_HANDSHAKE && link->tcp.connecting;
 }
 
 /* The key is proved. A receiver has made its queue pair, and has told where its memory is. On a busy
  * machine the same step may take the sender's OPEN. */
 static bool in_opening(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_OPENING;
+	return link->state == HR_LINK_STATE_CONNECTING;
 }
 
 /* This side knows the memory of the other one, and has connected its queue pair. */
 static bool in_offered(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_OPENING && link->heard_open;
+	return link->state == HR_LINK_STATE_CONNECTING && link->heard_open;
 }
 
 static bool in_flow(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_FLOW;
+	return link->state == HR_LINK_STATE_UP;
 }
 
 static bool in_broken(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_BROKEN;
+	return link->state == HR_LINK_STATE_DRAINING;
 }
 
 static bool in_down(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_DOWN && link->count.broken;
+	return link->state == HR_LINK_STATE_DOWN && link->count.broken;
 }
 
 static bool in_done(const struct hr_link *link)
 {
-	return link->state == HR_LINK_IS_FLOW && link->said_done;
+	return link->state == HR_LINK_STATE_UP && link->said_done;
 }
 
 static bool in_bye(const struct hr_link *link)
@@ -449,7 +449,7 @@ static bool number_option(struct drive *d, const char *word)
 
 static int prepare(struct drive *d)
 {
-	struct hr_link_memory *m = &d->setup.memory;
+	struct hr_rdma_memory *m = &d->setup.memory;
 
 	if (!d->last)
 		d->last = d->setup.tile_bytes;
@@ -478,7 +478,7 @@ static struct drive drive = {
 	.other = -1,
 };
 
-/* The linker calls this one in place of hr_life_step() (--wrap): a call of hr_link_step() can pass
+/* The linker calls this one in place of hr_link_advance() (--wrap): a call of hr_link_step() can pass
  * through several states. */
 bool __real_hr_life_step(struct hr_link *link);
 bool __wrap_hr_life_step(struct hr_link *link);
@@ -488,9 +488,9 @@ bool __wrap_hr_life_step(struct hr_link *link)
 
 	if (drive.die && drive.die(link)) {
 		/* The other side gets what this one has said in the state. */
-		hr_talk_flush(&link->talk);
-		for (unsigned i = 0; i < HR_LINK_STRANGERS; i++)
-			hr_talk_flush(&link->stranger[i]);
+		hr_tcp_flush(&link->tcp);
+		for (unsigned i = 0; i < HR_LINK_UNPROVED_MAX; i++)
+			hr_tcp_flush(&link->unproved[i]);
 		kill(getpid(), SIGKILL);
 	}
 	return more;
@@ -506,7 +506,7 @@ static void begin(struct drive *d)
 		return;
 	}
 	if (d->durable)
-		hr_link_durable(d->link, d->durable);
+		hr_link_set_durable(d->link, d->durable);
 	for (uint32_t s = 0; s < d->setup.memory.slots; s++)
 		offer(d, s);
 }

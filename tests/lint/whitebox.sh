@@ -15,7 +15,7 @@ exceptions() {
     cat <<'EOF'
 tests/cli.mk
 EOF
-    # tests/lab/link_drive.c ends its process in each state: it calls hr_life_step() and then looks at the state
+    # tests/lab/link_drive.c ends its process in each state: it calls hr_link_advance() and then looks at the state
 }
 
 # Prints "NAME FILE" for each function that other files can call.

@@ -286,7 +286,7 @@ static void handle(struct bench *b, const struct hr_link_event *event)
 		note_tile(b, event->bytes);
 		give_back(b, event->slot);
 		break;
-	case HR_LINK_TILE:
+	case HR_LINK_RECEIVED:
 		note_tile(b, event->bytes);
 		offer(b, event->slot);
 		break;
@@ -296,7 +296,7 @@ static void handle(struct bench *b, const struct hr_link_event *event)
 	case HR_LINK_REMOTE_ENDED:
 		handle_done(b, event);
 		break;
-	case HR_LINK_REFUSED_ONE:
+	case HR_LINK_CLIENT_REFUSED:
 		hr_warn("bench: %s", event->text);
 		break;
 	default:
@@ -367,7 +367,7 @@ static void run(struct bench *b)
 
 static int make_memory(struct bench *b)
 {
-	struct hr_link_memory *m = &b->setup.memory;
+	struct hr_rdma_memory *m = &b->setup.memory;
 
 	m->dmabuf = -1;
 	m->stride = (b->setup.tile_bytes + HR_PAGE - 1) / HR_PAGE * HR_PAGE;
@@ -423,13 +423,13 @@ static int open_link(struct bench *b)
 static struct result result_of(const struct bench *b)
 {
 	const struct hr_link_counters c =
-		b->link ? hr_link_count(b->link) : (struct hr_link_counters){ 0 };
+		b->link ? hr_link_read_counters(b->link) : (struct hr_link_counters){ 0 };
 	struct result r = {
 		.tiles = b->moved,
 		.bytes = b->bytes,
 		.duration_ns = b->last_ns - b->first_ns,
 		.broken = c.broken,
-		.again = c.again,
+		.again = c.repeated,
 		.not_ready = c.not_ready,
 		.refused = c.refused,
 		.tile_bytes = b->setup.tile_bytes,

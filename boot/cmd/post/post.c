@@ -189,7 +189,7 @@ static void test_remotes(struct hr_post *post)
 
 		if (!hr_config_is_remote(p))
 			continue;
-		result = hr_remote_test(config, p, detail, sizeof detail, &e);
+		result = hr_remote_probe_one(config, p, detail, sizeof detail, &e);
 		show(post, "remote", p->name, result, since_ms(began), detail, &e);
 	}
 }

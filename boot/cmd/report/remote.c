@@ -20,7 +20,7 @@ void hr_report_remote(const struct hr_engine *engine, const struct hr_run *run,
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(engine, run, &report);
+	hr_remote_snapshot(engine, run, &report);
 	fprintf(out, "    remote %s: %s %s: %llu tiles %s, %llu bytes, %llu copied by a CPU\n",
 		name_of(p), hr_config_sends(p) ? "to" : "at", address_of(p),
 		(unsigned long long)c->tiles, hr_config_sends(p) ? "sent" : "received",
@@ -41,7 +41,7 @@ void hr_report_remote_json(const struct hr_engine *engine, const struct hr_run *
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(engine, run, &report);
+	hr_remote_snapshot(engine, run, &report);
 	hr_json_object(out, "remote");
 	hr_json_string(out, "name", name_of(p));
 	hr_json_string(out, "side", hr_config_sends(p) ? "sender" : "receiver");
@@ -64,7 +64,7 @@ void hr_report_remote_plan(const struct hr_engine *engine, const struct hr_run *
 	const uint32_t bytes = tile_of(run);
 	struct hr_remote_report report;
 
-	hr_remote_take(engine, run, &report);
+	hr_remote_snapshot(engine, run, &report);
 	fprintf(out, "  %-12s %s remote %s %s %s, %llu bytes%s, %u a tile\n", "",
 		hr_config_sends(p) ? "sends " : "takes ", name_of(p),
 		hr_config_sends(p) ? "to" : "at", address_of(p),
@@ -84,7 +84,7 @@ void hr_report_remote_plan_json(const struct hr_engine *engine, const struct hr_
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_remote_report report;
 
-	hr_remote_take(engine, run, &report);
+	hr_remote_snapshot(engine, run, &report);
 	hr_json_object(out, "remote");
 	hr_json_string(out, "name", name_of(p));
 	hr_json_string(out, "side", hr_config_sends(p) ? "sender" : "receiver");

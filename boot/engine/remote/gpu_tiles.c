@@ -6,27 +6,27 @@
 
 static int load(void *to, uint64_t at, void *data, size_t bytes)
 {
-	const struct hr_remote_gpu *gpu = to;
+	const struct hr_remote_gpu_tiles *gpu = to;
 
 	return gpu->backend->ops->download(gpu->backend, data, gpu->tiles + at, bytes, NULL);
 }
 
 static int store(void *to, uint64_t at, const void *data, size_t bytes)
 {
-	const struct hr_remote_gpu *gpu = to;
+	const struct hr_remote_gpu_tiles *gpu = to;
 
 	return gpu->backend->ops->upload(gpu->backend, gpu->tiles + at, data, bytes, NULL);
 }
 
 static int flush(void *to)
 {
-	const struct hr_remote_gpu *gpu = to;
+	const struct hr_remote_gpu_tiles *gpu = to;
 
 	return gpu->backend->ops->flush_shared(gpu->backend);
 }
 
-int hr_remote_gpu_open(struct hr_remote_gpu *gpu, struct hr_backend *backend,
-		       const struct hr_region *tap, uint64_t offset, struct hr_link_memory *memory,
+int hr_remote_gpu_open(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backend,
+		       const struct hr_region *tap, uint64_t offset, struct hr_rdma_memory *memory,
 		       struct hr_error *e)
 {
 	const bool ordered = backend->facts && backend->facts->ordered_for_owner;
@@ -64,8 +64,8 @@ static int make(struct hr_backend *b, struct hr_region *region, uint64_t bytes, 
 	return err;
 }
 
-int hr_remote_gpu_take(struct hr_remote_gpu *gpu, struct hr_backend *backend, uint32_t slots,
-		       uint32_t slot_bytes, struct hr_link_memory *memory, struct hr_error *e)
+int hr_remote_gpu_take(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backend, uint32_t slots,
+		       uint32_t slot_bytes, struct hr_rdma_memory *memory, struct hr_error *e)
 {
 	const uint64_t bytes = (uint64_t)slots * slot_bytes;
 	struct hr_region region = { 0 };
@@ -73,7 +73,7 @@ int hr_remote_gpu_take(struct hr_remote_gpu *gpu, struct hr_backend *backend, ui
 
 	if (err)
 		return err;
-	*memory = (struct hr_link_memory){ .bytes = bytes, .slots = slots, .stride = slot_bytes };
+	*memory = (struct hr_rdma_memory){ .bytes = bytes, .slots = slots, .stride = slot_bytes };
 	err = hr_remote_gpu_open(gpu, backend, &region, 0, memory, e);
 	if (err)
 		backend->ops->free(backend, &region);
@@ -82,7 +82,7 @@ int hr_remote_gpu_take(struct hr_remote_gpu *gpu, struct hr_backend *backend, ui
 	return err;
 }
 
-void hr_remote_gpu_close(struct hr_remote_gpu *gpu)
+void hr_remote_gpu_close(struct hr_remote_gpu_tiles *gpu)
 {
 	if (!gpu->backend)
 		return;

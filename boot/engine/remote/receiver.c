@@ -65,7 +65,7 @@ static int make(const struct hr_run *run, struct hr_error *e)
 }
 
 int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
-			      struct hr_link_memory *memory, struct hr_error *e)
+			      struct hr_rdma_memory *memory, struct hr_error *e)
 {
 	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
@@ -74,7 +74,7 @@ int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 	int err;
 
 	*memory =
-		(struct hr_link_memory){ .base = hr_partition_cpu(p, run->layout.source[0].part),
+		(struct hr_rdma_memory){ .base = hr_partition_cpu(p, run->layout.source[0].part),
 					 .bytes = tiles->bytes,
 					 .dmabuf = -1,
 					 .slots = run->slots,
@@ -88,7 +88,7 @@ int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 	return err;
 }
 
-void hr_remote_receiver_forget(struct hr_remote *r)
+void hr_remote_receiver_free(struct hr_remote *r)
 {
 	hr_remote_gpu_close(&r->gpu);
 	if (r->own)
@@ -128,7 +128,7 @@ static bool take_offers(struct hr_remote *r)
 
 		if (hr_acquire_sys_u64(&entry->sequence) != r->taken + 1)
 			break;
-		r->slot[entry->slot] = (struct hr_remote_slot){ HR_REMOTE_HELD, entry->gen,
+		r->slot[entry->slot] = (struct hr_remote_slot){ HR_REMOTE_READY, entry->gen,
 								entry->bytes, entry->tile };
 		err = hr_link_offer(r->link, entry->slot, entry->tile);
 		if (err)
@@ -150,7 +150,7 @@ static void came(struct hr_remote *r, const struct hr_link_event *event)
 {
 	struct hr_remote_slot *slot = &r->slot[event->slot % HR_SLOTS_MAX];
 
-	if (event->slot >= r->run->slots || slot->state != HR_REMOTE_HELD ||
+	if (event->slot >= r->run->slots || slot->state != HR_REMOTE_READY ||
 	    slot->tile != event->tile || !event->bytes || event->bytes > slot->bytes) {
 		hr_remote_fail(r, HR_ERROR_FAILED, -EPROTO, "tile %llu of %u bytes was not offered",
 			       (unsigned long long)event->tile, event->bytes);
@@ -192,7 +192,7 @@ static void end_feed(struct hr_remote *r)
 	}
 	if (has_short)
 		commit(r, s);
-	r->fed = true;
+	r->end_fed = true;
 	hr_release_sys_u64(&page_of(r->run)->end, EPOCH);
 }
 
@@ -212,7 +212,7 @@ bool hr_remote_receiver_step(struct hr_remote *r)
 	const bool any = take_offers(r);
 
 	/* the end can be known before the run begins, when the receiver has all tiles */
-	if (r->tiles != HR_NO_TILE && !r->fed && !r->failed)
+	if (r->tiles != HR_NO_TILE && !r->end_fed && !r->failed)
 		end_feed(r);
 	check_fault(r);
 	return any;
@@ -220,7 +220,7 @@ bool hr_remote_receiver_step(struct hr_remote *r)
 
 void hr_remote_receiver_event(struct hr_remote *r, const struct hr_link_event *event)
 {
-	if (event->kind == HR_LINK_TILE) {
+	if (event->kind == HR_LINK_RECEIVED) {
 		came(r, event);
 	} else if (event->kind == HR_LINK_END) {
 		r->tiles = event->tile;

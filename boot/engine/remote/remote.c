@@ -65,9 +65,9 @@ static void met(struct hr_remote *r, const struct hr_link_event *event)
 {
 	r->up = true;
 	hr_remote_lock(r);
-	if (!r->met)
-		r->have = event->tile;
-	r->met = true;
+	if (!r->was_connected)
+		r->receiver_has = event->tile;
+	r->was_connected = true;
 	hr_remote_unlock(r);
 }
 
@@ -82,12 +82,12 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 	else if (event->kind == HR_LINK_FAILED)
 		failed(r, e);
 	r->dead |= event->kind == HR_LINK_FAILED;
-	if (event->kind == HR_LINK_DOWN && !r->told && !r->remote_ended)
+	if (event->kind == HR_LINK_DOWN && !r->end_told && !r->remote_ended)
 		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
 			r->run->config->name, hr_remote_name(r->run),
 			hr_remote_config(r->run)->address,
 			event->text ? event->text : "no reason given");
-	else if (event->kind == HR_LINK_REFUSED_ONE)
+	else if (event->kind == HR_LINK_CLIENT_REFUSED)
 		hr_warn("pipeline '%s': remote '%s' (%s): %s", r->run->config->name,
 			hr_remote_name(r->run), hr_remote_config(r->run)->address, event->text);
 	if (r->sends)
@@ -113,19 +113,19 @@ static bool take_orders(struct hr_remote *r)
 	hr_remote_unlock(r);
 	r->runs = begun && !ended;
 	if (!r->sends && durable != r->durable_told)
-		hr_link_durable(r->link, durable);
+		hr_link_set_durable(r->link, durable);
 	r->durable_told = durable;
-	if (!ended || r->told)
+	if (!ended || r->end_told)
 		return false;
 	hr_link_report_result(r->link, code, why);
-	r->told = true;
-	r->quiet_ns = hr_now_ns() + (code && !r->met ? 0 : LAST_WORDS_NS);
+	r->end_told = true;
+	r->quiet_ns = hr_now_ns() + (code && !r->was_connected ? 0 : LAST_WORDS_NS);
 	return true;
 }
 
 static void publish(struct hr_remote *r)
 {
-	const struct hr_link_counters count = hr_link_count(r->link);
+	const struct hr_link_counters count = hr_link_read_counters(r->link);
 	const char *described = hr_link_describe(r->link);
 
 	hr_remote_lock(r);
@@ -166,10 +166,10 @@ static void *serve(void *argument)
 			pause_ns = PAUSE_MAX_NS;
 		if (!any)
 			hr_wait_readable(hr_link_fd(r->link), pause_ns);
-	} while (!r->told ||
+	} while (!r->end_told ||
 		 (!hr_link_both_ended(r->link) && !r->dead && hr_now_ns() < r->quiet_ns));
 	hr_remote_lock(r);
-	r->over = true;
+	r->thread_ended = true;
 	hr_remote_unlock(r);
 	return NULL;
 }
@@ -209,9 +209,9 @@ static void forget(struct hr_remote *r)
 	hr_link_close(r->link);
 	r->link = NULL;
 	if (r->sends)
-		hr_remote_sender_forget(r);
+		hr_remote_sender_free(r);
 	else
-		hr_remote_receiver_forget(r);
+		hr_remote_receiver_free(r);
 	streams--;
 }
 
@@ -276,7 +276,7 @@ int hr_remote_open(struct hr_engine *engine)
 }
 
 static int probe(const struct hr_config *config, const struct hr_config_pipeline *p,
-		 const struct hr_link_memory *memory, char *text, size_t bytes, struct hr_error *e)
+		 const struct hr_rdma_memory *memory, char *text, size_t bytes, struct hr_error *e)
 {
 	const struct hr_config_remotes *remotes_of = &config->remotes;
 	const struct hr_link_probe what = {
@@ -296,10 +296,10 @@ static int probe(const struct hr_config *config, const struct hr_config_pipeline
 
 /* The same with memory of the kind that the tiles have. */
 static int probe_on(const struct hr_config *config, const struct hr_config_pipeline *p,
-		    struct hr_backend *backend, struct hr_link_memory memory, char *text,
+		    struct hr_backend *backend, struct hr_rdma_memory memory, char *text,
 		    size_t bytes, struct hr_error *e)
 {
-	struct hr_remote_gpu gpu = { 0 };
+	struct hr_remote_gpu_tiles gpu = { 0 };
 	int err = 0;
 
 	if (hr_remote_is_gpu(backend))
@@ -310,7 +310,7 @@ static int probe_on(const struct hr_config *config, const struct hr_config_pipel
 	return err;
 }
 
-int hr_remote_check(struct hr_engine *engine)
+int hr_remote_probe_all(struct hr_engine *engine)
 {
 	int err = 0;
 
@@ -323,7 +323,7 @@ int hr_remote_check(struct hr_engine *engine)
 			continue;
 		err = probe_on(
 			&engine->config, run->config, &engine->backend[run->config->gpu],
-			(struct hr_link_memory){
+			(struct hr_rdma_memory){
 				.slots = run->slots,
 				.stride = hr_plan_tile_bytes(hr_config_sends(run->config)
 								     ? run->sink_tile_bytes
@@ -337,10 +337,10 @@ int hr_remote_check(struct hr_engine *engine)
 	return err;
 }
 
-int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
-		   char *text, size_t bytes, struct hr_error *e)
+int hr_remote_probe_one(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+			char *text, size_t bytes, struct hr_error *e)
 {
-	const struct hr_link_memory memory = { .slots = 2, .stride = TEST_BYTES };
+	const struct hr_rdma_memory memory = { .slots = 2, .stride = TEST_BYTES };
 	struct hr_backend backend;
 	int err = hr_backend_open(&backend, config->gpu[pipeline->gpu].device, 1, e);
 
@@ -369,7 +369,7 @@ static int start(struct hr_remote *r, struct hr_error *e)
 
 	r->durable = r->durable_told = r->run->durable_tiles;
 	if (!r->sends)
-		hr_link_durable(r->link, r->durable);
+		hr_link_set_durable(r->link, r->durable);
 	if (r->run->outcome == HR_RUN_COMPLETE)
 		say_end(r, 0, "");
 	err = hr_thread_start(&r->thread, NULL, serve, r);
@@ -382,7 +382,7 @@ static bool has_met(struct hr_remote *r, int *err)
 	bool met;
 
 	hr_remote_lock(r);
-	met = r->met;
+	met = r->was_connected;
 	*err = r->err;
 	hr_remote_unlock(r);
 	return met;
@@ -415,7 +415,7 @@ static int wait_for_receiver(struct hr_engine *engine, struct hr_run *run, struc
 	}
 	if (!hr_run_resumes(run) || hr_config_has_feed(run->config) || !run->tiles)
 		return 0;
-	run->first_tile = r->have < run->tiles ? r->have : run->tiles - 1;
+	run->first_tile = r->receiver_has < run->tiles ? r->receiver_has : run->tiles - 1;
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
 		store[d] = &engine->ssd[d].store;
 	return hr_checksums_decide(engine, run, store);
@@ -476,7 +476,7 @@ void hr_remote_begin(struct hr_engine *engine, struct hr_run *run)
 	hr_remote_unlock(r);
 }
 
-int hr_remote_look(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
+int hr_remote_check(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	struct hr_remote *r = open_one(engine, run);
 	int err;
@@ -518,7 +518,7 @@ static bool is_over(struct hr_remote *r)
 	bool over;
 
 	hr_remote_lock(r);
-	over = r->over;
+	over = r->thread_ended;
 	hr_remote_unlock(r);
 	return over;
 }
@@ -549,8 +549,8 @@ void hr_remote_down(struct hr_engine *engine)
 	}
 }
 
-void hr_remote_take(const struct hr_engine *engine, const struct hr_run *run,
-		    struct hr_remote_report *report)
+void hr_remote_snapshot(const struct hr_engine *engine, const struct hr_run *run,
+			struct hr_remote_report *report)
 {
 	struct hr_remote *r = remote_of(engine, run);
 

@@ -47,21 +47,21 @@ int hr_remote_start(struct hr_engine *engine);
 
 /*
  * For `check`: read the key file of each selected pipeline with a stream, and prove that its network
- * device reaches memory as large as its tiles (boot/remote/link.h); hr_remote_take() has the
+ * device reaches memory as large as its tiles (boot/remote/link.h); hr_remote_snapshot() has the
  * description then. The partition is planned. Errors as hr_remote_open().
  */
-int hr_remote_check(struct hr_engine *engine);
+int hr_remote_probe_all(struct hr_engine *engine);
 
 /* For `post`: the same for one pipeline of a configuration, with two small slots. */
-int hr_remote_test(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
-		   char *text, size_t bytes, struct hr_error *e);
+int hr_remote_probe_one(const struct hr_config *config, const struct hr_config_pipeline *pipeline,
+			char *text, size_t bytes, struct hr_error *e);
 
 /* The run is about to be launched: its words are there. No effect on a run without a stream, as in
  * all calls below. */
 void hr_remote_begin(struct hr_engine *engine, struct hr_run *run);
 
 /* 0; or an error of the stream that ends the run, in *e. */
-int hr_remote_look(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
+int hr_remote_check(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
 
 /* The run has ended, with its outcome: the other side gets to know it. */
 void hr_remote_end(struct hr_engine *engine, const struct hr_run *run);
@@ -69,7 +69,7 @@ void hr_remote_end(struct hr_engine *engine, const struct hr_run *run);
 /* Close all links, after the other sides know how the runs have ended. */
 void hr_remote_down(struct hr_engine *engine);
 
-void hr_remote_take(const struct hr_engine *engine, const struct hr_run *run,
-		    struct hr_remote_report *report);
+void hr_remote_snapshot(const struct hr_engine *engine, const struct hr_run *run,
+			struct hr_remote_report *report);
 
 #endif

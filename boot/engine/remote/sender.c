@@ -55,7 +55,7 @@ static int make_words(const struct hr_run *run, struct hr_error *e)
 }
 
 int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
-			    struct hr_link_memory *memory, struct hr_error *e)
+			    struct hr_rdma_memory *memory, struct hr_error *e)
 {
 	const struct hr_run *run = r->run;
 	const struct hr_partition *p = run->layout.parts.partition;
@@ -63,7 +63,7 @@ int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
 	struct hr_places *places = &engine->memory[run->config->gpu];
 	int err = 0;
 
-	*memory = (struct hr_link_memory){ .base = hr_partition_cpu(p, run->layout.sink.part),
+	*memory = (struct hr_rdma_memory){ .base = hr_partition_cpu(p, run->layout.sink.part),
 					   .bytes = tiles->bytes,
 					   .dmabuf = -1,
 					   .slots = run->slots,
@@ -77,7 +77,7 @@ int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
 	return err;
 }
 
-void hr_remote_sender_forget(struct hr_remote *r)
+void hr_remote_sender_free(struct hr_remote *r)
 {
 	const struct hr_run *run = r->run;
 
@@ -148,7 +148,8 @@ static bool take_entries(struct hr_remote *r)
 		e = *(const volatile struct hr_tap_entry *)entry;
 		if (e.check != hr_tap_entry_check(&e, r->taken + 1))
 			break;
-		r->slot[e.slot] = (struct hr_remote_slot){ HR_REMOTE_HELD, e.gen, e.bytes, e.tile };
+		r->slot[e.slot] =
+			(struct hr_remote_slot){ HR_REMOTE_READY, e.gen, e.bytes, e.tile };
 	}
 	return r->taken != before;
 }
@@ -159,7 +160,7 @@ static uint32_t next_held(const struct hr_remote *r, uint64_t from)
 	uint32_t found = r->run->slots;
 
 	for (uint32_t s = 0; s < r->run->slots; s++)
-		if (r->slot[s].state == HR_REMOTE_HELD && r->slot[s].tile >= from &&
+		if (r->slot[s].state == HR_REMOTE_READY && r->slot[s].tile >= from &&
 		    (found == r->run->slots || r->slot[s].tile < r->slot[found].tile))
 			found = s;
 	return found;
@@ -184,7 +185,7 @@ static bool send_tiles(struct hr_remote *r)
 			continue;
 		}
 		if (!err)
-			slot->state = HR_REMOTE_MOVES;
+			slot->state = HR_REMOTE_SENDING;
 		else if (err == -EAGAIN)
 			tries--;
 		else if (err != -ENOTCONN)
@@ -227,7 +228,7 @@ bool hr_remote_sender_step(struct hr_remote *r)
 	any |= send_tiles(r);
 	/* the receiver's run is done: it has all tiles */
 	for (uint32_t s = 0; r->remote_ended && s < r->run->slots; s++)
-		if (r->slot[s].state == HR_REMOTE_KEPT || r->slot[s].state == HR_REMOTE_MOVES)
+		if (r->slot[s].state == HR_REMOTE_KEPT || r->slot[s].state == HR_REMOTE_SENDING)
 			give_back(r, s);
 	return any;
 }
@@ -235,8 +236,8 @@ bool hr_remote_sender_step(struct hr_remote *r)
 static void broke(struct hr_remote *r)
 {
 	for (uint32_t s = 0; s < r->run->slots; s++)
-		if (r->slot[s].state == HR_REMOTE_MOVES)
-			r->slot[s].state = HR_REMOTE_HELD;
+		if (r->slot[s].state == HR_REMOTE_SENDING)
+			r->slot[s].state = HR_REMOTE_READY;
 }
 
 void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *event)
@@ -244,6 +245,6 @@ void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *eve
 	if (event->kind == HR_LINK_DOWN)
 		broke(r);
 	else if (event->kind == HR_LINK_SENT && event->slot < r->run->slots &&
-		 r->slot[event->slot].state == HR_REMOTE_MOVES)
+		 r->slot[event->slot].state == HR_REMOTE_SENDING)
 		arrived(r, event->slot);
 }

@@ -22,7 +22,7 @@
  */
 
 /* All zero: not open. */
-struct hr_remote_gpu {
+struct hr_remote_gpu_tiles {
 	struct hr_backend *backend;
 	uint8_t *tiles;		 /* for workers */
 	struct hr_region region; /* of hr_remote_gpu_take() */
@@ -40,21 +40,21 @@ static inline bool hr_remote_is_gpu(const struct hr_backend *b)
  * functions; `bytes` and slots are the caller's. No worker runs until the link is open. *gpu outlives
  * the link. -ENOTSUP: the network device cannot access it, or as export_shared of the backend.
  */
-int hr_remote_gpu_open(struct hr_remote_gpu *gpu, struct hr_backend *backend,
-		       const struct hr_region *tap, uint64_t offset, struct hr_link_memory *memory,
+int hr_remote_gpu_open(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backend,
+		       const struct hr_region *tap, uint64_t offset, struct hr_rdma_memory *memory,
 		       struct hr_error *e);
 
 /* The same with memory that is allocated for it: so many slots. Errors of the backend. */
-int hr_remote_gpu_take(struct hr_remote_gpu *gpu, struct hr_backend *backend, uint32_t slots,
-		       uint32_t slot_bytes, struct hr_link_memory *memory, struct hr_error *e);
+int hr_remote_gpu_take(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backend, uint32_t slots,
+		       uint32_t slot_bytes, struct hr_rdma_memory *memory, struct hr_error *e);
 
 /* Close the dma-buf, and free what was allocated; the link is closed. Does nothing when all zero. */
-void hr_remote_gpu_close(struct hr_remote_gpu *gpu);
+void hr_remote_gpu_close(struct hr_remote_gpu_tiles *gpu);
 /* Where a slot is. A sender: lent to this service, and sent. A receiver: offered by the feed. */
 enum hr_remote_slot_state {
 	HR_REMOTE_NONE,
-	HR_REMOTE_HELD,	 /* sender: to be sent; receiver: offered to the link */
-	HR_REMOTE_MOVES, /* sender: the link sends it */
+	HR_REMOTE_READY,   /* sender: to be sent; receiver: offered to the link */
+	HR_REMOTE_SENDING, /* sender: the link sends it */
 	HR_REMOTE_SHORT, /* receiver: a tile that is committed when the end shows that it is the last */
 	HR_REMOTE_KEPT, /* sender: arrived, and kept until the receiver's run has ended */
 };
@@ -68,8 +68,8 @@ struct hr_remote_slot {
 struct hr_remote {
 	struct hr_run *run;
 	bool sends;
-	struct hr_link *link;	  /* NULL: no stream */
-	struct hr_remote_gpu gpu; /* when the tiles lie in its memory */
+	struct hr_link *link;		/* NULL: no stream */
+	struct hr_remote_gpu_tiles gpu; /* when the tiles lie in its memory */
 	bool own; /* entries and page, and on the host backend a receiver's tiles, are its own */
 	struct hr_thread thread;
 	bool started;
@@ -80,16 +80,16 @@ struct hr_remote {
 	int code;	  /* with `ended` */
 	char why[512];
 	/* Under the lock, by the thread. */
-	bool met;	       /* was connected */
-	uint64_t have;	       /* sender: tiles that the receiver had at the first hello */
+	bool was_connected;    /* was connected */
+	uint64_t receiver_has; /* sender: tiles that the receiver had at the first hello */
 	int err;	       /* of the stream, or 0 */
 	struct hr_error error; /* with err */
-	bool over;	       /* the thread has ended */
+	bool thread_ended;     /* the thread has ended */
 	struct hr_remote_report report;
 	/* Of the thread. */
-	bool up, runs, told, remote_ended, failed;
+	bool up, runs, end_told, remote_ended, failed;
 	bool dead;	   /* the link has failed */
-	bool fed;	   /* receiver: the feed knows its end */
+	bool end_fed;	   /* receiver: the feed knows its end */
 	uint64_t quiet_ns; /* when the thread ends at the latest, once `told` */
 	uint64_t taken;	   /* entries */
 	uint64_t back;	   /* sender: tiles that were given back */
@@ -116,10 +116,10 @@ void hr_remote_fail(struct hr_remote *r, enum hr_error_kind kind, int err, const
 /* Make the memory of the consumer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
 int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
-			    struct hr_link_memory *memory, struct hr_error *e);
+			    struct hr_rdma_memory *memory, struct hr_error *e);
 
 /* Give it back; the link is closed. */
-void hr_remote_sender_forget(struct hr_remote *r);
+void hr_remote_sender_free(struct hr_remote *r);
 
 /* The run is about to be launched: give the worker its order. */
 void hr_remote_sender_begin(struct hr_remote *r);
@@ -137,10 +137,10 @@ void hr_remote_sender_event(struct hr_remote *r, const struct hr_link_event *eve
 /* Make the memory of the producer, before the link is open, and describe the tiles. On a GPU all
  * memory is there. -ENOMEM, -EMFILE, -ENOSYS; errors of hr_remote_gpu_open(); in *e. */
 int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
-			      struct hr_link_memory *memory, struct hr_error *e);
+			      struct hr_rdma_memory *memory, struct hr_error *e);
 
 /* Give it back; the link is closed. */
-void hr_remote_receiver_forget(struct hr_remote *r);
+void hr_remote_receiver_free(struct hr_remote *r);
 
 /* The run is about to be launched: give the worker its order. */
 void hr_remote_receiver_begin(struct hr_remote *r);

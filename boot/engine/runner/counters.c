@@ -170,14 +170,14 @@ static void take_remote(struct hr_remote_counters *c, const struct hr_engine *en
 {
 	struct hr_remote_report report;
 
-	hr_remote_take(engine, run, &report);
+	hr_remote_snapshot(engine, run, &report);
 	c->up = report.up;
 	c->tiles = report.link.tiles;
 	c->bytes = report.link.bytes;
 	c->copies = report.copies;
 	c->connections = report.link.connections;
 	c->broken = report.link.broken;
-	c->again = report.link.again;
+	c->again = report.link.repeated;
 	c->not_ready = report.link.not_ready;
 	c->refused = report.link.refused;
 	c->flushes = report.link.flushes;

@@ -207,7 +207,7 @@ static uint64_t bytes_done(const struct hr_run *run)
 static void watch_remote(struct watch *w)
 {
 	if (!w->end.stopping && !w->end.aborted && !w->end.error &&
-	    (w->end.error = hr_remote_look(w->engine, w->run, &w->run->cause)) != 0)
+	    (w->end.error = hr_remote_check(w->engine, w->run, &w->run->cause)) != 0)
 		request_stop(w);
 }
 

@@ -15,7 +15,7 @@
  * The memory of the slots: slot s begins at base + s * stride. GPU memory has a dma-buf, and functions
  * that access it as workers do; they return 0 or -errno, and have `to` as their first argument.
  */
-struct hr_link_memory {
+struct hr_rdma_memory {
 	void *base; /* as workers address it; with a dma-buf work requests have this address, too */
 	uint64_t bytes; /* whole pages */
 	int dmabuf; /* a descriptor of GPU memory (the caller's), or -1: memory of this process */
@@ -58,6 +58,6 @@ void hr_rdma_device_close(const struct hr_verbs *verbs, struct hr_rdma_device *d
 /* 0; -EIO: a pattern does not arrive, or an immediate is lost; errors of the functions of *memory.
  * Waits at most 2 s for each completion. The memory is changed. */
 int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_addr address,
-		     const struct hr_link_memory *memory, struct hr_error *e);
+		     const struct hr_rdma_memory *memory, struct hr_error *e);
 
 #endif

@@ -15,14 +15,14 @@
 /* Sends and receives are on two queue pairs: not every driver connects one to itself. */
 struct pair {
 	struct hr_rdma_qp from, to;
-	const struct hr_link_memory *memory;
+	const struct hr_rdma_memory *memory;
 	uint8_t *page;
 };
 
 static int make(struct pair *pair, struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
 		const char *name, struct in_addr address, struct hr_error *e)
 {
-	const struct hr_rdma_setup setup = {
+	const struct hr_rdma_qp_setup setup = {
 		.memory = pair->memory,
 		.tile_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			       (pair->memory->dmabuf < 0 ? 0 : IBV_ACCESS_REMOTE_READ),
@@ -42,7 +42,7 @@ static int join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other, struct hr
 	struct hr_rdma_remote_qp peer = { .qp = other->qp->qp_num,
 					  .psn = 1,
 					  .mtu = other->device.mtu };
-	int err = hr_rdma_qp_receive(qp, 4);
+	int err = hr_rdma_qp_post_recv(qp, 4);
 
 	memcpy(peer.gid, other->device.gid.raw, sizeof(peer.gid));
 	return err ? err : hr_rdma_qp_connect(qp, &peer, 1, e);
@@ -65,7 +65,7 @@ static int wait_done(struct hr_rdma_qp *qp, struct hr_rdma_completion *done, str
 /* As workers read the memory. */
 static int load(const struct pair *pair, uint64_t at, uint8_t *got, struct hr_error *e)
 {
-	const struct hr_link_memory *m = pair->memory;
+	const struct hr_rdma_memory *m = pair->memory;
 	int err = 0;
 
 	if (m->dmabuf < 0)
@@ -90,9 +90,9 @@ static int prove_in(struct pair *pair, uint64_t at, struct hr_error *e)
 
 	memcpy(&immediate, pattern, sizeof(immediate));
 	if (!err)
-		err = hr_rdma_qp_write_entry(&pair->from, pattern, sizeof(pattern),
-					     pair->to.tile_base + at, pair->to.tiles->rkey,
-					     immediate);
+		err = hr_rdma_qp_post_write_imm(&pair->from, pattern, sizeof(pattern),
+						pair->to.tile_base + at, pair->to.tiles->rkey,
+						immediate);
 	if (!err)
 		err = wait_done(&pair->from, &sent, e);
 	if (!err)
@@ -115,7 +115,7 @@ static int prove_in(struct pair *pair, uint64_t at, struct hr_error *e)
  * driver's, and an IOMMU can make them wrong. */
 static int prove_out(struct pair *pair, uint64_t at, struct hr_error *e)
 {
-	const struct hr_link_memory *m = pair->memory;
+	const struct hr_rdma_memory *m = pair->memory;
 	uint8_t pattern[PATTERN_BYTES];
 	struct hr_rdma_completion done;
 	int err = hr_random(pattern, sizeof(pattern));
@@ -127,8 +127,8 @@ static int prove_out(struct pair *pair, uint64_t at, struct hr_error *e)
 			       "loopback: the GPU cannot write the memory of the tiles: %s",
 			       strerror(-err));
 	memset(pair->page, 0, PATTERN_BYTES);
-	err = hr_rdma_qp_read(&pair->from, pair->page, PATTERN_BYTES, pair->to.tile_base + at,
-			      pair->to.tiles->rkey);
+	err = hr_rdma_qp_post_read(&pair->from, pair->page, PATTERN_BYTES, pair->to.tile_base + at,
+				   pair->to.tiles->rkey);
 	if (!err)
 		err = wait_done(&pair->from, &done, e);
 	if (!err && memcmp(pattern, pair->page, sizeof(pattern)) != 0)
@@ -158,7 +158,7 @@ static int prove(struct pair *pair, struct hr_error *e)
 }
 
 int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_addr address,
-		     const struct hr_link_memory *memory, struct hr_error *e)
+		     const struct hr_rdma_memory *memory, struct hr_error *e)
 {
 	struct pair pair = { .memory = memory };
 	int err;

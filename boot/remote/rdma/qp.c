@@ -12,8 +12,8 @@ enum { ID_ENTRY = 1, ID_DATA = 2, ID_RECEIVE = 3, ID_BITS = 2 };
  * that is not ready is a defect: 3 tries after 0.64 ms each. */
 enum { ANSWER_TIMEOUT = 14, TRIES = 7, NOT_READY_TRIES = 3, NOT_READY_TIMER = 12, HOPS = 64 };
 
-struct ibv_mr *hr_rdma_register(const struct hr_verbs *verbs, struct ibv_pd *pd,
-				const struct hr_link_memory *memory, int access, uint64_t *base)
+struct ibv_mr *hr_rdma_reg_mr(const struct hr_verbs *verbs, struct ibv_pd *pd,
+			      const struct hr_rdma_memory *memory, int access, uint64_t *base)
 {
 	*base = (uint64_t)(uintptr_t)memory->base;
 	if (memory->dmabuf < 0)
@@ -36,7 +36,8 @@ static int fail(struct hr_rdma_qp *qp, const char *what, struct hr_error *e)
 				       : "");
 }
 
-static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup, struct hr_error *e)
+static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_qp_setup *setup,
+		       struct hr_error *e)
 {
 	const struct hr_verbs *v = qp->verbs;
 
@@ -44,7 +45,7 @@ static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup,
 	qp->pd = v->alloc_pd(qp->device.context);
 	if (!qp->pd)
 		return fail(qp, "no protection domain", e);
-	qp->tiles = hr_rdma_register(v, qp->pd, setup->memory, setup->tile_access, &qp->tile_base);
+	qp->tiles = hr_rdma_reg_mr(v, qp->pd, setup->memory, setup->tile_access, &qp->tile_base);
 	if (!qp->tiles)
 		return fail(qp,
 			    setup->memory->dmabuf < 0
@@ -56,7 +57,8 @@ static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup,
 	return qp->table ? 0 : fail(qp, "cannot register memory", e);
 }
 
-static int make_queues(struct hr_rdma_qp *qp, const struct hr_rdma_setup *setup, struct hr_error *e)
+static int make_queues(struct hr_rdma_qp *qp, const struct hr_rdma_qp_setup *setup,
+		       struct hr_error *e)
 {
 	const struct hr_verbs *v = qp->verbs;
 	struct ibv_qp_init_attr init = {
@@ -101,7 +103,7 @@ static int to_init(struct hr_rdma_qp *qp, struct hr_error *e)
 }
 
 int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
-		      const struct hr_rdma_device *device, const struct hr_rdma_setup *setup,
+		      const struct hr_rdma_device *device, const struct hr_rdma_qp_setup *setup,
 		      struct hr_error *e)
 {
 	int err;
@@ -167,7 +169,7 @@ int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *pe
 	return err ? fail(qp, "queue pair to RTS", e) : 0;
 }
 
-int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count)
+int hr_rdma_qp_post_recv(struct hr_rdma_qp *qp, uint32_t count)
 {
 	struct ibv_recv_wr *bad, wr = { .wr_id = ID_RECEIVE };
 
@@ -181,7 +183,7 @@ int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count)
 	return 0;
 }
 
-bool hr_rdma_qp_room(const struct hr_rdma_qp *qp, uint32_t count)
+bool hr_rdma_qp_has_room(const struct hr_rdma_qp *qp, uint32_t count)
 {
 	/* A request for a tile has no completion of its own: count two for each entry. */
 	return 2 * qp->sends + count <= qp->sends_max;
@@ -199,7 +201,7 @@ static int post(struct hr_rdma_qp *qp, struct ibv_send_wr *wr)
 	return -err;
 }
 
-int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
+int hr_rdma_qp_post_write(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
 			  uint32_t rkey, const uint32_t *immediate)
 {
 	struct ibv_sge sge = { .addr = qp->tile_base + from,
@@ -220,8 +222,8 @@ int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, 
 	return post(qp, &wr);
 }
 
-int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
-			   uint32_t rkey, uint32_t immediate)
+int hr_rdma_qp_post_write_imm(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
+			      uint32_t rkey, uint32_t immediate)
 {
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)entry, .length = bytes };
 	struct ibv_send_wr wr = { .wr_id = qp->number << ID_BITS | ID_ENTRY,
@@ -235,7 +237,8 @@ int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t by
 	return post(qp, &wr);
 }
 
-int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from, uint32_t rkey)
+int hr_rdma_qp_post_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from,
+			 uint32_t rkey)
 {
 	struct ibv_sge sge = { .addr = (uint64_t)(uintptr_t)to,
 			       .length = bytes,
@@ -250,7 +253,7 @@ int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t fr
 	return post(qp, &wr);
 }
 
-void hr_rdma_qp_wake(struct hr_rdma_qp *qp)
+void hr_rdma_qp_ack_events(struct hr_rdma_qp *qp)
 {
 	struct ibv_cq *cq;
 	void *owner;
@@ -302,7 +305,7 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_completion *done)
 	return 1;
 }
 
-void hr_rdma_qp_break(struct hr_rdma_qp *qp)
+void hr_rdma_qp_to_error(struct hr_rdma_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -324,7 +327,7 @@ void hr_rdma_qp_destroy(struct hr_rdma_qp *qp)
 		return;
 	if (qp->qp)
 		v->destroy_qp(qp->qp);
-	hr_rdma_qp_wake(qp);
+	hr_rdma_qp_ack_events(qp);
 	if (qp->cq)
 		v->destroy_cq(qp->cq);
 	if (qp->channel)

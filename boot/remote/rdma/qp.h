@@ -13,8 +13,8 @@
 
 #define HR_RDMA_INLINE 64u
 
-struct hr_rdma_setup {
-	const struct hr_link_memory *memory; /* of the tiles */
+struct hr_rdma_qp_setup {
+	const struct hr_rdma_memory *memory; /* of the tiles */
 	int tile_access;		     /* IBV_ACCESS_* */
 	void *table;			     /* pages; the other side may write there */
 	size_t table_bytes;
@@ -58,13 +58,13 @@ struct hr_rdma_completion {
  * Register memory of this process, or GPU memory by its dma-buf. NULL: errno. The first byte of the
  * region has address base in work requests.
  */
-struct ibv_mr *hr_rdma_register(const struct hr_verbs *verbs, struct ibv_pd *pd,
-				const struct hr_link_memory *memory, int access, uint64_t *base);
+struct ibv_mr *hr_rdma_reg_mr(const struct hr_verbs *verbs, struct ibv_pd *pd,
+			      const struct hr_rdma_memory *memory, int access, uint64_t *base);
 
 /* Make all, on the device, which then belongs to *qp; the queue pair can post receives. -errno:
  * everything is undone, and the device is closed. */
 int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
-		      const struct hr_rdma_device *device, const struct hr_rdma_setup *setup,
+		      const struct hr_rdma_device *device, const struct hr_rdma_qp_setup *setup,
 		      struct hr_error *e);
 
 /* Connect to the other side: it can then be written to. psn: of this side's packets. */
@@ -72,23 +72,24 @@ int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *pe
 		       struct hr_error *e);
 
 /* Post so many receives without buffers. -errno. */
-int hr_rdma_qp_receive(struct hr_rdma_qp *qp, uint32_t count);
+int hr_rdma_qp_post_recv(struct hr_rdma_qp *qp, uint32_t count);
 
 /* True when so many more requests can be posted. */
-bool hr_rdma_qp_room(const struct hr_rdma_qp *qp, uint32_t count);
+bool hr_rdma_qp_has_room(const struct hr_rdma_qp *qp, uint32_t count);
 
 /* Write `bytes` of the tile memory, from byte `from` on, to the other side. *immediate: with this one
- * (network order), as hr_rdma_qp_write_entry(). NULL: no completion when it succeeds, because
- * hr_rdma_qp_write_entry() follows. */
-int hr_rdma_qp_write_tile(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
+ * (network order), as hr_rdma_qp_post_write_imm(). NULL: no completion when it succeeds, because
+ * hr_rdma_qp_post_write_imm() follows. */
+int hr_rdma_qp_post_write(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, uint64_t to,
 			  uint32_t rkey, const uint32_t *immediate);
 
 /* Write at most HR_RDMA_INLINE bytes, which are copied, with an immediate (network order). */
-int hr_rdma_qp_write_entry(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
-			   uint32_t rkey, uint32_t immediate);
+int hr_rdma_qp_post_write_imm(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
+			      uint32_t rkey, uint32_t immediate);
 
 /* Read bytes of the other side to memory of the table. */
-int hr_rdma_qp_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from, uint32_t rkey);
+int hr_rdma_qp_post_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from,
+			 uint32_t rkey);
 
 /* Take a completion: 1, or 0: none, and the descriptor of the channel is readable, or becomes so with
  * the next one. -EIO: the device has failed. */
@@ -96,10 +97,10 @@ int hr_rdma_qp_poll(struct hr_rdma_qp *qp, struct hr_rdma_completion *done);
 
 /* The descriptor of the channel is readable: it is not any more after this and the next
  * hr_rdma_qp_poll() that returns 0. */
-void hr_rdma_qp_wake(struct hr_rdma_qp *qp);
+void hr_rdma_qp_ack_events(struct hr_rdma_qp *qp);
 
 /* End all work: each request that was posted gets a completion, most of them with an error. */
-void hr_rdma_qp_break(struct hr_rdma_qp *qp);
+void hr_rdma_qp_to_error(struct hr_rdma_qp *qp);
 
 bool hr_rdma_qp_drained(const struct hr_rdma_qp *qp);
 

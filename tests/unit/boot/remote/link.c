@@ -131,7 +131,7 @@ Test(link, calls_out_of_range_are_refused)
 	cr_expect_eq(hr_link_send(s, 0, 0, 0), -EINVAL);
 	cr_expect_eq(hr_link_send(s, 0, 0, RIG_TILE + 1), -EINVAL);
 	cr_expect_eq(hr_link_send(s, 0, 0, 1), -EAGAIN);
-	hr_link_durable(r, 5);
+	hr_link_set_durable(r, 5);
 	cr_expect_eq(hr_link_offer(r, 2, 4), -EALREADY);
 }
 
@@ -165,11 +165,11 @@ Test(link, writes_to_gpu_memory_are_flushed_before_a_tile_is_an_event)
 		link_rig_until(&rig, S, HR_LINK_OFFERED);
 		cr_assert_eq(hr_link_send(rig.link[S], t, t, 10), 0);
 		if (t == 0)
-			link_rig_until(&rig, R, HR_LINK_TILE);
+			link_rig_until(&rig, R, HR_LINK_RECEIVED);
 	}
 	cr_expect_str_eq(link_rig_until(&rig, R, HR_LINK_DOWN).text,
 			 "cannot flush writes to GPU memory: Input/output error");
-	cr_expect_geq(hr_link_count(rig.link[R]).flushes, 2);
+	cr_expect_geq(hr_link_read_counters(rig.link[R]).flushes, 2);
 }
 
 Test(link, the_descriptor_is_readable_when_a_step_has_work)
@@ -205,5 +205,5 @@ Test(link, the_key_is_no_part_of_a_core_dump)
 {
 	link_rig_open(&rig, R);
 	cr_expect_not(is_dumped(rig.link[R]->key));
-	cr_expect_not(is_dumped(&rig.link[R]->talk));
+	cr_expect_not(is_dumped(&rig.link[R]->tcp));
 }

@@ -29,7 +29,7 @@ static void move(uint64_t tile)
 	cr_assert_eq(hr_link_offer(rig.link[R], (uint32_t)tile, tile), 0);
 	link_rig_until(&rig, S, HR_LINK_OFFERED);
 	cr_assert_eq(link_rig_send(&rig, (uint32_t)tile, tile, 1000), 0);
-	cr_assert_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, tile);
+	cr_assert_eq(link_rig_until(&rig, R, HR_LINK_RECEIVED).tile, tile);
 	cr_assert_eq(link_rig_until(&rig, S, HR_LINK_SENT).tile, tile);
 }
 
@@ -50,13 +50,13 @@ Test(life, a_connection_that_is_cut_comes_back)
 	/* The offer is kept, and the tile is not known. */
 	link_rig_until(&rig, S, HR_LINK_OFFERED);
 	cr_assert_eq(link_rig_send(&rig, 1, 1, RIG_TILE), 0);
-	cr_expect_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, 1);
+	cr_expect_eq(link_rig_until(&rig, R, HR_LINK_RECEIVED).tile, 1);
 	cr_expect(link_rig_holds(&rig, 1, 1, RIG_TILE));
 	link_rig_until(&rig, S, HR_LINK_SENT);
-	cr_expect_eq(hr_link_count(rig.link[S]).again, 1);
-	cr_expect_eq(hr_link_count(rig.link[S]).broken, 1);
-	cr_expect_eq(hr_link_count(rig.link[S]).connections, 2);
-	cr_expect_gt(hr_link_count(rig.link[S]).last_recovery_ns, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).repeated, 1);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).broken, 1);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).connections, 2);
+	cr_expect_gt(hr_link_read_counters(rig.link[S]).last_recovery_ns, 0);
 }
 
 Test(life, a_tile_without_a_completion_that_has_arrived_is_not_sent_again)
@@ -70,10 +70,10 @@ Test(life, a_tile_without_a_completion_that_has_arrived_is_not_sent_again)
 	link_rig_idle(&rig, 100);
 	link_rig_fake()->lose = 1;
 	cr_assert_eq(link_rig_send(&rig, 0, 0, 10), 0);
-	link_rig_until(&rig, R, HR_LINK_TILE);
+	link_rig_until(&rig, R, HR_LINK_RECEIVED);
 	link_rig_idle(&rig, 100);
 	cr_assert_eq(link_rig_fake()->lose, 0);
-	cr_expect_eq(hr_link_count(rig.link[S]).tiles, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).tiles, 0);
 	cr_assert_eq(link_rig_send(&rig, 1, 1, 10), 0);
 	/* It is waited for, for a limited time. */
 	link_rig_idle(&rig, 100);
@@ -82,8 +82,8 @@ Test(life, a_tile_without_a_completion_that_has_arrived_is_not_sent_again)
 	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_UP).tile, 2);
 	cr_expect_eq(link_rig_send(&rig, 0, 0, 10), -EALREADY);
 	cr_expect_eq(link_rig_send(&rig, 1, 1, 10), -EALREADY);
-	cr_expect_eq(hr_link_count(rig.link[R]).tiles, 2);
-	cr_expect_eq(hr_link_count(rig.link[S]).again, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[R]).tiles, 2);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).repeated, 0);
 }
 
 Test(life, a_completion_that_never_comes_breaks_the_connection)
@@ -113,7 +113,7 @@ Test(life, an_offer_that_never_completes_breaks_the_connection)
 			 "fake0: no completion for 10000000 ms");
 	link_rig_until(&rig, S, HR_LINK_OFFERED);
 	cr_expect_eq(link_rig_send(&rig, 0, 0, 10), 0);
-	link_rig_until(&rig, R, HR_LINK_TILE);
+	link_rig_until(&rig, R, HR_LINK_RECEIVED);
 }
 
 Test(life, a_silent_peer_is_dead_after_a_limit)
@@ -133,8 +133,8 @@ Test(life, heartbeats_keep_an_idle_connection)
 	rig.setup[S].dead_ns = rig.setup[R].dead_ns = 3600000000000ull;
 	link_rig_up(&rig);
 	link_rig_pass(&rig, 10 * rig.setup[S].dead_ns);
-	cr_expect_eq(hr_link_count(rig.link[S]).broken, 0);
-	cr_expect_eq(hr_link_count(rig.link[R]).connections, 1);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).broken, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[R]).connections, 1);
 }
 
 /* As SIGSTOP of one process: this side hears nothing, because the other one stands still, too. */
@@ -167,12 +167,12 @@ Test(life, a_connection_outlives_a_pause_of_both_sides)
 		link_rig_until(&rig, S, HR_LINK_OFFERED);
 		cr_assert_eq(link_rig_send(&rig, (uint32_t)tile, tile, RIG_TILE), 0);
 		rig.now_ns += 100 * rig.setup[S].dead_ns;
-		cr_expect_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, tile);
+		cr_expect_eq(link_rig_until(&rig, R, HR_LINK_RECEIVED).tile, tile);
 		link_rig_until(&rig, S, HR_LINK_SENT);
 		link_rig_idle(&rig, 100);
 	}
-	cr_expect_eq(hr_link_count(rig.link[S]).broken, 0);
-	cr_expect_eq(hr_link_count(rig.link[R]).broken, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[S]).broken, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[R]).broken, 0);
 }
 
 Test(life, a_sender_that_was_stopped_calls_before_it_gives_up)
@@ -199,7 +199,7 @@ Test(life, a_receiver_that_comes_back_without_tiles_ends_the_sender)
 	rig.setup[R].address = rig.address;
 	link_rig_close(&rig, R);
 	link_rig_open(&rig, R);
-	hr_link_durable(rig.link[R], 1);
+	hr_link_set_durable(rig.link[R], 1);
 	event = link_rig_until(&rig, S, HR_LINK_FAILED);
 	cr_expect_str_eq(event.text,
 			 "link stream: the receiver has lost tile 1, which this run has given "
@@ -216,7 +216,7 @@ Test(life, a_receiver_that_comes_back_with_its_tiles_goes_on)
 	rig.setup[R].address = rig.address;
 	link_rig_close(&rig, R);
 	link_rig_open(&rig, R);
-	hr_link_durable(rig.link[R], 2);
+	hr_link_set_durable(rig.link[R], 2);
 	link_rig_until(&rig, S, HR_LINK_DOWN);
 	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_UP).tile, 2);
 	move(2);
@@ -229,13 +229,13 @@ Test(life, a_sender_that_comes_back_learns_what_has_arrived)
 	cr_assert_eq(hr_link_offer(rig.link[R], 2, 2), 0);
 	link_rig_until(&rig, S, HR_LINK_OFFERED);
 	cr_assert_eq(link_rig_send(&rig, 2, 2, 10), 0);
-	link_rig_until(&rig, R, HR_LINK_TILE);
+	link_rig_until(&rig, R, HR_LINK_RECEIVED);
 	link_rig_close(&rig, S);
 	link_rig_open(&rig, S);
 	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_UP).tile, 1);
-	cr_expect(hr_link_has(rig.link[S], 0));
-	cr_expect_not(hr_link_has(rig.link[S], 1));
-	cr_expect(hr_link_has(rig.link[S], 2));
+	cr_expect(hr_link_receiver_has(rig.link[S], 0));
+	cr_expect_not(hr_link_receiver_has(rig.link[S], 1));
+	cr_expect(hr_link_receiver_has(rig.link[S], 2));
 	move(1);
 	move(3);
 }
@@ -275,7 +275,7 @@ Test(life, ends_are_said_again_after_a_reconnect)
 	hr_link_report_result(rig.link[S], 0, NULL);
 	rig.setup[R].address = rig.address;
 	link_rig_open(&rig, R);
-	hr_link_durable(rig.link[R], 1);
+	hr_link_set_durable(rig.link[R], 1);
 	hr_link_report_result(rig.link[R], 0, NULL);
 	cr_expect_eq(link_rig_until(&rig, R, HR_LINK_END).tile, 1);
 	link_rig_until(&rig, R, HR_LINK_REMOTE_ENDED);
@@ -359,7 +359,7 @@ Test(life, a_port_that_goes_down_is_waited_for)
 	cr_assert_eq(hr_link_offer(rig.link[R], 0, 0), 0);
 	link_rig_until(&rig, R, HR_LINK_DOWN);
 	link_rig_idle(&rig, 20000);
-	cr_expect_eq(hr_link_count(rig.link[R]).connections, 1);
+	cr_expect_eq(hr_link_read_counters(rig.link[R]).connections, 1);
 	link_rig_fake()->port_down = 0;
 	link_rig_until(&rig, R, HR_LINK_UP);
 	cr_expect_eq(link_rig_until(&rig, S, HR_LINK_OFFERED).tile, 0);
@@ -370,7 +370,7 @@ Test(life, a_port_that_goes_down_is_waited_for)
 static void send_missing(uint64_t tiles)
 {
 	for (uint64_t t = 0; t < tiles; t++)
-		if (!hr_link_has(rig.link[S], t))
+		if (!hr_link_receiver_has(rig.link[S], t))
 			hr_link_send(rig.link[S], (uint32_t)t, t, 70000);
 }
 
@@ -392,12 +392,12 @@ Test(life, nothing_is_lost_and_nothing_comes_twice_wherever_the_connection_break
 			send_missing(tiles);
 			rig.now_ns += 1000000;
 			link_rig_step(&rig, S);
-			if (!link_rig_step(&rig, R) || rig.last[R].kind != HR_LINK_TILE)
+			if (!link_rig_step(&rig, R) || rig.last[R].kind != HR_LINK_RECEIVED)
 				continue;
 			cr_assert(link_rig_holds(&rig, rig.last[R].slot, rig.last[R].tile, 70000));
 			got++;
 		}
-		cr_expect_eq(hr_link_count(rig.link[R]).tiles, tiles);
+		cr_expect_eq(hr_link_read_counters(rig.link[R]).tiles, tiles);
 		link_rig_fake()->cut = 0;
 		link_rig_close(&rig, S);
 		link_rig_close(&rig, R);

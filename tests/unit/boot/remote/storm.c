@@ -100,7 +100,7 @@ static void begin_receiver(uint64_t from)
 		fill(R, s, TILES_MAX + s);
 	}
 	ended = done[R] = false;
-	hr_link_durable(rig.link[R], from);
+	hr_link_set_durable(rig.link[R], from);
 }
 
 static bool is_offered(uint64_t tile)
@@ -152,7 +152,7 @@ static void came(const struct hr_link_event *e)
 
 static void receive(const struct hr_link_event *e)
 {
-	if (e->kind == HR_LINK_TILE)
+	if (e->kind == HR_LINK_RECEIVED)
 		came(e);
 	if (e->kind == HR_LINK_END) {
 		cr_assert(low == tiles && !ended && e->tile == tiles);
@@ -185,7 +185,7 @@ static void load(uint32_t slot)
 {
 	uint64_t tile = 0;
 
-	while (tile < tiles && (hr_link_has(rig.link[S], tile) || is_held(tile)))
+	while (tile < tiles && (hr_link_receiver_has(rig.link[S], tile) || is_held(tile)))
 		tile++;
 	if (tile == tiles)
 		return;

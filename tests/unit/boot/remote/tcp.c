@@ -17,7 +17,7 @@
 #define S HR_LINK_SENDER
 #define R HR_LINK_RECEIVER
 
-static struct hr_link_talk talk[2];
+static struct hr_link_tcp talk[2];
 static int first_free; /* descriptor */
 
 static void begin(void)
@@ -33,8 +33,8 @@ static void end(void)
 {
 	int next;
 
-	hr_talk_close(&talk[0]);
-	hr_talk_close(&talk[1]);
+	hr_tcp_close(&talk[0]);
+	hr_tcp_close(&talk[1]);
 	next = dup(0);
 	cr_expect_eq(next, first_free);
 	close(next);
@@ -61,7 +61,8 @@ static struct sockaddr_in at(const char *text)
 {
 	struct sockaddr_in address;
 
-	cr_assert_eq(hr_talk_address(text, &address, test_error()), 0, "%s", test_error_text());
+	cr_assert_eq(hr_tcp_parse_address(text, &address, test_error()), 0, "%s",
+		     test_error_text());
 	return address;
 }
 
@@ -96,7 +97,7 @@ Test(talk, an_address_has_four_numbers_and_a_port)
 		char want[128];
 
 		memset(&address, 0xff, sizeof address);
-		cr_expect_eq(hr_talk_address(row[i].text, &address, test_error()),
+		cr_expect_eq(hr_tcp_parse_address(row[i].text, &address, test_error()),
 			     good ? 0 : -EINVAL, "%s", row[i].text);
 		if (good) {
 			cr_expect_eq(address.sin_family, AF_INET);
@@ -118,13 +119,14 @@ Test(talk, the_local_address_is_that_of_the_route)
 				 everywhere = at("255.255.255.255:7");
 	struct in_addr local = { 0 };
 
-	cr_expect_eq(hr_talk_local(&here, &local, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(hr_tcp_local_address(&here, &local, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(ntohl(local.s_addr), 0x7f000001);
 	local.s_addr = 0;
-	cr_expect_eq(hr_talk_local(&there, &local, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(hr_tcp_local_address(&there, &local, test_error()), 0, "%s",
+		     test_error_text());
 	cr_expect_eq(ntohl(local.s_addr), 0x7f000001);
 	/* a datagram socket may not send to all */
-	cr_expect_eq(hr_talk_local(&everywhere, &local, test_error()), -EACCES);
+	cr_expect_eq(hr_tcp_local_address(&everywhere, &local, test_error()), -EACCES);
 	cr_expect_str_eq(test_error_text(), "no route to 255.255.255.255: Permission denied", "%s",
 			 test_error_text());
 	cr_expect_eq(ntohl(local.s_addr), 0x7f000001);
@@ -135,7 +137,7 @@ static int listen_here(struct sockaddr_in *address)
 	int fd;
 
 	*address = at("127.0.0.1:0");
-	fd = hr_talk_listen(address, test_error());
+	fd = hr_tcp_listen(address, test_error());
 	cr_assert_geq(fd, 0, "%s", test_error_text());
 	return fd;
 }
@@ -158,7 +160,7 @@ Test(talk, a_listener_has_a_port)
 	cr_expect_eq(option(fd, SOL_SOCKET, SO_REUSEADDR), 1);
 	cr_expect_eq(option(fd, SOL_SOCKET, SO_ACCEPTCONN), 1);
 	again = address;
-	cr_expect_eq(hr_talk_listen(&again, test_error()), -EADDRINUSE);
+	cr_expect_eq(hr_tcp_listen(&again, test_error()), -EADDRINUSE);
 	snprintf(want, sizeof want, "cannot listen on 127.0.0.1:%u: Address already in use",
 		 ntohs(address.sin_port));
 	cr_expect_str_eq(test_error_text(), want, "%s", test_error_text());
@@ -171,15 +173,15 @@ Test(talk, both_ends_of_a_connection)
 	const int fd = listen_here(&address);
 
 	memset(talk, 0xff, sizeof talk);
-	cr_expect_eq(hr_talk_accept(&talk[R], fd, 8), -EAGAIN);
-	cr_assert_eq(hr_talk_call(&talk[S], &address, 7), 0);
+	cr_expect_eq(hr_tcp_accept(&talk[R], fd, 8), -EAGAIN);
+	cr_assert_eq(hr_tcp_connect(&talk[S], &address, 7), 0);
 	cr_expect(talk[S].connecting && talk[S].side == S);
 	cr_expect_eq(memcmp(&talk[S].remote_address, &address, sizeof address), 0);
 	for (int i = 0; talk[S].connecting && i < 1000; i++)
-		cr_expect_eq(hr_talk_step(&talk[S], 9), 0);
+		cr_expect_eq(hr_tcp_progress(&talk[S], 9), 0);
 	cr_expect_not(talk[S].connecting);
 	wait_for(fd, POLLIN);
-	cr_assert_eq(hr_talk_accept(&talk[R], fd, 8), 0);
+	cr_assert_eq(hr_tcp_accept(&talk[R], fd, 8), 0);
 	cr_expect(!talk[R].connecting && talk[R].side == R);
 	cr_expect_eq(ntohl(talk[R].remote_address.sin_addr.s_addr), 0x7f000001);
 	cr_expect_neq(talk[R].remote_address.sin_port, address.sin_port);
@@ -202,9 +204,9 @@ Test(talk, a_port_where_no_process_listens_refuses)
 	int err = 0;
 
 	close(listen_here(&address));
-	cr_assert_eq(hr_talk_call(&talk[S], &address, 7), 0);
+	cr_assert_eq(hr_tcp_connect(&talk[S], &address, 7), 0);
 	for (int i = 0; !err && i < 1000; i++)
-		err = hr_talk_step(&talk[S], 9);
+		err = hr_tcp_progress(&talk[S], 9);
 	cr_expect_eq(err, -ECONNREFUSED);
 	cr_expect(talk[S].connecting);
 }
@@ -226,15 +228,15 @@ Test(talk, a_closed_connection_forgets_its_key)
 {
 	pair();
 	talk[S].in_bytes = talk[S].out_bytes = 5;
-	hr_talk_close(&talk[S]);
+	hr_tcp_close(&talk[S]);
 	cr_expect_eq(talk[S].fd, -1);
 	cr_expect(!talk[S].secured && !talk[S].in_bytes && !talk[S].out_bytes);
 	for (size_t i = 0; i < sizeof talk[S].session; i++)
 		cr_expect_eq(talk[S].session[i], 0);
-	hr_talk_close(&talk[S]);
-	cr_expect_eq(hr_talk_step(&talk[S], 1), -ENOTCONN);
-	cr_expect_eq(hr_talk_say(&talk[S], HR_LINK_MSG_SIZE, talk[R].in, 1), -ENOBUFS);
-	hr_talk_flush(&talk[S]);
+	hr_tcp_close(&talk[S]);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 1), -ENOTCONN);
+	cr_expect_eq(hr_tcp_send(&talk[S], HR_LINK_MSG_SIZE, talk[R].in, 1), -ENOBUFS);
+	hr_tcp_flush(&talk[S]);
 }
 
 /* ---- messages */
@@ -246,13 +248,13 @@ Test(talk, a_message_has_head_body_and_code)
 	const size_t coded = hr_link_message_bytes(HR_LINK_MSG_SIZE),
 		     plain = hr_link_message_bytes(HR_LINK_REFUSE);
 	struct hr_link_head head;
-	uint8_t code[HR_LINK_CODE_BYTES];
+	uint8_t code[HR_AUTH_MAC_BYTES];
 
 	pair();
 	talk[R].count_out = 5;
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_REFUSE, &refuse, 11), 0);
+	cr_expect_eq(hr_tcp_send(&talk[R], HR_LINK_REFUSE, &refuse, 11), 0);
 	cr_expect(talk[R].out_bytes == plain && talk[R].said_ns == 11 && talk[R].count_out == 5);
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 12), 0);
+	cr_expect_eq(hr_tcp_send(&talk[R], HR_LINK_MSG_SIZE, &total, 12), 0);
 	cr_expect(talk[R].out_bytes == plain + coded && talk[R].said_ns == 12 &&
 		  talk[R].count_out == 6);
 	memcpy(&head, talk[R].out, sizeof head);
@@ -263,14 +265,14 @@ Test(talk, a_message_has_head_body_and_code)
 	cr_expect(head.magic == HR_LINK_MAGIC && head.kind == HR_LINK_MSG_SIZE &&
 		  head.bytes == coded && head.count == 5);
 	cr_expect_eq(memcmp(talk[R].out + plain + sizeof head, &total, sizeof total), 0);
-	hr_link_code(code, talk[R].session, R, talk[R].out + plain, coded - sizeof code);
+	hr_auth_mac(code, talk[R].session, R, talk[R].out + plain, coded - sizeof code);
 	cr_expect_eq(memcmp(talk[R].out + plain + coded - sizeof code, code, sizeof code), 0);
 	/* the room of one more message */
 	talk[R].out_bytes = sizeof talk[R].out - coded + 1;
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 13), -ENOBUFS);
+	cr_expect_eq(hr_tcp_send(&talk[R], HR_LINK_MSG_SIZE, &total, 13), -ENOBUFS);
 	cr_expect(talk[R].said_ns == 12 && talk[R].count_out == 6);
 	talk[R].out_bytes--;
-	cr_expect_eq(hr_talk_say(&talk[R], HR_LINK_MSG_SIZE, &total, 13), 0);
+	cr_expect_eq(hr_tcp_send(&talk[R], HR_LINK_MSG_SIZE, &total, 13), 0);
 	cr_expect_eq(talk[R].out_bytes, sizeof talk[R].out);
 }
 
@@ -280,24 +282,24 @@ Test(talk, messages_are_taken_one_by_one_in_their_count)
 
 	pair();
 	for (uint64_t i = 0; i < 3; i++)
-		cr_expect_eq(hr_talk_say(&talk[S], HR_LINK_MSG_SIZE,
+		cr_expect_eq(hr_tcp_send(&talk[S], HR_LINK_MSG_SIZE,
 					 &(struct hr_link_stream_size){ i, 9 }, 1),
 			     0);
-	cr_expect_eq(hr_talk_step(&talk[S], 21), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 21), 0);
 	cr_expect(talk[S].out_bytes == 0 && talk[S].heard_ns == 0);
-	cr_expect_eq(hr_talk_take(&talk[R], &message), 0);
-	cr_expect_eq(hr_talk_step(&talk[R], 22), 0);
+	cr_expect_eq(hr_tcp_receive(&talk[R], &message), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[R], 22), 0);
 	cr_expect_eq(talk[R].heard_ns, 22);
-	cr_expect_eq(hr_talk_step(&talk[R], 23), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[R], 23), 0);
 	cr_expect_eq(talk[R].heard_ns, 22);
 	for (uint64_t i = 0; i < 3; i++) {
-		cr_expect_eq(hr_talk_take(&talk[R], &message), 1);
+		cr_expect_eq(hr_tcp_receive(&talk[R], &message), 1);
 		cr_expect(message.head.count == i && message.total.tiles == i &&
 			  message.total.bytes == 9);
 		cr_expect_eq(talk[R].count_in, i + 1);
 	}
 	cr_expect_eq(talk[R].in_bytes, 0);
-	cr_expect_eq(hr_talk_take(&talk[R], &message), 0);
+	cr_expect_eq(hr_tcp_receive(&talk[R], &message), 0);
 }
 
 Test(talk, a_message_without_its_code_or_count_is_refused)
@@ -312,8 +314,8 @@ Test(talk, a_message_without_its_code_or_count_is_refused)
 		    { HR_LINK_MSG_SIZE, true, 3, 0, -EBADMSG },
 		    { HR_LINK_MSG_SIZE, true, 5, 0, -EBADMSG },
 		    { HR_LINK_MSG_SIZE, true, 4, 1, -EBADMSG },
-		    { HR_LINK_MSG_SIZE, true, 4, HR_LINK_CODE_BYTES, -EBADMSG },
-		    { HR_LINK_MSG_SIZE, true, 4, HR_LINK_CODE_BYTES + 1, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 4, HR_AUTH_MAC_BYTES, -EBADMSG },
+		    { HR_LINK_MSG_SIZE, true, 4, HR_AUTH_MAC_BYTES + 1, -EBADMSG },
 		    { HR_LINK_MSG_SIZE, false, 4, 0, -EBADMSG },
 		    { HR_LINK_PROOF, true, 4, 0, -EBADMSG },
 		    { HR_LINK_PROOF, false, 4, 0, 1 } };
@@ -324,28 +326,29 @@ Test(talk, a_message_without_its_code_or_count_is_refused)
 
 		pair();
 		talk[S].count_out = 4;
-		cr_assert_eq(hr_talk_say(&talk[S], row[i].kind, body, 1), 0);
+		cr_assert_eq(hr_tcp_send(&talk[S], row[i].kind, body, 1), 0);
 		if (row[i].flip)
 			talk[S].out[talk[S].out_bytes - row[i].flip] ^= 1;
-		hr_talk_flush(&talk[S]);
+		hr_tcp_flush(&talk[S]);
 		cr_expect_eq(talk[S].out_bytes, 0);
 		talk[R].secured = row[i].secured;
 		talk[R].count_in = row[i].count_in;
-		cr_expect_eq(hr_talk_step(&talk[R], 1), 0);
-		cr_expect_eq(hr_talk_take(&talk[R], &message), row[i].taken, "row %zu", i);
-		hr_talk_close(&talk[0]);
-		hr_talk_close(&talk[1]);
+		cr_expect_eq(hr_tcp_progress(&talk[R], 1), 0);
+		cr_expect_eq(hr_tcp_receive(&talk[R], &message), row[i].taken, "row %zu", i);
+		hr_tcp_close(&talk[0]);
+		hr_tcp_close(&talk[1]);
 		memset(talk, 0, sizeof talk);
 		talk[0].fd = talk[1].fd = -1;
 	}
 	/* what a side has said itself */
 	pair();
 	cr_assert_eq(
-		hr_talk_say(&talk[S], HR_LINK_MSG_SIZE, &(struct hr_link_stream_size){ 1, 2 }, 1),
+		hr_tcp_send(&talk[S], HR_LINK_MSG_SIZE, &(struct hr_link_stream_size){ 1, 2 }, 1),
 		0);
 	memcpy(talk[S].in, talk[S].out, talk[S].out_bytes);
 	talk[S].in_bytes = talk[S].out_bytes;
-	cr_expect_eq(hr_talk_take(&talk[S], &(struct hr_link_message){ .head = { 0 } }), -EBADMSG);
+	cr_expect_eq(hr_tcp_receive(&talk[S], &(struct hr_link_message){ .head = { 0 } }),
+		     -EBADMSG);
 }
 
 /* ---- bytes */
@@ -363,7 +366,7 @@ Test(talk, bytes_that_do_not_fit_are_kept_in_their_order)
 		for (size_t i = 0; i < sizeof talk[S].out; i++)
 			talk[S].out[i] = (uint8_t)((sent + i) % 251);
 		talk[S].out_bytes = sizeof talk[S].out;
-		cr_assert_eq(hr_talk_step(&talk[S], 1), 0);
+		cr_assert_eq(hr_tcp_progress(&talk[S], 1), 0);
 		sent += sizeof talk[S].out - talk[S].out_bytes;
 	} while (talk[S].out_bytes == 0);
 	for (size_t i = 0; i < talk[S].out_bytes; i++)
@@ -376,7 +379,7 @@ Test(talk, bytes_that_do_not_fit_are_kept_in_their_order)
 			cr_assert_eq(got[i], received % 251);
 	}
 	cr_expect_eq(read(talk[R].fd, got, sizeof got), -1);
-	hr_talk_flush(&talk[S]);
+	hr_tcp_flush(&talk[S]);
 	cr_expect_eq(talk[S].out_bytes, 0);
 }
 
@@ -387,11 +390,11 @@ Test(talk, nothing_is_sent_before_the_connection_is_there)
 	pair();
 	talk[S].out_bytes = 1;
 	talk[S].connecting = true;
-	hr_talk_flush(&talk[S]);
+	hr_tcp_flush(&talk[S]);
 	cr_expect_eq(talk[S].out_bytes, 1);
 	cr_expect_eq(read(talk[R].fd, &byte, 1), -1);
 	talk[S].connecting = false;
-	hr_talk_flush(&talk[S]);
+	hr_tcp_flush(&talk[S]);
 	cr_expect_eq(read(talk[R].fd, &byte, 1), 1);
 }
 
@@ -403,18 +406,18 @@ Test(talk, what_was_said_before_the_end_is_still_read)
 	talk[R].fd = -1;
 	/* a full buffer reads nothing, and an error of sending shows */
 	talk[S].in_bytes = sizeof talk[S].in;
-	cr_expect_eq(hr_talk_step(&talk[S], 1), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 1), 0);
 	talk[S].out_bytes = 1;
-	cr_expect_eq(hr_talk_step(&talk[S], 1), -EPIPE);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 1), -EPIPE);
 	cr_expect_eq(talk[S].in_bytes, sizeof talk[S].in);
 	talk[S].in_bytes = 2;
-	cr_expect_eq(hr_talk_step(&talk[S], 9), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 9), 0);
 	cr_expect(talk[S].in_bytes == 5 && memcmp(talk[S].in + 2, "abc", 3) == 0);
 	cr_expect_eq(talk[S].heard_ns, 9);
-	cr_expect_eq(hr_talk_step(&talk[S], 10), -ECONNRESET);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 10), -ECONNRESET);
 	cr_expect_eq(talk[S].heard_ns, 9);
 	talk[S].in_bytes = sizeof talk[S].in - 1;
-	cr_expect_eq(hr_talk_step(&talk[S], 10), -ECONNRESET);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 10), -ECONNRESET);
 }
 
 Test(talk, a_broken_connection_is_an_error)
@@ -423,16 +426,16 @@ Test(talk, a_broken_connection_is_an_error)
 	const struct linger reset = { .l_onoff = 1 };
 	const int fd = listen_here(&address);
 
-	cr_assert_eq(hr_talk_call(&talk[S], &address, 7), 0);
+	cr_assert_eq(hr_tcp_connect(&talk[S], &address, 7), 0);
 	for (int i = 0; talk[S].connecting && i < 1000; i++)
-		cr_expect_eq(hr_talk_step(&talk[S], 9), 0);
+		cr_expect_eq(hr_tcp_progress(&talk[S], 9), 0);
 	wait_for(fd, POLLIN);
-	cr_assert_eq(hr_talk_accept(&talk[R], fd, 8), 0);
+	cr_assert_eq(hr_tcp_accept(&talk[R], fd, 8), 0);
 	talk[S].out_bytes = 1;
-	cr_expect_eq(hr_talk_step(&talk[S], 9), 0);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 9), 0);
 	cr_assert_eq(setsockopt(talk[R].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
-	hr_talk_close(&talk[R]);
+	hr_tcp_close(&talk[R]);
 	wait_for(talk[S].fd, POLLIN);
-	cr_expect_eq(hr_talk_step(&talk[S], 9), -ECONNRESET);
+	cr_expect_eq(hr_tcp_progress(&talk[S], 9), -ECONNRESET);
 	close(fd);
 }

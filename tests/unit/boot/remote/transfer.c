@@ -32,7 +32,7 @@ Test(flow, a_tile_arrives_in_the_slot_that_was_offered_for_it)
 	got = link_rig_until(&rig, HR_LINK_SENDER, HR_LINK_OFFERED);
 	cr_expect_eq(got.tile, 0);
 	cr_assert_eq(link_rig_send(&rig, 1, 0, RIG_TILE), 0);
-	got = link_rig_until(&rig, HR_LINK_RECEIVER, HR_LINK_TILE);
+	got = link_rig_until(&rig, HR_LINK_RECEIVER, HR_LINK_RECEIVED);
 	cr_expect_eq(got.slot, 5);
 	cr_expect_eq(got.tile, 0);
 	cr_expect_eq(got.bytes, RIG_TILE);
@@ -40,7 +40,7 @@ Test(flow, a_tile_arrives_in_the_slot_that_was_offered_for_it)
 	got = link_rig_until(&rig, HR_LINK_SENDER, HR_LINK_SENT);
 	cr_expect_eq(got.slot, 1);
 	cr_expect_eq(got.tile, 0);
-	cr_expect(hr_link_has(rig.link[HR_LINK_SENDER], 0));
+	cr_expect(hr_link_receiver_has(rig.link[HR_LINK_SENDER], 0));
 	cr_expect_eq(link_rig_send(&rig, 1, 0, RIG_TILE), -EALREADY);
 }
 
@@ -70,7 +70,7 @@ static void offer_free(struct run *run, uint32_t slots)
 static void receive(struct run *run, const struct hr_link_event *event)
 {
 	run->end |= event->kind == HR_LINK_END;
-	if (event->kind != HR_LINK_TILE)
+	if (event->kind != HR_LINK_RECEIVED)
 		return;
 	cr_assert_eq(event->tile, run->received);
 	cr_assert_eq(event->bytes, bytes_of(run, event->tile));
@@ -115,12 +115,12 @@ Test(flow, many_tiles_arrive_once_each_and_then_the_end)
 	link_rig_up(&rig);
 	run_tiles(&run, RIG_SLOTS);
 	cr_expect_eq(run.received, 300);
-	count = hr_link_count(rig.link[HR_LINK_RECEIVER]);
+	count = hr_link_read_counters(rig.link[HR_LINK_RECEIVER]);
 	cr_expect_eq(count.tiles, 300);
 	cr_expect_eq(count.bytes, 299ull * RIG_TILE + 13);
-	count = hr_link_count(rig.link[HR_LINK_SENDER]);
+	count = hr_link_read_counters(rig.link[HR_LINK_SENDER]);
 	cr_expect_eq(count.tiles, 300);
-	cr_expect_eq(count.not_ready + count.again + count.broken, 0);
+	cr_expect_eq(count.not_ready + count.repeated + count.broken, 0);
 	cr_expect_eq(link_rig_fake()->not_ready + link_rig_fake()->refused_keys, 0);
 }
 
@@ -140,7 +140,7 @@ static void move(uint64_t tile)
 
 	link_rig_fill(&rig, slot, tile, RIG_TILE);
 	cr_assert_eq(hr_link_send(rig.link[S], slot, tile, RIG_TILE), 0);
-	cr_assert_eq(link_rig_until(&rig, R, HR_LINK_TILE).tile, tile);
+	cr_assert_eq(link_rig_until(&rig, R, HR_LINK_RECEIVED).tile, tile);
 	link_rig_until(&rig, S, HR_LINK_SENT);
 }
 
@@ -160,7 +160,7 @@ Test(flow, a_tile_is_one_request)
 	before = link_rig_fake()->requests;
 	link_rig_fill(&rig, 1, 0, 70001);
 	cr_assert_eq(hr_link_send(rig.link[S], 1, 0, 70001), 0);
-	got = link_rig_until(&rig, R, HR_LINK_TILE);
+	got = link_rig_until(&rig, R, HR_LINK_RECEIVED);
 	cr_expect_eq(got.slot, 5);
 	cr_expect_eq(got.tile, 0);
 	cr_expect_eq(got.bytes, 70001);
@@ -256,13 +256,13 @@ Test(flow, a_sender_that_breaks_the_protocol_ends_the_connection)
 			hr_link_immediate((enum hr_link_immediate)row[i].kind, s->generation,
 					  row[i].slot, row[i].sequence);
 
-		cr_assert_eq(hr_rdma_qp_write_tile(&rig.link[S]->qp, 0, row[i].bytes,
+		cr_assert_eq(hr_rdma_qp_post_write(&rig.link[S]->qp, 0, row[i].bytes,
 						   s->remote_qp.tile_address, s->remote_qp.tile_key,
 						   &immediate),
 			     0);
 		expect_broken(R, row[i].text);
 	}
-	cr_expect_eq(hr_link_count(rig.link[R]).tiles, 0);
+	cr_expect_eq(hr_link_read_counters(rig.link[R]).tiles, 0);
 }
 
 Test(flow, a_receiver_that_breaks_the_protocol_ends_the_connection)
@@ -288,12 +288,12 @@ Test(flow, a_receiver_that_breaks_the_protocol_ends_the_connection)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hr_link *r = rig.link[R];
 
-		cr_assert_eq(
-			hr_rdma_qp_write_entry(&rig.link[R]->qp, row[i].offer, sizeof(row[i].offer),
-					       r->remote_qp.table_address, r->remote_qp.table_key,
-					       hr_link_immediate(HR_LINK_IMM_OFFER, r->generation,
-								 row[i].count, 0)),
-			0);
+		cr_assert_eq(hr_rdma_qp_post_write_imm(
+				     &rig.link[R]->qp, row[i].offer, sizeof(row[i].offer),
+				     r->remote_qp.table_address, r->remote_qp.table_key,
+				     hr_link_immediate(HR_LINK_IMM_OFFER, r->generation,
+						       row[i].count, 0)),
+			     0);
 		expect_broken(S, row[i].text);
 	}
 }

@@ -24,7 +24,7 @@ static void good(unsigned kind)
 	if (kind == HR_LINK_REFUSE)
 		message.refuse.code = HR_LINK_REFUSE_KEY;
 	if (kind == HR_LINK_OPEN)
-		message.opening = (struct hr_link_opening){
+		message.opening = (struct hr_link_qp_info){
 			.generation = 1, .qp = 17, .slots = 4, .stride = 4096, .mtu = 3
 		};
 	if (kind == HR_LINK_MSG_RESULT)
@@ -114,9 +114,9 @@ Test(wire, a_field_out_of_range_is_refused)
 		unsigned kind;
 		void (*spoil)(void);
 	} row[] = {
-		{ HR_LINK_BEAT, magic },
-		{ HR_LINK_BEAT, no_kind },
-		{ HR_LINK_BEAT, longer },
+		{ HR_LINK_MSG_KEEPALIVE, magic },
+		{ HR_LINK_MSG_KEEPALIVE, no_kind },
+		{ HR_LINK_MSG_KEEPALIVE, longer },
 		{ HR_LINK_HELLO, counted },
 		{ HR_LINK_HELLO, no_side },
 		{ HR_LINK_HELLO, no_name },

@@ -18,8 +18,8 @@
 
 static struct link_rig rig;
 static struct hr_backend backend;
-static struct hr_remote_gpu gpu;
-static struct hr_link_memory memory;
+static struct hr_remote_gpu_tiles gpu;
+static struct hr_rdma_memory memory;
 
 static void init(void)
 {

@@ -139,7 +139,7 @@ static struct hr_remote_report report_of(unsigned pipeline)
 {
 	struct hr_remote_report report;
 
-	hr_remote_take(&engine, &engine.run[pipeline], &report);
+	hr_remote_snapshot(&engine, &engine.run[pipeline], &report);
 	return report;
 }
 
@@ -162,7 +162,7 @@ static void open_peer(uint64_t from)
 		peer.has[t] = t < from;
 	peer.next = from;
 	if (peer.side == HR_LINK_RECEIVER)
-		hr_link_durable(rig.link[peer.side], from);
+		hr_link_set_durable(rig.link[peer.side], from);
 	for (uint64_t t = 0; t < peer.row->tiles; t++)
 		bytes += bytes_of(t);
 	hr_link_end(rig.link[peer.side], peer.row->tiles, bytes + (uint64_t)peer.row->end_differs);
@@ -199,14 +199,14 @@ static void send_more(void)
 
 static void take_event(const struct hr_link_event *e)
 {
-	if (e->kind == HR_LINK_TILE) {
+	if (e->kind == HR_LINK_RECEIVED) {
 		cr_assert(e->tile < TILES_MAX && !peer.has[e->tile]);
 		cr_assert_eq(e->bytes, e->tile == 9 ? 8u : TILE);
 		memcpy(peer.data + e->tile * TILE, rig.memory[peer.side] + e->slot * RIG_STRIDE,
 		       e->bytes);
 		peer.has[e->tile] = true;
 	}
-	if (e->kind == HR_LINK_TILE || e->kind == HR_LINK_SENT) {
+	if (e->kind == HR_LINK_RECEIVED || e->kind == HR_LINK_SENT) {
 		peer.busy[e->slot] = 0;
 		peer.count++;
 	}
@@ -535,13 +535,13 @@ Test(remote, only_the_pipeline_is_left_out_when_others_go_on)
 Test(remote, check_proves_and_describes_the_path_of_each_stream)
 {
 	cr_assert_eq(up(1u << SEND | 1u << OTHER, HR_STAGE_MEMORY), 0, "%s", engine.error.text);
-	cr_expect_eq(hr_remote_check(&engine), 0, "%s", engine.error.text);
+	cr_expect_eq(hr_remote_probe_all(&engine), 0, "%s", engine.error.text);
 	cr_expect(report_of(SEND).open);
 	cr_expect(strstr(report_of(SEND).described, "fake0 port 1"), "%s",
 		  report_of(SEND).described);
 	cr_expect_not(report_of(OTHER).open);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_check(&engine), -EIO);
+	cr_expect_eq(hr_remote_probe_all(&engine), -EIO);
 	cr_expect(strstr(engine.error.text, "f:7: pipeline 'send': remote 's' (127.0.0.1:") &&
 			  strstr(engine.error.text, "fake0: loopback: "),
 		  "%s", engine.error.text);
@@ -556,13 +556,15 @@ Test(remote, post_tests_the_device_of_one_pipeline)
 	char said[256] = "";
 
 	cr_assert_eq(up(1u << SEND, HR_STAGE_MEMORY), 0, "%s", engine.error.text);
-	cr_expect_eq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), 0, "%s",
-		     test_error_text());
+	cr_expect_eq(hr_remote_probe_one(&engine.config, take, said, sizeof said, test_error()), 0,
+		     "%s", test_error_text());
 	cr_expect(strstr(said, "fake0 port 1"), "%s", said);
 	link_rig_fake()->deaf = 1;
-	cr_expect_eq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), -EIO);
+	cr_expect_eq(hr_remote_probe_one(&engine.config, take, said, sizeof said, test_error()),
+		     -EIO);
 	strcpy(engine.config.gpu[0].device, "cuda:99");
-	cr_expect_neq(hr_remote_test(&engine.config, take, said, sizeof said, test_error()), 0);
+	cr_expect_neq(hr_remote_probe_one(&engine.config, take, said, sizeof said, test_error()),
+		      0);
 	cr_expect_eq(test_error_kind(), HR_ERROR_MISSING, "%s", test_error_text());
 	down();
 }

@@ -343,7 +343,7 @@ static uint64_t run_stream(void)
 		     caught);
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(engine.run[i].outcome, HR_RUN_DONE);
-	hr_remote_take(&engine, &engine.run[0], &report);
+	hr_remote_snapshot(&engine, &engine.run[0], &report);
 	cr_expect_eq(report.link.tiles, TILES);
 	hr_engine_down(&engine);
 	link_rig_fini(&rig);

@@ -16,7 +16,7 @@
 static struct link_rig rig;
 static struct hr_verbs verbs;
 static struct in_addr local;
-static struct hr_link_memory memory;
+static struct hr_rdma_memory memory;
 static uint8_t table[2][4096] __attribute__((aligned(4096)));
 
 static void init(void)
@@ -37,7 +37,7 @@ TestSuite(qp, .init = init, .fini = fini, .timeout = 300);
 
 static void make(struct hr_rdma_qp *qp, unsigned side)
 {
-	const struct hr_rdma_setup setup = {
+	const struct hr_rdma_qp_setup setup = {
 		.memory = &rig.setup[side].memory,
 		.tile_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 		.table = table[side],
@@ -58,7 +58,7 @@ static void join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other)
 						.psn = 9,
 						.mtu = IBV_MTU_4096 };
 
-	cr_assert_eq(hr_rdma_qp_receive(qp, 2), 0);
+	cr_assert_eq(hr_rdma_qp_post_recv(qp, 2), 0);
 	cr_assert_eq(hr_rdma_qp_connect(qp, &peer, 9, test_error()), 0, "%s", test_error_text());
 }
 
@@ -84,11 +84,11 @@ Test(qp, a_key_of_an_old_connection_reaches_no_memory)
 	join(&again, &from);
 	join(&from, &again);
 	memset(rig.memory[1], 3, 64);
-	cr_assert_eq(hr_rdma_qp_write_entry(&from, table[0], 64, again.tile_base, old, 0), 0);
+	cr_assert_eq(hr_rdma_qp_post_write_imm(&from, table[0], 64, again.tile_base, old, 0), 0);
 	cr_expect_eq(status_of(&from, false), IBV_WC_REM_ACCESS_ERR);
 	cr_expect_eq(link_rig_fake()->refused_keys, 1);
 	cr_expect_eq(rig.memory[1][0], 3);
-	hr_rdma_qp_break(&again);
+	hr_rdma_qp_to_error(&again);
 	while (!hr_rdma_qp_drained(&again))
 		status_of(&again, true);
 	hr_rdma_qp_destroy(&from);
@@ -103,8 +103,8 @@ Test(qp, a_write_behind_the_region_is_refused)
 	make(&to, 1);
 	join(&to, &from);
 	join(&from, &to);
-	cr_assert_eq(hr_rdma_qp_write_entry(&from, table[0], 64, to.tile_base + memory.bytes - 63,
-					    to.tiles->rkey, 0),
+	cr_assert_eq(hr_rdma_qp_post_write_imm(&from, table[0], 64,
+					       to.tile_base + memory.bytes - 63, to.tiles->rkey, 0),
 		     0);
 	cr_expect_eq(status_of(&from, false), IBV_WC_REM_ACCESS_ERR);
 	hr_rdma_qp_destroy(&from);
@@ -120,9 +120,9 @@ Test(qp, an_immediate_without_a_receive_is_an_error)
 	join(&to, &from);
 	join(&from, &to);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(
-			hr_rdma_qp_write_entry(&from, table[0], 8, to.tile_base, to.tiles->rkey, 0),
-			0);
+		cr_assert_eq(hr_rdma_qp_post_write_imm(&from, table[0], 8, to.tile_base,
+						       to.tiles->rkey, 0),
+			     0);
 	cr_expect_eq(status_of(&from, false), IBV_WC_SUCCESS);
 	cr_expect_eq(status_of(&from, false), IBV_WC_SUCCESS);
 	cr_expect_eq(status_of(&from, false), IBV_WC_RNR_RETRY_EXC_ERR);
@@ -139,11 +139,11 @@ Test(qp, all_work_of_a_broken_queue_pair_has_completions)
 	join(&to, &from);
 	join(&from, &to);
 	link_rig_fake()->stall = 1;
-	cr_assert_eq(hr_rdma_qp_write_tile(&from, 0, 100, to.tile_base, to.tiles->rkey, NULL), 0);
-	cr_assert_eq(hr_rdma_qp_write_entry(&from, table[0], 8, to.tile_base, to.tiles->rkey, 0),
+	cr_assert_eq(hr_rdma_qp_post_write(&from, 0, 100, to.tile_base, to.tiles->rkey, NULL), 0);
+	cr_assert_eq(hr_rdma_qp_post_write_imm(&from, table[0], 8, to.tile_base, to.tiles->rkey, 0),
 		     0);
 	cr_expect_not(hr_rdma_qp_drained(&from));
-	hr_rdma_qp_break(&from);
+	hr_rdma_qp_to_error(&from);
 	cr_expect_eq(status_of(&from, false), IBV_WC_WR_FLUSH_ERR); /* of the tile */
 	cr_expect_eq(status_of(&from, false), IBV_WC_WR_FLUSH_ERR);
 	cr_expect_eq(status_of(&from, true), IBV_WC_WR_FLUSH_ERR);
