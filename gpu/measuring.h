@@ -50,7 +50,7 @@ struct hr_baseline_plan {
 
 #define HR_LIMIT_WARPS 3u /* warps that single pages are measured with: 16, 32, 64 */
 
-struct hr_link_rates {
+struct hr_gpu_link_rates {
 	double copy_in, copy_out; /* by the copy engine, host to GPU memory and back, alone */
 	double copy_both;	  /* each direction while both run */
 	/* by GPU threads that access host memory, one direction alone */
@@ -86,7 +86,7 @@ struct hr_gpu_measuring {
 	int (*roles)(struct hr_backend *b, struct hr_error *e);
 	/* Measure the link between host and GPU: medians of `times` (odd, at most 15) measurements.
 	 * 0; -EBUSY: a launch runs; -ENOMEM; -EIO. */
-	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits,
+	int (*limits)(struct hr_backend *b, uint32_t times, struct hr_gpu_link_rates *limits,
 		      struct hr_error *e);
 	/* Measure reads of the memory of `other`, a GPU of the same kind, by workers of b: medians of
 	 * `times` measurements (as above). warps: a multiple of HR_LIMIT_BLOCK_WARPS. 0; -ENOTSUP: the

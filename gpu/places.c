@@ -120,8 +120,8 @@ static int take_one(struct hr_places *places, enum hr_place place, size_t bytes,
 	return take_gpu(places, place, bytes, e);
 }
 
-int hr_places_take(struct hr_places *places, struct hr_backend *backend,
-		   const uint64_t bytes[HR_PLACES], struct hr_error *e)
+int hr_places_alloc(struct hr_places *places, struct hr_backend *backend,
+		    const uint64_t bytes[HR_PLACES], struct hr_error *e)
 {
 	int err = 0;
 
@@ -139,7 +139,7 @@ int hr_places_take(struct hr_places *places, struct hr_backend *backend,
 				 (unsigned long long)bytes[i], hr_place_name(place));
 	}
 	if (err)
-		hr_places_give(places);
+		hr_places_free(places);
 	return err;
 }
 
@@ -205,7 +205,7 @@ static void give_one(struct hr_places *places, enum hr_place place)
 	b->ops->free(b, region);
 }
 
-void hr_places_give(struct hr_places *places)
+void hr_places_free(struct hr_places *places)
 {
 	close_gpu(places);
 	for (int place = HR_PLACES; place-- > 0;)

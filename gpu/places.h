@@ -30,8 +30,8 @@ struct hr_places {
  * TAP_WORDS are ranges of addresses without memory. 0; -ENOMEM, -ENOSPC and
  * errors of the backend: nothing stays allocated, and *e names the place.
  */
-int hr_places_take(struct hr_places *places, struct hr_backend *backend,
-		   const uint64_t bytes[HR_PLACES], struct hr_error *e);
+int hr_places_alloc(struct hr_places *places, struct hr_backend *backend,
+		    const uint64_t bytes[HR_PLACES], struct hr_error *e);
 
 /*
  * Let workers access HR_PLACE_TAP_WORDS, all of which has memory now; its region then has their
@@ -51,7 +51,7 @@ void hr_places_detach_words(struct hr_places *places);
 int hr_places_open_gpu(struct hr_places *places, struct hr_error *e);
 
 /* Free all memory. No worker runs and no controller uses it. Does nothing when all zero. */
-void hr_places_give(struct hr_places *places);
+void hr_places_free(struct hr_places *places);
 
 /*
  * Copy [offset, offset + bytes) of WORKER from the CPU's copy to worker memory, before a launch

@@ -94,7 +94,7 @@ int hr_source_live(struct hr_model *m)
 	if (!err)
 		hr_read_sysfs_system(m, &files);
 	if (!err)
-		err = hr_model_link(m);
+		err = hr_model_connect(m);
 	if (!err)
 		hr_iommu_decide(m);
 	return err;

@@ -177,7 +177,7 @@ void hr_act_signals(struct hr_supervisor *s)
 {
 	struct hr_error e = { 0 };
 
-	if (!hr_signals_take_reload())
+	if (!hr_signals_consume_reload())
 		return;
 	if (refuse(s, hr_ask_reload(s), &e))
 		hr_warn("SIGHUP: %s", e.text);

@@ -127,7 +127,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool fi
 	}
 	s->child.process.sockets = &s->sockets;
 	s->child.progress_ns = engine->config.boot.progress_s * HR_NS_PER_S;
-	hr_budget_begin(&s->budget, &engine->config.boot);
+	hr_restarts_begin(&s->budget, &engine->config.boot);
 	hr_notify_open(&s->notify);
 	hr_status_open(&s->status, engine);
 	s->status.history = s->child.process.page ? &s->child.process.page->history : NULL;
@@ -136,10 +136,10 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool fi
 		hr_warn("no epoll descriptor: %s; the supervisor wakes each 5 ms", strerror(-err));
 	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
-	hr_record_take(&s->status.record, engine);
+	hr_record_update(&s->status.record, engine);
 	hr_act_open(&s->actions, s);
 	hr_control_open(&s->control, &s->status, &s->actions);
-	hr_repeat_watch(&s->repeat, s->control.wake);
+	hr_repeat_wake_by(&s->repeat, s->control.wake);
 	hr_watchdog_open(&s->watchdog, watchdog, engine->config.boot.watchdog_ns);
 	hr_tick_set(tick, s);
 	return 0;
@@ -304,7 +304,7 @@ static int choose(struct hr_supervisor *s)
 	choose_gpus(s);
 	choose_trusted(s);
 	rest_when_done(s);
-	hr_record_take(&s->status.record, s->engine);
+	hr_record_update(&s->status.record, s->engine);
 	return 0;
 }
 
@@ -437,7 +437,7 @@ static int code_of_failures(struct hr_supervisor *s)
 /* Exit code after a signal: a clean stop is a success, also when pipelines are left. */
 static int code_of_stop(struct hr_supervisor *s, int err)
 {
-	if (hr_any_stuck(s->engine) || s->child.unsafe)
+	if (hr_any_controller_stuck(s->engine) || s->child.unsafe)
 		return HR_EXIT_DEVICE;
 	/* a pipeline that ends the engine is suspended; that is no failure of the appliance */
 	return err && err != -EINTR && !s->blamed ? hr_error_report(&s->cause, err) : HR_EXIT_DONE;
@@ -472,7 +472,7 @@ static bool restart(struct hr_supervisor *s)
 
 	if (s->child.unsafe)
 		return false;
-	if (!hr_budget_take(&s->budget, s->ran_ns, &pause_ns)) {
+	if (!hr_restarts_account(&s->budget, s->ran_ns, &pause_ns)) {
 		hr_error("given up after %u restarts", restarts);
 		return false;
 	}

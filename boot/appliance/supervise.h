@@ -56,7 +56,7 @@ struct hr_supervisor {
 	struct hr_watchdog watchdog;
 	struct hr_child child;
 	struct hr_tap_sockets sockets; /* of taps; engines accept their connections */
-	struct hr_budget budget;
+	struct hr_restarts budget;
 	struct hr_supervised pipeline[HR_PIPELINES_MAX];
 	uint64_t absent_ns[HR_SSDS_MAX]; /* time since which an ssd is absent; 0: it is present */
 	struct hr_gpus gpus;

@@ -111,7 +111,7 @@ struct hr_engine {
 };
 
 /* True when a controller does not stop: memory that it may still write to is never freed. */
-static inline bool hr_any_stuck(const struct hr_engine *engine)
+static inline bool hr_any_controller_stuck(const struct hr_engine *engine)
 {
 	bool any = false;
 

@@ -58,7 +58,7 @@ static int take(struct hr_engine *engine, uint32_t i)
 	return err;
 }
 
-int hr_run_feed_take(struct hr_engine *engine, uint32_t i)
+int hr_feed_memory_open(struct hr_engine *engine, uint32_t i)
 {
 	const struct hr_run *run = &engine->run[i];
 	int err;
@@ -71,7 +71,7 @@ int hr_run_feed_take(struct hr_engine *engine, uint32_t i)
 	return err;
 }
 
-void hr_run_feed_give(struct hr_feed_memory *memory)
+void hr_feed_memory_close(struct hr_feed_memory *memory)
 {
 	if (memory->up)
 		close(memory->tiles);

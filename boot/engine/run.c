@@ -159,7 +159,7 @@ struct hr_feed_words *hr_run_feed_words(const struct hr_run *run)
 	return hr_partition_cpu(run->layout.parts.partition, run->layout.feed_words);
 }
 
-void hr_run_take_end(struct hr_run *run)
+void hr_run_set_feed_end(struct hr_run *run)
 {
 	const struct hr_operator *op = run->config->op;
 	const struct hr_feed_words *words;

@@ -22,7 +22,7 @@
 /* Maximum time without progress of a worker that drives queues, in addition to the deadlines of its
  * commands. Of a compute block, which does not update its status while it processes a tile, the
  * pipeline's operator_s is the maximum. */
-#define HR_WATCH_TIMEOUT_NS (10 * HR_NS_PER_S)
+#define HR_STALL_TIMEOUT_NS (10 * HR_NS_PER_S)
 
 /* Status words of a pipeline on one gpu: one per queue worker, one per compute block; and of all its
  * gpus. */
@@ -261,7 +261,7 @@ struct hr_feed_words *hr_run_feed_words(const struct hr_run *run);
 
 /* Set the numbers of tiles and bytes of source and sink to those of the feed, when its end is
  * known. Does nothing for a run without a feed. */
-void hr_run_take_end(struct hr_run *run);
+void hr_run_set_feed_end(struct hr_run *run);
 
 /* Pages that the I/O workers of an access operator have read; 0: queues are down. */
 uint64_t hr_run_pages_read(const struct hr_run *run);

@@ -14,11 +14,11 @@
 /* Make the memory objects of the tap of pipeline i in the places TAP and TAP_WORDS, which are
  * reserved: engine->tap_tiles[i]. -ENOMEM, -EMFILE, -ENOSYS, errors of make_shared, in
  * engine->error. */
-int hr_run_tap_take(struct hr_engine *engine, uint32_t i);
+int hr_tap_memory_open(struct hr_engine *engine, uint32_t i);
 
 /* Other memory for the tiles, because consumers of a run that was broken off may still read them. No
- * worker runs. As hr_run_tap_take(). */
-int hr_run_tap_renew(struct hr_engine *engine, uint32_t i);
+ * worker runs. As hr_tap_memory_open(). */
+int hr_tap_memory_renew(struct hr_engine *engine, uint32_t i);
 
 /* On a GPU: new objects for the sets of the tap that consumers have had (hr_sets_fill()); for all of
  * them at first. */
@@ -26,7 +26,7 @@ int hr_run_tap_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e);
 
 /* Close its descriptors. Does nothing when it is not up. The memory goes with the places; processes
  * that have mapped it keep it. */
-void hr_run_tap_give(struct hr_tap_tiles *tiles);
+void hr_tap_memory_close(struct hr_tap_tiles *tiles);
 
 /* Addresses for the CPU of the tap of a run whose memory is up: entries and pages of all sets, and
  * the words that the host shares with the worker. */
@@ -47,14 +47,14 @@ uint8_t *hr_run_tap_page_of(const struct hr_run *run, uint32_t seat);
 /* Make the memory objects of the feed of pipeline i in the places TAP and TAP_WORDS, which are
  * reserved: engine->feed_memory[i]. Does nothing on the host backend. -ENOMEM, -EMFILE, -ENOSYS, errors
  * of make_shared, in engine->error. */
-int hr_run_feed_take(struct hr_engine *engine, uint32_t i);
+int hr_feed_memory_open(struct hr_engine *engine, uint32_t i);
 
 /* On a GPU: new objects for the sets of the feed that producers have had (hr_sets_fill()). */
 int hr_run_feed_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e);
 
 /* Close the descriptors. Does nothing when it is not up. The memory goes with the places; a process
  * that has mapped it keeps it. */
-void hr_run_feed_give(struct hr_feed_memory *memory);
+void hr_feed_memory_close(struct hr_feed_memory *memory);
 
 /* Addresses for the CPU of the feed of a run whose memory is up: of the set of the newest producer. */
 uint8_t *hr_run_feed_entries(const struct hr_run *run);

@@ -97,12 +97,12 @@ static int take_named(struct hr_engine *engine, uint32_t i)
 	return err;
 }
 
-int hr_run_tap_take(struct hr_engine *engine, uint32_t i)
+int hr_tap_memory_open(struct hr_engine *engine, uint32_t i)
 {
 	return take_named(engine, i);
 }
 
-int hr_run_tap_renew(struct hr_engine *engine, uint32_t i)
+int hr_tap_memory_renew(struct hr_engine *engine, uint32_t i)
 {
 	struct hr_tap_tiles *tiles = &engine->tap_tiles[i];
 
@@ -113,7 +113,7 @@ int hr_run_tap_renew(struct hr_engine *engine, uint32_t i)
 	return take_named(engine, i);
 }
 
-void hr_run_tap_give(struct hr_tap_tiles *tiles)
+void hr_tap_memory_close(struct hr_tap_tiles *tiles)
 {
 	hr_sets_give(&tiles->sets);
 	if (tiles->up)

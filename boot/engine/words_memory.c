@@ -3,7 +3,7 @@
 /* Another pipeline has a launch, or its descriptor holds addresses for the next one. */
 static bool others_run(const struct hr_engine *engine, uint32_t i)
 {
-	bool any = hr_any_stuck(engine);
+	bool any = hr_any_controller_stuck(engine);
 
 	for (uint32_t k = 0; k < engine->config.pipelines; k++) {
 		const struct hr_run *run = &engine->run[k];

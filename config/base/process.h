@@ -47,7 +47,7 @@ void hr_signals_hold(void);
 void hr_signals_reload_on_hangup(void);
 
 /* True once for one or more SIGHUP since the last call. */
-bool hr_signals_take_reload(void);
+bool hr_signals_consume_reload(void);
 
 /* Record SIGTERM, as if it had come. */
 void hr_signals_stop(void);

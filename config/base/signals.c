@@ -55,7 +55,7 @@ void hr_signals_reload_on_hangup(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-bool hr_signals_take_reload(void)
+bool hr_signals_consume_reload(void)
 {
 	return __atomic_exchange_n(&hung_up, false, __ATOMIC_RELAXED);
 }

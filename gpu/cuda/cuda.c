@@ -88,7 +88,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /* The entry points of a stream operator with a tap or a feed. */
-static int find_shared(struct hr_cuda *cuda, struct hr_cuda_linked *linked)
+static int find_shared(struct hr_cuda *cuda, struct hr_cuda_built *linked)
 {
 	struct hr_entry_facts *facts = &linked->entry.facts;
 	int err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->tap,
@@ -102,7 +102,7 @@ static int find_shared(struct hr_cuda *cuda, struct hr_cuda_linked *linked)
 	return err;
 }
 
-static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
+static int link_user(struct hr_cuda *cuda, struct hr_cuda_built *linked,
 		     const struct hr_operator *op)
 {
 	struct hr_entry_facts *facts = &linked->entry.facts;
@@ -118,7 +118,7 @@ static int link_user(struct hr_cuda *cuda, struct hr_cuda_linked *linked,
 		return hr_cuda_fail(
 			&cuda->gpu.cu, -ENOTSUP,
 			"its file has no GPU part; build it with 'make op' on a machine with nvcc");
-	err = hr_cuda_image_link(&cuda->gpu, &linked->image, input, 2, name);
+	err = hr_cuda_image_build(&cuda->gpu, &linked->image, input, 2, name);
 	if (err)
 		return err;
 	err = hr_cuda_entry_find(
@@ -290,7 +290,7 @@ static int cuda_roles(struct hr_backend *b, struct hr_error *e)
 	return hr_cuda_name_error(b, hr_cuda_read_roles(b->impl), e);
 }
 
-static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_link_rates *limits,
+static int cuda_limits(struct hr_backend *b, uint32_t times, struct hr_gpu_link_rates *limits,
 		       struct hr_error *e)
 {
 	struct hr_cuda *cuda = b->impl;

@@ -23,7 +23,7 @@ enum hr_cuda_images {
 };
 
 /* A linked user operator. */
-struct hr_cuda_linked {
+struct hr_cuda_built {
 	const struct hr_operator *op;
 	struct hr_cuda_image image;
 	struct hr_cuda_entry entry;
@@ -42,7 +42,7 @@ struct hr_cuda {
 	struct hr_cuda_host host;
 	struct hr_cuda_image image[HR_CUDA_IMAGES];
 	struct hr_cuda_entry entry[HR_ENTRY_USER];
-	struct hr_cuda_linked linked[HR_OPERATORS_MAX];
+	struct hr_cuda_built linked[HR_OPERATORS_MAX];
 	uint32_t linked_count;
 	struct hr_cuda_running launch[HR_LAUNCHES_MAX];
 	uint32_t launches; /* handles in use */

@@ -194,7 +194,7 @@ static void infer_bar_sizes(struct hr_fn *f)
 	}
 }
 
-int hr_model_link(struct hr_model *m)
+int hr_model_connect(struct hr_model *m)
 {
 	uint32_t from = 0;
 

@@ -57,7 +57,7 @@ void hr_fact_set(struct hr_fact *fact, uint32_t value, enum hr_src source)
 	fact->source = (uint8_t)source;
 }
 
-void hr_fn_link_switch(struct hr_fn *f, uint64_t address)
+void hr_fn_add_switch_link(struct hr_fn *f, uint64_t address)
 {
 	for (unsigned i = 0; i < f->links; i++)
 		if (f->linked[i] == address)

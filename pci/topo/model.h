@@ -3,9 +3,9 @@
  *
  * Every function is a row of facts. A fact has a value and the source it was read from, which is
  * also its rank of trust. A fact that no source states is HR_SRC_NONE; a rule must not treat it as
- * zero. Readers (pci/topo/source/source.h) only add functions and set facts. hr_model_link() then sorts
- * the functions and builds the tree. Verdicts never change a model; what-if changes it by setting
- * facts.
+ * zero. Readers (pci/topo/source/source.h) only add functions and set facts.
+ * hr_model_connect() then sorts the functions and builds the tree. Verdicts never change a
+ * model; what-if changes it by setting facts.
  *
  * Memory: hr_model_init() makes one reservation, which is filled from the front. Nothing is freed
  * before hr_model_fini(). Pages that are never touched cost nothing.
@@ -186,7 +186,7 @@ struct hr_fn {
 	uint64_t linked[HR_SWITCH_LINKS_MAX];
 	unsigned links;
 
-	/* Set by hr_model_link(). */
+	/* Set by hr_model_connect(). */
 	int32_t parent;	  /* bridge above, HR_NO_FN on a root bus */
 	int32_t root_bus; /* index of the root bus */
 	int32_t physfn;	  /* of a VF: its physical function; HR_NO_FN: not in the model */
@@ -252,7 +252,7 @@ struct hr_system {
 struct hr_log_iommu; /* pci/topo/log/kernel_log.h */
 
 struct hr_model {
-	struct hr_fn *fn; /* sorted by address after hr_model_link() */
+	struct hr_fn *fn; /* sorted by address after hr_model_connect() */
 	uint32_t count;
 	struct hr_root_bus *root_bus;
 	uint32_t root_buses;
@@ -325,7 +325,7 @@ unsigned hr_gpu_links(const struct hr_model *m, uint64_t a, uint64_t b, enum hr_
 
 /*
  * Find the function with that address, or add it. NULL: more than HR_FUNCTIONS_MAX functions, or
- * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_link().
+ * dev > 31 or fn > 7. Pointers to functions are valid until hr_model_connect().
  */
 struct hr_fn *hr_model_add(struct hr_model *m, uint32_t domain, uint32_t bus, uint32_t dev,
 			   uint32_t fn);
@@ -347,7 +347,7 @@ char *hr_address_text(uint64_t address, char *text);
 void hr_model_sort(struct hr_model *m);
 
 /* Sort functions, find parents and root buses, derive further facts. 0 or -ENOMEM. */
-int hr_model_link(struct hr_model *m);
+int hr_model_connect(struct hr_model *m);
 
 /* Record a contradiction that was resolved (printf-like). */
 void hr_model_warn(struct hr_model *m, const char *format, ...)
@@ -372,7 +372,7 @@ static inline uint32_t hr_get(const struct hr_fn *f, enum hr_fact_id id, uint32_
 }
 
 /* Record that the driver of a switch reports upstream ports f and `address` as linked. */
-void hr_fn_link_switch(struct hr_fn *f, uint64_t address);
+void hr_fn_add_switch_link(struct hr_fn *f, uint64_t address);
 
 /* True when the fact is known and has all these bits. */
 static inline bool hr_has(const struct hr_fn *f, enum hr_fact_id id, uint32_t bits)

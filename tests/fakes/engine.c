@@ -242,7 +242,7 @@ pid_t fork(void)
 	fake.started_ns = hr_now_ns();
 	fake.asked_ns = fake.killed_ns = 0;
 	memset(&fake.record, 0, sizeof fake.record);
-	hr_record_take(&fake.record, fake.engine);
+	hr_record_update(&fake.record, fake.engine);
 	fake.phases = find_phases();
 	tell(POST);
 	fake_engine_step();

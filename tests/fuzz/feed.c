@@ -105,7 +105,7 @@ static void make_fixed(bool mps)
 
 static void drop_fixed(void)
 {
-	hr_run_feed_give(&engine.feed_memory[0]);
+	hr_feed_memory_close(&engine.feed_memory[0]);
 	hr_tap_memory_drop(role.entries, SETS * hr_tap_ring_bytes(SLOTS));
 	hr_tap_memory_drop(role.pages, SETS * hr_feed_page_bytes(SLOTS));
 	engine.backend[0].facts = NULL;

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	add(1, 0, config, bytes);
 	memcpy(config + 9, "\x00\x02\x03", 3);
 	add(1, 1, config, bytes);
-	if (hr_model_link(&model) || hr_topology_init(&topology, &model, &opt))
+	if (hr_model_connect(&model) || hr_topology_init(&topology, &model, &opt))
 		abort();
 	for (int32_t i = 0; i < (int32_t)model.count; i++)
 		hr_pair_evaluate(&topology, i, (int32_t)model.count - 1 - i, &p);

@@ -63,7 +63,7 @@ static void use(void)
 		hr_fix_assume(&model, &fix);
 	hr_change_apply(&model, &opt, "acs:all=set", test_error());
 	hr_change_apply(&model, &opt, "mps:all=128", test_error());
-	if (hr_model_link(&model) == 0 && hr_topology_init(&topology, &model, &opt) == 0)
+	if (hr_model_connect(&model) == 0 && hr_topology_init(&topology, &model, &opt) == 0)
 		evaluate_all();
 }
 

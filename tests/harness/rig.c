@@ -42,7 +42,7 @@ static void backend_up(struct rig *rig)
 	rig->copy = b->lanes > 1 && number("RIG_COPY", 0);
 	for (int place = 0; place < HR_PLACES; place++)
 		bytes[place] = rig_place_bytes[place] * rig->warps;
-	cr_assert_eq(hr_places_take(&rig->memory, b, bytes, NULL), 0);
+	cr_assert_eq(hr_places_alloc(&rig->memory, b, bytes, NULL), 0);
 }
 
 static void ssd_up(struct rig *rig, uint32_t d, const struct hr_config_ssd *config)
@@ -113,7 +113,7 @@ void rig_down(struct rig *rig)
 		ssd->transport.ops->unmap(&ssd->transport, &rig->memory.region[HR_PLACE_HOST]);
 		hr_ssd_down(ssd);
 	}
-	hr_places_give(&rig->memory);
+	hr_places_free(&rig->memory);
 	rig->backend.ops->close(&rig->backend);
 }
 

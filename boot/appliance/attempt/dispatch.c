@@ -146,7 +146,7 @@ static void publish_end(struct dispatcher *dispatcher, uint32_t i)
 	struct hr_record_run *run = &dispatcher->attempt->record.run[i];
 
 	run->over = 0;
-	hr_record_take(&dispatcher->attempt->record, dispatcher->engine);
+	hr_record_update(&dispatcher->attempt->record, dispatcher->engine);
 	run->number = dispatcher->admit.request[i];
 	run->over = 1;
 }

@@ -203,7 +203,7 @@ static int lay_out(struct hr_plan *plan, uint32_t i)
 				      &engine->memory[hr_config_gpu(run->config, p)],
 				      &engine->error);
 	err = err ? err : hr_run_words_renew(engine, i);
-	return err ? err : hr_run_tap_renew(engine, i);
+	return err ? err : hr_tap_memory_renew(engine, i);
 }
 
 /* The stages `sinks` and `queues` for one run. */

@@ -15,10 +15,10 @@
 
 void hr_attempt_publish(struct hr_attempt *attempt)
 {
-	hr_record_take(&attempt->record, attempt->engine);
-	hr_store_service_take(&attempt->service, &attempt->record.store);
-	hr_tap_service_take(&attempt->taps, attempt->record.consumer);
-	hr_feed_service_take(&attempt->feeds, attempt->record.producer);
+	hr_record_update(&attempt->record, attempt->engine);
+	hr_store_service_snapshot(&attempt->service, &attempt->record.store);
+	hr_tap_service_snapshot(&attempt->taps, attempt->record.consumer);
+	hr_feed_service_snapshot(&attempt->feeds, attempt->record.producer);
 	hr_record_publish(attempt->page, &attempt->record);
 }
 

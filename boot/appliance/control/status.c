@@ -270,13 +270,13 @@ void hr_status_open(struct hr_status *status, const struct hr_engine *engine)
 
 static void take(struct hr_status *status)
 {
-	hr_record_take(&status->record, status->engine);
+	hr_record_update(&status->record, status->engine);
 	if (status->service)
-		hr_store_service_take(status->service, &status->record.store);
+		hr_store_service_snapshot(status->service, &status->record.store);
 	if (status->taps)
-		hr_tap_service_take(status->taps, status->record.consumer);
+		hr_tap_service_snapshot(status->taps, status->record.consumer);
 	if (status->feeds)
-		hr_feed_service_take(status->feeds, status->record.producer);
+		hr_feed_service_snapshot(status->feeds, status->record.producer);
 }
 
 size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)

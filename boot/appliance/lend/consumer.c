@@ -523,8 +523,8 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat, bool again)
 	free_seat(table, c, seat);
 }
 
-bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
-			  struct hr_record_consumer *to)
+bool hr_tap_consumer_snapshot(const struct hr_tap_table *table, uint32_t seat,
+			      struct hr_record_consumer *to)
 {
 	const struct hr_tap_consumer *c = &table->consumer[seat];
 
@@ -538,7 +538,7 @@ bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
 	to->count.credits = words_of(table->run, seat)->credits;
 	to->count.late = c->late;
 	if (is_obeyed(table, seat))
-		hr_counters_take_consumer(&to->count, table->run, seat);
+		hr_counters_snapshot_consumer(&to->count, table->run, seat);
 	return true;
 }
 

@@ -125,8 +125,8 @@ void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events
 void hr_tap_consumers_allot(struct hr_tap_table *table, uint64_t now_ns);
 
 /* Copy the consumer of the seat, and return true, when it is attached. */
-bool hr_tap_consumer_take(const struct hr_tap_table *table, uint32_t seat,
-			  struct hr_record_consumer *to);
+bool hr_tap_consumer_snapshot(const struct hr_tap_table *table, uint32_t seat,
+			      struct hr_record_consumer *to);
 
 /* The run has ended, so no worker accesses the seats: tell all consumers, and free the seats.
  * again: the appliance makes another run when this one has failed. */

@@ -169,13 +169,13 @@ void hr_feed_service_step(struct hr_feed_service *s)
 			step_port(s, &s->port[i], events, now_ns);
 }
 
-void hr_feed_service_take(const struct hr_feed_service *s,
-			  struct hr_record_producer producers[HR_PIPELINES_MAX])
+void hr_feed_service_snapshot(const struct hr_feed_service *s,
+			      struct hr_record_producer producers[HR_PIPELINES_MAX])
 {
 	memset(producers, 0, HR_PIPELINES_MAX * sizeof *producers);
 	for (uint32_t i = 0; s->engine && i < s->engine->config.pipelines; i++)
 		if (s->port[i].open)
-			hr_feed_producer_take(&s->port[i].producer, &producers[i]);
+			hr_feed_producer_snapshot(&s->port[i].producer, &producers[i]);
 }
 
 void hr_feed_service_close(struct hr_feed_service *s)

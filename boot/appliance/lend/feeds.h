@@ -57,8 +57,8 @@ int hr_feed_service_begin(struct hr_feed_service *service, uint32_t i, struct hr
 void hr_feed_service_end(struct hr_feed_service *service, uint32_t i);
 
 /* The producers of all feeds, by index of the pipeline. */
-void hr_feed_service_take(const struct hr_feed_service *service,
-			  struct hr_record_producer producers[HR_PIPELINES_MAX]);
+void hr_feed_service_snapshot(const struct hr_feed_service *service,
+			      struct hr_record_producer producers[HR_PIPELINES_MAX]);
 
 /* Do what can be done now. Costs one comparison without feeds. */
 void hr_feed_service_step(struct hr_feed_service *service);

@@ -330,7 +330,7 @@ static void wake(struct hr_feed_producer *p)
 	p->told_last = is_last;
 }
 
-bool hr_feed_producer_take(const struct hr_feed_producer *p, struct hr_record_producer *to)
+bool hr_feed_producer_snapshot(const struct hr_feed_producer *p, struct hr_record_producer *to)
 {
 	memset(to, 0, sizeof *to);
 	if (p->state != HR_FEED_ATTACHED)
@@ -339,7 +339,7 @@ bool hr_feed_producer_take(const struct hr_feed_producer *p, struct hr_record_pr
 	to->process = p->credentials.process > 0 ? (uint64_t)p->credentials.process : 0;
 	to->user = p->credentials.user;
 	memcpy(to->name, p->name, sizeof to->name);
-	hr_counters_take_producer(&to->count, p->run);
+	hr_counters_snapshot_producer(&to->count, p->run);
 	to->count.credits = p->credits;
 	to->count.late = p->leases;
 	if (to->count.held)

@@ -105,7 +105,8 @@ int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_ta
 void hr_feed_producer_step(struct hr_feed_producer *producer, bool events, uint64_t now_ns);
 
 /* The producer as `status` reports it: true; false, and *to all 0: none is attached. */
-bool hr_feed_producer_take(const struct hr_feed_producer *producer, struct hr_record_producer *to);
+bool hr_feed_producer_snapshot(const struct hr_feed_producer *producer,
+			       struct hr_record_producer *to);
 
 /* The run has ended, so no worker accesses the memory: tell the producer, and let it go. */
 void hr_feed_producer_end(struct hr_feed_producer *producer);

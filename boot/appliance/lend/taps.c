@@ -261,8 +261,8 @@ void hr_tap_service_close(struct hr_tap_service *s)
 	s->engine = NULL;
 }
 
-void hr_tap_service_take(const struct hr_tap_service *s,
-			 struct hr_record_consumer consumers[HR_RECORD_CONSUMERS])
+void hr_tap_service_snapshot(const struct hr_tap_service *s,
+			     struct hr_record_consumer consumers[HR_RECORD_CONSUMERS])
 {
 	uint32_t count = 0;
 
@@ -271,5 +271,6 @@ void hr_tap_service_take(const struct hr_tap_service *s,
 		for (uint32_t seat = 0; s->port[i].state == HR_TAP_LIVE && seat < HR_TAP_SEATS &&
 					count < HR_RECORD_CONSUMERS;
 		     seat++)
-			count += hr_tap_consumer_take(&s->port[i].table, seat, &consumers[count]);
+			count += hr_tap_consumer_snapshot(&s->port[i].table, seat,
+							  &consumers[count]);
 }

@@ -70,8 +70,8 @@ void hr_tap_service_step(struct hr_tap_service *service);
 
 /* The attached consumers, for the status; all zero when the service is closed. Neither waits nor
  * allocates. */
-void hr_tap_service_take(const struct hr_tap_service *service,
-			 struct hr_record_consumer consumers[HR_RECORD_CONSUMERS]);
+void hr_tap_service_snapshot(const struct hr_tap_service *service,
+			     struct hr_record_consumer consumers[HR_RECORD_CONSUMERS]);
 
 /* End all runs, and close all connections. No pipeline runs. Before the queues go down. */
 void hr_tap_service_close(struct hr_tap_service *service);

@@ -70,10 +70,10 @@ static void take_run(struct hr_record_run *to, const struct hr_engine *engine,
 	if (engine->up >= HR_STAGE_BACKENDS && run->config && hr_config_has_tap(run->config))
 		to->share = (uint64_t)hr_run_share(engine, run, &why);
 	hr_record_put_error(&to->error, run->error, &run->cause);
-	hr_counters_take(&to->count, engine, run);
+	hr_counters_snapshot(&to->count, engine, run);
 }
 
-void hr_record_take(struct hr_record *record, const struct hr_engine *engine)
+void hr_record_update(struct hr_record *record, const struct hr_engine *engine)
 {
 	record->stage = (uint64_t)engine->up;
 	for (uint32_t d = 0; d < engine->config.ssds; d++) {

@@ -149,7 +149,7 @@ struct hr_record {
  * appliance does not hold (`reported`, `number`, the result of the attempt, `store`, `consumer`,
  * `producer`) do not change, nor does a pipeline that is `over`.
  */
-void hr_record_take(struct hr_record *record, const struct hr_engine *engine);
+void hr_record_update(struct hr_record *record, const struct hr_engine *engine);
 
 /* Copy an error, with its first line; and back, as one that has been printed. Both return code. */
 int hr_record_put_error(struct hr_record_error *to, int code, const struct hr_error *e);

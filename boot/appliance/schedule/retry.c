@@ -71,17 +71,17 @@ void hr_suspension_log(const struct hr_config *config, uint32_t i, uint64_t deat
 		 (unsigned long long)deaths, config->pipeline[i].name);
 }
 
-void hr_budget_begin(struct hr_budget *b, const struct hr_config_boot *boot)
+void hr_restarts_begin(struct hr_restarts *b, const struct hr_config_boot *boot)
 {
 	b->boot = boot;
 	b->used = 0;
 	b->pause_ns = boot->backoff_ns;
 }
 
-bool hr_budget_take(struct hr_budget *b, uint64_t ran_ns, uint64_t *pause_ns)
+bool hr_restarts_account(struct hr_restarts *b, uint64_t ran_ns, uint64_t *pause_ns)
 {
 	if (b->boot->heal_ns && ran_ns >= b->boot->heal_ns)
-		hr_budget_begin(b, b->boot);
+		hr_restarts_begin(b, b->boot);
 	if (b->used == b->boot->restarts)
 		return false;
 	b->used++;

@@ -33,19 +33,19 @@ void hr_suspension_log(const struct hr_config *config, uint32_t i, uint64_t deat
 		       uint64_t pause_ns);
 
 /* The remaining restarts, and the pause before the next one. */
-struct hr_budget {
+struct hr_restarts {
 	const struct hr_config_boot *boot; /* restarts, backoff_ns, heal_ns */
 	uint32_t used;			   /* number of restarts used */
 	uint64_t pause_ns;		   /* before the next restart */
 };
 
-void hr_budget_begin(struct hr_budget *b, const struct hr_config_boot *boot);
+void hr_restarts_begin(struct hr_restarts *b, const struct hr_config_boot *boot);
 
 /*
  * Account for a failure after ran_ns of run time without one. When ran_ns is at least
  * boot->heal_ns, the budget is reset before this failure is counted. True: restart after *pause_ns.
  * False: no restart is left.
  */
-bool hr_budget_take(struct hr_budget *b, uint64_t ran_ns, uint64_t *pause_ns);
+bool hr_restarts_account(struct hr_restarts *b, uint64_t ran_ns, uint64_t *pause_ns);
 
 #endif

@@ -354,7 +354,7 @@ static void take_job(struct hr_record_store_job *to, const struct hr_store_job *
 	to->process = d->process;
 }
 
-void hr_store_service_take(const struct hr_store_service *c, struct hr_record_store *store)
+void hr_store_service_snapshot(const struct hr_store_service *c, struct hr_record_store *store)
 {
 	memset(store, 0, sizeof *store);
 	store->requests = c->requests;

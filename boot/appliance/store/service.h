@@ -125,7 +125,8 @@ void hr_store_service_step(struct hr_store_service *service);
 
 /* The requests that are served, for the status; all zero when the service is closed. Neither waits nor
  * allocates. */
-void hr_store_service_take(const struct hr_store_service *service, struct hr_record_store *store);
+void hr_store_service_snapshot(const struct hr_store_service *service,
+			       struct hr_record_store *store);
 
 /* Longest time until the next step, when `wake` does not end the wait before. */
 uint64_t hr_store_service_pause_ns(const struct hr_store_service *service);

@@ -353,7 +353,7 @@ static void settle(struct hr_child *c, const struct hr_config *config, bool clea
 static void begin(struct hr_child *c, const struct hr_engine *engine)
 {
 	memset(c->record, 0, sizeof *c->record);
-	hr_record_take(c->record, engine);
+	hr_record_update(c->record, engine);
 	c->sequence = c->still_ns = c->running_ns = c->asked_ns = c->killed_ns = 0;
 	c->looked_ns = hr_now_ns();
 	c->kills = count_kills();

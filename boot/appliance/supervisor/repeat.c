@@ -57,7 +57,7 @@ int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_engine
 	return 0;
 }
 
-void hr_repeat_watch(const struct hr_repeat *r, int fd)
+void hr_repeat_wake_by(const struct hr_repeat *r, int fd)
 {
 	if (r->wake >= 0 && fd >= 0)
 		epoll_ctl(r->wake, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN });

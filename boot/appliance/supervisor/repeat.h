@@ -63,7 +63,7 @@ struct hr_repeat {
 int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_engine *engine);
 
 /* Wake also when fd can be read; a negative one is skipped. */
-void hr_repeat_watch(const struct hr_repeat *r, int fd);
+void hr_repeat_wake_by(const struct hr_repeat *r, int fd);
 
 /* Begin with an engine that takes dispatches, and with the starts that it has read: before requests are
  * served, which the timetable answers. hr_repeat_look() does it, too. */

@@ -79,7 +79,7 @@ struct hr_bench_operator {
 /* Figures from which ratios are computed. */
 struct hr_bench_found {
 	bool has_limits;
-	struct hr_link_rates limits;
+	struct hr_gpu_link_rates limits;
 	struct hr_baseline_row baseline[HR_BASELINE_METHODS][HR_BENCH_ROWS];
 	/* Figures of the current ssd. */
 	struct hr_measurement measured[HR_BENCH_MEASURED_MAX];
@@ -165,7 +165,7 @@ const struct hr_baseline_row *hr_bench_best_baseline(const struct hr_bench_found
 
 /* Lines of a table (out NULL), or members of the open object. */
 void hr_bench_head(void);
-void hr_bench_report_limits(const struct hr_link_rates *limits, struct hr_json *out);
+void hr_bench_report_limits(const struct hr_gpu_link_rates *limits, struct hr_json *out);
 /* Registers per thread by role, from facts that include roles. */
 void hr_bench_report_roles(const struct hr_gpu_facts *facts, struct hr_json *out);
 void hr_bench_report_one(const char *ssd, const struct hr_measurement *r, bool gpu,

@@ -124,8 +124,8 @@ static int lay_out(struct hr_measure *m)
 static int take_memory(struct hr_measure *m)
 {
 	struct hr_transport *t = &m->engine->ssd[m->shape.ssd].transport;
-	int err = hr_places_take(&m->memory, &m->engine->backend[m->shape.gpu], m->partition->used,
-				 &m->engine->error);
+	int err = hr_places_alloc(&m->memory, &m->engine->backend[m->shape.gpu], m->partition->used,
+				  &m->engine->error);
 
 	hr_error_context(&m->engine->error, "bench");
 	if (err)
@@ -413,7 +413,7 @@ static int find_failure(struct hr_measure *m)
 /* Limit for workers that do not start, or do not end, in ms; the same as for pipelines. */
 static unsigned long long limit_ms(const struct hr_measure *m)
 {
-	return (m->engine->timeout_ns ? m->engine->timeout_ns : HR_WATCH_TIMEOUT_NS) / HR_NS_PER_MS;
+	return (m->engine->timeout_ns ? m->engine->timeout_ns : HR_STALL_TIMEOUT_NS) / HR_NS_PER_MS;
 }
 
 /* Workers whose block does not run yet. */
@@ -564,7 +564,7 @@ void hr_measure_down(struct hr_measure *m)
 	hr_detach_bar(m->engine, m->shape.gpu, m->shape.ssd);
 	if (m->mapped)
 		ssd->transport.ops->unmap(&ssd->transport, &m->memory.region[HR_PLACE_HOST]);
-	hr_places_give(&m->memory);
+	hr_places_free(&m->memory);
 	free(m->partition);
 	memset(m, 0, sizeof *m);
 }

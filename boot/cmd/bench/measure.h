@@ -82,7 +82,7 @@ int hr_measure_up(struct hr_measure *m, struct hr_engine *engine,
  * Make one measurement of duration_ns with result->write, pattern and io_bytes. 0; -EINTR: a signal
  * requested a stop; > 0 or -errno of the command that failed, in engine->error. Ends the process with
  * HR_EXIT_DEVICE when a worker block does not start, or does not end, within engine->timeout_ns, or
- * HR_WATCH_TIMEOUT_NS when that is 0: blocks cannot be ended from outside.
+ * HR_STALL_TIMEOUT_NS when that is 0: blocks cannot be ended from outside.
  */
 int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *result);
 

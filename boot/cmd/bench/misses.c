@@ -115,7 +115,7 @@ static void note_chase(const struct hr_engine *engine, const struct hr_run *run,
 	const double us = us_of_cycle(run);
 	struct hr_counters c;
 
-	hr_counters_take(&c, engine, run);
+	hr_counters_snapshot(&c, engine, run);
 	m->miss_p50_us = result.p50_ns / 1e3;
 	m->miss_p99_us = result.p99_ns / 1e3;
 	m->miss_mean_us = hr_bench_mean(result.run_ns / 1e3, c.cache.misses);

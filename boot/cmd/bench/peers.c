@@ -88,7 +88,7 @@ static void note(const struct hr_engine *engine, const struct hr_run *run, void 
 	struct found *found = to;
 	struct hr_counters c;
 
-	hr_counters_take(&c, engine, run);
+	hr_counters_snapshot(&c, engine, run);
 	found->peer_reads = c.cache.peer_reads;
 	found->run_ns = hr_bench_result(run).run_ns;
 	found->reads = io.reads;

@@ -61,7 +61,7 @@ static void print_one(const char *ssd, const struct hr_measurement *r, bool gpu)
 #define MEASURED(...) ROW(struct hr_measurement, __VA_ARGS__)
 #define OF_OPERATOR(...) ROW(struct hr_bench_operator, __VA_ARGS__)
 #define OF_LINK(field, name, unit, what) \
-	ROW(struct hr_link_rates, field, name, unit, REAL, 0, 0, what)
+	ROW(struct hr_gpu_link_rates, field, name, unit, REAL, 0, 0, what)
 
 static const struct hr_counter measured[] = {
 	MEASURED(io_bytes, "io_bytes", "bytes", U32, 0, 0, "of a command"),
@@ -143,14 +143,14 @@ static const struct hr_counter of_link[] = {
 _Static_assert(HR_LIMIT_WARPS == 3, "a row for each number of warps");
 
 /* The rate of a row while the other direction runs, too; 0: not measured. */
-static double both_of(const struct hr_link_rates *l, const struct hr_counter *row)
+static double both_of(const struct hr_gpu_link_rates *l, const struct hr_counter *row)
 {
 	switch (row->at) {
-	case offsetof(struct hr_link_rates, copy_in):
-	case offsetof(struct hr_link_rates, copy_out):
+	case offsetof(struct hr_gpu_link_rates, copy_in):
+	case offsetof(struct hr_gpu_link_rates, copy_out):
 		return l->copy_both;
-	case offsetof(struct hr_link_rates, load):
-	case offsetof(struct hr_link_rates, store):
+	case offsetof(struct hr_gpu_link_rates, load):
+	case offsetof(struct hr_gpu_link_rates, store):
 		return l->load_store;
 	default:
 		return 0;
@@ -158,7 +158,7 @@ static double both_of(const struct hr_link_rates *l, const struct hr_counter *ro
 }
 
 /* One line of the table: name, rate, and rate with both directions at once. */
-static void print_limit(const struct hr_link_rates *l, const struct hr_counter *row)
+static void print_limit(const struct hr_gpu_link_rates *l, const struct hr_counter *row)
 {
 	const double value = *(const double *)(const void *)((const char *)l + row->at);
 	const double both = both_of(l, row);
@@ -171,7 +171,7 @@ static void print_limit(const struct hr_link_rates *l, const struct hr_counter *
 	printf("%-58s %11s %11s\n", row->help, rate, rate_both);
 }
 
-void hr_bench_report_limits(const struct hr_link_rates *l, struct hr_json *out)
+void hr_bench_report_limits(const struct hr_gpu_link_rates *l, struct hr_json *out)
 {
 	if (out) {
 		hr_json_object(out, "limits");
@@ -181,9 +181,9 @@ void hr_bench_report_limits(const struct hr_link_rates *l, struct hr_json *out)
 	}
 	printf("%-58s %11s %11s\n", "link between host and GPU", "rate", "both");
 	for (const struct hr_counter *row = of_link;
-	     row->at < offsetof(struct hr_link_rates, round_trip_ns); row++)
-		if (row->at != offsetof(struct hr_link_rates, copy_both) &&
-		    row->at != offsetof(struct hr_link_rates, load_store))
+	     row->at < offsetof(struct hr_gpu_link_rates, round_trip_ns); row++)
+		if (row->at != offsetof(struct hr_gpu_link_rates, copy_both) &&
+		    row->at != offsetof(struct hr_gpu_link_rates, load_store))
 			print_limit(l, row);
 	printf("%-58s %8.0f ns\n\n", "round trip GPU, CPU, GPU", l->round_trip_ns);
 }

@@ -64,7 +64,7 @@ static void gather(const struct hr_run *run, struct hr_op_all *all)
 
 static void count(const struct hr_engine *engine, const struct hr_run *run, struct hr_counters *c)
 {
-	hr_counters_take(c, engine, run);
+	hr_counters_snapshot(c, engine, run);
 	hr_counters_time(c, run->started_ns, run->ended_ns, run->ended_ns);
 }
 

@@ -85,7 +85,7 @@ int hr_backends_up(struct hr_engine *engine)
 			err = open_backend(engine, g);
 	if (!err)
 		err = check_shares(engine);
-	return err ? err : hr_operators_link(engine);
+	return err ? err : hr_operators_build_images(engine);
 }
 
 void hr_backends_down(struct hr_engine *engine)

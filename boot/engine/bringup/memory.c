@@ -70,9 +70,9 @@ static int take_taps(struct hr_engine *engine, uint32_t g)
 			continue;
 		/* in the order of their tiles in the place */
 		if (hr_config_has_tap(run->config))
-			err = hr_run_tap_take(engine, i);
+			err = hr_tap_memory_open(engine, i);
 		if (!err && hr_config_has_feed(run->config))
-			err = hr_run_feed_take(engine, i);
+			err = hr_feed_memory_open(engine, i);
 	}
 	return err ? err : hr_places_attach_words(&engine->memory[g], &engine->error);
 }
@@ -82,8 +82,8 @@ static void give_taps(struct hr_engine *engine, uint32_t g)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (engine->config.pipeline[i].gpu == g) {
-			hr_run_tap_give(&engine->tap_tiles[i]);
-			hr_run_feed_give(&engine->feed_memory[i]);
+			hr_tap_memory_close(&engine->tap_tiles[i]);
+			hr_feed_memory_close(&engine->feed_memory[i]);
 		}
 }
 
@@ -91,7 +91,7 @@ static int take_places(struct hr_engine *engine, uint32_t g)
 {
 	struct hr_partition *p = &engine->partition[g];
 	const struct hr_part *largest = largest_part(p);
-	int err = hr_places_take(&engine->memory[g], &engine->backend[g], p->used, &engine->error);
+	int err = hr_places_alloc(&engine->memory[g], &engine->backend[g], p->used, &engine->error);
 
 	if (err == -ENOMEM && p->count)
 		hr_error_context(&engine->error, "%s: %s have %llu bytes", largest->owner,
@@ -344,11 +344,11 @@ void hr_memory_down(struct hr_engine *engine)
 	for (uint32_t g = engine->config.gpus; g-- > 0;) {
 		for (uint32_t d = 0; d < engine->config.ssds; d++)
 			hr_detach_bar(engine, g, d);
-		if (hr_any_stuck(engine))
+		if (hr_any_controller_stuck(engine))
 			continue;
 		unmap_place(engine, g, HR_PLACE_GPU);
 		unmap_place(engine, g, HR_PLACE_HOST);
 		give_taps(engine, g);
-		hr_places_give(&engine->memory[g]);
+		hr_places_free(&engine->memory[g]);
 	}
 }

@@ -87,7 +87,7 @@ static int find_source(struct hr_engine *engine, uint32_t i, uint32_t s)
 		return no_store(engine, wanted->line, wanted->ssd);
 	source->from = find_writer(engine, i, wanted);
 	if (maker >= 0) {
-		hr_run_take_made(run, s, &engine->run[maker]);
+		hr_run_set_source_of(run, s, &engine->run[maker]);
 		return hr_run_check_shard(engine, run, s) ? -EINVAL
 							  : hr_checksums_want(engine, run, s, NULL);
 	}
@@ -95,7 +95,7 @@ static int find_source(struct hr_engine *engine, uint32_t i, uint32_t s)
 	if (!object)
 		return no_object(engine, wanted);
 	source->id = object->id;
-	hr_run_take_object(run, s, object);
+	hr_run_set_source(run, s, object);
 	return hr_run_check_shard(engine, run, s) ? -EINVAL
 						  : hr_checksums_want(engine, run, s, object);
 }
@@ -206,7 +206,7 @@ static int count_tiles(struct hr_engine *engine, struct hr_run *run)
 	if (hr_config_has_output(p))
 		run->sink_bytes = (uint64_t)((unsigned __int128)run->source[0].bytes *
 					     p->op->out_num / p->op->out_den);
-	hr_run_take_tiles(run);
+	hr_run_set_tiles(run);
 	return check_tile(engine, run);
 }
 
@@ -250,14 +250,14 @@ static int find_object(struct hr_engine *engine, uint32_t i, uint32_t k)
 		return 0;
 	to->from = find_writer(engine, i, wanted);
 	if (maker >= 0) {
-		hr_run_object_take_made(to, &engine->run[maker], wanted);
+		hr_run_object_set_of(to, &engine->run[maker], wanted);
 		return hr_checksums_want_object(engine, &engine->run[i], k, NULL);
 	}
 	object = hr_store_find(&ssd->store, wanted->object);
 	if (!object)
 		return no_object(engine, wanted);
 	to->id = object->id;
-	hr_run_object_take(to, object);
+	hr_run_object_set(to, object);
 	return hr_checksums_want_object(engine, &engine->run[i], k, object);
 }
 

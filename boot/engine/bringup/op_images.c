@@ -46,7 +46,7 @@ static int link_part(struct hr_engine *engine, struct hr_run *run, uint32_t p)
 	return err;
 }
 
-int hr_operators_link(struct hr_engine *engine)
+int hr_operators_build_images(struct hr_engine *engine)
 {
 	int err = 0;
 

@@ -101,7 +101,7 @@ static uint64_t set_of_run(const struct hr_engine *engine, const struct hr_run *
 		hash = hr_hash(hash, source, sizeof source);
 	}
 	for (uint32_t k = 0; k < p->objects; k++) {
-		const uint64_t object[] = { hr_run_object_set(engine, run, k),
+		const uint64_t object[] = { hr_run_object_data_set(engine, run, k),
 					    hr_run_object_all(&run->object[k]) };
 
 		hash = hr_hash(hash, object, sizeof object);

@@ -9,7 +9,7 @@
 
 /* ---- stage `backends`: the gpus of selected pipelines are open. */
 
-/* 0, or as hr_backend_open() and hr_operators_link(), logged. */
+/* 0, or as hr_backend_open() and hr_operators_build_images(), logged. */
 int hr_backends_up(struct hr_engine *engine);
 void hr_backends_down(struct hr_engine *engine);
 
@@ -56,7 +56,7 @@ int hr_partition_plan(struct hr_engine *engine);
 
 /*
  * When an ssd cannot access GPU memory, and memory.path allows both paths, its paths become bounce,
- * the partition is laid out again, and all memory is allocated again. 0, or as hr_places_take() and
+ * the partition is laid out again, and all memory is allocated again. 0, or as hr_places_alloc() and
  * hr_prove(), in engine->error.
  */
 int hr_memory_up(struct hr_engine *engine);
@@ -90,7 +90,7 @@ bool hr_queues_fewer(struct hr_engine *engine, uint32_t d, uint32_t before);
 
 /* Link each operator once for each gpu that runs it; part of stage `backends`. 0, or as link of
  * struct hr_backend_ops, logged with file and line. */
-int hr_operators_link(struct hr_engine *engine);
+int hr_operators_build_images(struct hr_engine *engine);
 
 /* ---- test a place of memory by a loopback through the ssd */
 

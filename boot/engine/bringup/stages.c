@@ -106,7 +106,7 @@ static int plan_again(struct hr_engine *engine)
 	int err;
 
 	hr_engine_down_to(engine, HR_STAGE_OBJECTS);
-	err = hr_any_stuck(engine) ? -EIO : hr_partition_plan(engine);
+	err = hr_any_controller_stuck(engine) ? -EIO : hr_partition_plan(engine);
 	hr_error_log(&engine->error, HR_LOG_ERROR);
 	if (!err)
 		engine->up = HR_STAGE_PARTITION;

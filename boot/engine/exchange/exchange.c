@@ -429,7 +429,7 @@ static int take_memory(struct exchange *s)
 		uint64_t bytes[HR_PLACES] = { [HR_PLACE_GPU] = s->blocks.most + 2 * GUARD };
 
 		hr_error_clear(s->e);
-		err = hr_places_take(&s->places, s->x->backend, bytes, s->e);
+		err = hr_places_alloc(&s->places, s->x->backend, bytes, s->e);
 	}
 	if (!err)
 		err = hr_places_open_gpu(&s->places, s->e);
@@ -535,7 +535,7 @@ int hr_exchange_run(const struct hr_exchange *x, struct hr_exchange_result *resu
 		t->ops->unmap(t, &s.region);
 	}
 	if (s.places.backend)
-		hr_places_give(&s.places);
+		hr_places_free(&s.places);
 	free(s.want);
 	return err;
 }

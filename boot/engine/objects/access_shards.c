@@ -10,7 +10,7 @@
 		     (run)->config->object[k].line, (run)->config->object[k].object,               \
 		     (run)->config->op->object[k].name, (run)->config->op->name, __VA_ARGS__)
 
-void hr_run_object_take(struct hr_run_object *to, const struct hr_store_object *object)
+void hr_run_object_set(struct hr_run_object *to, const struct hr_store_object *object)
 {
 	to->bytes = object->bytes;
 	to->is_shard = object->flags & HR_OBJECT_SHARD;
@@ -18,8 +18,8 @@ void hr_run_object_take(struct hr_run_object *to, const struct hr_store_object *
 		to->shard = object->shard;
 }
 
-void hr_run_object_take_made(struct hr_run_object *to, const struct hr_run *maker,
-			     const struct hr_config_object *object)
+void hr_run_object_set_of(struct hr_run_object *to, const struct hr_run *maker,
+			  const struct hr_config_object *object)
 {
 	to->bytes = hr_run_made_bytes(maker, object);
 	to->is_shard = hr_run_made_shard(maker, object, &to->shard);
@@ -175,7 +175,8 @@ int hr_access_divide(struct hr_engine *engine, struct hr_run *run)
 	return err;
 }
 
-uint64_t hr_run_object_set(const struct hr_engine *engine, const struct hr_run *run, uint32_t k)
+uint64_t hr_run_object_data_set(const struct hr_engine *engine, const struct hr_run *run,
+				uint32_t k)
 {
 	const struct hr_run_object *object = &run->object[k];
 	const struct hr_store_object *stored;

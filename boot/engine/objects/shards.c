@@ -71,13 +71,13 @@ static void take(struct hr_run_source *source, const struct hr_store_shard *shar
 	source->bytes = shard->rows * shard->row_bytes;
 }
 
-void hr_run_take_object(struct hr_run *run, uint32_t s, const struct hr_store_object *object)
+void hr_run_set_source(struct hr_run *run, uint32_t s, const struct hr_store_object *object)
 {
 	take(&run->source[s], object->flags & HR_OBJECT_SHARD ? &object->shard : NULL,
 	     object->bytes);
 }
 
-void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker)
+void hr_run_set_source_of(struct hr_run *run, uint32_t s, const struct hr_run *maker)
 {
 	const struct hr_config_object *wanted = &run->config->source[s];
 	struct hr_store_shard shard;
@@ -109,7 +109,7 @@ int hr_run_check_shard(struct hr_engine *engine, const struct hr_run *run, uint3
 	return hr_shard_refuse(engine, &run->config->source[s], &source->shard, source->held);
 }
 
-void hr_run_take_tiles(struct hr_run *run)
+void hr_run_set_tiles(struct hr_run *run)
 {
 	const struct hr_run_source *source = &run->source[0];
 	const uint64_t tile = source->tile_bytes, end = source->at + source->held;

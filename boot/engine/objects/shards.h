@@ -28,10 +28,10 @@ void hr_run_sink_shard(const struct hr_run *run, struct hr_store_shard *shard);
 uint64_t hr_run_sink_prefix(const struct hr_run *run, uint64_t tiles);
 
 /* Take place and length of source s from its object. */
-void hr_run_take_object(struct hr_run *run, uint32_t s, const struct hr_store_object *object);
+void hr_run_set_source(struct hr_run *run, uint32_t s, const struct hr_store_object *object);
 
 /* The same from the run that makes the object. */
-void hr_run_take_made(struct hr_run *run, uint32_t s, const struct hr_run *maker);
+void hr_run_set_source_of(struct hr_run *run, uint32_t s, const struct hr_run *maker);
 
 /*
  * Refuse source s when its object is a shard, and the run is not divided. (When it is, the ranks check
@@ -44,7 +44,7 @@ int hr_shard_refuse(struct hr_engine *engine, const struct hr_config_object *obj
 		    const struct hr_store_shard *shard, uint64_t bytes);
 
 /* Set the tiles of this process, after their number in the data set is known. */
-void hr_run_take_tiles(struct hr_run *run);
+void hr_run_set_tiles(struct hr_run *run);
 
 /* Length and id of an object that this run creates, a sink or a new object. With ranks the length is
  * that of the shard. */
@@ -73,11 +73,11 @@ static inline uint64_t hr_run_object_all(const struct hr_run_object *object)
 }
 
 /* Take length and shard of an object from the object map. */
-void hr_run_object_take(struct hr_run_object *to, const struct hr_store_object *object);
+void hr_run_object_set(struct hr_run_object *to, const struct hr_store_object *object);
 
 /* The same from the run that makes it: its sink, or its new object of that name. */
-void hr_run_object_take_made(struct hr_run_object *to, const struct hr_run *maker,
-			     const struct hr_config_object *object);
+void hr_run_object_set_of(struct hr_run_object *to, const struct hr_run *maker,
+			  const struct hr_config_object *object);
 
 /*
  * After all objects of a run are found: give each new object the rows of this rank, and check that the
@@ -88,6 +88,7 @@ void hr_run_object_take_made(struct hr_run_object *to, const struct hr_run *make
 int hr_access_divide(struct hr_engine *engine, struct hr_run *run);
 
 /* The identity of the data of object k, the same on all ranks. Those of the runs before are known. */
-uint64_t hr_run_object_set(const struct hr_engine *engine, const struct hr_run *run, uint32_t k);
+uint64_t hr_run_object_data_set(const struct hr_engine *engine, const struct hr_run *run,
+				uint32_t k);
 
 #endif

@@ -53,7 +53,7 @@ int hr_run_checkpoint(struct hr_engine *engine, struct hr_run *run, struct hr_er
 	int err;
 
 	/* after the watermark, which covers a short last tile only when its length is known */
-	hr_run_take_end(run);
+	hr_run_set_feed_end(run);
 	if (tiles > hr_run_end(run))
 		tiles = hr_run_end(run);
 	if (tiles <= run->durable_tiles)
@@ -148,7 +148,7 @@ static int conclude_failed(struct hr_engine *engine, struct hr_run *run, int err
 {
 	struct hr_error later = run->cause;
 
-	if (hr_failure_take(run)) {
+	if (hr_failure_keep(run)) {
 		hr_error_clear(&run->cause);
 		err = hr_failure_explain(engine, run, &run->cause);
 		hr_error_log(&run->cause, HR_LOG_ERROR);
@@ -175,7 +175,7 @@ static int conclude_without_gpu(struct hr_engine *engine, struct hr_run *run, ui
 				 run->config->name, engine->config.gpu[g].name,
 				 (unsigned long long)run->first_tile + hr_run_tiles_done(run),
 				 (unsigned long long)run->tiles);
-	if (hr_failure_take(run)) {
+	if (hr_failure_keep(run)) {
 		hr_failure_explain(engine, run, e);
 	} else if (!hr_op_built_in(run->config->op)) {
 		hr_error_add(
@@ -332,7 +332,7 @@ int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct h
 		    int err, struct hr_error *failed)
 {
 	if (run->workers_ended)
-		hr_run_take_end(run);
+		hr_run_set_feed_end(run);
 	run->through_tiles = hr_run_tiles_done(run);
 	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = end->ended_ns ? end->ended_ns : hr_now_ns();

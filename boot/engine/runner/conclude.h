@@ -61,7 +61,7 @@ int hr_run_drop_part(struct hr_engine *engine, struct hr_run *run, int err);
 const struct hr_failure *hr_failure_first(const struct hr_run *run);
 
 /* Store that failure and its gpu in the run. False: no worker has failed. */
-bool hr_failure_take(struct hr_run *run);
+bool hr_failure_keep(struct hr_run *run);
 
 /* The object of a failure. */
 const struct hr_config_object *hr_failure_object(const struct hr_run *run,

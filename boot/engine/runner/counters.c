@@ -199,8 +199,8 @@ static void take_feed(struct hr_feed_counters *c, const struct hr_run *run)
 	c->late = run->feed.late;
 }
 
-void hr_counters_take(struct hr_counters *c, const struct hr_engine *engine,
-		      const struct hr_run *run)
+void hr_counters_snapshot(struct hr_counters *c, const struct hr_engine *engine,
+			  const struct hr_run *run)
 {
 	const bool wired = is_wired(engine, run);
 

@@ -3,7 +3,7 @@
  *
  * `status`, the results of `run` and `bench`, and the record that an engine shares with its
  * supervisor use these rows; none has a list of its own. To add a counter, add its row here, and
- * count it in hr_counters_take().
+ * count it in hr_counters_snapshot().
  */
 #ifndef BOOT_ENGINE_RUNNER_COUNTERS_H
 #define BOOT_ENGINE_RUNNER_COUNTERS_H
@@ -283,13 +283,13 @@ extern const struct hr_counter hr_pipeline_counters[], hr_role_counters[], hr_ca
 
 /* Count, at any time; costs of roles (from `rounds` on) only after the run has settled.
  * hr_counters_time() computes durations and rates, also when no engine runs. */
-void hr_counters_take(struct hr_counters *c, const struct hr_engine *engine,
-		      const struct hr_run *run);
+void hr_counters_snapshot(struct hr_counters *c, const struct hr_engine *engine,
+			  const struct hr_run *run);
 /* The consumer in a seat of the run's tap; `credits` and `late` stay. The run is wired. */
-void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
-			       uint32_t seat);
+void hr_counters_snapshot_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
+				   uint32_t seat);
 /* The producer of the run's feed; `credits`, `idle_ns` and `late` stay. The run is wired. */
-void hr_counters_take_producer(struct hr_producer_counters *c, const struct hr_run *run);
+void hr_counters_snapshot_producer(struct hr_producer_counters *c, const struct hr_run *run);
 /* started_ns 0: not started. ended_ns 0: still running, so the time until now_ns counts. */
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
 		      uint64_t now_ns);

@@ -3,8 +3,8 @@
 #include "boot/engine/runner/counters.h"
 #include "boot/engine/shared_memory.h"
 
-void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
-			       uint32_t seat)
+void hr_counters_snapshot_consumer(struct hr_consumer_counters *c, const struct hr_run *run,
+				   uint32_t seat)
 {
 	const struct hr_tap_words *all = hr_run_tap_words(run);
 	const struct hr_tap_seat *words = &all->seat[seat];
@@ -24,7 +24,7 @@ void hr_counters_take_consumer(struct hr_consumer_counters *c, const struct hr_r
 	c->lag = c->oldest_ns && front > oldest ? front - oldest : 0;
 }
 
-void hr_counters_take_producer(struct hr_producer_counters *c, const struct hr_run *run)
+void hr_counters_snapshot_producer(struct hr_producer_counters *c, const struct hr_run *run)
 {
 	const struct hr_feed_words *words = hr_run_feed_words(run);
 	const uint64_t committed = hr_acquire_sys_u64(&words->committed);

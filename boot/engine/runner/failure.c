@@ -34,7 +34,7 @@ const struct hr_failure *hr_failure_first(const struct hr_run *run)
 	return find_first(run, &member);
 }
 
-bool hr_failure_take(struct hr_run *run)
+bool hr_failure_keep(struct hr_run *run)
 {
 	const struct hr_failure *first = find_first(run, &run->failure_gpu);
 

@@ -9,7 +9,7 @@ static const struct hr_tap_lending *lendings(const struct hr_run *run)
 	return hr_partition_cpu(run->layout.parts.partition, run->layout.tap_lending);
 }
 
-bool hr_park_left(const struct hr_run *run)
+bool hr_park_has_left(const struct hr_run *run)
 {
 	return hr_config_has_tap(run->config) && run->tap.role.park && hr_run_wired(run) &&
 	       hr_acquire_sys_u32(&hr_run_tap_words(run)->leave_launch) ==
@@ -72,7 +72,7 @@ static bool has_order(const struct hr_run *run)
 	return false;
 }
 
-bool hr_park_is_over(struct hr_park *park, const struct hr_run *run, uint64_t now_ns)
+bool hr_park_must_launch(struct hr_park *park, const struct hr_run *run, uint64_t now_ns)
 {
 	struct returns r = { 0 };
 	bool starves = false;

@@ -13,7 +13,7 @@
 /* A launch takes a consumer's turn on the gpu, so it waits until half of the tiles that are lent
  * have come back, or a consumer has none; at most this long after the first one. */
 #define HR_PARK_GATHER_NS (HR_NS_PER_MS / 2)
-#define HR_PARK_LOOK_NS 20000ull /* between two looks */
+#define HR_PARK_POLL_NS 20000ull /* between two looks */
 
 struct hr_park {
 	bool parked;	   /* no worker runs, and the last launch has left everything in memory */
@@ -21,14 +21,14 @@ struct hr_park {
 };
 
 /* True when the workers of the run, which have ended, have left in order to go on later. */
-bool hr_park_left(const struct hr_run *run);
+bool hr_park_has_left(const struct hr_run *run);
 
 /* Begin to wait: reads what is lent from the memory of the workers. Errors of the backend. */
 int hr_park_begin(struct hr_park *park, struct hr_engine *engine, const struct hr_run *run,
 		  struct hr_error *e);
 
 /* True when the workers have something to do. */
-bool hr_park_is_over(struct hr_park *park, const struct hr_run *run, uint64_t now_ns);
+bool hr_park_must_launch(struct hr_park *park, const struct hr_run *run, uint64_t now_ns);
 
 /* Number the next launch, so that workers tell it from the last one. Before every launch of a
  * run with a tap. */

@@ -39,7 +39,7 @@ struct watch {
 	struct hr_launch *launch[HR_GPUS_MAX]; /* of each gpu; NULL: it has ended, or not begun */
 	struct hr_progress progress;
 	uint64_t now_ns, next_checkpoint_ns, next_look_ns, pause_ns;
-	struct hr_watch heartbeats;
+	struct hr_stall heartbeats;
 	struct hr_run_end end;
 	struct hr_error failure; /* of the first backend that has failed, and its error; 0: none */
 	int failed;
@@ -53,7 +53,7 @@ static struct watch watches[HR_PIPELINES_MAX];
 
 static void stop_launches(struct watch *w, enum hr_pipe_stop how)
 {
-	hr_watch_stopping(&w->heartbeats, w->now_ns);
+	hr_stall_stopping(&w->heartbeats, w->now_ns);
 	for (uint32_t p = 0; p < hr_run_gpus(w->run); p++)
 		if (w->launch[p])
 			hr_launch_stop(w->launch[p], how);
@@ -66,7 +66,7 @@ static void request_stop(struct watch *w)
 {
 	w->end.stopping = true;
 	if (w->end.aborted || w->failed)
-		hr_watch_stopping(&w->heartbeats, w->now_ns);
+		hr_stall_stopping(&w->heartbeats, w->now_ns);
 	else
 		stop_launches(w, HR_STOP_NEW);
 }
@@ -102,7 +102,7 @@ static void keep_progress(struct hr_engine *engine)
  */
 static void give_up(struct watch *w, uint32_t role, uint32_t index)
 {
-	hr_stuck_log(w->engine, &w->heartbeats, role, index);
+	hr_stall_log(w->engine, &w->heartbeats, role, index);
 	/* stop the ticks: the supervisor ends this process when it hangs here as well */
 	hr_tick_set(NULL, NULL);
 	keep_progress(w->engine);
@@ -114,7 +114,7 @@ static void give_up(struct watch *w, uint32_t role, uint32_t index)
 static void watch_heartbeats(struct watch *w)
 {
 	uint32_t index;
-	const uint32_t role = hr_watch_look(&w->heartbeats, w->now_ns, &index);
+	const uint32_t role = hr_stall_check(&w->heartbeats, w->now_ns, &index);
 
 	if (role != HR_RUN_ROLES)
 		give_up(w, role, index);
@@ -288,7 +288,7 @@ static void launch_again(struct watch *w)
 	int err;
 
 	hr_park_launch(&w->park, w->run);
-	hr_watch_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
+	hr_stall_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
 	err = launch_gpu(w, 0, &e);
 	if (err)
 		fail_gpu(w, 0, err, &e);
@@ -333,7 +333,7 @@ static bool stays_parked(struct watch *w)
 	struct hr_error e = { 0 };
 	int err;
 
-	if (w->failed || (!w->park.parked && !hr_park_left(w->run)))
+	if (w->failed || (!w->park.parked && !hr_park_has_left(w->run)))
 		return false;
 	w->now_ns = hr_now_ns();
 	err = w->park.parked ? 0 : hr_park_begin(&w->park, w->engine, w->run, &e);
@@ -344,7 +344,7 @@ static bool stays_parked(struct watch *w)
 	if (hr_signals_pending() && !w->end.stopping)
 		request_stop(w);
 	watch_controllers(w);
-	if (w->end.stopping || w->end.aborted || hr_park_is_over(&w->park, w->run, w->now_ns))
+	if (w->end.stopping || w->end.aborted || hr_park_must_launch(&w->park, w->run, w->now_ns))
 		launch_again(w);
 	return !w->failed;
 }
@@ -389,7 +389,7 @@ static void start_workers(struct hr_runner *runner, uint32_t i)
 		return;
 	}
 	w->now_ns = w->run->started_ns = hr_now_ns();
-	hr_watch_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
+	hr_stall_begin(&w->heartbeats, w->engine, w->run, w->now_ns);
 	w->next_checkpoint_ns = w->now_ns + w->engine->config.checkpoint_ns;
 	launch(w);
 	if (w->failed && has_ended(w)) {
@@ -534,7 +534,7 @@ void hr_runner_look(struct hr_runner *runner)
 			continue;
 		}
 		if (has_ended(w)) {
-			pause = HR_PARK_LOOK_NS < pause ? HR_PARK_LOOK_NS : pause;
+			pause = HR_PARK_POLL_NS < pause ? HR_PARK_POLL_NS : pause;
 			if (stays_parked(w))
 				continue;
 			workers_ended(runner, i);
@@ -544,7 +544,7 @@ void hr_runner_look(struct hr_runner *runner)
 		look(w, first);
 		first = false;
 		pause = w->pause_ns < pause ? w->pause_ns : pause;
-		w->pause_ns = w->run->tap.role.park ? HR_PARK_LOOK_NS : next_pause(w);
+		w->pause_ns = w->run->tap.role.park ? HR_PARK_POLL_NS : next_pause(w);
 	}
 	hr_tick();
 	if (runner->engine->serve)

@@ -32,7 +32,7 @@ static uint64_t operator_ns(const struct hr_config_pipeline *p)
 	return (p->operator_s ? p->operator_s : HR_OPERATOR_S) * HR_NS_PER_S;
 }
 
-void hr_watch_begin(struct hr_watch *watch, const struct hr_engine *engine,
+void hr_stall_begin(struct hr_stall *watch, const struct hr_engine *engine,
 		    const struct hr_run *run, uint64_t now_ns)
 {
 	/* A deadline is checked every eighth of its length, and a flush follows the last write. */
@@ -43,7 +43,7 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_engine *engine,
 	watch->failed_gpus = 0;
 	for (int role = 0; role < HR_RUN_ROLES; role++)
 		watch->timeout_ns[role] =
-			deadlines + (engine->timeout_ns ? engine->timeout_ns : HR_WATCH_TIMEOUT_NS);
+			deadlines + (engine->timeout_ns ? engine->timeout_ns : HR_STALL_TIMEOUT_NS);
 	watch->timeout_ns[HR_ROLE_COMPUTE] = watch->timeout_ns[HR_ROLE_ACCESS] =
 		engine->timeout_ns ? engine->timeout_ns : operator_ns(run->config);
 	for (uint32_t i = 0; i < HR_STATUSES_MAX; i++) {
@@ -56,7 +56,7 @@ void hr_watch_begin(struct hr_watch *watch, const struct hr_engine *engine,
 	}
 }
 
-static bool is_watched(const struct hr_watch *watch, uint32_t i)
+static bool is_watched(const struct hr_stall *watch, uint32_t i)
 {
 	uint32_t number;
 
@@ -64,7 +64,7 @@ static bool is_watched(const struct hr_watch *watch, uint32_t i)
 	       !(watch->failed_gpus >> hr_run_status_gpu(watch->run, i, &number) & 1);
 }
 
-static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint64_t now_ns)
+static bool moves(struct hr_stall *watch, uint32_t i, uint64_t timeout_ns, uint64_t now_ns)
 {
 	const struct hr_worker_status *status = hr_run_status(watch->run, i);
 	const uint64_t heartbeat = hr_acquire_sys_u64(&status->heartbeat);
@@ -80,7 +80,7 @@ static bool moves(struct hr_watch *watch, uint32_t i, uint64_t timeout_ns, uint6
  * HR_NO_BLOCK. An I/O worker that does so has a heartbeat of its own. */
 #define HR_NO_BLOCK UINT32_MAX
 
-static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns)
+static uint32_t block_behind(struct hr_stall *watch, uint32_t p, uint64_t now_ns)
 {
 	const struct hr_access *access = &watch->run->gpu[p].cpu;
 	const struct hr_io_counters *io = access->counters;
@@ -103,7 +103,7 @@ static uint32_t block_behind(struct hr_watch *watch, uint32_t p, uint64_t now_ns
 
 /* A compute block of an access operator whose worker makes no calls: true, with its number among those
  * of all gpus. */
-static bool hangs_in_run(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
+static bool hangs_in_run(struct hr_stall *watch, uint64_t now_ns, uint32_t *index)
 {
 	for (uint32_t p = 0; watch->run->gpu[0].access && p < hr_run_gpus(watch->run); p++) {
 		const uint32_t block =
@@ -116,7 +116,7 @@ static bool hangs_in_run(struct hr_watch *watch, uint64_t now_ns, uint32_t *inde
 	return false;
 }
 
-void hr_watch_stopping(struct hr_watch *watch, uint64_t now_ns)
+void hr_stall_stopping(struct hr_stall *watch, uint64_t now_ns)
 {
 	const uint32_t first = hr_run_first_status(watch->run, HR_ROLE_ACCESS);
 
@@ -125,7 +125,7 @@ void hr_watch_stopping(struct hr_watch *watch, uint64_t now_ns)
 	watch->stopping = true;
 }
 
-uint32_t hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
+uint32_t hr_stall_check(struct hr_stall *watch, uint64_t now_ns, uint32_t *index)
 {
 	for (uint32_t role = 0; role < HR_RUN_ROLES; role++) {
 		const uint32_t first = hr_run_first_status(watch->run, role);
@@ -145,7 +145,7 @@ uint32_t hr_watch_look(struct hr_watch *watch, uint64_t now_ns, uint32_t *index)
 	return HR_RUN_ROLES;
 }
 
-uint32_t hr_watch_absent(const struct hr_watch *watch)
+uint32_t hr_stall_not_started(const struct hr_stall *watch)
 {
 	uint32_t absent = 0;
 
@@ -171,7 +171,7 @@ static const char *name_gpu(const struct hr_engine *engine, const struct hr_run 
 }
 
 /* A block that has never run waits until the gpu has room for it, so the others wait for ever. */
-static void log_absent(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
+static void log_absent(const struct hr_engine *engine, const struct hr_stall *watch, uint32_t role,
 		       uint32_t index)
 {
 	const struct hr_run *run = watch->run;
@@ -183,12 +183,12 @@ static void log_absent(const struct hr_engine *engine, const struct hr_watch *wa
 	hr_error(
 		"pipeline '%s': %u of %u workers have not started after %llu ms: %s does not hold "
 		"all blocks at once, or the operator's init does not end; controllers are disabled",
-		run->config->name, hr_watch_absent(watch), hr_run_statuses(run),
+		run->config->name, hr_stall_not_started(watch), hr_run_statuses(run),
 		(unsigned long long)(watch->timeout_ns[role] / HR_NS_PER_MS),
 		name_gpu(engine, run, member, gpu, sizeof gpu));
 }
 
-static void log_stuck(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
+static void log_stuck(const struct hr_engine *engine, const struct hr_stall *watch, uint32_t role,
 		      uint32_t index)
 {
 	const struct hr_run *run = watch->run;
@@ -209,12 +209,12 @@ static void log_stuck(const struct hr_engine *engine, const struct hr_watch *wat
 }
 
 /* For the supervisor. */
-static void note_hang(const struct hr_watch *watch, uint32_t role, uint32_t index)
+static void note_hang(const struct hr_stall *watch, uint32_t role, uint32_t index)
 {
 	const struct hr_run *run = watch->run;
 	const uint32_t i = hr_run_first_status(run, role) + index;
 
-	if (hr_watch_absent(watch))
+	if (hr_stall_not_started(watch))
 		hr_crash_hangs(run, HR_WORK_INIT, 0);
 	else if (role == HR_ROLE_COMPUTE)
 		hr_crash_hangs(run, HR_WORK_TILE, hr_acquire_sys_u64(&hr_run_status(run, i)->tile));
@@ -222,10 +222,10 @@ static void note_hang(const struct hr_watch *watch, uint32_t role, uint32_t inde
 		hr_crash_hangs(run, role == HR_ROLE_ACCESS ? HR_WORK_RUN : HR_WORK_NO_CALL, 0);
 }
 
-void hr_stuck_log(const struct hr_engine *engine, const struct hr_watch *watch, uint32_t role,
+void hr_stall_log(const struct hr_engine *engine, const struct hr_stall *watch, uint32_t role,
 		  uint32_t index)
 {
-	if (hr_watch_absent(watch))
+	if (hr_stall_not_started(watch))
 		log_absent(engine, watch, role, index);
 	else
 		log_stuck(engine, watch, role, index);

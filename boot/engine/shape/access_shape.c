@@ -539,7 +539,7 @@ static void complete_gpu(const struct hr_engine *engine, struct hr_run *run, uin
 
 	a->op = hr_op_id_of(p->op);
 	/* A page gets a frame at the latest when the commands of other pages have ended. */
-	a->cache.timeout_ns = longest_timeout(engine, run) + HR_WATCH_TIMEOUT_NS;
+	a->cache.timeout_ns = longest_timeout(engine, run) + HR_STALL_TIMEOUT_NS;
 	for (uint32_t q = 0; q < run->ssds; q++) {
 		a->flush[q] = engine->ssd[run->ssd[q]].ctrl->volatile_cache;
 		l->queue[q].bar = engine->bar[g][run->ssd[q]];

@@ -93,7 +93,7 @@ struct hr_cuda_input {
  * the linker is logged as errors. -EINVAL: the linker refuses the inputs; -ENOTSUP: an input has no
  * code for this GPU, or the driver has no linker; -ENOMEM; -EIO: the GPU has failed.
  */
-int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       const struct hr_cuda_input *input, unsigned inputs, const char *what);
+int hr_cuda_image_build(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+			const struct hr_cuda_input *input, unsigned inputs, const char *what);
 
 #endif

@@ -93,8 +93,8 @@ static int link_all(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cu
 	return err;
 }
 
-int hr_cuda_image_link(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       const struct hr_cuda_input *input, unsigned inputs, const char *what)
+int hr_cuda_image_build(struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
+			const struct hr_cuda_input *input, unsigned inputs, const char *what)
 {
 	struct linker linker = { 0 };
 	char *errors = calloc(1, HR_CUDA_LOG_BYTES), *infos = calloc(1, HR_CUDA_LOG_BYTES);

@@ -184,7 +184,7 @@ static double rate(double bytes, double ns)
 	return ns > 0 ? bytes / ns * 1e9 : 0;
 }
 
-static void measure(struct bench *m, struct hr_link_rates *l)
+static void measure(struct bench *m, struct hr_gpu_link_rates *l)
 {
 	const uint32_t all = all_blocks(m), bulk = BULK_BLOCKS * BULK_THREADS / 32;
 
@@ -278,8 +278,8 @@ static void give(struct bench *m)
 }
 
 int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits,
-		       struct hr_error *e)
+		       struct hr_cuda_launch *launch, uint32_t times,
+		       struct hr_gpu_link_rates *limits, struct hr_error *e)
 {
 	struct bench m = { .b = b, .gpu = gpu, .launch = launch, .times = times };
 

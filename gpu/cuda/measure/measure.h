@@ -29,8 +29,8 @@ int hr_cuda_baseline(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *pla
  */
 #define HR_LIMIT_TIMES_MAX 15u
 int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_cuda_image *image,
-		       struct hr_cuda_launch *launch, uint32_t times, struct hr_link_rates *limits,
-		       struct hr_error *e);
+		       struct hr_cuda_launch *launch, uint32_t times,
+		       struct hr_gpu_link_rates *limits, struct hr_error *e);
 
 /* A GPU of the two that read each other's memory. */
 struct hr_cuda_side {

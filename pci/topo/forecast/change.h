@@ -8,7 +8,7 @@
 #include "pci/topo/rules/verdict.h"
 
 /*
- * Apply one change to the facts of a model; then call hr_model_link() (after move:) and
+ * Apply one change to the facts of a model; then call hr_model_connect() (after move:) and
  * hr_topology_init() again.
  *   acs:BDF|all=clear     RR, CR and EC off      acs:BDF|all=set  SV, RR, CR, UF on as supported
  *   acs:BDF=HEX           that value             mps:BDF|all=BYTES
@@ -22,7 +22,7 @@ int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text
 		    struct hr_error *error);
 
 /*
- * After hr_model_link(): check that each moved card has a slot of its own. Cards may exchange slots,
+ * After hr_model_connect(): check that each moved card has a slot of its own. Cards may exchange slots,
  * so call it after all moves. 0, or -EINVAL.
  */
 int hr_change_check(const struct hr_model *m, struct hr_error *error);

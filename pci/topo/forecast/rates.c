@@ -37,7 +37,7 @@ static uint32_t edge_between(const struct hr_topology *e)
 	return 4 * e->m->count;
 }
 
-double hr_link_gbs(uint32_t speed_code, uint32_t width)
+double hr_pcie_link_gbs(uint32_t speed_code, uint32_t width)
 {
 	/* 2.5 and 5 GT/s: 8b/10b; 8 to 32 GT/s: 128b/130b; 64 GT/s: FLIT payload 236/256 */
 	static const double lane[] = { 0,
@@ -118,7 +118,7 @@ static double link_capacity(const struct hr_topology *e, int32_t fn)
 		if (hr_get(up, HR_F_SPEED_MAX, speed) < speed)
 			speed = hr_get(up, HR_F_SPEED_MAX, speed);
 	}
-	return hr_link_gbs(speed, hr_get(f, HR_F_WIDTH, hr_get(f, HR_F_WIDTH_MAX, 0)));
+	return hr_pcie_link_gbs(speed, hr_get(f, HR_F_WIDTH, hr_get(f, HR_F_WIDTH_MAX, 0)));
 }
 
 struct route {

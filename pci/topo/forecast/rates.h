@@ -31,7 +31,7 @@ struct hr_rate {
 #define HR_NO_EDGE UINT32_MAX
 
 /* GB/s of a link after line code; 0 for unknown codes. */
-double hr_link_gbs(uint32_t speed_code, uint32_t width);
+double hr_pcie_link_gbs(uint32_t speed_code, uint32_t width);
 /* Share of payload in a TLP of that size: posted write or completion, Gen3 framing. */
 double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction);
 /* GB/s of one x16 flow through the root complex of a root bus: a prior, not a measurement. */

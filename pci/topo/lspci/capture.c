@@ -256,7 +256,7 @@ static bool switch_line(struct hr_fn *f, const char *value)
 	uint64_t address = hr_address_parse(value);
 
 	if (address != HR_NO_ADDRESS)
-		hr_fn_link_switch(f, address);
+		hr_fn_add_switch_link(f, address);
 	return address != HR_NO_ADDRESS;
 }
 

@@ -363,7 +363,7 @@ struct hr_smi_reader {
 bool hr_smi_line(struct hr_smi_reader *r, struct hr_model *m, const char *line);
 
 /*
- * After hr_model_link(): when the model has as many GPUs of NVIDIA as the matrix of nvidia-smi,
+ * After hr_model_connect(): when the model has as many GPUs of NVIDIA as the matrix of nvidia-smi,
  * both are in the order of their addresses, so NVLinks and answers about peer access become facts
  * of the model. 0, -ENOMEM or -E2BIG.
  */

@@ -144,7 +144,7 @@ static void open_switch_link(struct hr_fn *f, const char **attributes)
 	uint64_t address = target ? hr_address_parse(target) : HR_NO_ADDRESS;
 
 	if (address != HR_NO_ADDRESS)
-		hr_fn_link_switch(f, address);
+		hr_fn_add_switch_link(f, address);
 }
 
 static void start(struct hr_xml *x, const char *element, const char **attributes)

@@ -143,7 +143,7 @@ static int read_formats(struct hr_model *m, struct hr_capture_stream *s)
 static int finish(struct hr_model *m, const char *path, int err)
 {
 	if (!err)
-		err = hr_model_link(m);
+		err = hr_model_connect(m);
 	if (!err)
 		err = hr_smi_attach(m);
 	if (!err) {

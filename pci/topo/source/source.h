@@ -1,7 +1,7 @@
 /*
  * pci/topo/source/source.h - reads a topology from any source. Every reader fills a model.
  *
- * Readers set facts and draw no conclusions. They end with hr_model_link(). Their errors go into
+ * Readers set facts and draw no conclusions. They end with hr_model_connect(). Their errors go into
  * model->error, with the line of the capture if there is one.
  */
 #ifndef PCI_TOPO_SOURCE_SOURCE_H

@@ -80,7 +80,7 @@ static int one_peer(void *to, const char *name)
 	uint64_t address = hr_address_parse(name);
 
 	if (address != HR_NO_ADDRESS)
-		hr_fn_link_switch(l->f, address);
+		hr_fn_add_switch_link(l->f, address);
 	return 0;
 }
 

@@ -145,7 +145,7 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 	struct hr_places places;
 
 	cr_assert_eq(hr_backend_open(&host, "host:1", 1, test_error()), 0);
-	cr_assert_eq(hr_places_take(&places, &host, used, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &host, used, test_error()), 0);
 	for (int i = 0; i < HR_PLACE_TAP; i++) {
 		cr_expect_eq(places.region[i].bytes, used[i]);
 		cr_expect_eq(places.region[i].cpu, places.region[i].worker);
@@ -155,8 +155,8 @@ Test(places, on_the_host_backend_all_places_are_the_cpus)
 	cr_expect_not(places.has_copy);
 	cr_expect_eq(hr_places_upload(&places, 0, 2 * HR_PAGE, NULL), 0);
 	cr_expect_eq(hr_places_download(&places, 0, 2 * HR_PAGE, NULL), 0);
-	hr_places_give(&places);
-	hr_places_give(&places);
+	hr_places_free(&places);
+	hr_places_free(&places);
 	host.ops->close(&host);
 }
 
@@ -183,7 +183,7 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 	unsigned taken = 0;
 	struct hr_bus bus;
 
-	cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &with, bytes, test_error()), 0);
 	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOTSUP);
 	cr_expect(strstr(test_error_text(), "no other device can reach"), "%s", test_error_text());
 	with.window = &driver;
@@ -195,16 +195,16 @@ Test(places, gpu_memory_is_opened_for_other_devices_on_demand)
 			taken++;
 	cr_expect_eq(hr_places_open_gpu(&places, test_error()), -ENOSPC);
 	cr_expect_str_eq(test_error_text(), "no I/O addresses left for 65536 bytes");
-	hr_places_give(&places);
+	hr_places_free(&places);
 	while (taken--)
 		hr_region_unassign_bus();
-	cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &with, bytes, test_error()), 0);
 	cr_assert_eq(hr_places_open_gpu(&places, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(exported, (uint64_t)(uintptr_t)region->worker);
 	cr_assert_not_null(region->cpu);
 	cr_expect_neq(region->bus.addr, 0);
 	memset(region->cpu, 0x5a, region->bytes);
-	hr_places_give(&places);
+	hr_places_free(&places);
 	cr_expect_eq(gpu.allocated, 0);
 	cr_assert_eq(hr_region_assign_bus(HR_PAGE, &bus), 0);
 	cr_expect_eq(bus.addr, 64ull << 30); /* all I/O addresses of the place are free again */
@@ -216,7 +216,7 @@ Test(places, parts_without_cpu_access_are_written_to_a_copy)
 	struct hr_places places;
 	uint8_t *copy;
 
-	cr_assert_eq(hr_places_take(&places, &backend, used, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &backend, used, test_error()), 0);
 	cr_expect_eq(gpu.attached, 2);
 	cr_expect_eq(gpu.allocated, 2);
 	for (int i = 0; i < HR_PLACE_WORKER; i++)
@@ -246,7 +246,7 @@ Test(places, parts_without_cpu_access_are_written_to_a_copy)
 	cr_expect_eq(hr_places_download(&places, 64, 128, NULL), 0);
 	for (uint32_t i = 0; i < 2 * HR_PAGE; i++)
 		cr_assert_eq(copy[i] == 5, i >= 64 && i < 192, "byte %u", i);
-	hr_places_give(&places);
+	hr_places_free(&places);
 	cr_expect_eq(gpu.attached, 0);
 	cr_expect_eq(gpu.allocated, 0);
 }
@@ -263,19 +263,19 @@ Test(places, a_failed_allocation_is_named_and_undone)
 
 	for (int i = 0; i < 4; i++) {
 		gpu.fail_after = i + 1;
-		cr_expect_eq(hr_places_take(&places, &backend, used, test_error()), -EIO);
+		cr_expect_eq(hr_places_alloc(&places, &backend, used, test_error()), -EIO);
 		cr_expect_eq(test_error_kind(), HR_ERROR_DEVICE);
 		cr_expect_str_eq(test_error_text(), want[i]);
 		cr_expect_eq(gpu.attached + gpu.allocated, 0, "at %d", i);
 		cr_expect_eq(places.region[i].bytes, 0);
 	}
 	gpu.fail_after = 0;
-	cr_assert_eq(hr_places_take(&places, &backend, used, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &backend, used, test_error()), 0);
 	gpu.fail_after = 1;
 	cr_expect_eq(hr_places_upload(&places, 0, HR_PAGE, NULL), -EIO);
 	gpu.fail_after = 1;
 	cr_expect_eq(hr_places_download(&places, 0, HR_PAGE, NULL), -EIO);
-	hr_places_give(&places);
+	hr_places_free(&places);
 }
 
 Test(places, a_place_without_bytes_has_no_allocation)
@@ -283,13 +283,13 @@ Test(places, a_place_without_bytes_has_no_allocation)
 	static const uint64_t little[HR_PLACES] = { 0, HR_PAGE };
 	struct hr_places places;
 
-	cr_assert_eq(hr_places_take(&places, &backend, little, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &backend, little, test_error()), 0);
 	cr_expect_eq(gpu.attached, 1);
 	cr_expect_eq(gpu.allocated, 0);
 	cr_expect_eq(hr_places_upload(&places, 0, 0, NULL), 0);
 	cr_expect_eq(hr_places_download(&places, 0, 0, NULL), 0);
 	cr_expect_eq(gpu.uploads + gpu.downloads, 0);
-	hr_places_give(&places);
+	hr_places_free(&places);
 	cr_expect_eq(gpu.attached, 0);
 }
 
@@ -327,7 +327,7 @@ Test(places, each_place_is_asked_for_and_given_back_in_its_way)
 		with.ops = &ops;
 		gpu.near = row[i].near;
 		gpu.log[0] = '\0';
-		cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+		cr_assert_eq(hr_places_alloc(&places, &with, bytes, test_error()), 0);
 		cr_expect_str_eq(gpu.log, row[i].taken, "row %zu: %s", i, gpu.log);
 		cr_expect_eq(places.has_copy, !row[i].near);
 		for (int p = 0; p < HR_PLACES; p++)
@@ -339,7 +339,7 @@ Test(places, each_place_is_asked_for_and_given_back_in_its_way)
 		if (!row[i].shared)
 			cr_expect(tap->bytes == 2 * HR_PAGE && at[0] == tap->worker &&
 				  is_mapped(at[0]));
-		hr_places_give(&places);
+		hr_places_free(&places);
 		cr_expect_str_eq(gpu.log, row[i].given, "row %zu: %s", i, gpu.log);
 		cr_expect_eq(gpu.attached + gpu.allocated, 0);
 		cr_expect(!is_mapped(at[1]) && (row[i].shared || !is_mapped(at[0])));
@@ -367,7 +367,7 @@ Test(places, words_of_taps_are_attached_when_a_gpu_needs_it)
 		const struct hr_region *words = &places.region[HR_PLACE_TAP_WORDS];
 
 		with.lanes = row[i].lanes;
-		cr_assert_eq(hr_places_take(&places, &with, bytes, test_error()), 0);
+		cr_assert_eq(hr_places_alloc(&places, &with, bytes, test_error()), 0);
 		gpu.fail_after = row[i].fail_after;
 		cr_expect_eq(hr_places_attach_words(&places, test_error()), row[i].err, "row %zu",
 			     i);
@@ -379,7 +379,7 @@ Test(places, words_of_taps_are_attached_when_a_gpu_needs_it)
 		cr_expect(gpu.attached == 0 && !places.has_words);
 		gpu.fail_after = 0;
 		cr_expect_eq(hr_places_attach_words(&places, test_error()), 0, "row %zu", i);
-		hr_places_give(&places);
+		hr_places_free(&places);
 		cr_expect_eq(gpu.attached, 0);
 	}
 }

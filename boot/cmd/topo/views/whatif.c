@@ -187,7 +187,7 @@ static int change_all(struct hr_topo *t, const char *const *changes, unsigned n)
 			hr_error_log(&e, HR_LOG_ERROR);
 			return HR_TOPO_USAGE;
 		}
-	if (hr_model_link(&t->model))
+	if (hr_model_connect(&t->model))
 		return HR_TOPO_NO_ACCESS;
 	if (hr_change_check(&t->model, &e)) {
 		hr_error_context(&e, "--what-if move");

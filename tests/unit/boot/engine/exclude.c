@@ -298,7 +298,7 @@ Test(refuse, an_operator_is_linked_for_its_gpu_tap_and_feed)
 		engine->run[0].selected = row[i].selected;
 		engine->run[0].gpu[0].entry_threads = 7;
 		links = 0;
-		cr_expect_eq(hr_operators_link(engine), 0);
+		cr_expect_eq(hr_operators_build_images(engine), 0);
 		cr_expect_eq(engine->run[0].gpu[0].entry, row[i].entry, "row %zu", i);
 		cr_expect_eq(engine->run[0].gpu[0].entry_threads, row[i].threads, "row %zu", i);
 		cr_expect_eq(links, row[i].own && row[i].selected);
@@ -306,7 +306,7 @@ Test(refuse, an_operator_is_linked_for_its_gpu_tap_and_feed)
 	for (unsigned i = 0; i < 2; i++) {
 		link_error = i ? -EINVAL : -ENOTSUP;
 		hr_error_clear(&engine->error);
-		cr_expect_eq(hr_operators_link(engine), link_error);
+		cr_expect_eq(hr_operators_build_images(engine), link_error);
 		cr_expect_str_eq(engine->error.text,
 				 "f:8: operator 'own' of 'own.op' cannot be used on gpu 'g' "
 				 "(far:0): no code for this gpu");

@@ -197,22 +197,22 @@ Test(run, the_end_of_a_feed_is_that_of_the_run)
 	op.out_num = 5;
 	op.out_den = 2;
 	run.tiles = run.source[0].bytes = run.sink_bytes = 9;
-	hr_run_take_end(&run);
+	hr_run_set_feed_end(&run);
 	cr_expect_eq(run.tiles, 9u, "it has no feed");
 	run.cpu.feed = &role;
 	words[1].total = HR_NO_TILE;
-	hr_run_take_end(&run);
+	hr_run_set_feed_end(&run);
 	cr_expect_eq(run.tiles, 9u, "the end is not known");
 	words[1].total = 3;
-	hr_run_take_end(&run);
+	hr_run_set_feed_end(&run);
 	cr_expect_eq(run.tiles, 3u);
 	cr_expect_eq(run.source[0].bytes, 3000u);
 	cr_expect_eq(run.sink_bytes, 9u, "there is no output");
 	strcpy(config.tap.name, "t");
-	hr_run_take_end(&run);
+	hr_run_set_feed_end(&run);
 	cr_expect_eq(run.sink_bytes, 7500u);
 	words[1].total_bytes = UINT64_MAX / 5 * 4; /* times five it has more than 64 bits */
 	op.out_den = 4;
-	hr_run_take_end(&run);
+	hr_run_set_feed_end(&run);
 	cr_expect_eq(run.sink_bytes, UINT64_MAX / 5 * 5);
 }

@@ -169,7 +169,7 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	tiles = &engine->tap_tiles[0];
 	before = descriptors();
 	tiles->in_hand = true;
-	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_tap_memory_open(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(tiles->up && tiles->sets.count);
 	cr_expect_not(tiles->in_hand);
 	cr_expect_eq(tiles->bytes, 2u << 20);
@@ -185,22 +185,22 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 			      true);
 	}
 	/* other memory for the tiles only, and only when consumers may read the former */
-	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
+	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 1u);
 	tiles->in_hand = true;
 	fd = tiles->sets.set[0].entries;
-	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
+	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
 	cr_expect(tiles->up && tiles->sets.count && !tiles->in_hand);
 	cr_expect_eq(tiles->sets.set[0].entries, fd);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
-	hr_run_tap_give(tiles);
+	hr_tap_memory_close(tiles);
 	cr_expect_eq(descriptors(), before);
 	cr_expect_not(tiles->up || tiles->sets.count);
-	hr_run_tap_give(tiles);
+	hr_tap_memory_close(tiles);
 	cr_expect_eq(descriptors(), before);
 	tiles->in_hand = true; /* what is not up is not renewed */
-	cr_expect_eq(hr_run_tap_renew(engine, 0), 0);
+	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
 	down();
 }
@@ -213,12 +213,12 @@ Test(run_tap, the_host_has_an_object_of_the_tiles)
 	up(false);
 	tiles = &engine->tap_tiles[0];
 	before = descriptors();
-	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_tap_memory_open(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(tiles->up && !tiles->sets.count);
 	cr_expect_eq(tiles->bytes, TILES_BYTES);
 	cr_expect_eq(descriptors(), before + 1);
 	expect_object(tiles->fd, at(run->layout.sink.part), TILES_BYTES, false);
-	hr_run_tap_give(tiles);
+	hr_tap_memory_close(tiles);
 	cr_expect_eq(descriptors(), before);
 	down();
 }
@@ -235,31 +235,31 @@ Test(run_tap, a_failure_leaves_no_descriptor)
 			up(gpu);
 			before = descriptors();
 			limit(more);
-			cr_expect_eq(hr_run_tap_take(engine, 0), -EMFILE, "%d %u", gpu, more);
+			cr_expect_eq(hr_tap_memory_open(engine, 0), -EMFILE, "%d %u", gpu, more);
 			no_limit();
 			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
 			cr_expect_not(engine->tap_tiles[0].up || engine->tap_tiles[0].sets.count);
 			cr_expect_eq(strncmp(engine->error.text, "pipeline 'p': tap 't': ", 23), 0,
 				     "%s", engine->error.text);
-			hr_run_tap_give(&engine->tap_tiles[0]);
+			hr_tap_memory_close(&engine->tap_tiles[0]);
 			cr_expect_eq(descriptors(), before, "%d %u", gpu, more);
 			down();
 		}
 	up(true);
 	make_fails = true;
-	cr_expect_eq(hr_run_tap_take(engine, 0), -ENOSPC);
+	cr_expect_eq(hr_tap_memory_open(engine, 0), -ENOSPC);
 	cr_expect_str_eq(engine->error.text, "pipeline 'p': tap 't': no object");
 	cr_expect_not(engine->tap_tiles[0].up);
 	/* a renewal that fails leaves a tap that is down, and its seats are given back */
 	make_fails = false;
 	before = descriptors();
-	cr_assert_eq(hr_run_tap_take(engine, 0), 0);
+	cr_assert_eq(hr_tap_memory_open(engine, 0), 0);
 	engine->tap_tiles[0].in_hand = true;
 	make_fails = true;
 	hr_error_clear(&engine->error);
-	cr_expect_eq(hr_run_tap_renew(engine, 0), -ENOSPC);
+	cr_expect_eq(hr_tap_memory_renew(engine, 0), -ENOSPC);
 	cr_expect_not(engine->tap_tiles[0].up);
-	hr_run_tap_give(&engine->tap_tiles[0]);
+	hr_tap_memory_close(&engine->tap_tiles[0]);
 	cr_expect_eq(descriptors(), before);
 	down();
 }
@@ -277,15 +277,15 @@ static void up_attached(void)
 	words = &engine->memory[0].region[HR_PLACE_TAP_WORDS];
 	words->cpu = engine->partition[0].region[HR_PLACE_TAP_WORDS].cpu;
 	words->bytes = 1u << 20;
-	cr_assert_eq(hr_run_tap_take(engine, 0), 0, "%s", engine->error.text);
-	cr_assert_eq(hr_run_feed_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_tap_memory_open(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_feed_memory_open(engine, 0), 0, "%s", engine->error.text);
 	cr_assert_eq(hr_places_attach_words(&engine->memory[0], test_error()), 0);
 }
 
 static void down_attached(void)
 {
-	hr_run_tap_give(&engine->tap_tiles[0]);
-	hr_run_feed_give(&engine->feed_memory[0]);
+	hr_tap_memory_close(&engine->tap_tiles[0]);
+	hr_feed_memory_close(&engine->feed_memory[0]);
 	down();
 }
 
@@ -392,7 +392,7 @@ Test(run_tap, a_feed_on_a_gpu_has_three_objects)
 	up(true);
 	feed = &engine->feed_memory[0];
 	before = descriptors();
-	cr_assert_eq(hr_run_feed_take(engine, 0), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_feed_memory_open(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(feed->up);
 	cr_expect_eq(feed->bytes, 2u << 20);
 	cr_expect_eq(makes, 1u);
@@ -404,10 +404,10 @@ Test(run_tap, a_feed_on_a_gpu_has_three_objects)
 		      false);
 	expect_object(feed->sets.set[0].page, at(run->layout.feed_pages), hr_feed_page_bytes(SLOTS),
 		      true);
-	hr_run_feed_give(feed);
+	hr_feed_memory_close(feed);
 	cr_expect_eq(descriptors(), before);
 	cr_expect_not(feed->up);
-	hr_run_feed_give(feed);
+	hr_feed_memory_close(feed);
 	cr_expect_eq(descriptors(), before);
 	down();
 }
@@ -420,21 +420,21 @@ Test(run_tap, a_feed_that_fails_leaves_no_descriptor)
 		up(true);
 		before = descriptors();
 		limit(more);
-		cr_expect_eq(hr_run_feed_take(engine, 0), more < 3 ? -EMFILE : 0, "%u", more);
+		cr_expect_eq(hr_feed_memory_open(engine, 0), more < 3 ? -EMFILE : 0, "%u", more);
 		no_limit();
 		cr_expect_eq(engine->feed_memory[0].up, more == 3);
 		cr_expect_eq(descriptors(), before + (more == 3 ? 3 : 0), "%u", more);
 		cr_expect(more == 3 ||
 				  strncmp(engine->error.text, "pipeline 'p': feed 'f': ", 24) == 0,
 			  "%s", engine->error.text);
-		hr_run_feed_give(&engine->feed_memory[0]);
+		hr_feed_memory_close(&engine->feed_memory[0]);
 		cr_expect_eq(descriptors(), before);
 		down();
 	}
 	up(true);
 	make_fails = true;
 	before = descriptors();
-	cr_expect_eq(hr_run_feed_take(engine, 0), -ENOSPC);
+	cr_expect_eq(hr_feed_memory_open(engine, 0), -ENOSPC);
 	cr_expect_str_eq(engine->error.text, "pipeline 'p': feed 'f': no object");
 	cr_expect_not(engine->feed_memory[0].up);
 	cr_expect_eq(descriptors(), before);
@@ -442,7 +442,7 @@ Test(run_tap, a_feed_that_fails_leaves_no_descriptor)
 	/* on the host each producer gets memory of its own */
 	up(false);
 	before = descriptors();
-	cr_expect_eq(hr_run_feed_take(engine, 0), 0);
+	cr_expect_eq(hr_feed_memory_open(engine, 0), 0);
 	cr_expect_not(engine->feed_memory[0].up);
 	cr_expect_eq(descriptors(), before);
 	down();

@@ -30,13 +30,13 @@ static void set_up(void)
 	static const uint64_t bytes[HR_PLACES] = { [HR_PLACE_TAP] = 2 * BYTES };
 
 	cr_assert_eq(hr_backend_open(&host, "host:1", 1, test_error()), 0);
-	cr_assert_eq(hr_places_take(&places, &host, bytes, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &host, bytes, test_error()), 0);
 	at = places.region[HR_PLACE_TAP].cpu;
 }
 
 static void tear_down(void)
 {
-	hr_places_give(&places);
+	hr_places_free(&places);
 	host.ops->close(&host);
 }
 
@@ -145,7 +145,7 @@ Test(tap_memory, on_a_gpu_tiles_are_its_memory_and_words_are_attached_when_they_
 	struct hr_region *words = &places.region[HR_PLACE_TAP_WORDS];
 	int fd;
 
-	cr_assert_eq(hr_places_take(&places, &gpu, bytes, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&places, &gpu, bytes, test_error()), 0);
 	cr_expect_eq(reserved_bytes, 3 * BYTES);
 	cr_expect_null(places.region[HR_PLACE_TAP].cpu);
 	fd = hr_tap_memory_create("words", words->cpu, BYTES, HR_TAP_READ_ONLY, test_error());
@@ -153,6 +153,6 @@ Test(tap_memory, on_a_gpu_tiles_are_its_memory_and_words_are_attached_when_they_
 	cr_assert_eq(hr_places_attach_words(&places, test_error()), 0);
 	cr_expect_eq(words->worker, (uint8_t *)words->cpu + 1);
 	close(fd);
-	hr_places_give(&places);
+	hr_places_free(&places);
 	cr_expect_null(attached);
 }

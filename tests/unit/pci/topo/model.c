@@ -266,14 +266,14 @@ Test(topo_model, a_switch_keeps_eight_links_of_others)
 {
 	struct hr_fn *f = hr_model_add(&model, 0, 1, 0, 0);
 
-	hr_fn_link_switch(f, hr_address(f));
+	hr_fn_add_switch_link(f, hr_address(f));
 	cr_expect_eq(f->links, 0u, "a link with itself");
-	hr_fn_link_switch(f, 0);
+	hr_fn_add_switch_link(f, 0);
 	cr_assert_eq(f->links, 1u, "the first address of all");
 	f->links = 0;
 	for (uint64_t i = 0; i < HR_SWITCH_LINKS_MAX + 1; i++)
 		for (unsigned again = 0; again < 2; again++)
-			hr_fn_link_switch(f, 0x1000 + i);
+			hr_fn_add_switch_link(f, 0x1000 + i);
 	cr_expect_eq(f->links, HR_SWITCH_LINKS_MAX);
 	for (uint64_t i = 0; i < HR_SWITCH_LINKS_MAX; i++)
 		cr_expect_eq(f->linked[i], 0x1000 + i);
@@ -376,8 +376,8 @@ Test(topo_model, functions_are_sorted_and_found_by_their_addresses)
 		hr_model_reset(&model);
 		for (unsigned k = 0; k < 4; k++)
 			cr_assert_not_null(hr_model_add(&model, 0, bus[i][k], 0, 0));
-		cr_assert_eq(hr_model_link(&model), 0);
-		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
 		for (int32_t b = 1; b <= 4; b++) {
 			cr_expect_eq(hr_model_find(&model, 0, (uint32_t)b, 0, 0), b - 1,
 				     "row %zu: bus %d", i, b);

@@ -69,7 +69,7 @@ Test(topo_tree, functions_are_sorted_in_each_order_of_their_source)
 		hr_model_reset(&model);
 		for (unsigned j = 0; j < 3; j++)
 			add(address[order[i][j]]);
-		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
 		for (unsigned j = 0; j < 3; j++) {
 			cr_expect_str_eq(hr_bdf(&model.fn[j], text), address[j], "order %zu", i);
 			cr_expect_eq(at(address[j]), &model.fn[j], "order %zu", i);
@@ -104,7 +104,7 @@ Test(topo_tree, a_bridge_is_above_the_functions_of_its_secondary_bus)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		add(row[i].address);
 	add("03:00.0");
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_eq(model.warnings, 0u, "%s", model.warning[0]);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const struct hr_fn *f = at(row[i].address);
@@ -155,7 +155,7 @@ Test(topo_tree, a_secondary_bus_must_be_above_the_bridge_and_at_most_ff)
 		bridge("05:00.0", row[i].secondary, 0xff);
 		if (row[i].secondary & 0xff && row[i].secondary != 5)
 			add(below);
-		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
 		cr_expect_str_eq(model.warning[0], row[i].warning, "row %zu", i);
 		cr_expect_eq(at("05:00.0")->child != HR_NO_FN, row[i].good, "row %zu", i);
 	}
@@ -168,7 +168,7 @@ Test(topo_tree, a_bus_that_two_bridges_claim_is_disputed)
 	bridge("00:03.0", 3, 3);
 	add("02:00.0");
 	add("03:00.0");
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_eq(model.warnings, 1u);
 	cr_expect_str_eq(model.warning[0], "0000:00:01.0 and 0000:00:02.0 both claim bus 02: the "
 					   "path to its functions stays unknown");
@@ -184,7 +184,7 @@ Test(topo_tree, a_bus_outside_the_range_of_the_bridge_above_is_disputed)
 	bridge("01:00.0", 3, 3);
 	bridge("01:01.0", 4, 4);
 	add("01:02.0");
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_eq(model.warnings, 1u);
 	cr_expect_str_eq(model.warning[0], "0000:01:01.0: bus 04 below it is outside the range of "
 					   "the bridge above");
@@ -202,7 +202,7 @@ Test(topo_tree, a_path_has_at_most_64_bridges)
 		bridge(address, bus + 1, 0xff);
 	}
 	add("41:00.0");
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_eq(at("40:00.0")->depth, HR_DEPTH_MAX);
 	cr_expect_eq(at("40:00.0")->root_bus, 0);
 	cr_expect_eq(at("41:00.0")->depth, 0u);
@@ -242,7 +242,7 @@ Test(topo_tree, a_bus_without_a_proof_that_it_is_a_root_bus_is_cut_off)
 		hr_model_reset(&model);
 		hr_fn_set(add(row[i].address), row[i].id, row[i].value, HR_SRC_CONFIG);
 		add("05:01.0");
-		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
 		cr_expect_eq(at(row[i].address)->orphan, row[i].orphan, "row %zu", i);
 		/* One proof is enough for its bus, and says nothing about others. */
 		if (row[i].address[1] == '5')
@@ -253,12 +253,12 @@ Test(topo_tree, a_bus_without_a_proof_that_it_is_a_root_bus_is_cut_off)
 	hr_model_reset(&model);
 	add("05:00.0");
 	hr_fn_set(add("05:01.0"), HR_F_PORT, HR_PORT_ROOT, HR_SRC_CONFIG);
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_not(at("05:00.0")->orphan, "the second function is a proof");
 	/* A bridge that says what it is, and is no root port, proves nothing. */
 	hr_model_reset(&model);
 	hr_fn_set(bridge("05:00.0", 6, 6), HR_F_PORT, HR_PORT_DOWNSTREAM, HR_SRC_CONFIG);
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect(at("05:00.0")->orphan);
 }
 
@@ -270,14 +270,14 @@ Test(topo_tree, a_root_bus_has_the_first_node_that_its_functions_state)
 	hr_fn_set(add("00:03.0"), HR_F_NUMA, 0, HR_SRC_SYSFS);
 	add("80:00.0");
 	for (unsigned again = 0; again < 2; again++) {
-		cr_assert_eq(hr_model_link(&model), 0);
+		cr_assert_eq(hr_model_connect(&model), 0);
 		cr_assert_eq(model.root_buses, 2u);
 		cr_expect_eq(model.root_bus[0].numa, 1u);
 		cr_expect_eq(model.root_bus[1].numa, ~0u);
 	}
 	hr_model_reset(&model);
 	hr_fn_set(add("00:00.0"), HR_F_NUMA, 0, HR_SRC_SYSFS);
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	cr_expect_eq(model.root_bus[0].numa, 0u);
 }
 
@@ -294,7 +294,7 @@ Test(topo_tree, the_base_of_a_bar_without_a_size_is_a_limit_of_its_size)
 	};
 	f->bar[5] = (struct hr_bar){ .base = 0x3000, .flags = HR_BAR_MEM };
 	f->vf_bar[0] = (struct hr_bar){ .base = 0x4000, .flags = HR_BAR_MEM };
-	cr_assert_eq(hr_model_link(&model), 0);
+	cr_assert_eq(hr_model_connect(&model), 0);
 	got = at("00:00.0");
 	cr_expect_eq(got->bar[0].size, 0x100000u);
 	cr_expect_eq(got->bar[0].size_source, HR_SRC_INFERRED);

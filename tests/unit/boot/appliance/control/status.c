@@ -49,7 +49,7 @@ Test(status, the_status_is_one_json_document)
 	engine.run[1].selected = false;
 	engine.run[1].error = 0x281;
 	hr_fail(&engine.run[1].cause, HR_ERROR_DEVICE, 0x281, "object 'in', tile 3: read failed");
-	hr_record_take(&status.record, &engine);
+	hr_record_update(&status.record, &engine);
 	length = hr_status_format(&status, hr_now_ns(), text, sizeof text);
 	cr_assert_eq(length, strlen(text));
 	document = json_tokener_parse(text);
@@ -84,7 +84,7 @@ Test(status, a_document_that_does_not_fit_is_reported)
 	prepare_app();
 	memset(engine.config.name, 0xff, sizeof engine.config.name - 1);
 	memset(text, 0x7f, sizeof text);
-	hr_record_take(&status.record, &engine);
+	hr_record_update(&status.record, &engine);
 	length = hr_status_format(&status, hr_now_ns(), text, HR_STATUS_MIN);
 	cr_assert_gt(length, 0);
 	cr_expect_eq(length, strnlen(text, HR_STATUS_MIN));
@@ -107,7 +107,7 @@ Test(status, the_store_requests_are_listed_with_their_clients)
 	struct json_object *document, *member, *request;
 
 	prepare_app();
-	hr_record_take(&status.record, &engine);
+	hr_record_update(&status.record, &engine);
 	store->requests = 7;
 	store->refused = 2;
 	store->dropped = 1;

@@ -467,7 +467,7 @@ Test(tap_consumer, only_an_attached_consumer_is_recorded)
 		table->consumer[4].state = (enum hr_tap_consumer_state)state;
 		if (state == HR_TAP_ATTACHED)
 			continue;
-		cr_expect_not(hr_tap_consumer_take(table, 4, &got));
+		cr_expect_not(hr_tap_consumer_snapshot(table, 4, &got));
 		cr_expect_eq(memcmp(&got, &zero, sizeof got), 0);
 	}
 	table->consumer[4].state = HR_TAP_FREE;
@@ -476,7 +476,7 @@ Test(tap_consumer, only_an_attached_consumer_is_recorded)
 	for (uint32_t obeyed = 0; obeyed < 2; obeyed++) {
 		memset(&got, 0, sizeof got);
 		words->seat[4].obeyed = words->seat[4].order - !obeyed;
-		cr_expect(hr_tap_consumer_take(table, 4, &got));
+		cr_expect(hr_tap_consumer_snapshot(table, 4, &got));
 		cr_expect_eq(got.attached, 1);
 		cr_expect_eq(got.pipeline, 1);
 		cr_expect_eq(got.user, 5);

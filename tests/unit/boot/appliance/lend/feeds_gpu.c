@@ -102,7 +102,7 @@ static void tear_down(void)
 {
 	engine.run[0].ended_ns = 2;
 	hr_feed_service_close(&service);
-	hr_run_feed_give(&engine.feed_memory[0]);
+	hr_feed_memory_close(&engine.feed_memory[0]);
 	fake_clock_stop();
 	rmdir(directory);
 }

@@ -310,7 +310,7 @@ Test(feed_producer, only_an_attached_producer_is_recorded)
 		p.state = (enum hr_feed_producer_state)state;
 		if (state == HR_FEED_ATTACHED)
 			continue;
-		cr_expect_not(hr_feed_producer_take(&p, &got));
+		cr_expect_not(hr_feed_producer_snapshot(&p, &got));
 		cr_expect_eq(memcmp(&got, &zero, sizeof got), 0);
 	}
 	p.state = HR_FEED_ABSENT;
@@ -322,7 +322,7 @@ Test(feed_producer, only_an_attached_producer_is_recorded)
 		p.credentials.process = row[i].process;
 		words->offered = row[i].offered;
 		words->committed = row[i].committed;
-		cr_expect(hr_feed_producer_take(&p, &got));
+		cr_expect(hr_feed_producer_snapshot(&p, &got));
 		cr_expect_eq(got.attached, 1);
 		cr_expect_eq(got.user, 5);
 		cr_expect_eq(got.process, row[i].process > 0 ? 71 : 0);

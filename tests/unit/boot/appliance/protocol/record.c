@@ -26,7 +26,7 @@ static void begin(void)
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 }
 
 TestSuite(record, .init = begin, .timeout = 60);
@@ -55,7 +55,7 @@ Test(record, pipelines_of_a_record_can_be_copied_to_an_appliance)
 	engine.run[0].selected = false;
 	engine.ssd[0].health.state = HR_HEALTH_LOST;
 	engine.ssd[0].health.count[HR_FAULT_GONE] = 7;
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_assert_null(hr_record_check(&record, &engine.config, NOW_NS));
 	other.config = engine.config;
 	hr_record_apply(&record, &other);
@@ -143,15 +143,15 @@ Test(record, each_word_has_its_range)
 Test(record, a_start_that_is_over_keeps_its_outcome)
 {
 	engine.run[0].outcome = HR_RUN_DONE;
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	record.run[0].number = 3;
 	record.run[0].over = 1;
 	engine.run[0].outcome = engine.run[1].outcome = HR_RUN_FAILED;
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_expect_eq(record.run[0].outcome, HR_RUN_DONE);
 	cr_expect_eq(record.run[1].outcome, HR_RUN_FAILED);
 	record.run[0].over = 0;
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_expect_eq(record.run[0].outcome, HR_RUN_FAILED);
 	cr_expect_eq(record.run[0].number, 3u);
 }
@@ -189,11 +189,11 @@ Test(record, a_long_text_is_cut_and_a_list_is_its_first_line)
 	engine.run[0].error = -EINVAL;
 	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "the first");
 	hr_error_add(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_expect_str_eq(record.run[0].error.text, "the first");
 	hr_error_clear(cause);
 	hr_fail(cause, HR_ERROR_USAGE, -EINVAL, "%s", text);
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_expect_null(hr_record_check(&record, &engine.config, NOW_NS));
 	cr_expect_eq(strlen(record.run[0].error.text), HR_RECORD_TEXT - 1);
 	cr_expect_str_eq(record.run[0].error.text + HR_RECORD_TEXT - 5, "y...");
@@ -378,7 +378,7 @@ Test(record, only_configured_elements_are_copied)
 	engine.ssd[ssd].health.count[0] = 5;
 	engine.run[pipeline].outcome = HR_RUN_FAILED;
 	before = record;
-	hr_record_take(&record, &engine);
+	hr_record_update(&record, &engine);
 	cr_expect_eq(memcmp(&record, &before, sizeof record), 0);
 	record.ssd[ssd].health = 0;
 	record.run[pipeline].outcome = HR_RUN_DONE;
@@ -405,7 +405,7 @@ Test(record, how_a_tap_shares_the_gpu)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		engine.up = row[i].up;
 		strcpy(engine.config.pipeline[0].tap.name, row[i].tap ? "t" : "");
-		hr_record_take(&record, &engine);
+		hr_record_update(&record, &engine);
 		cr_expect_eq(record.stage, (uint64_t)row[i].up);
 		cr_expect_eq(record.run[0].share, row[i].want, "row %zu: %llu", i,
 			     (unsigned long long)record.run[0].share);

@@ -33,14 +33,14 @@ Test(retry, failures_that_stay_and_failures_that_may_go_away)
 Test(retry, a_budget_ends_and_heals)
 {
 	const struct hr_config_boot boot = { .restarts = 2, .backoff_ns = 10, .heal_ns = 100 };
-	struct hr_budget b;
+	struct hr_restarts b;
 	uint64_t pause_ns;
 
-	hr_budget_begin(&b, &boot);
-	cr_expect(hr_budget_take(&b, 0, &pause_ns) && pause_ns == 10);
-	cr_expect(hr_budget_take(&b, 99, &pause_ns) && pause_ns == 20);
-	cr_expect_not(hr_budget_take(&b, 99, &pause_ns));
-	cr_expect(hr_budget_take(&b, 100, &pause_ns) && pause_ns == 10);
+	hr_restarts_begin(&b, &boot);
+	cr_expect(hr_restarts_account(&b, 0, &pause_ns) && pause_ns == 10);
+	cr_expect(hr_restarts_account(&b, 99, &pause_ns) && pause_ns == 20);
+	cr_expect_not(hr_restarts_account(&b, 99, &pause_ns));
+	cr_expect(hr_restarts_account(&b, 100, &pause_ns) && pause_ns == 10);
 	cr_expect_eq(b.used, 1u);
 }
 

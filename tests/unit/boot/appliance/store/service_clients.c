@@ -111,13 +111,13 @@ Test(store_service_clients, the_status_has_the_requests_that_are_served_and_thei
 	const struct hr_record_store_job *job = &status.job[0];
 	int fd;
 
-	hr_store_service_take(service, &status);
+	hr_store_service_snapshot(service, &status);
 	cr_expect_eq(job->kind, 0u);
 	fd = begin_put("x", sizeof data, false);
 	give_item(fd, HR_MESSAGE_DATA, data, HR_MESSAGE_DATA_MAX);
 	do {
 		hr_store_service_step(service);
-		hr_store_service_take(service, &status);
+		hr_store_service_snapshot(service, &status);
 	} while (job->done_bytes < HR_MESSAGE_DATA_MAX);
 	cr_expect_eq(job->kind, HR_REQUEST_STORE_PUT);
 	cr_expect_eq(job->ssd, 0u);
@@ -128,7 +128,7 @@ Test(store_service_clients, the_status_has_the_requests_that_are_served_and_thei
 	close(fd);
 	do {
 		hr_store_service_step(service);
-		hr_store_service_take(service, &status);
+		hr_store_service_snapshot(service, &status);
 	} while (job->kind);
 	cr_expect_eq(status.requests, 1u);
 	cr_expect_eq(status.dropped, 1u);

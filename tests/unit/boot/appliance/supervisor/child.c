@@ -109,7 +109,7 @@ Test(child, a_successful_attempt_leaves_its_results)
 	cr_expect(record.has_run && !child->unsafe && hr_child_moves(child));
 	cr_expect_eq(child->process.phases, -1);
 	cr_expect_eq(ATTEMPT(.stuck = true), 0);
-	cr_expect(hr_any_stuck(engine));
+	cr_expect(hr_any_controller_stuck(engine));
 }
 
 /* The supervisor exits with the kind of the error, and no errno determines that kind. */

@@ -40,7 +40,7 @@ static void set_up(void)
 	cr_assert_eq(hr_ssd_up(ssd, &config, NULL), 0);
 	cr_assert_eq(hr_ssd_format_store(ssd, 16, true, NULL), 0);
 	cr_assert_eq(hr_ssd_open_store(ssd, NULL), 0);
-	cr_assert_eq(hr_places_take(&engine.memory[0], &engine.backend[0], used, test_error()), 0);
+	cr_assert_eq(hr_places_alloc(&engine.memory[0], &engine.backend[0], used, test_error()), 0);
 	ssd->transport.kind = HR_TRANSPORT_PCI;
 	engine.path[0][0] = (struct hr_path){ .pair = true,
 					      .direct = true,
@@ -54,7 +54,7 @@ static void set_up(void)
 static void tear_down(void)
 {
 	hr_ssd_down(ssd);
-	hr_places_give(&engine.memory[0]);
+	hr_places_free(&engine.memory[0]);
 	engine.backend[0].ops->close(&engine.backend[0]);
 }
 
@@ -258,7 +258,7 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
 	cr_expect_eq(ssd->health.state, HR_HEALTH_STOPPED);
 	cr_expect_eq(ssd->health.count[HR_FAULT_LOST_COMMAND], 1u);
-	cr_expect_not(hr_any_stuck(&engine));
+	cr_expect_not(hr_any_controller_stuck(&engine));
 	close(fd);
 	unlink(faults);
 }
@@ -279,7 +279,7 @@ Test(prove, a_controller_that_does_not_stop_is_reported_each_time)
 	use(HR_PLACE_HOST);
 	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
 	cr_expect_not(refuted);
-	cr_expect(hr_any_stuck(&engine));
+	cr_expect(hr_any_controller_stuck(&engine));
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
 	cr_expect_eq(hr_ssd_delete_qps(ssd), -ETIMEDOUT);
 	t->bar = bar;

@@ -264,6 +264,6 @@ Test(access_shards, the_data_set_of_an_object_is_that_of_its_maker_shard_or_chec
 		engine.ssd[2].store.object = &stored;
 		engine.ssd[2].store.count = row[i].exists;
 		stored.flags = row[i].flags;
-		cr_expect_eq(hr_run_object_set(&engine, run, INDICES), row[i].want, "%zu", i);
+		cr_expect_eq(hr_run_object_data_set(&engine, run, INDICES), row[i].want, "%zu", i);
 	}
 }

@@ -128,14 +128,14 @@ Test(shards, a_source_is_its_object_or_a_part_of_a_data_set)
 	const struct hr_run_source *source = &run->source[0];
 
 	memset(&run->source[0], 7, sizeof *source);
-	hr_run_take_object(run, 0, &object);
+	hr_run_set_source(run, 0, &object);
 	cr_expect_not(source->is_shard);
 	cr_expect_eq(source->at, 0);
 	cr_expect_eq(source->held, 1000);
 	cr_expect_eq(source->bytes, 1000);
 	object.flags = HR_OBJECT_SHARD;
 	object.shard = (struct hr_store_shard){ 25, 300, 9, 10, 1, 2 };
-	hr_run_take_object(run, 0, &object);
+	hr_run_set_source(run, 0, &object);
 	cr_expect(source->is_shard);
 	cr_expect_eq(source->at, 250);
 	cr_expect_eq(source->held, 1000);
@@ -147,13 +147,13 @@ Test(shards, a_source_is_the_sink_of_a_run_or_its_part)
 {
 	struct hr_run reader = { .config = pipeline };
 
-	hr_run_take_made(&reader, 1, run);
+	hr_run_set_source_of(&reader, 1, run);
 	cr_expect_not(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].held, 18532);
 	cr_expect_eq(reader.source[1].bytes, 18532);
 	run->parts = 2;
 	run->part = 1;
-	hr_run_take_made(&reader, 1, run);
+	hr_run_set_source_of(&reader, 1, run);
 	cr_expect(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].at, 10240);
 	cr_expect_eq(reader.source[1].held, 8292);
@@ -169,14 +169,14 @@ Test(shards, a_source_is_the_new_object_of_a_run_or_its_part)
 	pipeline->objects = 2;
 	strcpy(pipeline->object[1].object, "new");
 	run->object[1] = (struct hr_run_object){ .bytes = 640 };
-	hr_run_take_made(&reader, 1, run);
+	hr_run_set_source_of(&reader, 1, run);
 	cr_expect_not(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].held, 640);
 	run->parts = 2;
 	run->part = 1;
 	run->object[1].is_shard = true;
 	run->object[1].shard = (struct hr_store_shard){ 5, 20, 0, 64, 1, 1 };
-	hr_run_take_made(&reader, 1, run);
+	hr_run_set_source_of(&reader, 1, run);
 	cr_expect(reader.source[1].is_shard);
 	cr_expect_eq(reader.source[1].at, 320);
 	cr_expect_eq(reader.source[1].held, 640);
@@ -220,7 +220,7 @@ Test(shards, tiles_of_shards_begin_in_them)
 		run->parts = 2;
 		run->source[0].at = row[i].at;
 		run->source[0].held = row[i].held;
-		hr_run_take_tiles(run);
+		hr_run_set_tiles(run);
 		cr_expect(run->of_shards);
 		cr_expect_eq(hr_run_begin(run), row[i].begin, "row %zu: %llu", i,
 			     (unsigned long long)hr_run_begin(run));
@@ -228,10 +228,10 @@ Test(shards, tiles_of_shards_begin_in_them)
 			     (unsigned long long)hr_run_end(run));
 	}
 	run->parts = 1;
-	hr_run_take_tiles(run);
+	hr_run_set_tiles(run);
 	cr_expect_not(run->of_shards);
 	run->parts = 2;
 	pipeline->shard = HR_SHARD_TILES;
-	hr_run_take_tiles(run);
+	hr_run_set_tiles(run);
 	cr_expect_not(run->of_shards);
 }

@@ -159,7 +159,7 @@ Test(counters, hits_of_the_page_cache)
 		worker[0].peer_reads = 100;
 		worker[1].peer_reads = 23;
 		run.workers_ended = true;
-		hr_counters_take(&c, &engine, &run);
+		hr_counters_snapshot(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, row[i].accesses);
 		cr_expect_eq(c.cache.misses, row[i].misses);
 		cr_expect_eq(c.cache.waits_ns, 15);
@@ -167,7 +167,7 @@ Test(counters, hits_of_the_page_cache)
 		cr_expect_eq(c.cache.hits_ppm, row[i].hits_ppm, "row %zu: %llu", i,
 			     (unsigned long long)c.cache.hits_ppm);
 		run.workers_ended = false;
-		hr_counters_take(&c, &engine, &run);
+		hr_counters_snapshot(&c, &engine, &run);
 		cr_expect_eq(c.cache.accesses, 0, "workers still count");
 	}
 }
@@ -270,7 +270,7 @@ Test(counters, each_worker_and_queue_pair_of_a_stream_counts_once)
 	wire_a_stream();
 	for (unsigned settled = 0; settled < 2; settled++) {
 		run.workers_ended = settled;
-		hr_counters_take(&c, &engine, &run);
+		hr_counters_snapshot(&c, &engine, &run);
 		cr_expect_eq(c.role[HR_ROLE_PREFETCH].blocks, 2);
 		cr_expect_eq(c.role[HR_ROLE_COMPUTE].blocks, COMPUTE);
 		cr_expect_eq(c.role[HR_ROLE_WRITEBACK].blocks, 1);
@@ -294,7 +294,7 @@ Test(counters, totals_of_a_run_before_during_and_after_it)
 	wire_a_stream();
 	run.through_tiles = 17;
 	run.read_bytes = 18;
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.tiles, 1000);
 	cr_expect_eq(c.first_tile, 7);
 	cr_expect_eq(c.durable_tiles, 9);
@@ -304,25 +304,25 @@ Test(counters, totals_of_a_run_before_during_and_after_it)
 	run.started_ns = 1;
 	engine.up =
 		HR_STAGE_STORES; /* a started run is wired, whatever the stage of the appliance */
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.tiles_done, written);
 	cr_expect_eq(c.read_bytes, read);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, PREFETCH);
 	run.ended_ns = 2;
 	run.durable_tiles = 1001; /* the last tile is shorter */
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.tiles_done, 17);
 	cr_expect_eq(c.read_bytes, 18);
 	cr_expect_eq(c.durable_bytes, 512000);
 	run.durable_tiles = 1000;
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.durable_bytes, 512000);
 	run.started_ns = 0;
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, 0, "it is not wired");
 	run.started_ns = 1;
 	run.pipe = NULL;
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_PREFETCH].workers, 0, "its queues are down");
 }
 
@@ -371,7 +371,7 @@ Test(counters, each_worker_of_each_gpu_of_an_access_operator_counts_once)
 		set_status(&status[3 * p + 1], 2 * p + 1);
 		set_status(&status[3 * p + 2], 4 + p);
 	}
-	hr_counters_take(&c, &engine, &run);
+	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.role[HR_ROLE_IO].blocks, 2);
 	cr_expect_eq(c.role[HR_ROLE_IO].workers, 4);
 	cr_expect_eq(c.role[HR_ROLE_IO].heartbeat, 0xf);

@@ -9,7 +9,7 @@ static struct hr_counters taken(void)
 	struct hr_counters c;
 
 	memset(&c, 0xff, sizeof c);
-	hr_counters_take(&c, engine, run);
+	hr_counters_snapshot(&c, engine, run);
 	return c;
 }
 
@@ -105,7 +105,7 @@ Test(counters_take, of_a_consumer)
 				      .oldest_tile = 500 };
 	words->seat[4].lent = words->seat[6].lent = 1;
 	words->front = 580;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.lent, 100u);
 	cr_expect_eq(c.returned, 90u);
 	cr_expect_eq(c.held, 10u);
@@ -119,30 +119,30 @@ Test(counters_take, of_a_consumer)
 	cr_expect_eq(c.late, 2000u);
 	/* it holds one that is not looked at, or is in front of the others */
 	seat->oldest_ns = 0;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.lag, 0u);
 	seat->oldest_ns = 1;
 	words->front = 500;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.lag, 0u);
 	words->front = 499;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.lag, 0u);
 	/* the words are read while it gives tiles back */
 	words->front = 580;
 	seat->returned = 101;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.returned, 100u);
 	cr_expect_eq(c.held, 0u);
 	cr_expect_eq(c.oldest_ns, 0u);
 	cr_expect_eq(c.lag, 0u);
 	cr_expect_eq(c.hold_ns, 9u);
 	seat->returned = 0;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.hold_ns, 0u);
 	cr_expect_eq(c.held, 100u);
 	seat->returned = 1;
-	hr_counters_take_consumer(&c, run, 5);
+	hr_counters_snapshot_consumer(&c, run, 5);
 	cr_expect_eq(c.hold_ns, 909u);
 	end();
 }
@@ -194,7 +194,7 @@ Test(counters_take, of_a_producer)
 	words->committed = 30;
 	words->next = 100;
 	words->front = 160;
-	hr_counters_take_producer(&c, run);
+	hr_counters_snapshot_producer(&c, run);
 	cr_expect_eq(c.offered, 40u);
 	cr_expect_eq(c.committed, 30u);
 	cr_expect_eq(c.held, 10u);
@@ -203,15 +203,15 @@ Test(counters_take, of_a_producer)
 	cr_expect_eq(c.idle_ns, 2000u);
 	cr_expect_eq(c.late, 3000u);
 	words->front = 100;
-	hr_counters_take_producer(&c, run);
+	hr_counters_snapshot_producer(&c, run);
 	cr_expect_eq(c.lag, 0u);
 	words->front = 99;
-	hr_counters_take_producer(&c, run);
+	hr_counters_snapshot_producer(&c, run);
 	cr_expect_eq(c.lag, 0u);
 	/* the words are read while it commits tiles */
 	words->front = 160;
 	words->committed = 41;
-	hr_counters_take_producer(&c, run);
+	hr_counters_snapshot_producer(&c, run);
 	cr_expect_eq(c.committed, 40u);
 	cr_expect_eq(c.held, 0u);
 	cr_expect_eq(c.lag, 0u);

@@ -115,14 +115,14 @@ Test(failure, the_lowest_tile_comes_first)
 {
 	be_a_stream();
 	cr_expect_null(hr_failure_first(&run));
-	cr_expect_not(hr_failure_take(&run));
+	cr_expect_not(hr_failure_keep(&run));
 	for (unsigned i = 0; i < 5; i++)
 		status[i].failure = (struct hr_failure){ .tile = 9, .error = (int)i };
 	status[3].failure.tile = status[4].failure.tile = 4;
 	status[0].failure.tile = 1; /* not valid: it has not failed */
 	status[1].failed = status[3].failed = status[4].failed = 1;
 	cr_expect_eq(hr_failure_first(&run), &status[3].failure);
-	cr_expect(hr_failure_take(&run));
+	cr_expect(hr_failure_keep(&run));
 	cr_expect_eq(run.failure.error, 3);
 	cr_expect_eq(run.failure_gpu, 0);
 	status[0].failed = 1;
@@ -131,7 +131,7 @@ Test(failure, the_lowest_tile_comes_first)
 	be_an_access_operator();
 	status[3].failed = 1;
 	status[3].failure.tile = HR_NO_TILE;
-	cr_expect(hr_failure_take(&run));
+	cr_expect(hr_failure_keep(&run));
 	cr_expect_eq(run.failure_gpu, 1, "%u", run.failure_gpu);
 }
 

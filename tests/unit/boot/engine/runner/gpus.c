@@ -240,7 +240,7 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 		.error = -ETIMEDOUT, .role = HR_ROLE_IO, .tile = 7, .peer = 1 + 2
 	};
 	status->failed = 1;
-	cr_assert(hr_failure_take(run));
+	cr_assert(hr_failure_keep(run));
 	cr_expect_eq(run->failure_gpu, 1u);
 	cr_expect_eq(hr_failure_explain(engine, run, &e), -ETIMEDOUT);
 	cr_expect_str_eq(e.text, "pipeline 'p' on gpu 'g0': object 'in', page 7: gpu 'g1' does not "
@@ -250,7 +250,7 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 	status->failure =
 		(struct hr_failure){ .error = -ERANGE, .role = HR_ROLE_ACCESS, .tile = 6 };
 	status->failed = 1;
-	cr_assert(hr_failure_take(run), "that of the lowest page");
+	cr_assert(hr_failure_keep(run), "that of the lowest page");
 	cr_expect_eq(run->failure_gpu, 0u);
 	hr_failure_explain(engine, run, &e);
 	cr_expect_str_eq(e.text,
@@ -261,20 +261,20 @@ Test(gpus, failures_name_the_gpu_of_the_worker_and_the_gpu_that_does_not_answer)
 
 Test(gpus, workers_of_a_gpu_that_failed_need_no_heartbeat)
 {
-	static struct hr_watch watch;
+	static struct hr_stall watch;
 	const struct hr_run *run;
 	uint32_t index;
 
 	up(CONF("1", "", PIPE("p", ALL)));
 	run = &engine->run[0];
-	hr_watch_begin(&watch, engine, run, 0);
-	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
+	hr_stall_begin(&watch, engine, run, 0);
+	cr_expect_eq(hr_stall_check(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
 	cr_expect_eq(index, 0u);
 	watch.failed_gpus = 1u << 0 | 1u << 2;
-	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
+	cr_expect_eq(hr_stall_check(&watch, 1000 * HR_NS_PER_S, &index), HR_ROLE_IO);
 	cr_expect_eq(index, 2u, "the first worker of the gpu between");
 	watch.failed_gpus |= 1u << 1;
-	cr_expect_eq(hr_watch_look(&watch, 1000 * HR_NS_PER_S, &index), HR_RUN_ROLES);
+	cr_expect_eq(hr_stall_check(&watch, 1000 * HR_NS_PER_S, &index), HR_RUN_ROLES);
 	down();
 }
 

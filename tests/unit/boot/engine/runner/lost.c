@@ -154,7 +154,7 @@ Test(lost, each_loss_of_a_controller_is_named_before_a_deadline_passes)
 		memset(engine, 0, sizeof *engine);
 		run(row[i].rule, row[i].sink, row[i].event, row[i].want, row[i].says);
 		hr_engine_down(engine);
-		cr_expect_not(hr_any_stuck(engine), "%s", row[i].says);
+		cr_expect_not(hr_any_controller_stuck(engine), "%s", row[i].says);
 	}
 }
 

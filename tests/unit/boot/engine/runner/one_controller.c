@@ -242,7 +242,7 @@ Test(one_controller, a_run_that_loses_a_command_fails_all_ssds_of_the_controller
 		  hr_health_failed(&engine->ssd[1].health) &&
 		  !hr_health_failed(&engine->ssd[2].health));
 	hr_engine_down(engine);
-	cr_expect(!hr_any_stuck(engine));
+	cr_expect(!hr_any_controller_stuck(engine));
 }
 
 /* A loss in the stage `stores` leaves out both ssds; a pipeline that needs neither runs. */

@@ -17,18 +17,18 @@ Test(park, a_run_has_left_with_the_number_of_its_launch)
 	run->tap.role.park = 1;
 	control.launch_number = 7;
 	hr_run_tap_words(run)->leave_launch = 7;
-	cr_expect(hr_park_left(run));
+	cr_expect(hr_park_has_left(run));
 	hr_run_tap_words(run)->leave_launch = 6;
-	cr_expect_not(hr_park_left(run));
+	cr_expect_not(hr_park_has_left(run));
 	hr_run_tap_words(run)->leave_launch = 7;
 	run->tap.role.park = 0;
-	cr_expect_not(hr_park_left(run));
+	cr_expect_not(hr_park_has_left(run));
 	run->tap.role.park = 1;
 	run->pipe = NULL;
-	cr_expect_not(hr_park_left(run));
+	cr_expect_not(hr_park_has_left(run));
 	run->pipe = &pipe_words;
 	pipeline->tap.name[0] = '\0';
-	cr_expect_not(hr_park_left(run));
+	cr_expect_not(hr_park_has_left(run));
 	end();
 }
 
@@ -115,23 +115,23 @@ Test(park, an_order_or_more_credits_end_the_wait)
 
 		begin();
 		seat = &hr_run_tap_words(run)->seat[seats[i]];
-		cr_expect_not(hr_park_is_over(&park, run, 1));
+		cr_expect_not(hr_park_must_launch(&park, run, 1));
 		seat->order = 5;
-		cr_expect(hr_park_is_over(&park, run, 1));
+		cr_expect(hr_park_must_launch(&park, run, 1));
 		seat->obeyed = 5;
-		cr_expect_not(hr_park_is_over(&park, run, 1));
+		cr_expect_not(hr_park_must_launch(&park, run, 1));
 		seat->obeyed = 6;
-		cr_expect(hr_park_is_over(&park, run, 1));
+		cr_expect(hr_park_must_launch(&park, run, 1));
 		seat->obeyed = 5;
 		seat->credits = 4;
 		tap_role.own[seats[i]].credits = 3;
-		cr_expect_not(hr_park_is_over(&park, run, 1)); /* it has no consumer */
+		cr_expect_not(hr_park_must_launch(&park, run, 1)); /* it has no consumer */
 		tap_role.own[seats[i]].lends = 1;
-		cr_expect(hr_park_is_over(&park, run, 1));
+		cr_expect(hr_park_must_launch(&park, run, 1));
 		tap_role.own[seats[i]].credits = 4;
-		cr_expect_not(hr_park_is_over(&park, run, 1));
+		cr_expect_not(hr_park_must_launch(&park, run, 1));
 		tap_role.own[seats[i]].credits = 5; /* less takes nothing back */
-		cr_expect_not(hr_park_is_over(&park, run, 1));
+		cr_expect_not(hr_park_must_launch(&park, run, 1));
 		cr_expect_eq(park.first_ns, 0u);
 		end();
 	}
@@ -190,13 +190,13 @@ Test(park, half_of_the_tiles_or_all_of_a_consumer_end_the_wait)
 			if (row[i].back[k].gen)
 				*given_back(row[i].back[k].seat, row[i].back[k].slot) =
 					row[i].back[k].gen;
-		cr_expect_eq(hr_park_is_over(&park, run, LATER), row[i].over, "row %zu", i);
+		cr_expect_eq(hr_park_must_launch(&park, run, LATER), row[i].over, "row %zu", i);
 		cr_expect_eq(park.first_ns, row[i].counts ? LATER : 0u, "row %zu", i);
 		/* the first tile that has come back does not wait for ever */
-		cr_expect_eq(hr_park_is_over(&park, run, LATER + HR_PARK_GATHER_NS - 1),
+		cr_expect_eq(hr_park_must_launch(&park, run, LATER + HR_PARK_GATHER_NS - 1),
 			     row[i].over, "row %zu", i);
-		cr_expect_eq(hr_park_is_over(&park, run, LATER + HR_PARK_GATHER_NS), row[i].counts,
-			     "row %zu", i);
+		cr_expect_eq(hr_park_must_launch(&park, run, LATER + HR_PARK_GATHER_NS),
+			     row[i].counts, "row %zu", i);
 		cr_expect_eq(park.first_ns, row[i].counts ? LATER : 0u, "row %zu", i);
 		end();
 	}

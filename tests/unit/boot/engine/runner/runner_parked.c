@@ -59,7 +59,7 @@ static void leave(struct hr_tap_words *words, uint32_t number)
 {
 	words->leave_launch = number;
 	ended[number - 1] = 1;
-	cr_expect_eq(look(), HR_PARK_LOOK_NS);
+	cr_expect_eq(look(), HR_PARK_POLL_NS);
 }
 
 Test(runner_parked, a_run_that_has_left_comes_back)
@@ -69,17 +69,17 @@ Test(runner_parked, a_run_that_has_left_comes_back)
 	hr_runner_start(&runner, 0);
 	cr_expect_eq(control.launch_number, 1u);
 	for (int i = 0; i < 4; i++)
-		cr_expect_eq(look(), HR_PARK_LOOK_NS, "%d", i);
+		cr_expect_eq(look(), HR_PARK_POLL_NS, "%d", i);
 	leave(words, 1);
 	cr_expect_eq(runner.running, 1u);
 	cr_expect_eq(frees, 1u);
 	cr_expect_eq(downloads, 2u);
 	for (int i = 0; i < 3; i++)
-		cr_expect_eq(look(), HR_PARK_LOOK_NS);
+		cr_expect_eq(look(), HR_PARK_POLL_NS);
 	cr_expect_eq(downloads, 2u);
 	cr_expect_eq(launches, 1u);
 	words->seat[3].order = 1; /* a consumer */
-	cr_expect_eq(look(), HR_PARK_LOOK_NS);
+	cr_expect_eq(look(), HR_PARK_POLL_NS);
 	cr_expect_eq(launches, 2u);
 	cr_expect_eq(control.launch_number, 2u);
 	cr_expect_eq(launched[1].argument, launched[0].argument);
@@ -159,11 +159,11 @@ Test(runner_parked, a_parked_run_fails_with_its_gpu)
 /* ---- workers that hang */
 
 /* All workers have written a heartbeat, but for the last of them. */
-static void begin_watch(struct hr_watch *watch)
+static void begin_watch(struct hr_stall *watch)
 {
 	for (unsigned i = 0; i < 5; i++)
 		status[i].heartbeat = i < 4;
-	hr_watch_begin(watch, engine, run, BEGAN);
+	hr_stall_begin(watch, engine, run, BEGAN);
 }
 
 /* The longest name of a gpu. */
@@ -180,7 +180,7 @@ static void expect_stuck(const char *format, bool several)
 
 Test(runner_parked, a_worker_that_hangs_is_named)
 {
-	static struct hr_watch watch;
+	static struct hr_stall watch;
 	static const struct {
 		uint32_t role, index;
 		const char *want;
@@ -204,14 +204,14 @@ Test(runner_parked, a_worker_that_hangs_is_named)
 			engine->timeout_ns = 1500 * HR_NS_PER_MS;
 			begin_watch(&watch);
 			status[2].tile = 77;
-			hr_stuck_log(engine, &watch, row[i].role, row[i].index);
+			hr_stall_log(engine, &watch, row[i].role, row[i].index);
 			expect_stuck(
 				"pipeline 'p0': 1 of 5 workers have not started after 1500 ms: %s does "
 				"not hold all blocks at once, or the operator's init does not end; "
 				"controllers are disabled",
 				several);
 			status[4].heartbeat = 1;
-			hr_stuck_log(engine, &watch, row[i].role, row[i].index);
+			hr_stall_log(engine, &watch, row[i].role, row[i].index);
 			expect_stuck(row[i].want, several);
 			down();
 		}

@@ -18,12 +18,12 @@
 
 TestSuite(watch, .timeout = 60);
 
-/* ---- hr_watch_look() alone */
+/* ---- hr_stall_check() alone */
 
 static struct hr_worker_status status[7];
 static struct hr_pipe pipe_of = { .blocks = { 1, 3, 1 }, .workers = { 2, 8, 2 } };
 static struct hr_run run_of = { .pipe = &pipe_of, .cpu.status = status };
-static struct hr_watch watch;
+static struct hr_stall watch;
 
 static struct hr_engine *appliance(void)
 {
@@ -56,14 +56,14 @@ Test(watch, each_worker_must_progress_or_have_ended)
 		const uint64_t limit = role[i] == HR_ROLE_COMPUTE ? 100 : 8100;
 
 		memset(status, 0, sizeof status);
-		hr_watch_begin(&watch, engine, &run_of, 50);
+		hr_stall_begin(&watch, engine, &run_of, 50);
 		for (uint64_t now = 50; now < 50 + limit; now += 25, all_move(i))
-			cr_assert_eq(hr_watch_look(&watch, now, &index), HR_RUN_ROLES, "%u at %llu",
-				     i, (unsigned long long)now);
-		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), role[i]);
+			cr_assert_eq(hr_stall_check(&watch, now, &index), HR_RUN_ROLES,
+				     "%u at %llu", i, (unsigned long long)now);
+		cr_expect_eq(hr_stall_check(&watch, 50 + limit, &index), role[i]);
 		cr_expect_eq(index, number[i]);
 		status[i].ended = 1;
-		cr_expect_eq(hr_watch_look(&watch, 50 + limit, &index), HR_RUN_ROLES);
+		cr_expect_eq(hr_stall_check(&watch, 50 + limit, &index), HR_RUN_ROLES);
 	}
 	free(engine);
 }
@@ -74,11 +74,11 @@ Test(watch, timeout_is_more_than_all_deadlines)
 	struct hr_config_pipeline config = { .operator_s = 0 };
 
 	run_of.config = &config;
-	hr_watch_begin(&watch, engine, &run_of, 0);
-	cr_expect_eq(watch.timeout_ns[HR_ROLE_PREFETCH], 8000 + HR_WATCH_TIMEOUT_NS);
+	hr_stall_begin(&watch, engine, &run_of, 0);
+	cr_expect_eq(watch.timeout_ns[HR_ROLE_PREFETCH], 8000 + HR_STALL_TIMEOUT_NS);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], HR_OPERATOR_S * HR_NS_PER_S);
 	config.operator_s = 7;
-	hr_watch_begin(&watch, engine, &run_of, 0);
+	hr_stall_begin(&watch, engine, &run_of, 0);
 	cr_expect_eq(watch.timeout_ns[HR_ROLE_COMPUTE], 7 * HR_NS_PER_S);
 	run_of.config = NULL;
 	free(engine);
@@ -107,7 +107,7 @@ static uint32_t look_until(uint64_t end, bool moves, uint32_t *index)
 		status_of_access[0].heartbeat++;
 		status_of_access[1].heartbeat++;
 		counters[0].epochs += moves;
-		role = hr_watch_look(&watch, now, index);
+		role = hr_stall_check(&watch, now, index);
 	}
 	return role;
 }
@@ -119,7 +119,7 @@ Test(watch, a_worker_of_an_access_operator_must_make_calls)
 
 	access_run.gpu[0].access = &access_run.gpu[0].cpu;
 	engine->timeout_ns = 100;
-	hr_watch_begin(&watch, engine, &access_run, 0);
+	hr_stall_begin(&watch, engine, &access_run, 0);
 	counters[0].behind = 5; /* of block 2 */
 	cr_expect_eq(look_until(1000, true, &index), HR_RUN_ROLES);
 	cr_expect_eq(look_until(1075, false, &index), HR_RUN_ROLES);

@@ -13,7 +13,7 @@ enum { GPUS = 2, IO = 2, BLOCKS = 3 };
 static struct hr_engine engine;
 static struct hr_config_pipeline config;
 static struct hr_run run;
-static struct hr_watch watch;
+static struct hr_stall watch;
 static struct hr_worker_status status[GPUS][IO + BLOCKS];
 static struct hr_io_counters counters[GPUS][IO + 1]; /* the last one is no worker */
 static uint32_t named;
@@ -39,7 +39,7 @@ static void begin(uint64_t now_ns)
 		a->counters = counters[p];
 		run.gpu[p].access = a;
 	}
-	hr_watch_begin(&watch, &engine, &run, now_ns);
+	hr_stall_begin(&watch, &engine, &run, now_ns);
 }
 
 /* All I/O workers but one have a heartbeat. */
@@ -49,7 +49,7 @@ static uint32_t look(uint64_t now_ns, uint32_t p, uint32_t except)
 		for (uint32_t i = 0; i < IO; i++)
 			status[g][i].heartbeat += g != p || i != except;
 	named = 99;
-	return hr_watch_look(&watch, now_ns, &named);
+	return hr_stall_check(&watch, now_ns, &named);
 }
 
 Test(watch_gpus, an_io_worker_of_each_gpu_is_watched_unless_the_gpu_has_failed)
@@ -116,7 +116,7 @@ Test(watch_gpus, after_a_stop_each_block_has_to_end)
 	for (uint32_t p = 0; p < GPUS; p++)
 		for (uint32_t i = 0; i < BLOCKS; i++) {
 			begin(1000);
-			hr_watch_stopping(&watch, 5000);
+			hr_stall_stopping(&watch, 5000);
 			for (uint32_t g = 0; g < GPUS; g++)
 				for (uint32_t k = 0; k < IO + BLOCKS; k++)
 					status[g][k].ended = g != p || k != IO + i;
@@ -131,11 +131,11 @@ Test(watch_gpus, after_a_stop_each_block_has_to_end)
 Test(watch_gpus, workers_without_a_heartbeat_are_absent)
 {
 	begin(0);
-	cr_expect_eq(hr_watch_absent(&watch), (uint32_t)(GPUS * IO));
+	cr_expect_eq(hr_stall_not_started(&watch), (uint32_t)(GPUS * IO));
 	status[1][1].heartbeat = 1;
-	cr_expect_eq(hr_watch_absent(&watch), GPUS * IO - 1u);
+	cr_expect_eq(hr_stall_not_started(&watch), GPUS * IO - 1u);
 	status[1][IO].heartbeat = 1; /* blocks have none while they run */
-	cr_expect_eq(hr_watch_absent(&watch), GPUS * IO - 1u);
+	cr_expect_eq(hr_stall_not_started(&watch), GPUS * IO - 1u);
 	status[0][0].heartbeat = status[0][1].heartbeat = status[1][0].heartbeat = 1;
-	cr_expect_eq(hr_watch_absent(&watch), 0u);
+	cr_expect_eq(hr_stall_not_started(&watch), 0u);
 }
