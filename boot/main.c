@@ -116,7 +116,7 @@ static bool hold_standard(void)
  * container has none. */
 static bool waits_for_console(int argc, char **argv)
 {
-	return hr_init_is() && argc > 1 && strcmp(argv[1], "boot") == 0;
+	return hr_pid1_is_self() && argc > 1 && strcmp(argv[1], "boot") == 0;
 }
 
 /* json: the command line asks for it. */
@@ -136,11 +136,11 @@ int main(int argc, char **argv)
 	const struct hr_command *found;
 	bool json;
 
-	hr_start_mark();
+	hr_exec_mark();
 	signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would lose the status of children */
 	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of the write (EFBIG) */
 	/* The kernel passes the unknown words of its command line as arguments to the first process. */
-	if (hr_init_is() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
+	if (hr_pid1_is_self() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);
 	if (!waits_for_console(argc, argv) && !hold_standard())
 		return HR_EXIT_FAILED;

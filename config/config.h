@@ -32,7 +32,7 @@ struct hr_config_rank {
 	uint32_t rank, local_rank;
 };
 
-struct hr_config_names {
+struct hr_config_lookup {
 	/* Check the form of an ssd's or a gpu's device string. 0, or -EINVAL. */
 	int (*ssd_check)(const char *device, struct hr_error *e);
 	int (*gpu_check)(const char *device, struct hr_error *e);
@@ -339,9 +339,9 @@ struct hr_config_health {
 };
 
 struct hr_config {
-	const struct hr_config_names *names; /* the caller's */
-	const char *file;		     /* as given; the caller's */
-	uint32_t folder;		     /* length of the folder part of `file`, with its '/' */
+	const struct hr_config_lookup *names; /* the caller's */
+	const char *file;		      /* as given; the caller's */
+	uint32_t folder;	/* length of the folder part of `file`, with its '/' */
 	char name[HR_NAME_MAX]; /* of the appliance; default: of the file, without its ending */
 	enum hr_log_level log;	/* default HR_LOG_WARN */
 	bool log_chosen;	/* the file has it */

@@ -40,7 +40,7 @@ static int refuse(const struct hr_supervisor *s, int err, struct hr_error *e)
 static int trigger(void *to, uint32_t i, uint64_t *start, struct hr_error *e)
 {
 	struct hr_supervisor *s = to;
-	const int err = hr_ask_start(s, i, start);
+	const int err = hr_supervisor_trigger(s, i, start);
 
 	if (err == -EAGAIN)
 		return hr_fail(e, HR_ERROR_FAILED, err,
@@ -72,18 +72,18 @@ static bool ended(void *to, uint32_t i, uint64_t start, int *result, struct hr_e
 	int err = 0;
 
 	*result = 0;
-	switch (hr_ask_look(s, i, start, &err)) {
-	case HR_ASK_WAITING:
-	case HR_ASK_RUNNING:
+	switch (hr_supervisor_trigger_state(s, i, start, &err)) {
+	case HR_TRIGGER_QUEUED:
+	case HR_TRIGGER_RUNNING:
 		return false;
-	case HR_ASK_DONE:
+	case HR_TRIGGER_DONE:
 		return true;
-	case HR_ASK_FAILED:
+	case HR_TRIGGER_FAILED:
 		*result = explain_failure(s, i, err ? err : -EIO, e);
 		hr_error_context(e, "pipeline '%s', start %llu", name_of(s, i),
 				 (unsigned long long)start);
 		return true;
-	case HR_ASK_GONE:
+	case HR_TRIGGER_DROPPED:
 		break;
 	}
 	*result = hr_fail(e, HR_ERROR_FAILED, -ECANCELED,
@@ -95,12 +95,12 @@ static bool ended(void *to, uint32_t i, uint64_t start, int *result, struct hr_e
 
 static int pause_it(void *to, uint32_t i, struct hr_error *e)
 {
-	return refuse(to, hr_ask_pause(to, i), e);
+	return refuse(to, hr_supervisor_pause(to, i), e);
 }
 
 static int resume_it(void *to, uint32_t i, struct hr_error *e)
 {
-	return refuse(to, hr_ask_resume(to, i), e);
+	return refuse(to, hr_supervisor_resume(to, i), e);
 }
 
 static int stop(void *to, struct hr_error *e)
@@ -112,7 +112,7 @@ static int stop(void *to, struct hr_error *e)
 
 static int reload(void *to, struct hr_error *e)
 {
-	return refuse(to, hr_ask_reload(to), e);
+	return refuse(to, hr_supervisor_reload(to), e);
 }
 
 /* Add each line of the reason. */
@@ -132,7 +132,7 @@ static bool reloaded(void *to, bool wait, int *result, struct hr_error *e,
 	const struct hr_supervisor *s = to;
 	struct hr_error why;
 
-	if (!hr_ask_reloaded(s, wait, result, &why, reply))
+	if (!hr_supervisor_reload_result(s, wait, result, &why, reply))
 		return false;
 	if (*result == -ECANCELED) {
 		*e = why;
@@ -167,18 +167,18 @@ static int pass(void *to, const struct hr_request *request, int fd, struct hr_er
 	}
 }
 
-void hr_act_open(struct hr_actions *actions, struct hr_supervisor *s)
+void hr_actions_init(struct hr_actions *actions, struct hr_supervisor *s)
 {
 	*actions = (struct hr_actions){ s,    trigger, ended,	 pause_it, resume_it,
 					stop, reload,  reloaded, pass };
 }
 
-void hr_act_signals(struct hr_supervisor *s)
+void hr_actions_on_signals(struct hr_supervisor *s)
 {
 	struct hr_error e = { 0 };
 
 	if (!hr_signals_consume_reload())
 		return;
-	if (refuse(s, hr_ask_reload(s), &e))
+	if (refuse(s, hr_supervisor_reload(s), &e))
 		hr_warn("SIGHUP: %s", e.text);
 }

@@ -14,7 +14,7 @@ static int check(const struct hr_supervisor *s)
 	return s->repeat.begun ? 0 : -EBUSY;
 }
 
-int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket)
+int hr_supervisor_trigger(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket)
 {
 	const struct hr_moment at = hr_moment_now();
 	const int err = check(s);
@@ -31,25 +31,25 @@ int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket)
 	return 0;
 }
 
-enum hr_ask_state hr_ask_look(const struct hr_supervisor *s, uint32_t pipeline, uint64_t ticket,
-			      int *err)
+enum hr_trigger_state hr_supervisor_trigger_state(const struct hr_supervisor *s, uint32_t pipeline,
+						  uint64_t ticket, int *err)
 {
 	const struct hr_start *start = &s->repeat.timetable.starts.start[pipeline];
 
 	*err = 0;
 	if (!s->repeat.begun)
-		return HR_ASK_GONE;
+		return HR_TRIGGER_DROPPED;
 	if (start->starts < ticket)
-		return start->flags & HR_START_DUE ? HR_ASK_WAITING : HR_ASK_GONE;
+		return start->flags & HR_START_DUE ? HR_TRIGGER_QUEUED : HR_TRIGGER_DROPPED;
 	if (start->starts == ticket && s->repeat.timetable.timed[pipeline].running)
-		return HR_ASK_RUNNING;
+		return HR_TRIGGER_RUNNING;
 	if (start->starts - ticket >= HR_REPEAT_RESULTS)
-		return HR_ASK_GONE;
+		return HR_TRIGGER_DROPPED;
 	*err = s->repeat.result[pipeline][ticket % HR_REPEAT_RESULTS];
-	return *err ? HR_ASK_FAILED : HR_ASK_DONE;
+	return *err ? HR_TRIGGER_FAILED : HR_TRIGGER_DONE;
 }
 
-int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline)
+int hr_supervisor_pause(struct hr_supervisor *s, uint32_t pipeline)
 {
 	const int err = check(s);
 
@@ -58,7 +58,7 @@ int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline)
 	return err;
 }
 
-int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline)
+int hr_supervisor_resume(struct hr_supervisor *s, uint32_t pipeline)
 {
 	const struct hr_moment at = hr_moment_now();
 	struct hr_supervised *known = &s->pipeline[pipeline];
@@ -75,7 +75,7 @@ int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline)
 	return lifts ? 0 : err;
 }
 
-int hr_ask_reload(struct hr_supervisor *s)
+int hr_supervisor_reload(struct hr_supervisor *s)
 {
 	const int err = check(s);
 
@@ -93,8 +93,8 @@ static void list_running(const struct hr_supervisor *s, char *text, size_t bytes
 					       s->engine->config.pipeline[i].name);
 }
 
-bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,
-		     struct hr_reload_reply *reply)
+bool hr_supervisor_reload_result(const struct hr_supervisor *s, bool wait, int *result,
+				 struct hr_error *e, struct hr_reload_reply *reply)
 {
 	const struct hr_repeat *r = &s->repeat;
 

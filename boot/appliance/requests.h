@@ -10,12 +10,12 @@
 
 #include "boot/appliance/supervise.h"
 
-enum hr_ask_state {
-	HR_ASK_WAITING, /* for its start, or for an engine */
-	HR_ASK_RUNNING,
-	HR_ASK_DONE,
-	HR_ASK_FAILED,
-	HR_ASK_GONE, /* the start was dropped and will not begin */
+enum hr_trigger_state {
+	HR_TRIGGER_QUEUED, /* for its start, or for an engine */
+	HR_TRIGGER_RUNNING,
+	HR_TRIGGER_DONE,
+	HR_TRIGGER_FAILED,
+	HR_TRIGGER_DROPPED, /* the start was dropped and will not begin */
 };
 
 /*
@@ -25,23 +25,23 @@ enum hr_ask_state {
  * -EOWNERDEAD: it is suspended;
  * -EBUSY: no engine has read the starts from the ssds yet; -ESHUTDOWN: the appliance stops.
  */
-int hr_ask_start(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket);
+int hr_supervisor_trigger(struct hr_supervisor *s, uint32_t pipeline, uint64_t *ticket);
 
 /*
  * State of the start that serves a request. *err: 0, or of FAILED the error: an NVMe status or a
  * negative errno; -EINTR: interrupted, the start is repeated. The last 8 starts of a pipeline are
  * remembered; an older one is GONE.
  */
-enum hr_ask_state hr_ask_look(const struct hr_supervisor *s, uint32_t pipeline, uint64_t ticket,
-			      int *err);
+enum hr_trigger_state hr_supervisor_trigger_state(const struct hr_supervisor *s, uint32_t pipeline,
+						  uint64_t ticket, int *err);
 
 /*
  * A paused pipeline does not start until it is resumed, also after a restart; a run goes on to its
  * end. To resume it also lifts a suspension. 0, also when nothing changes; -ENOTSUP, -EBUSY as
  * above.
  */
-int hr_ask_pause(struct hr_supervisor *s, uint32_t pipeline);
-int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
+int hr_supervisor_pause(struct hr_supervisor *s, uint32_t pipeline);
+int hr_supervisor_resume(struct hr_supervisor *s, uint32_t pipeline);
 
 /*
  * Begin to read the file of the configuration again. Its schedule takes effect at once, other
@@ -51,25 +51,25 @@ int hr_ask_resume(struct hr_supervisor *s, uint32_t pipeline);
  * or the configuration does not come from a file that can be read again; -EBUSY as above;
  * -ENOMEM, -EAGAIN.
  */
-int hr_ask_reload(struct hr_supervisor *s);
+int hr_supervisor_reload(struct hr_supervisor *s);
 
 /*
- * The result of the newest hr_ask_reload(). False: a process still reads the file, or with `wait`
- * its configuration is not in force yet. True with *result 0, and *reply; -EINVAL: the file has
- * mistakes, which are logged and in *e, and nothing has changed; -ECANCELED: no engine came up with
- * it; or as hr_read_apart().
+ * The result of the newest hr_supervisor_reload(). False: a process still reads the file, or
+ * with `wait` its configuration is not in force yet. True with *result 0, and *reply; -EINVAL:
+ * the file has mistakes, which are logged and in *e, and nothing has changed; -ECANCELED: no
+ * engine came up with it; or as hr_config_read_in_child().
  */
-bool hr_ask_reloaded(const struct hr_supervisor *s, bool wait, int *result, struct hr_error *e,
-		     struct hr_reload_reply *reply);
+bool hr_supervisor_reload_result(const struct hr_supervisor *s, bool wait, int *result,
+				 struct hr_error *e, struct hr_reload_reply *reply);
 
 /* ---- carries out requests of the control socket, and SIGHUP, by calls of a
  * supervisor (boot/appliance/requests.h), with a text for each refusal.
  */
 
 /* Fill in the table for a supervisor. */
-void hr_act_open(struct hr_actions *actions, struct hr_supervisor *s);
+void hr_actions_init(struct hr_actions *actions, struct hr_supervisor *s);
 
 /* Begin a reload when SIGHUP has come. A refusal is logged. */
-void hr_act_signals(struct hr_supervisor *s);
+void hr_actions_on_signals(struct hr_supervisor *s);
 
 #endif

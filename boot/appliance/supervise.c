@@ -65,22 +65,22 @@ static void tick(void *to, uint64_t now_ns)
 {
 	struct hr_supervisor *s = to;
 
-	hr_child_look(&s->child, &s->engine->config, now_ns);
+	hr_child_poll(&s->child, &s->engine->config, now_ns);
 	s->status.engine_pid = (int)s->child.process.pid;
 	s->status.still_ns = s->child.still_ns;
 	hr_repeat_meet(&s->repeat); /* before requests */
 	hr_control_tick(&s->control, now_ns);
-	hr_act_signals(s);
+	hr_actions_on_signals(s);
 	if (s->gpus.absent) /* while other pipelines run */
 		look_at_gpus(s);
-	hr_repeat_look(&s->repeat); /* after requests */
+	hr_repeat_poll(&s->repeat); /* after requests */
 	take_suspensions(s, now_ns);
-	if (hr_child_moves(&s->child)) {
+	if (hr_child_is_alive(&s->child)) {
 		hr_notify_alive(&s->notify, now_ns);
 		hr_watchdog_feed(&s->watchdog, now_ns);
 	}
 	if (s->first)
-		hr_init_reap();
+		hr_pid1_reap();
 }
 
 static void say_phase(void *to, enum hr_phase phase)
@@ -137,7 +137,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool fi
 	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
 	hr_record_update(&s->status.record, engine);
-	hr_act_open(&s->actions, s);
+	hr_actions_init(&s->actions, s);
 	hr_control_open(&s->control, &s->status, &s->actions);
 	hr_repeat_wake_by(&s->repeat, s->control.wake);
 	hr_watchdog_open(&s->watchdog, watchdog, engine->config.boot.watchdog_ns);
@@ -259,7 +259,7 @@ static void choose_ssds(struct hr_supervisor *s)
 
 	for (uint32_t d = 0; d < s->engine->config.ssds; d++)
 		if (is_awaited(s, d, now_ns))
-			hr_leave_out_ssd(s->engine, d);
+			hr_skip_ssd(s->engine, d);
 }
 
 /* Leave out the gpus that are absent and awaited. Asking the driver takes a second or more. */
@@ -407,7 +407,7 @@ static int attempt(struct hr_supervisor *s)
 {
 	int own[HR_CONTROL_FDS + 3] = { s->notify.fd, s->watchdog.fd, s->repeat.wake };
 	const unsigned count = 3 + hr_control_descriptors(&s->control, own + 3);
-	const int err = hr_child_attempt(&s->child, s->engine, own, count, &s->cause);
+	const int err = hr_child_run(&s->child, s->engine, own, count, &s->cause);
 
 	s->status.engine_pid = 0;
 	s->has_run = s->status.record.has_run;
@@ -415,7 +415,7 @@ static int attempt(struct hr_supervisor *s)
 	s->mute |= s->status.record.mute;
 	s->blamed = false;
 	if (s->repeat.on)
-		hr_repeat_end(&s->repeat);
+		hr_repeat_engine_ended(&s->repeat);
 	else
 		note_outcomes(s);
 	s->blamed |= s->repeat.blamed != 0;

@@ -122,7 +122,7 @@ static bool is_journal(void)
 
 static void set_times(void)
 {
-	hr_log_set_stamp(hr_start_ns());
+	hr_log_set_stamp(hr_exec_ns());
 	if (!is_journal())
 		hr_log_set_wall();
 }
@@ -159,9 +159,9 @@ static enum hr_boot_end last_resort(enum hr_boot_end configured)
 {
 	char word[32];
 
-	if (hr_init_cmdline("headrace.last_resort", word, sizeof word))
+	if (hr_pid1_cmdline("headrace.last_resort", word, sizeof word))
 		for (int end = 0; end <= HR_BOOT_SHELL; end++)
-			if (strcmp(word, hr_init_end_name((enum hr_boot_end)end)) == 0)
+			if (strcmp(word, hr_pid1_end_name((enum hr_boot_end)end)) == 0)
 				return (enum hr_boot_end)end;
 	return configured;
 }
@@ -177,13 +177,13 @@ static void end(enum hr_boot_end how, enum hr_boot_end configured, int code)
 	} else if (code != HR_EXIT_DONE) {
 		how = last_resort(configured);
 		hr_error("the appliance does not run (code %d); %s in %llu s", code,
-			 hr_init_end_name(how), READ_IT_NS / HR_NS_PER_S);
+			 hr_pid1_end_name(how), READ_IT_NS / HR_NS_PER_S);
 		for (uint64_t begun = hr_now_ns();
 		     !hr_signals_pending() && hr_now_ns() - begun < READ_IT_NS;)
 			hr_wait_ns(HR_NS_PER_S / 10);
 	}
-	hr_info("%s", hr_init_end_name(how));
-	hr_init_end(how);
+	hr_info("%s", hr_pid1_end_name(how));
+	hr_pid1_end(how);
 }
 
 static void as_first(const char *file) __attribute__((noreturn));
@@ -195,23 +195,23 @@ static void as_first(const char *file)
 	struct hr_engine *engine;
 	int code, err;
 
-	if (hr_init_cmdline("headrace.log", word, sizeof word))
+	if (hr_pid1_cmdline("headrace.log", word, sizeof word))
 		hr_option_log("boot", word);
 	set_times();
 	hr_log_set_level(HR_LOG_INFO);
-	hr_init_mount();
+	hr_pid1_mount();
 	reboot(RB_DISABLE_CAD); /* the kernel sends SIGINT on Ctrl-Alt-Del */
 	if (!file)
-		file = hr_init_cmdline("headrace.config", named, sizeof named);
+		file = hr_pid1_cmdline("headrace.config", named, sizeof named);
 	if (!file)
 		file = CONFIG_DEFAULT;
 	hr_info("headrace is the first process, %s", file);
 	engine = load(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
 	if (engine) {
 		after = engine->config.boot.after;
-		err = hr_init_prepare(&engine->config.boot);
+		err = hr_pid1_prepare(&engine->config.boot);
 		hr_info("modules and huge pages %s, %.1f ms after the start",
-			err ? "incomplete" : "ready", (double)(hr_now_ns() - hr_start_ns()) / 1e6);
+			err ? "incomplete" : "ready", (double)(hr_now_ns() - hr_exec_ns()) / 1e6);
 		code = supervise(engine, true);
 	}
 	end(after, configured, code);
@@ -240,7 +240,7 @@ static int cmd_boot(int argc, char **argv)
 	int code;
 
 	/* The kernel passes unknown words of its command line as arguments; they are ignored. */
-	if (hr_init_is())
+	if (hr_pid1_is_self())
 		as_first(argc == 2 ? argv[1] : NULL);
 	code = hr_options(argc, argv, options, "one configuration", &file);
 	if (!code)

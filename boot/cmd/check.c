@@ -47,7 +47,7 @@ static void begin(struct hr_engine *engine, struct hr_timetable *t, const struct
 
 		hr_timetable_object(t, i, object ? object->id : 0, at);
 	}
-	hr_timetable_look(t, at);
+	hr_timetable_advance(t, at);
 }
 
 static const char *next(const struct hr_timetable *t, uint32_t i, const struct hr_moment *at,

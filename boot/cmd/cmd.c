@@ -118,7 +118,7 @@ int hr_options(int argc, char **argv, const struct hr_option *option, const char
 /* ---- loading the configuration */
 
 /* Of this process; configurations refer to the first one. */
-static struct hr_config_names names;
+static struct hr_config_lookup names;
 static const struct hr_config_rank *this_rank;
 
 void hr_load_set_rank(const struct hr_config_rank *rank)
@@ -128,7 +128,7 @@ void hr_load_set_rank(const struct hr_config_rank *rank)
 
 static void set_names(void)
 {
-	names = hr_names;
+	names = hr_lookup;
 	names.rank = this_rank;
 }
 
@@ -185,7 +185,8 @@ static struct hr_engine *load(const char *file, const char *pipeline, bool apart
 		*code = HR_EXIT_MISSING;
 		return NULL;
 	}
-	err = apart ? hr_read_apart(&engine->config, read_it, named, HR_READ_NS, &e)
+	err = apart ? hr_config_read_in_child(&engine->config, read_it, named, HR_CONFIG_READER_NS,
+					      &e)
 		    : read_config(&engine->config, file, &e);
 	*code = hr_error_report(&e, err);
 	*last_resort = engine->config.boot.last_resort;

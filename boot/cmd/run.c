@@ -130,7 +130,7 @@ static struct hr_tap_sockets sockets;
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
 {
 	const int err = service.engine
-				? hr_pass_send(to_service[0], request, sizeof *request, &fd, 1)
+				? hr_scm_send(to_service[0], request, sizeof *request, &fd, 1)
 				: -ENOTCONN;
 
 	return err ? hr_fail(e, HR_ERROR_FAILED, err, "busy: the pipelines do not run now") : 0;

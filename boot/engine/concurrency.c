@@ -43,13 +43,13 @@ static bool disturbs(const struct hr_config_pipeline *a, const struct hr_config_
 	return false;
 }
 
-bool hr_schedule_depend(const struct hr_config_pipeline *a, const struct hr_config_pipeline *b)
+bool hr_pipelines_conflict(const struct hr_config_pipeline *a, const struct hr_config_pipeline *b)
 {
 	return disturbs(a, b) || disturbs(b, a);
 }
 
-bool hr_schedule_reads(const struct hr_config_pipeline *reader,
-		       const struct hr_config_pipeline *writer)
+bool hr_pipeline_reads_from(const struct hr_config_pipeline *reader,
+			    const struct hr_config_pipeline *writer)
 {
 	const struct hr_config_object *made, *read;
 
@@ -60,9 +60,9 @@ bool hr_schedule_reads(const struct hr_config_pipeline *reader,
 	return false;
 }
 
-hr_pipelines hr_schedule_before(const struct hr_engine *engine, uint32_t i)
+hr_pipeline_set hr_concurrency_before(const struct hr_engine *engine, uint32_t i)
 {
-	hr_pipelines before = 0;
+	hr_pipeline_set before = 0;
 
 	/* Start with the nearest one, because its own dependencies come before it. */
 	for (uint32_t j = i; j-- > 0;) {
@@ -70,8 +70,8 @@ hr_pipelines hr_schedule_before(const struct hr_engine *engine, uint32_t i)
 
 		for (uint32_t k = j + 1; k <= i; k++)
 			waits |= (k == i || before >> k & 1) &&
-				 hr_schedule_depend(&engine->config.pipeline[j],
-						    &engine->config.pipeline[k]);
+				 hr_pipelines_conflict(&engine->config.pipeline[j],
+						       &engine->config.pipeline[k]);
 		if (waits && engine->run[j].selected)
 			before |= 1u << j;
 	}
@@ -88,14 +88,16 @@ static bool is_of(const struct hr_engine *engine, uint32_t i, uint32_t g)
 static bool exclude(const struct hr_engine *engine, uint32_t i, uint32_t j)
 {
 	if (hr_config_repeats(&engine->config))
-		return hr_schedule_depend(&engine->config.pipeline[i], &engine->config.pipeline[j]);
-	return hr_schedule_before(engine, i) >> j & 1 || hr_schedule_before(engine, j) >> i & 1;
+		return hr_pipelines_conflict(&engine->config.pipeline[i],
+					     &engine->config.pipeline[j]);
+	return hr_concurrency_before(engine, i) >> j & 1 ||
+	       hr_concurrency_before(engine, j) >> i & 1;
 }
 
 /* Pipelines on gpu g that may run at the same time as pipeline i. */
-static hr_pipelines beside(const struct hr_engine *engine, uint32_t i, uint32_t g)
+static hr_pipeline_set beside(const struct hr_engine *engine, uint32_t i, uint32_t g)
 {
-	hr_pipelines all = 0;
+	hr_pipeline_set all = 0;
 
 	for (uint32_t j = 0; j < engine->config.pipelines; j++)
 		if (j != i && is_of(engine, j, g) && !exclude(engine, i, j))
@@ -104,8 +106,8 @@ static hr_pipelines beside(const struct hr_engine *engine, uint32_t i, uint32_t 
 }
 
 /* Blocks of a set of pipelines; 0: they may not all run at the same time. */
-static uint64_t blocks_of(const struct hr_engine *engine, hr_pipelines set,
-			  const hr_pipelines *with, const uint32_t *blocks)
+static uint64_t blocks_of(const struct hr_engine *engine, hr_pipeline_set set,
+			  const hr_pipeline_set *with, const uint32_t *blocks)
 {
 	uint64_t sum = 0;
 
@@ -122,10 +124,10 @@ static uint64_t blocks_of(const struct hr_engine *engine, hr_pipelines set,
 }
 
 /* Sets of pipelines that may run at the same time, tried one by one: there are 16 at most. */
-uint64_t hr_schedule_blocks(const struct hr_engine *engine, uint32_t g, const uint32_t *blocks,
-			    hr_pipelines *them)
+uint64_t hr_concurrency_blocks(const struct hr_engine *engine, uint32_t g, const uint32_t *blocks,
+			       hr_pipeline_set *them)
 {
-	hr_pipelines with[HR_PIPELINES_MAX] = { 0 }, all = 0;
+	hr_pipeline_set with[HR_PIPELINES_MAX] = { 0 }, all = 0;
 	uint64_t most = 0;
 
 	*them = 0;
@@ -135,7 +137,7 @@ uint64_t hr_schedule_blocks(const struct hr_engine *engine, uint32_t g, const ui
 		all |= 1u << i;
 		with[i] = beside(engine, i, g);
 	}
-	for (hr_pipelines set = all; set; set = (set - 1) & all) {
+	for (hr_pipeline_set set = all; set; set = (set - 1) & all) {
 		const uint64_t sum = blocks_of(engine, set, with, blocks);
 
 		if (sum >= most && sum) {
@@ -146,29 +148,29 @@ uint64_t hr_schedule_blocks(const struct hr_engine *engine, uint32_t g, const ui
 	return most;
 }
 
-uint32_t hr_schedule_beside(const struct hr_engine *engine, uint32_t g)
+uint32_t hr_concurrency_most(const struct hr_engine *engine, uint32_t g)
 {
 	uint32_t one[HR_PIPELINES_MAX];
-	hr_pipelines them;
+	hr_pipeline_set them;
 
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		one[i] = 1;
-	return (uint32_t)hr_schedule_blocks(engine, g, one, &them);
+	return (uint32_t)hr_concurrency_blocks(engine, g, one, &them);
 }
 
-uint32_t hr_schedule_budget(const struct hr_engine *engine, uint32_t g)
+uint32_t hr_concurrency_budget(const struct hr_engine *engine, uint32_t g)
 {
 	const uint32_t limit = engine->config.gpu[g].blocks;
 	const bool gpu = engine->backend[g].lanes > 1; /* otherwise each block is a thread */
 	uint32_t held = UINT32_MAX;
 
-	if (gpu && hr_schedule_beside(engine, g) > 1)
+	if (gpu && hr_concurrency_most(engine, g) > 1)
 		held = engine->backend[g].side_by_side;
 	return limit && limit < held ? limit : held;
 }
 
 /* "'a' (4 blocks), 'b' (2 blocks)" */
-static const char *name_them(const struct hr_engine *engine, hr_pipelines them,
+static const char *name_them(const struct hr_engine *engine, hr_pipeline_set them,
 			     const uint32_t *blocks, char *text, size_t bytes)
 {
 	size_t at = 0;
@@ -185,10 +187,10 @@ static const char *name_them(const struct hr_engine *engine, hr_pipelines them,
 static int check_gpu(struct hr_engine *engine, uint32_t g, const uint32_t *blocks)
 {
 	const struct hr_config_gpu *gpu = &engine->config.gpu[g];
-	const uint32_t budget = hr_schedule_budget(engine, g);
+	const uint32_t budget = hr_concurrency_budget(engine, g);
 	char names[HR_LOG_LINE_MAX / 4], limit[80];
-	hr_pipelines them;
-	const uint64_t need = hr_schedule_blocks(engine, g, blocks, &them);
+	hr_pipeline_set them;
+	const uint64_t need = hr_concurrency_blocks(engine, g, blocks, &them);
 
 	if (need <= budget)
 		return 0;
@@ -205,7 +207,7 @@ static int check_gpu(struct hr_engine *engine, uint32_t g, const uint32_t *block
 		name_them(engine, them, blocks, names, sizeof names), engine->config.parallel);
 }
 
-int hr_schedule_check(struct hr_engine *engine)
+int hr_concurrency_check(struct hr_engine *engine)
 {
 	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
 	int err = 0;
@@ -220,13 +222,13 @@ int hr_schedule_check(struct hr_engine *engine)
 }
 
 bool hr_schedule_blocked(const struct hr_engine *engine, const struct hr_run *run,
-			 hr_pipelines unended)
+			 hr_pipeline_set unended)
 {
 	for (uint32_t d = 0; d < engine->config.ssds; d++)
 		if (hr_health_failed(&engine->ssd[d].health) && hr_config_uses_ssd(run->config, d))
 			return true;
 	for (uint32_t s = 0; s < run->config->sources + run->config->objects; s++) {
-		const int from = hr_run_from(run, s);
+		const int from = hr_run_writer_of(run, s);
 
 		if (from >= 0 && !(unended >> from & 1) &&
 		    engine->run[from].outcome != HR_RUN_DONE &&

@@ -50,7 +50,7 @@ struct hr_tap_tiles {
 	struct hr_sets sets; /* on a GPU; on the host backend each consumer gets new objects */
 	/* A run was broken off: consumers may still read tiles, so the next run gets other
 	 * memory. */
-	bool in_hand;
+	bool may_be_read;
 };
 
 /* The memory of a feed on a GPU: its producers map the tiles one after the other, and each a set of its

@@ -16,7 +16,7 @@ bool hr_run_uses_ssd(const struct hr_run *run, uint32_t d)
 
 bool hr_run_reads_sink(const struct hr_run *reader, const struct hr_run *writer)
 {
-	return hr_schedule_reads(reader->config, writer->config);
+	return hr_pipeline_reads_from(reader->config, writer->config);
 }
 
 bool hr_any_selected(const struct hr_engine *engine)
@@ -74,7 +74,7 @@ static void end_refusal(struct hr_engine *engine)
 	}
 }
 
-void hr_refuse_run(struct hr_engine *engine, uint32_t i, int err)
+void hr_exclude_run(struct hr_engine *engine, uint32_t i, int err)
 {
 	log_cause(engine, err);
 	refuse(engine, i, err);
@@ -89,7 +89,7 @@ void hr_leave_out_run(struct hr_engine *engine, uint32_t i)
 			hr_leave_out_run(engine, j);
 }
 
-void hr_leave_out_ssd(struct hr_engine *engine, uint32_t d)
+void hr_skip_ssd(struct hr_engine *engine, uint32_t d)
 {
 	engine->left_out[d] = true;
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
@@ -106,7 +106,7 @@ void hr_leave_out_gpu(struct hr_engine *engine, uint32_t g)
 			hr_leave_out_run(engine, i);
 }
 
-void hr_refuse_ssd(struct hr_engine *engine, uint32_t d, int err)
+void hr_exclude_ssd(struct hr_engine *engine, uint32_t d, int err)
 {
 	char text[96];
 

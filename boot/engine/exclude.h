@@ -16,8 +16,8 @@ bool hr_run_reads_sink(const struct hr_run *reader, const struct hr_run *writer)
  * leave out an ssd that is down, and all pipelines that use it. Log engine->error, and empty
  * it; when no pipeline is left, it is the cause of the first one.
  */
-void hr_refuse_run(struct hr_engine *engine, uint32_t i, int err);
-void hr_refuse_ssd(struct hr_engine *engine, uint32_t d, int err);
+void hr_exclude_run(struct hr_engine *engine, uint32_t i, int err);
+void hr_exclude_ssd(struct hr_engine *engine, uint32_t d, int err);
 
 /* Log engine->error and empty it, where bring-up goes on without the part that failed. */
 void hr_stage_error_log(struct hr_engine *engine);
@@ -25,7 +25,7 @@ void hr_stage_error_log(struct hr_engine *engine);
 /* Before bring-up: leave out a gpu or an ssd, and the pipelines that cannot run without it; none of
  * them has failed. */
 void hr_leave_out_gpu(struct hr_engine *engine, uint32_t g);
-void hr_leave_out_ssd(struct hr_engine *engine, uint32_t d);
+void hr_skip_ssd(struct hr_engine *engine, uint32_t d);
 
 /* Before bring-up: leave out a pipeline and those that read its sink; none of them has failed. */
 void hr_leave_out_run(struct hr_engine *engine, uint32_t i);

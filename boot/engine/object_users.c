@@ -51,7 +51,7 @@ static bool changes(const struct hr_run *run, uint32_t d, uint64_t id)
 	const struct hr_config_pipeline *p = run->config;
 
 	for (uint32_t i = 0; i < p->objects; i++)
-		if (run->object[i].used && p->object[i].writes && !run->object[i].made &&
+		if (run->object[i].used && p->object[i].writes && !run->object[i].created &&
 		    p->object[i].ssd == d && run->object[i].id == id)
 			return true;
 	return false;
@@ -76,7 +76,7 @@ static bool makes(const struct hr_run *run, uint32_t d, const char *name)
 	if (p->has_sink && run->sink_id && p->sink.ssd == d && strcmp(p->sink.object, name) == 0)
 		return true;
 	for (uint32_t i = 0; i < p->objects; i++)
-		if (run->object[i].made && p->object[i].ssd == d &&
+		if (run->object[i].created && p->object[i].ssd == d &&
 		    strcmp(p->object[i].object, name) == 0)
 			return true;
 	return false;

@@ -15,14 +15,14 @@ static uint64_t part_begin(const struct hr_run *run, uint64_t part)
 	return (uint64_t)((unsigned __int128)run->tiles * part / run->parts);
 }
 
-uint64_t hr_run_begin(const struct hr_run *run)
+uint64_t hr_run_first_tile(const struct hr_run *run)
 {
 	if (run->of_shards)
 		return run->shard_begin;
 	return run->parts ? part_begin(run, run->part) : 0;
 }
 
-uint64_t hr_run_end(const struct hr_run *run)
+uint64_t hr_run_end_tile(const struct hr_run *run)
 {
 	if (run->of_shards)
 		return run->shard_end;
@@ -135,9 +135,9 @@ uint32_t hr_run_blocks(const struct hr_run *run)
 	return blocks;
 }
 
-int hr_run_from(const struct hr_run *run, uint32_t i)
+int hr_run_writer_of(const struct hr_run *run, uint32_t i)
 {
-	return run->config->objects ? run->object[i].from : run->source[i].from;
+	return run->config->objects ? run->object[i].writer : run->source[i].writer;
 }
 
 uint32_t hr_run_tap_credits(const struct hr_run *run)

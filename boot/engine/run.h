@@ -58,7 +58,7 @@ struct hr_run_source {
 	/* id of the object; 0 while it is the sink of an earlier pipeline, not yet created */
 	uint64_t id;
 	uint64_t bytes;
-	int from;	/* index of the run that writes this object, or -1 */
+	int writer;	/* index of the run that writes this object, or -1 */
 	uint32_t queue; /* index in hr_run.ssd: selects the queue pair of a worker */
 	uint32_t tile_bytes;
 	/* With is_shard, the object has the `held` bytes from byte `at` of a data set, whose length is
@@ -83,13 +83,13 @@ struct hr_run_object {
 	bool used;   /* false: the configuration leaves out an optional object */
 	uint64_t id; /* 0 while it is not created */
 	uint64_t bytes;
-	int from; /* index of the run that writes it before this run, or -1 */
+	int writer; /* index of the run that writes it before this run, or -1 */
 	/* With is_shard the object has `bytes` of a data set, from row shard.first_row on. shard.set of
 	 * a new object is that of its run. */
 	bool is_shard;
 	struct hr_store_shard shard;
 	uint32_t queue; /* index in hr_run.ssd */
-	bool made;	/* created by this bring-up, and not yet finished */
+	bool created;	/* created by this bring-up, and not yet finished */
 	enum hr_sink_plan plan;
 	struct hr_run_verify verify; /* of an object that exists */
 	/* Of an object that the run writes: `crc` is the CRC-32C of its data after the run. */
@@ -170,13 +170,13 @@ struct hr_run {
 	struct hr_run_feed feed;
 	/* From `sinks`. */
 	enum hr_sink_plan sink_plan;
-	bool sink_made; /* created by this bring-up, and not yet written */
+	bool sink_created; /* created by this bring-up, and not yet written */
 	uint64_t sink_id;
 	/* A divided run: the same in all parts, and another one in other data sets. */
-	uint64_t set;
+	uint64_t data_set;
 	/* Create the sink again although it is complete: the sink of another part is not, and the
 	 * result is that of all parts. */
-	bool again;
+	bool create_again;
 	uint64_t fingerprint; /* hash of all that determines the contents of the sink */
 	uint64_t first_tile;
 	uint64_t sink_summed_tiles; /* number of first tiles that sink_crc covers */
@@ -199,7 +199,7 @@ struct hr_run {
 	uint32_t failure_gpu;	   /* of that worker */
 	uint64_t started_ns, ended_ns;
 	/* Set at the end: hr_run_tiles_done(), hr_run_bytes_read(). */
-	uint64_t through_tiles, read_bytes;
+	uint64_t done_tiles, read_bytes;
 	/* workers have ended: slots and descriptor have their final contents */
 	bool workers_ended;
 	uint64_t first_submit_ns; /* 0: no tile was submitted */
@@ -209,10 +209,10 @@ struct hr_run {
 /* True when the queues are up: the functions below may be called. */
 bool hr_run_wired(const struct hr_run *run);
 
-/* The tiles of this process are hr_run_begin() .. hr_run_end() - 1: all tiles, or those of its part.
- * An interrupted run continues at first_tile, not at hr_run_begin(). */
-uint64_t hr_run_begin(const struct hr_run *run);
-uint64_t hr_run_end(const struct hr_run *run);
+/* The tiles of this process are hr_run_first_tile() .. hr_run_end_tile() - 1: all tiles, or
+ * those of its part. An interrupted run continues at first_tile, not at hr_run_first_tile(). */
+uint64_t hr_run_first_tile(const struct hr_run *run);
+uint64_t hr_run_end_tile(const struct hr_run *run);
 
 /* Number of gpus. */
 uint32_t hr_run_gpus(const struct hr_run *run);
@@ -247,7 +247,7 @@ bool hr_run_made_checksum(const struct hr_run *run, const struct hr_config_objec
 
 /* Index of the run that writes source i, or object i of an access operator; -1: none of this
  * configuration. */
-int hr_run_from(const struct hr_run *run, uint32_t i);
+int hr_run_writer_of(const struct hr_run *run, uint32_t i);
 
 /* Tiles that one consumer of the tap may hold: the configured number, at most slots - 2, because
  * two slots keep the pipeline moving. */

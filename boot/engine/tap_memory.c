@@ -85,7 +85,7 @@ static int take_named(struct hr_engine *engine, uint32_t i)
 	if (err >= 0 && places->backend->lanes > 1 && !has_sets)
 		err = hr_run_tap_fill(engine, i, &engine->error);
 	tiles->up = err >= 0;
-	tiles->in_hand = false;
+	tiles->may_be_read = false;
 	if (tiles->up)
 		return 0;
 	if (tiles->fd >= 0)
@@ -106,7 +106,7 @@ int hr_tap_memory_renew(struct hr_engine *engine, uint32_t i)
 {
 	struct hr_tap_tiles *tiles = &engine->tap_tiles[i];
 
-	if (!tiles->up || !tiles->in_hand)
+	if (!tiles->up || !tiles->may_be_read)
 		return 0;
 	close(tiles->fd);
 	tiles->up = false;

@@ -454,7 +454,7 @@ static int agree_on_run(struct hr_job *job, struct hr_run *run, struct hr_error 
 	for (uint32_t k = 0; k < p->objects; k++)
 		complete |= run->object[k].plan == HR_SINK_COMPLETE;
 	err = hr_job_any(job, !complete, &some, e);
-	run->again = !err && some;
+	run->create_again = !err && some;
 	return err;
 }
 

@@ -91,9 +91,9 @@ static void describe(const struct hr_engine *engine, struct hr_run *run, struct 
 	to->outcome = run->outcome;
 	if (!has_succeeded(run->outcome))
 		to->code = run->cause.kind ? run->cause.kind : HR_ERROR_FAILED;
-	to->begin = hr_run_begin(run);
-	to->end = hr_run_end(run);
-	to->tiles_done = run->through_tiles;
+	to->begin = hr_run_first_tile(run);
+	to->end = hr_run_end_tile(run);
+	to->tiles_done = run->done_tiles;
 	to->read_bytes = run->read_bytes;
 	to->duration_ns = run->ended_ns - run->started_ns;
 	describe_objects(engine, run, to);
@@ -141,7 +141,7 @@ static void take_counts(struct merge *m, const struct part *parts)
 		if (parts[r].duration_ns > longest)
 			longest = parts[r].duration_ns;
 	}
-	m->run->through_tiles = tiles;
+	m->run->done_tiles = tiles;
 	m->durable_tiles = durable;
 	m->run->read_bytes = bytes;
 	if (m->run->started_ns)
@@ -476,8 +476,8 @@ static void drop_dependent(struct hr_engine *engine, struct hr_run *run)
 	bool depends = false;
 
 	for (uint32_t s = 0; run->selected && s < run->config->sources; s++)
-		depends |= run->source[s].from >= 0 &&
-			   engine->run[run->source[s].from].error == -EBADMSG;
+		depends |= run->source[s].writer >= 0 &&
+			   engine->run[run->source[s].writer].error == -EBADMSG;
 	if (depends)
 		hr_run_drop_part(engine, run, -EBADMSG);
 }

@@ -11,7 +11,7 @@
 
 static uint64_t start_ns;
 
-void hr_start_mark(void)
+void hr_exec_mark(void)
 {
 	start_ns = hr_now_ns();
 	/* As the first process, this process was a kernel thread, whose processor time counts
@@ -20,7 +20,7 @@ void hr_start_mark(void)
 		start_ns -= hr_cpu_ns();
 }
 
-uint64_t hr_start_ns(void)
+uint64_t hr_exec_ns(void)
 {
 	return start_ns;
 }

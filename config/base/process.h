@@ -12,11 +12,11 @@
 /* ---- start time (exec) of this process, on the clock of config/base/clock.h. */
 
 /* Call first in main. */
-void hr_start_mark(void);
+void hr_exec_mark(void);
 
-/* hr_now_ns() at exec: the time of hr_start_mark() minus the processor time used until then, by
+/* hr_now_ns() at exec: the time of hr_exec_mark() minus the processor time used until then, by
  * exec and the loader. */
-uint64_t hr_start_ns(void);
+uint64_t hr_exec_ns(void);
 
 /* ---- the phase without allocations */
 

@@ -6,14 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ROOM CMSG_SPACE(HR_PASS_MAX * sizeof(int))
+#define ROOM CMSG_SPACE(HR_SCM_FDS_MAX * sizeof(int))
 
 union control {
 	char bytes[ROOM];
 	struct cmsghdr align;
 };
 
-int hr_pass_send(int socket, const void *data, size_t bytes, const int *fds, unsigned count)
+int hr_scm_send(int socket, const void *data, size_t bytes, const int *fds, unsigned count)
 {
 	union control control = { { 0 } };
 	struct iovec vec = { (void *)(uintptr_t)data, bytes };
@@ -21,7 +21,7 @@ int hr_pass_send(int socket, const void *data, size_t bytes, const int *fds, uns
 	struct cmsghdr *part;
 	ssize_t n;
 
-	if (count > HR_PASS_MAX)
+	if (count > HR_SCM_FDS_MAX)
 		return -EMSGSIZE;
 	if (count) {
 		message.msg_control = control.bytes;
@@ -65,8 +65,8 @@ static unsigned take(struct msghdr *message, int *fds, unsigned max)
 	return count;
 }
 
-ssize_t hr_pass_receive(int socket, void *data, size_t bytes, int *fds, unsigned max,
-			unsigned *count)
+ssize_t hr_scm_receive(int socket, void *data, size_t bytes, int *fds, unsigned max,
+		       unsigned *count)
 {
 	union control control;
 	struct iovec vec = { data, bytes };

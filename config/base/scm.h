@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define HR_PASS_MAX 8u /* descriptors of a message */
+#define HR_SCM_FDS_MAX 8u /* descriptors of a message */
 
 /*
  * Send a message with copies of `count` descriptors, which the caller keeps. Does not wait on a
@@ -17,14 +17,14 @@
  * any more;
  * -EMSGSIZE: it is longer than a message, or was sent in part; -errno.
  */
-int hr_pass_send(int socket, const void *data, size_t bytes, const int *fds, unsigned count);
+int hr_scm_send(int socket, const void *data, size_t bytes, const int *fds, unsigned count);
 
 /*
  * Receive a message and up to `max` descriptors, which belong to the caller and are closed on exec.
  * Returns the bytes received, 0 at the end of the stream, or: -EAGAIN: none is there; -EPROTO: more
  * descriptors came than `max`, or data were cut off; none of its descriptors is left open; -errno.
  */
-ssize_t hr_pass_receive(int socket, void *data, size_t bytes, int *fds, unsigned max,
-			unsigned *count);
+ssize_t hr_scm_receive(int socket, void *data, size_t bytes, int *fds, unsigned max,
+		       unsigned *count);
 
 #endif

@@ -408,8 +408,8 @@ static size_t folder_of(const char *file)
 	return slash ? (size_t)(slash - file) + 1 : 0;
 }
 
-int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		    const char *text, size_t bytes, struct hr_error *e)
+int hr_config_parse(struct hr_config *config, const struct hr_config_lookup *names,
+		    const char *file, const char *text, size_t bytes, struct hr_error *e)
 {
 	set_defaults(config, file, folder_of(file));
 	config->names = names;
@@ -469,7 +469,7 @@ static int load(const char *file, char **text, size_t *bytes, bool *regular, str
 		       strerror(-err));
 }
 
-int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
+int hr_config_read(struct hr_config *config, const struct hr_config_lookup *names, const char *file,
 		   struct hr_error *e)
 {
 	const char *name = strcmp(file, "-") == 0 ? "standard input" : file;

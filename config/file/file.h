@@ -16,12 +16,12 @@
  * After an error only boot.last_resort of *config is valid: the value in the file when it could be
  * read, whatever other mistakes the file has, else the default.
  */
-int hr_config_read(struct hr_config *config, const struct hr_config_names *names, const char *file,
+int hr_config_read(struct hr_config *config, const struct hr_config_lookup *names, const char *file,
 		   struct hr_error *e);
 
 /* The same for text in memory: `bytes` long, without a NUL. `file` begins the lines of mistakes. */
-int hr_config_parse(struct hr_config *config, const struct hr_config_names *names, const char *file,
-		    const char *text, size_t bytes, struct hr_error *e);
+int hr_config_parse(struct hr_config *config, const struct hr_config_lookup *names,
+		    const char *file, const char *text, size_t bytes, struct hr_error *e);
 
 /*
  * Set all user operators to NULL: for a configuration that another process has read. Their

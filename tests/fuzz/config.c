@@ -113,7 +113,7 @@ static const char devices[] = "ssds = ({name = \"a\"; device = \"soft:a\";});\n"
 
 static int parse(struct hr_config *config, const char *text)
 {
-	return hr_config_parse(config, &hr_names, "fuzz", text, strlen(text), NULL);
+	return hr_config_parse(config, &hr_lookup, "fuzz", text, strlen(text), NULL);
 }
 
 static void check_numbers(struct hr_config *config, const uint8_t *data, size_t bytes)
@@ -162,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	int err;
 
 	hr_error_clear(&e);
-	err = hr_config_parse(&config, &hr_names, "fuzz", (const char *)data, bytes, &e);
+	err = hr_config_parse(&config, &hr_lookup, "fuzz", (const char *)data, bytes, &e);
 	demand((err == 0) == (e.text[0] == '\0'));
 	if (err) {
 		check_numbers(&config, data, bytes);

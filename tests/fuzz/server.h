@@ -102,7 +102,7 @@ static inline void send_welcome(const struct side *side, int fd, struct input *i
 	fds[0] = memory(how & 4 ? PAGE : SLOTS * PAGE, "tile", 4);
 	fds[1] = memory(how & 8 ? 64 : PAGE, &ring, how & 8 ? 64 : sizeof ring);
 	fds[2] = memory(how & 16 ? 0 : PAGE, "", 0);
-	hr_pass_send(fd, &m, how & 32 ? sizeof m / 2 : sizeof m, fds, HR_TAP_FDS - how % 4);
+	hr_scm_send(fd, &m, how & 32 ? sizeof m / 2 : sizeof m, fds, HR_TAP_FDS - how % 4);
 	for (unsigned i = 0; i < HR_TAP_FDS; i++)
 		close(fds[i]);
 }
@@ -122,7 +122,7 @@ static inline void *serve(void *context)
 		must(m.kind == HR_TAP_READY);
 		m.kind = HR_TAP_END;
 		change(in, &m, sizeof m);
-		hr_pass_send(fd, &m, in->left % 3 ? sizeof m : 1 + in->left % 200, NULL, 0);
+		hr_scm_send(fd, &m, in->left % 3 ? sizeof m : 1 + in->left % 200, NULL, 0);
 	}
 	close(fd);
 	return NULL;

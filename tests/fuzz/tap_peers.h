@@ -78,7 +78,7 @@ static inline void send_message(struct input *in, int fd, const int *fds, unsign
 	m.version = take(in);
 	m.credits = take(in);
 	take_bytes(in, m.name, take(in) % (sizeof m.name + 1));
-	hr_pass_send(fd, &m, sizeof m, fds, count);
+	hr_scm_send(fd, &m, sizeof m, fds, count);
 }
 
 static inline void greet(int fd, uint16_t kind, uint16_t version)
@@ -87,7 +87,7 @@ static inline void greet(int fd, uint16_t kind, uint16_t version)
 					      .kind = kind,
 					      .version = version };
 
-	hr_pass_send(fd, &hello, sizeof hello, NULL, 0);
+	hr_scm_send(fd, &hello, sizeof hello, NULL, 0);
 }
 
 static inline void send_bytes(struct input *in, int fd)
@@ -96,7 +96,7 @@ static inline void send_bytes(struct input *in, int fd)
 	const size_t count = take(in) * 2u;
 
 	take_bytes(in, bytes, count);
-	hr_pass_send(fd, bytes, count, NULL, 0);
+	hr_scm_send(fd, bytes, count, NULL, 0);
 }
 
 /* True when an answer came; it is a message of the protocol, with descriptors when it is WELCOME. */
@@ -108,7 +108,7 @@ static inline bool read_message(int fd, struct hr_tap_message *m, uint16_t versi
 	ssize_t n;
 
 	memset(m, 0, sizeof *m);
-	n = hr_pass_receive(fd, m, sizeof *m, fds, HR_TAP_FDS, &count);
+	n = hr_scm_receive(fd, m, sizeof *m, fds, HR_TAP_FDS, &count);
 	if (n <= 0)
 		return false;
 	must(n == sizeof *m && m->magic == HR_TAP_MAGIC && m->version == version);

@@ -201,13 +201,13 @@ static void create_queues(struct access_rig *r, struct hr_access *access)
 	access->qp = worker_memory(r, pairs * sizeof *access->qp);
 	for (uint32_t i = 0; i < pairs; i++) {
 		struct hr_ssd *ssd = &rig->ssd[i % access->ssds];
-		const uint32_t ring = hr_plan_ring_bytes(ssd->queue_entries);
+		const uint32_t ring = hr_layout_ring_bytes(ssd->queue_entries);
 		const struct hr_ssd_qp_memory memory = {
 			.rings = &rig->memory.region[HR_PLACE_HOST],
 			.ring_at = take(r, HR_PLACE_HOST, ring, ring),
 			.tables = &rig->memory.region[HR_PLACE_WORKER],
 			.table_at = take(r, HR_PLACE_WORKER,
-					 hr_plan_table_bytes(ssd->queue_entries), HR_CACHE_LINE),
+					 hr_layout_table_bytes(ssd->queue_entries), HR_CACHE_LINE),
 			.bar = rig->bar[i % access->ssds],
 		};
 

@@ -66,7 +66,7 @@ static inline void begin(void)
 	run->source[0].bytes = run->sink_bytes = TILES * UNIT;
 	run->source[0].tile_bytes = run->sink_tile_bytes = UNIT;
 	run->source[0].verify.check = run->source[1].verify.check = HR_SOURCE_NO_CHECKSUM;
-	run->source[0].from = run->source[1].from = -1;
+	run->source[0].writer = run->source[1].writer = -1;
 	run->tiles = run->cpu.tiles = TILES;
 	run->fingerprint = 0xf1;
 	run->ssds = 2;
@@ -106,7 +106,7 @@ static inline void write_tiles(uint64_t first, uint64_t second, uint64_t done)
 	status[2].tiles = status[5].tiles = 50; /* of other roles */
 }
 
-static inline int finish(struct hr_run_end how)
+static inline int finish(struct hr_run_ending how)
 {
 	return hr_run_conclude(engine, run, &how, 0, test_error());
 }

@@ -99,7 +99,7 @@ void rig_begin(void)
 	rig_control = calloc(1, sizeof *rig_control);
 	cr_assert(rig_app && rig_control);
 	rig_control->fd = -1;
-	cr_assert_eq(hr_config_parse(&rig_app->config, &hr_names, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&rig_app->config, &hr_lookup, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(rig_app, NULL), 0);

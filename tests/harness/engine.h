@@ -21,7 +21,7 @@ static inline void engine_read(struct hr_engine *engine, const char *text)
 {
 	memset(engine, 0, sizeof *engine);
 	cr_assert_eq(
-		hr_config_parse(&engine->config, &hr_names, "f", text, strlen(text), test_error()),
+		hr_config_parse(&engine->config, &hr_lookup, "f", text, strlen(text), test_error()),
 		0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(engine, NULL), 0);
 }

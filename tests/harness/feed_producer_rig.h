@@ -157,7 +157,7 @@ static inline int greet(const char *name, uint32_t credits, int pidfd)
 static inline ssize_t come(struct hr_tap_message *m, int *fds, unsigned *count)
 {
 	memset(m, 0, sizeof *m);
-	return hr_pass_receive(peer, m, sizeof *m, fds, fds ? HR_TAP_FDS : 0, count);
+	return hr_scm_receive(peer, m, sizeof *m, fds, fds ? HR_TAP_FDS : 0, count);
 }
 
 /* Kinds of the messages to the producer, and "." at the end of the connection. */
@@ -187,7 +187,7 @@ static inline void tell(unsigned kind)
 	struct hr_tap_message m;
 
 	hr_tap_message_begin(&m, kind, HR_FEED_VERSION);
-	cr_assert_eq(hr_pass_send(peer, &m, sizeof m, NULL, 0), 0);
+	cr_assert_eq(hr_scm_send(peer, &m, sizeof m, NULL, 0), 0);
 }
 
 static inline void step(bool events)

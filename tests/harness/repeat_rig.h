@@ -57,7 +57,7 @@ static inline void begin(const char *config)
 	engine = calloc(1, sizeof *engine);
 	cr_assert(s && engine);
 	memset(&record, 0, sizeof record);
-	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "f", config, strlen(config),
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_lookup, "f", config, strlen(config),
 				     test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
@@ -102,7 +102,7 @@ static inline uint32_t look(void)
 {
 	uint32_t dispatched = 0;
 
-	hr_repeat_look(r);
+	hr_repeat_poll(r);
 	while (recv(engine_end, &dispatch, sizeof dispatch, 0) == (ssize_t)sizeof dispatch)
 		if (dispatch.kind == HR_DISPATCH_RUN)
 			dispatched |= (uint32_t)dispatch.pipelines;

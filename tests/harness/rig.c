@@ -211,13 +211,13 @@ static void wire_copies(struct rig *rig, const struct rig_work *work)
 	if (!work->copies && !rig->copy)
 		return;
 	if (pipe->has_sink && work->checksums)
-		pipe->out_copy_bytes = hr_plan_tile_bytes(pipe->sink_tile_bytes);
+		pipe->out_copy_bytes = hr_layout_tile_bytes(pipe->sink_tile_bytes);
 	pipe->copy_bytes = pipe->out_copy_bytes;
 	for (uint32_t s = 0; s < work->sources; s++) {
 		if (work->direct >> s & 1)
 			continue;
 		pipe->source[s].copied = true;
-		pipe->copy_bytes += hr_plan_tile_bytes(work->tile_bytes[s]);
+		pipe->copy_bytes += hr_layout_tile_bytes(work->tile_bytes[s]);
 	}
 }
 

@@ -108,7 +108,7 @@ static inline void up(void)
 	run->layout.parts.partition = &engine->partition[0];
 	run->cpu.control = &control;
 	run->started_ns = 0;
-	run->sink_made = true;
+	run->sink_created = true;
 	runner.engine = engine;
 	engine->config.parallel = 1;
 	fake_clock_start(BEGAN, NULL, NULL);
@@ -125,7 +125,7 @@ static inline uint64_t look(void)
 {
 	const uint64_t before = hr_now_ns();
 
-	hr_runner_look(&runner);
+	hr_runner_poll(&runner);
 	return hr_now_ns() - before;
 }
 

@@ -35,7 +35,7 @@ static inline void begin(void)
 									     3 * UNIT, 0, true),
 							 .bytes = 3 * UNIT,
 							 .tile_bytes = UNIT,
-							 .from = -1 };
+							 .writer = -1 };
 	}
 	pipeline->has_sink = true;
 	pipeline->sink = (struct hr_config_object){ .object = "out", .line = 7 };

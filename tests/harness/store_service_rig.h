@@ -57,7 +57,7 @@ static inline void begin_down(void)
 	cr_assert(engine && service && answer && in);
 	for (uint64_t i = 0; i < IN_BYTES / sizeof i; i++)
 		memcpy(in + i * sizeof i, &i, sizeof i);
-	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "test.conf", config,
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_lookup, "test.conf", config,
 				     sizeof config - 1, test_error()),
 		     0, "%s", test_error_text());
 	hr_log_set_level(HR_LOG_ERROR);
@@ -103,7 +103,7 @@ static inline int pass(const struct hr_request *r)
 	int pair[2];
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	cr_assert_eq(hr_pass_send(hands[0], r, sizeof *r, &pair[1], 1), 0);
+	cr_assert_eq(hr_scm_send(hands[0], r, sizeof *r, &pair[1], 1), 0);
 	close(pair[1]);
 	fcntl(pair[0], F_SETFL, O_NONBLOCK);
 	return pair[0];

@@ -173,7 +173,7 @@ static inline ssize_t come(uint32_t seat, struct hr_tap_message *m, int fds[HR_T
 			   unsigned *count)
 {
 	memset(m, 0, sizeof *m);
-	return hr_pass_receive(peer[seat], m, sizeof *m, fds, fds ? HR_TAP_FDS : 0, count);
+	return hr_scm_receive(peer[seat], m, sizeof *m, fds, fds ? HR_TAP_FDS : 0, count);
 }
 
 /* Kinds of the messages to the consumer, and "." at the end of the connection. */
@@ -201,7 +201,7 @@ static inline void tell(uint32_t seat, unsigned kind)
 	struct hr_tap_message m;
 
 	hr_tap_message_begin(&m, kind, HR_TAP_VERSION);
-	cr_assert_eq(hr_pass_send(peer[seat], &m, sizeof m, NULL, 0), 0);
+	cr_assert_eq(hr_scm_send(peer[seat], &m, sizeof m, NULL, 0), 0);
 }
 
 static inline void step(uint32_t seat, bool events)

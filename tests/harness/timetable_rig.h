@@ -82,7 +82,7 @@ static inline void pass(uint64_t ns)
 	at.wall_ns += ns;
 }
 
-static inline hr_timetable_set due(void)
+static inline hr_pipeline_set due(void)
 {
 	return hr_timetable_due(&t, &at);
 }
@@ -91,9 +91,9 @@ static inline hr_timetable_set due(void)
  * Start all pipelines that are due, run for `ns`, end with err. Returns the set of started
  * pipelines.
  */
-static inline hr_timetable_set run(uint64_t ns, int err)
+static inline hr_pipeline_set run(uint64_t ns, int err)
 {
-	const hr_timetable_set set = due();
+	const hr_pipeline_set set = due();
 
 	hr_timetable_started(&t, set, &at);
 	pass(ns);
@@ -107,7 +107,7 @@ static inline uint64_t wait_s(uint32_t i)
 {
 	uint64_t in_ns;
 
-	hr_timetable_look(&t, &at);
+	hr_timetable_advance(&t, &at);
 	hr_timetable_wait(&t, i, &at, &in_ns);
 	return in_ns == UINT64_MAX ? UINT64_MAX : in_ns / S;
 }
@@ -116,7 +116,7 @@ static inline enum hr_wait_for state(uint32_t i)
 {
 	uint64_t in_ns;
 
-	hr_timetable_look(&t, &at);
+	hr_timetable_advance(&t, &at);
 	return hr_timetable_wait(&t, i, &at, &in_ns);
 }
 

@@ -1,7 +1,7 @@
 #include "boot/appliance/attempt/admission.h"
 
 /* The waiting pipeline that was requested first, of those in `set`. */
-static uint32_t oldest(const struct hr_admit *a, hr_pipelines set)
+static uint32_t oldest(const struct hr_admission *a, hr_pipeline_set set)
 {
 	uint32_t first = HR_PIPELINES_MAX;
 
@@ -12,16 +12,16 @@ static uint32_t oldest(const struct hr_admit *a, hr_pipelines set)
 	return first;
 }
 
-static bool depends_on(const struct hr_admit *a, uint32_t i, hr_pipelines set)
+static bool depends_on(const struct hr_admission *a, uint32_t i, hr_pipeline_set set)
 {
 	for (uint32_t j = 0; j < a->config->pipelines; j++)
 		if (set >> j & 1 && j != i &&
-		    hr_schedule_depend(&a->config->pipeline[j], &a->config->pipeline[i]))
+		    hr_pipelines_conflict(&a->config->pipeline[j], &a->config->pipeline[i]))
 			return true;
 	return false;
 }
 
-static bool is_later(const struct hr_admit *a, uint32_t i, uint32_t than)
+static bool is_later(const struct hr_admission *a, uint32_t i, uint32_t than)
 {
 	const uint64_t mine = a->request[i], other = a->request[than];
 
@@ -29,13 +29,13 @@ static bool is_later(const struct hr_admit *a, uint32_t i, uint32_t than)
 }
 
 /* It replaces the memory of all, or runs alone. */
-static bool is_alone(const struct hr_admit *a, uint32_t i)
+static bool is_alone(const struct hr_admission *a, uint32_t i)
 {
 	return (a->suspects >> i & 1) || !(a->planned >> i & 1);
 }
 
 /* A pipeline runs that was requested before the waiting pipeline i. */
-static bool waits_for_earlier(const struct hr_admit *a, uint32_t i)
+static bool waits_for_earlier(const struct hr_admission *a, uint32_t i)
 {
 	for (uint32_t j = 0; j < a->config->pipelines; j++)
 		if (a->running >> j & 1 && is_later(a, i, j))
@@ -43,9 +43,9 @@ static bool waits_for_earlier(const struct hr_admit *a, uint32_t i)
 	return false;
 }
 
-uint32_t hr_admit_next(const struct hr_admit *a)
+uint32_t hr_admission_next(const struct hr_admission *a)
 {
-	hr_pipelines left = a->waiting, before = a->running;
+	hr_pipeline_set left = a->waiting, before = a->running;
 	uint32_t i;
 
 	if ((uint32_t)__builtin_popcount(a->running) >= a->config->parallel ||
@@ -66,15 +66,16 @@ uint32_t hr_admit_next(const struct hr_admit *a)
 
 /* One pass in the order of the requests is enough: a reader waits behind the pipeline that it
  * reads from. */
-hr_pipelines hr_admit_readers(const struct hr_admit *a, uint32_t i)
+hr_pipeline_set hr_admission_readers(const struct hr_admission *a, uint32_t i)
 {
-	hr_pipelines left = a->waiting & ~(1u << i), gone = 0;
+	hr_pipeline_set left = a->waiting & ~(1u << i), gone = 0;
 	uint32_t j;
 
 	for (; (j = oldest(a, left)) < HR_PIPELINES_MAX; left &= ~(1u << j))
 		for (uint32_t k = 0; k < a->config->pipelines; k++)
 			if ((k == i || gone >> k & 1) && is_later(a, j, k) &&
-			    hr_schedule_reads(&a->config->pipeline[j], &a->config->pipeline[k]))
+			    hr_pipeline_reads_from(&a->config->pipeline[j],
+						   &a->config->pipeline[k]))
 				gone |= 1u << j;
 	return gone;
 }

@@ -30,25 +30,25 @@
 
 #include "boot/engine/concurrency.h"
 
-struct hr_admit {
+struct hr_admission {
 	const struct hr_config *config;
-	hr_pipelines waiting; /* requested, not begun */
-	hr_pipelines running;
-	hr_pipelines suspects; /* of both */
-	hr_pipelines planned;  /* those that need no new plan */
-	hr_pipelines held;     /* those that cannot begin now; later starts may pass them */
+	hr_pipeline_set waiting; /* requested, not begun */
+	hr_pipeline_set running;
+	hr_pipeline_set suspects; /* of both */
+	hr_pipeline_set planned;  /* those that need no new plan */
+	hr_pipeline_set held;	  /* those that cannot begin now; later starts may pass them */
 	uint64_t request
 		[HR_PIPELINES_MAX]; /* of a pipeline that waits or runs: number of the request */
 };
 
 /* The pipeline that begins next, now; HR_PIPELINES_MAX: none. When it is not in `planned`,
  * nothing runs. */
-uint32_t hr_admit_next(const struct hr_admit *admit);
+uint32_t hr_admission_next(const struct hr_admission *admit);
 
 /*
  * The waiting pipelines that read an output of pipeline i, directly or through other waiting
  * pipelines: they do not begin when pipeline i fails.
  */
-hr_pipelines hr_admit_readers(const struct hr_admit *admit, uint32_t i);
+hr_pipeline_set hr_admission_readers(const struct hr_admission *admit, uint32_t i);
 
 #endif

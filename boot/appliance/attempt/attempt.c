@@ -44,7 +44,7 @@ static int test(struct hr_attempt *attempt)
 		if (!post.ssd_error[d])
 			continue;
 		engine->error = post.ssd_cause[d];
-		hr_refuse_ssd(engine, d, post.ssd_error[d]);
+		hr_exclude_ssd(engine, d, post.ssd_error[d]);
 	}
 	if (!post.machine_failed && hr_any_selected(engine))
 		return 0;
@@ -58,7 +58,7 @@ static void note_start(const struct hr_engine *engine)
 		if (engine->run[i].first_submit_ns)
 			hr_info("pipeline '%s': first tile submitted %.1f ms after the start",
 				engine->run[i].config->name,
-				(double)(engine->run[i].first_submit_ns - hr_start_ns()) / 1e6);
+				(double)(engine->run[i].first_submit_ns - hr_exec_ns()) / 1e6);
 }
 
 static bool any_suspect(const struct hr_engine *engine)

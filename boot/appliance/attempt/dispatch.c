@@ -28,12 +28,12 @@
 struct dispatcher {
 	struct hr_attempt *attempt;
 	struct hr_engine *engine;
-	struct hr_plan plan;
-	struct hr_admit admit;
+	struct hr_provision plan;
+	struct hr_admission admit;
 	struct hr_runner runner;
 	struct hr_dispatch dispatch;	       /* the newest one */
 	uint64_t suspect_ns[HR_PIPELINES_MAX]; /* of a suspect: since it waits, or runs */
-	hr_pipelines again; /* starts that a lost admin command has stopped are made once more */
+	hr_pipeline_set again; /* starts that a lost admin command has stopped are made once more */
 	uint64_t looked_ns;
 	uint64_t last_ns; /* end of the wait for the last dispatch; 0: the engine does not end */
 	int failed;	  /* error of a device: no other start begins in this engine */
@@ -160,7 +160,7 @@ static void finish(struct dispatcher *dispatcher, uint32_t i)
 	hr_attempt_report(dispatcher->attempt, false);
 	hr_attempt_remember(dispatcher->attempt, i, dispatcher->dispatch.starts.start[i].starts);
 	hr_attempt_publish(dispatcher->attempt); /* with its counters, which the next call ends */
-	hr_plan_end(&dispatcher->plan, i);
+	hr_provision_end(&dispatcher->plan, i);
 	publish_end(dispatcher, i);
 	note_versions(dispatcher->attempt);
 	if (dispatcher->runner.running)
@@ -170,7 +170,7 @@ static void finish(struct dispatcher *dispatcher, uint32_t i)
 /* The output of the failed pipeline does not exist. */
 static void drop_readers(struct dispatcher *dispatcher, uint32_t failed)
 {
-	const hr_pipelines gone = hr_admit_readers(&dispatcher->admit, failed);
+	const hr_pipeline_set gone = hr_admission_readers(&dispatcher->admit, failed);
 
 	for (uint32_t i = 0; i < dispatcher->engine->config.pipelines; i++) {
 		if (!(gone >> i & 1))
@@ -191,7 +191,7 @@ static void check_waiting(struct dispatcher *dispatcher)
 	dispatcher->admit.planned = dispatcher->plan.planned;
 	for (uint32_t i = 0; i < dispatcher->engine->config.pipelines; i++)
 		if (dispatcher->admit.waiting >> i & 1 &&
-		    hr_plan_check(&dispatcher->plan, i) != -EAGAIN)
+		    hr_provision_check(&dispatcher->plan, i) != -EAGAIN)
 			dispatcher->admit.planned |= 1u << i;
 		else
 			dispatcher->admit.planned &= ~(dispatcher->admit.waiting & 1u << i);
@@ -211,20 +211,20 @@ static void end_start(struct dispatcher *dispatcher, uint32_t i)
 /* 0: it can be launched, or need not be. -EAGAIN: it needs a new plan, and others run. */
 static int prepare(struct dispatcher *dispatcher, uint32_t i)
 {
-	int err = hr_plan_start(&dispatcher->plan, i);
+	int err = hr_provision_start(&dispatcher->plan, i);
 
 	if (err != -EAGAIN || dispatcher->admit.running)
 		return err;
 	hr_attempt_tell(dispatcher->attempt, HR_PHASE_BRING_UP); /* memory can take long */
-	err = hr_plan_make(&dispatcher->plan, 1u << i);
+	err = hr_provision_make(&dispatcher->plan, 1u << i);
 	tell(dispatcher);
 	if (!err)
-		err = hr_plan_check(&dispatcher->plan, i) == -EAGAIN ? -ENOSPC : 0;
+		err = hr_provision_check(&dispatcher->plan, i) == -EAGAIN ? -ENOSPC : 0;
 	if (err) {
-		hr_plan_refuse(&dispatcher->plan, i, err);
+		hr_provision_refuse(&dispatcher->plan, i, err);
 		return err;
 	}
-	return hr_plan_start(&dispatcher->plan, i);
+	return hr_provision_start(&dispatcher->plan, i);
 }
 
 static void launch(struct dispatcher *dispatcher, uint32_t i)
@@ -235,7 +235,7 @@ static void launch(struct dispatcher *dispatcher, uint32_t i)
 		err = hr_feed_service_begin(&dispatcher->attempt->feeds, i,
 					    &dispatcher->engine->error);
 	if (err) {
-		hr_plan_refuse(&dispatcher->plan, i, err);
+		hr_provision_refuse(&dispatcher->plan, i, err);
 		return;
 	}
 	hr_runner_start(&dispatcher->runner, i);
@@ -279,7 +279,7 @@ static void start_waiting(struct dispatcher *dispatcher)
 		find_failed(dispatcher);
 		if (dispatcher->failed || dispatcher->closed || hr_signals_pending())
 			return;
-		i = hr_admit_next(&dispatcher->admit);
+		i = hr_admission_next(&dispatcher->admit);
 		if (i == HR_PIPELINES_MAX)
 			return;
 		start_one(dispatcher, i);
@@ -288,9 +288,9 @@ static void start_waiting(struct dispatcher *dispatcher)
 
 static void look_at_running(struct dispatcher *dispatcher)
 {
-	const hr_pipelines before = dispatcher->runner.running;
+	const hr_pipeline_set before = dispatcher->runner.running;
 
-	hr_runner_look(&dispatcher->runner);
+	hr_runner_poll(&dispatcher->runner);
 	for (uint32_t i = 0; i < dispatcher->engine->config.pipelines; i++)
 		if ((before & ~dispatcher->runner.running) >> i & 1)
 			end_start(dispatcher, i);
@@ -318,9 +318,10 @@ static void take(struct dispatcher *dispatcher)
 	for (uint32_t i = 0; i < dispatcher->engine->config.pipelines; i++)
 		if (dispatch->pipelines >> i & 1)
 			dispatcher->admit.request[i] = dispatch->number;
-	dispatcher->admit.waiting |= (hr_pipelines)dispatch->pipelines & ~dispatcher->admit.running;
-	dispatcher->admit.suspects &= ~(hr_pipelines)dispatch->pipelines;
-	dispatcher->admit.suspects |= (hr_pipelines)(dispatch->pipelines & dispatch->suspects);
+	dispatcher->admit.waiting |=
+		(hr_pipeline_set)dispatch->pipelines & ~dispatcher->admit.running;
+	dispatcher->admit.suspects &= ~(hr_pipeline_set)dispatch->pipelines;
+	dispatcher->admit.suspects |= (hr_pipeline_set)(dispatch->pipelines & dispatch->suspects);
 	for (uint32_t i = 0; i < dispatcher->engine->config.pipelines; i++)
 		if (dispatch->pipelines >> i & 1)
 			dispatcher->suspect_ns[i] = hr_now_ns();
@@ -470,10 +471,10 @@ static void open_floor(struct dispatcher *dispatcher, struct hr_attempt *attempt
 	attempt->engine->resolves_late = true;
 	dispatcher->engine = dispatcher->plan.engine = dispatcher->runner.engine = attempt->engine;
 	dispatcher->admit.config = &attempt->engine->config;
-	dispatcher->plan.usable = (hr_pipelines)attempt->record.usable;
+	dispatcher->plan.usable = (hr_pipeline_set)attempt->record.usable;
 	/* the pipelines that can be planned now start without a new plan */
 	log_less(&dispatcher->engine->config, true);
-	hr_plan_make(&dispatcher->plan, 0);
+	hr_provision_make(&dispatcher->plan, 0);
 	log_less(&dispatcher->engine->config, false);
 	dispatcher->admit.planned = dispatcher->plan.planned;
 }

@@ -13,7 +13,7 @@
 
 #define PAUSE_MAX_NS (60 * HR_NS_PER_S)
 
-static bool is_used(const struct hr_engine *engine, hr_pipelines running, uint32_t d)
+static bool is_used(const struct hr_engine *engine, hr_pipeline_set running, uint32_t d)
 {
 	bool used = false;
 
@@ -30,7 +30,7 @@ void hr_mend_read_health(struct hr_engine *engine)
 			hr_ctrl_read_smart(engine->ssd[d].ctrl, NULL);
 }
 
-void hr_mend_look(struct hr_engine *engine, hr_pipelines running)
+void hr_mend_look(struct hr_engine *engine, hr_pipeline_set running)
 {
 	for (uint32_t d = 0; d < engine->config.ssds; d++) {
 		struct hr_ssd *ssd = &engine->ssd[d];
@@ -63,7 +63,7 @@ bool hr_mend_is_due(const struct hr_engine *engine, uint32_t i)
 }
 
 /* A running pipeline uses ssd d, or another ssd of its controller. */
-static bool is_controller_used(const struct hr_engine *engine, hr_pipelines running, uint32_t d)
+static bool is_controller_used(const struct hr_engine *engine, hr_pipeline_set running, uint32_t d)
 {
 	bool used = false;
 
@@ -100,9 +100,10 @@ static void reset(struct hr_ssd *ssd)
 	hr_error_log(&e, HR_LOG_ERROR);
 }
 
-hr_pipelines hr_mend_ssds(struct hr_engine *engine, hr_pipelines running, hr_pipelines planned)
+hr_pipeline_set hr_mend_ssds(struct hr_engine *engine, hr_pipeline_set running,
+			     hr_pipeline_set planned)
 {
-	hr_pipelines held = 0;
+	hr_pipeline_set held = 0;
 	bool any = false;
 
 	for (uint32_t d = 0; d < engine->config.ssds; d++) {

@@ -17,7 +17,7 @@ void hr_mend_read_health(struct hr_engine *engine);
 
 /* Health logs and events of the ssds that none of the `running` pipelines uses; the runs watch the
  * others (boot/engine/runner/runner.c). */
-void hr_mend_look(struct hr_engine *engine, hr_pipelines running);
+void hr_mend_look(struct hr_engine *engine, hr_pipeline_set running);
 
 /* True when an ssd of pipeline i needs a reset: no queue pair can be created on it. */
 bool hr_mend_is_due(const struct hr_engine *engine, uint32_t i);
@@ -30,7 +30,8 @@ bool hr_mend_is_due(const struct hr_engine *engine, uint32_t i);
  * such a controller, and those that are not `planned`, because a new plan frees memory that may
  * still belong to queue pairs.
  */
-hr_pipelines hr_mend_ssds(struct hr_engine *engine, hr_pipelines running, hr_pipelines planned);
+hr_pipeline_set hr_mend_ssds(struct hr_engine *engine, hr_pipeline_set running,
+			     hr_pipeline_set planned);
 
 /* Before the memory of the plan is freed: disable the controllers that still need a reset, because
  * queue pairs could not be deleted. */

@@ -15,16 +15,16 @@
 
 /* ---- the runs that the stages process */
 
-static hr_pipelines selected(const struct hr_engine *engine)
+static hr_pipeline_set selected(const struct hr_engine *engine)
 {
-	hr_pipelines set = 0;
+	hr_pipeline_set set = 0;
 
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		set |= (uint32_t)engine->run[i].selected << i;
 	return set;
 }
 
-static void select_runs(struct hr_engine *engine, hr_pipelines set)
+static void select_runs(struct hr_engine *engine, hr_pipeline_set set)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		engine->run[i].selected = set >> i & 1;
@@ -53,7 +53,7 @@ static void reset(struct hr_engine *engine, uint32_t i)
  * count. */
 static int find_objects(struct hr_engine *engine, uint32_t i)
 {
-	const hr_pipelines before = selected(engine);
+	const hr_pipeline_set before = selected(engine);
 	const bool keep_going = engine->keep_going;
 	int err;
 
@@ -70,7 +70,7 @@ static int find_objects(struct hr_engine *engine, uint32_t i)
 /* ---- a plan */
 
 /* The pipelines whose objects exist. Of the others only those that are wanted are an error. */
-static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *found)
+static int find_all(struct hr_provision *plan, hr_pipeline_set wanted, hr_pipeline_set *found)
 {
 	struct hr_engine *engine = plan->engine;
 
@@ -87,15 +87,16 @@ static int find_all(struct hr_plan *plan, hr_pipelines wanted, hr_pipelines *fou
 	return 0;
 }
 
-static hr_pipelines last_of(hr_pipelines set)
+static hr_pipeline_set last_of(hr_pipeline_set set)
 {
 	return set ? 1u << (31 - __builtin_clz(set)) : 0;
 }
 
 /* Leave out one pipeline after the other, until the rest has room. */
-static hr_pipelines choose(struct hr_engine *engine, hr_pipelines found, hr_pipelines wanted)
+static hr_pipeline_set choose(struct hr_engine *engine, hr_pipeline_set found,
+			      hr_pipeline_set wanted)
 {
-	hr_pipelines set = found;
+	hr_pipeline_set set = found;
 	int err;
 
 	do {
@@ -110,7 +111,7 @@ static hr_pipelines choose(struct hr_engine *engine, hr_pipelines found, hr_pipe
 }
 
 /* Memory for these pipelines, whose objects were found one by one. */
-static int take_memory(struct hr_plan *plan, hr_pipelines set)
+static int take_memory(struct hr_provision *plan, hr_pipeline_set set)
 {
 	struct hr_engine *engine = plan->engine;
 	int err;
@@ -128,7 +129,7 @@ static int take_memory(struct hr_plan *plan, hr_pipelines set)
 	return err;
 }
 
-static void make_room(struct hr_engine *engine, hr_pipelines found)
+static void make_room(struct hr_engine *engine, hr_pipeline_set found)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (found >> i & 1)
@@ -136,7 +137,7 @@ static void make_room(struct hr_engine *engine, hr_pipelines found)
 }
 
 /* The status does not show the tiles of the plan. */
-static void reset_found(struct hr_engine *engine, hr_pipelines found)
+static void reset_found(struct hr_engine *engine, hr_pipeline_set found)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (found >> i & 1)
@@ -144,10 +145,10 @@ static void reset_found(struct hr_engine *engine, hr_pipelines found)
 	select_runs(engine, 0);
 }
 
-int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted)
+int hr_provision_make(struct hr_provision *plan, hr_pipeline_set wanted)
 {
 	struct hr_engine *engine = plan->engine;
-	hr_pipelines found, set;
+	hr_pipeline_set found, set;
 	int err;
 
 	err = find_all(plan, wanted, &found);
@@ -184,7 +185,7 @@ static bool fits(const struct hr_run *planned, const struct hr_run *run)
 }
 
 /* The objects of this start, and the memory of the plan, zeroed. */
-static int lay_out(struct hr_plan *plan, uint32_t i)
+static int lay_out(struct hr_provision *plan, uint32_t i)
 {
 	struct hr_engine *engine = plan->engine;
 	struct hr_run *run = &engine->run[i];
@@ -209,7 +210,7 @@ static int lay_out(struct hr_plan *plan, uint32_t i)
 /* The stages `sinks` and `queues` for one run. */
 static int raise_one(struct hr_engine *engine, uint32_t i)
 {
-	const hr_pipelines before = selected(engine);
+	const hr_pipeline_set before = selected(engine);
 	const bool keep_going = engine->keep_going;
 	int err;
 
@@ -224,7 +225,7 @@ static int raise_one(struct hr_engine *engine, uint32_t i)
 	return err;
 }
 
-int hr_plan_check(struct hr_plan *plan, uint32_t i)
+int hr_provision_check(struct hr_provision *plan, uint32_t i)
 {
 	int err = find_objects(plan->engine, i);
 
@@ -236,7 +237,7 @@ int hr_plan_check(struct hr_plan *plan, uint32_t i)
 	return err;
 }
 
-int hr_plan_start(struct hr_plan *plan, uint32_t i)
+int hr_provision_start(struct hr_provision *plan, uint32_t i)
 {
 	struct hr_engine *engine = plan->engine;
 	struct hr_run *run = &engine->run[i];
@@ -253,19 +254,19 @@ int hr_plan_start(struct hr_plan *plan, uint32_t i)
 	if (!err)
 		err = hr_signals_pending() ? -EINTR : raise_one(engine, i);
 	if (err == -EAGAIN) { /* the plan has more queue pairs than a controller creates */
-		hr_plan_end(plan, i);
+		hr_provision_end(plan, i);
 		plan->planned = 0;
 		return err;
 	}
 	run->selected = true;
 	if (err) {
-		hr_plan_end(plan, i);
-		hr_plan_refuse(plan, i, err);
+		hr_provision_end(plan, i);
+		hr_provision_refuse(plan, i, err);
 	}
 	return err;
 }
 
-void hr_plan_end(struct hr_plan *plan, uint32_t i)
+void hr_provision_end(struct hr_provision *plan, uint32_t i)
 {
 	struct hr_engine *engine = plan->engine;
 	struct hr_run *run = &engine->run[i];
@@ -280,7 +281,7 @@ void hr_plan_end(struct hr_plan *plan, uint32_t i)
 	hr_sinks_down(engine);
 }
 
-void hr_plan_refuse(struct hr_plan *plan, uint32_t i, int err)
+void hr_provision_refuse(struct hr_provision *plan, uint32_t i, int err)
 {
 	struct hr_engine *engine = plan->engine;
 	struct hr_run *run = &engine->run[i];

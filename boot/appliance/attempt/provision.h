@@ -17,10 +17,10 @@
 
 #include "boot/engine/concurrency.h"
 
-struct hr_plan {
+struct hr_provision {
 	struct hr_engine *engine;
-	hr_pipelines usable;  /* those whose devices are up: set by the owner */
-	hr_pipelines planned; /* 0: no plan, stage `stores` is the last one that is up */
+	hr_pipeline_set usable;	 /* those whose devices are up: set by the owner */
+	hr_pipeline_set planned; /* 0: no plan, stage `stores` is the last one that is up */
 	/* Of planned pipelines: the shape and the layout, in which tiles is the largest number. */
 	struct hr_run run[HR_PIPELINES_MAX];
 	struct hr_run fresh; /* of the start that is being made */
@@ -32,29 +32,29 @@ struct hr_plan {
  * be planned; or the error of `wanted`, in engine->error, which is logged; -EINTR: a signal requests
  * a stop.
  */
-int hr_plan_make(struct hr_plan *plan, hr_pipelines wanted);
+int hr_provision_make(struct hr_provision *plan, hr_pipeline_set wanted);
 
 /*
  * Whether a start of pipeline i, which does not run, fits the plan: 0; -EAGAIN: it needs a new
  * plan, and is not in this one any more; other errors: the start would fail, because its objects
  * do not exist.
  */
-int hr_plan_check(struct hr_plan *plan, uint32_t i);
+int hr_provision_check(struct hr_provision *plan, uint32_t i);
 
 /*
  * Prepare a start of pipeline i, which does not run. 0: it can be launched (hr_runner_start()), or
- * its outcome is HR_RUN_COMPLETE. -EAGAIN: as hr_plan_check(); when a controller has created fewer
+ * its outcome is HR_RUN_COMPLETE. -EAGAIN: as hr_provision_check(); when a controller has created fewer
  * queue pairs than it has granted, no pipeline is in the plan any more. Other errors:
  * outcome, error and cause of its run are set, and the cause is logged.
  */
-int hr_plan_start(struct hr_plan *plan, uint32_t i);
+int hr_provision_start(struct hr_provision *plan, uint32_t i);
 
 /* Give up a start of pipeline i for err, in engine->error: outcome, error and cause of its run are
  * set. */
-void hr_plan_refuse(struct hr_plan *plan, uint32_t i, int err);
+void hr_provision_refuse(struct hr_provision *plan, uint32_t i, int err);
 
 /* Delete the queue pairs of a run that has ended, or was not launched, and objects that it has
  * left. */
-void hr_plan_end(struct hr_plan *plan, uint32_t i);
+void hr_provision_end(struct hr_provision *plan, uint32_t i);
 
 #endif

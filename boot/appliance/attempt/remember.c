@@ -82,7 +82,7 @@ void hr_remember_run(struct hr_history *history, const struct hr_engine *engine,
 	past.ended_it = run->lost_gpu;
 	if (ran) {
 		past.tiles = run->tiles;
-		past.tiles_done = run->first_tile + run->through_tiles;
+		past.tiles_done = run->first_tile + run->done_tiles;
 		past.read_bytes = run->read_bytes;
 	}
 	if (run->outcome == HR_RUN_DONE)

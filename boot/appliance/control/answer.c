@@ -234,7 +234,7 @@ static int check(struct hr_control *c, struct hr_control_client *client, bool ma
 
 /* ---- actions */
 
-static int carry_out(struct hr_control *c, struct hr_control_client *client)
+static int handle_request(struct hr_control *c, struct hr_control_client *client)
 {
 	const struct hr_actions *actions = c->actions;
 
@@ -252,20 +252,20 @@ static int carry_out(struct hr_control *c, struct hr_control_client *client)
 	}
 }
 
-static enum hr_answer reply_with(bool written)
+static enum hr_handled reply_with(bool written)
 {
-	return written ? HR_ANSWER_REPLY : HR_ANSWER_WAITS;
+	return written ? HR_HANDLED_REPLY : HR_HANDLED_WAITS;
 }
 
-static enum hr_answer pass(struct hr_control *c, struct hr_control_client *client)
+static enum hr_handled pass(struct hr_control *c, struct hr_control_client *client)
 {
 	const int err = c->actions->pass(c->actions->to, &client->request, client->fd, &c->e);
 
-	return err ? reply_with(settle(c, client, err)) : HR_ANSWER_PASSED;
+	return err ? reply_with(settle(c, client, err)) : HR_HANDLED_PASSED;
 }
 
-enum hr_answer hr_answer_begin(struct hr_control *c, struct hr_control_client *client,
-			       bool may_wait, uint64_t now_ns)
+enum hr_handled hr_control_handle(struct hr_control *c, struct hr_control_client *client,
+				  bool may_wait, uint64_t now_ns)
 {
 	const enum hr_request_kind kind = client->request.kind;
 	int err;
@@ -281,11 +281,11 @@ enum hr_answer hr_answer_begin(struct hr_control *c, struct hr_control_client *c
 		return reply_with(succeed(c, client, "done"));
 	if (hr_request_has_disk(kind))
 		return pass(c, client);
-	err = carry_out(c, client);
+	err = handle_request(c, client);
 	if (err)
 		return reply_with(settle(c, client, err));
 	if (client->request.wait || kind == HR_REQUEST_RELOAD)
-		return HR_ANSWER_WAITS;
+		return HR_HANDLED_WAITS;
 	return reply_with(succeed(c, client,
 				  kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP ? "accepted"
 											: "done"));
@@ -317,7 +317,7 @@ static bool end_trigger(struct hr_control *c, struct hr_control_client *client)
 	       settle(c, client, result);
 }
 
-bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool last)
+bool hr_control_handle_waiting(struct hr_control *c, struct hr_control_client *client, bool last)
 {
 	hr_error_clear(&c->e);
 	if (client->request.kind == HR_REQUEST_STOP)
@@ -332,7 +332,7 @@ bool hr_answer_end(struct hr_control *c, struct hr_control_client *client, bool 
 	return fail(c, client);
 }
 
-void hr_answer_refuse(struct hr_control *c, struct hr_control_client *client, int err)
+void hr_control_reject(struct hr_control *c, struct hr_control_client *client, int err)
 {
 	memset(&client->request, 0, sizeof client->request);
 	client->start = 0;

@@ -148,15 +148,15 @@ static uint32_t count_waiters(const struct hr_control *c)
 
 static void act(struct hr_control *c, struct hr_control_client *client, uint64_t now_ns)
 {
-	switch (hr_answer_begin(c, client, count_waiters(c) < HR_CONTROL_WAITERS, now_ns)) {
-	case HR_ANSWER_REPLY:
+	switch (hr_control_handle(c, client, count_waiters(c) < HR_CONTROL_WAITERS, now_ns)) {
+	case HR_HANDLED_REPLY:
 		reply(c, client, now_ns);
 		break;
-	case HR_ANSWER_WAITS:
+	case HR_HANDLED_WAITS:
 		client->state = HR_CONTROL_WAITS;
 		client->since_ns = now_ns;
 		break;
-	case HR_ANSWER_PASSED:
+	case HR_HANDLED_PASSED:
 		forget(c, client);
 		break;
 	}
@@ -186,7 +186,7 @@ static void hear(struct hr_control *c, struct hr_control_client *client, uint64_
 	if (length > 0) {
 		act(c, client, now_ns);
 	} else if (length < 0) {
-		hr_answer_refuse(c, client, length);
+		hr_control_reject(c, client, length);
 		reply(c, client, now_ns);
 	} else if (now_ns - client->since_ns >= HR_CONTROL_REQUEST_NS) {
 		drop(c, client, "its request is not complete in time");
@@ -199,7 +199,7 @@ static void wait_on(struct hr_control *c, struct hr_control_client *client, uint
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		drop(c, client, "it disconnected while it waited");
-	else if (hr_answer_end(c, client, false))
+	else if (hr_control_handle_waiting(c, client, false))
 		reply(c, client, now_ns);
 }
 
@@ -292,7 +292,7 @@ unsigned hr_control_descriptors(const struct hr_control *c, int fds[HR_CONTROL_F
 
 static void dismiss(struct hr_control *c, struct hr_control_client *client)
 {
-	if (client->state == HR_CONTROL_WAITS && hr_answer_end(c, client, true))
+	if (client->state == HR_CONTROL_WAITS && hr_control_handle_waiting(c, client, true))
 		reply(c, client, client->since_ns);
 	else if (client->state == HR_CONTROL_REPLIES)
 		send_rest(c, client);

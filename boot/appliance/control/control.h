@@ -166,23 +166,24 @@ void hr_control_close(struct hr_control *control);
  * settings that differ and stay as they are.
  */
 
-enum hr_answer {
-	HR_ANSWER_REPLY,  /* the reply is in client->out */
-	HR_ANSWER_WAITS,  /* the client waits; only when may_wait is true */
-	HR_ANSWER_PASSED, /* the engine has a copy of the descriptor, and replies */
+enum hr_handled {
+	HR_HANDLED_REPLY,  /* the reply is in client->out */
+	HR_HANDLED_WAITS,  /* the client waits; only when may_wait is true */
+	HR_HANDLED_PASSED, /* the engine has a copy of the descriptor, and replies */
 };
 
 /* Carry out client->request. */
-enum hr_answer hr_answer_begin(struct hr_control *control, struct hr_control_client *client,
-			       bool may_wait, uint64_t now_ns);
+enum hr_handled hr_control_handle(struct hr_control *control, struct hr_control_client *client,
+				  bool may_wait, uint64_t now_ns);
 
 /*
  * True: the request of a client that waits has ended, and the reply is written. With `last` the
  * appliance ends, and the result is true.
  */
-bool hr_answer_end(struct hr_control *control, struct hr_control_client *client, bool last);
+bool hr_control_handle_waiting(struct hr_control *control, struct hr_control_client *client,
+			       bool last);
 
 /* Write the reply to bytes that are not a request; err is that of hr_request_parse(). */
-void hr_answer_refuse(struct hr_control *control, struct hr_control_client *client, int err);
+void hr_control_reject(struct hr_control *control, struct hr_control_client *client, int err);
 
 #endif

@@ -60,7 +60,7 @@ static void put_tap(struct hr_json *j, const struct hr_status *status, uint32_t 
 	hr_json_string(j, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
 	hr_json_string(j, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
 	if (share)
-		hr_json_string(j, "share", hr_share_name((enum hr_tap_sharing)share));
+		hr_json_string(j, "share", hr_gpu_sharing_name((enum hr_tap_sharing)share));
 	hr_counters_json(j, hr_tap_counters, count, HR_IN_STATUS);
 	hr_json_array(j, "attached");
 	for (uint32_t k = 0; k < HR_RECORD_CONSUMERS; k++) {
@@ -292,7 +292,7 @@ size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, s
 	hr_json_u64(&j, "engine_pid", (uint64_t)status->engine_pid);
 	if (status->engine_pid)
 		hr_json_u64(&j, "progress_age_ms", status->still_ns / HR_NS_PER_MS);
-	hr_json_u64(&j, "uptime_ms", (now_ns - hr_start_ns()) / HR_NS_PER_MS);
+	hr_json_u64(&j, "uptime_ms", (now_ns - hr_exec_ns()) / HR_NS_PER_MS);
 	hr_json_string(&j, "phase", hr_phase_name(status->phase));
 	hr_json_string(&j, "stage", hr_stage_name((enum hr_stage)record->stage));
 	hr_json_u64(&j, "restarts", status->restarts);

@@ -44,7 +44,7 @@ void hr_tap_clients_refuse(struct hr_tap_clients *c, struct hr_tap_client *clien
 	hr_tap_message_begin(&m, HR_TAP_REFUSED, c->version);
 	m.code = (uint16_t)-err;
 	snprintf(m.text, sizeof m.text, "%s", why);
-	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
+	if (hr_scm_send(client->fd, &m, sizeof m, NULL, 0) != 0)
 		hr_debug("%s: the client does not take its refusal", c->kind);
 	drop(client);
 }

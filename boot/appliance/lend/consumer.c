@@ -144,7 +144,7 @@ static void hang_up(int *fd)
 /* A consumer whose socket has no room for it loses the message. */
 static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned count)
 {
-	const int err = fd < 0 ? -ENOTCONN : hr_pass_send(fd, m, sizeof *m, fds, count);
+	const int err = fd < 0 ? -ENOTCONN : hr_scm_send(fd, m, sizeof *m, fds, count);
 
 	if (err)
 		hr_debug("tap: a message of kind %u is lost: %s", m->kind, strerror(-err));
@@ -457,7 +457,7 @@ static void describe_tap(const struct hr_tap_table *table, uint32_t credits,
 	m->epoch = table->epoch;
 	m->tiles = run->tiles;
 	m->first = run->first_tile;
-	m->stride = hr_plan_tile_bytes(run->sink_tile_bytes);
+	m->stride = hr_layout_tile_bytes(run->sink_tile_bytes);
 	m->tile_bytes = run->sink_tile_bytes;
 	m->columns = tap->columns;
 	m->each = tap->deliver == HR_TAP_EACH;
@@ -512,7 +512,7 @@ static void end_consumer(struct hr_tap_table *table, uint32_t seat, bool again)
 
 	hr_tap_message_begin(&m, HR_TAP_END, HR_TAP_VERSION);
 	m.code = (uint16_t)(whole ? 0 : run->cause.kind ? run->cause.kind : HR_ERROR_FAILED);
-	m.tiles = run->through_tiles;
+	m.tiles = run->done_tiles;
 	m.again = again;
 	if (!whole)
 		snprintf(m.text, sizeof m.text, "%.*s", (int)sizeof m.text - 1,

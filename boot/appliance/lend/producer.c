@@ -26,7 +26,7 @@ struct object {
 /* Tiles, entries and page, in the order of the descriptors of WELCOME. */
 static void list_objects(const struct hr_run *run, struct object object[HR_TAP_FDS])
 {
-	const uint64_t tile = hr_plan_tile_bytes(run->source[0].tile_bytes);
+	const uint64_t tile = hr_layout_tile_bytes(run->source[0].tile_bytes);
 
 	object[0] = (struct object){ "headrace feed tiles", run->cpu.slot[0].in[0].data,
 				     run->slots * tile, HR_TAP_WRITABLE };
@@ -131,7 +131,7 @@ static int map(const struct hr_feed_producer *p, int fds[HR_TAP_FDS], struct hr_
 /* A producer whose socket has no room for it loses the message. */
 static int say(int fd, const struct hr_tap_message *m, const int *fds, unsigned count)
 {
-	const int err = fd < 0 ? -ENOTCONN : hr_pass_send(fd, m, sizeof *m, fds, count);
+	const int err = fd < 0 ? -ENOTCONN : hr_scm_send(fd, m, sizeof *m, fds, count);
 
 	if (err)
 		hr_debug("feed: a message of kind %u is lost: %s", m->kind, strerror(-err));
@@ -400,7 +400,7 @@ static void describe_feed(const struct hr_feed_producer *p, struct hr_tap_messag
 	m->epoch = p->epoch;
 	m->tiles = run->tiles;
 	m->first = hr_acquire_sys_u64(&words_of(p)->next);
-	m->stride = hr_plan_tile_bytes(run->source[0].tile_bytes);
+	m->stride = hr_layout_tile_bytes(run->source[0].tile_bytes);
 	m->tile_bytes = run->source[0].tile_bytes;
 	m->columns = feed->columns;
 	if (is_fixed(p)) {

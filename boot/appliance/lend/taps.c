@@ -52,7 +52,7 @@ static void let_wait(const struct hr_tap_port *port, struct hr_tap_client *clien
 			 ? "pipeline '%.64s' has lent all its tiles to other consumers"
 			 : "pipeline '%.64s' does not run now: it has to start first",
 		 port->table.run->config->name);
-	if (hr_pass_send(client->fd, &m, sizeof m, NULL, 0) != 0)
+	if (hr_scm_send(client->fd, &m, sizeof m, NULL, 0) != 0)
 		hr_debug("tap: the client does not take its answer");
 	client->told = port->state;
 }
@@ -113,7 +113,7 @@ static void end_port(struct hr_tap_service *s, uint32_t i)
 	const struct hr_run *run = port->table.run;
 
 	log_failed(port);
-	s->engine->tap_tiles[i].in_hand |= run->outcome != HR_RUN_DONE;
+	s->engine->tap_tiles[i].may_be_read |= run->outcome != HR_RUN_DONE;
 	hr_tap_consumers_end(&port->table,
 			     runs_again(s, run) && run->outcome != HR_RUN_INTERRUPTED);
 	port->state = runs_again(s, run) ? HR_TAP_IDLE : HR_TAP_OVER;

@@ -18,7 +18,7 @@
 #define HUGE_PAGE (2ull << 20)
 #define CMDLINE_BYTES 4096u
 
-bool hr_init_is(void)
+bool hr_pid1_is_self(void)
 {
 	return getpid() == 1;
 }
@@ -48,7 +48,7 @@ static bool is_mounted(const char *at)
 	return stat("/", &root) == 0 && stat(at, &st) == 0 && st.st_dev != root.st_dev;
 }
 
-void hr_init_mount(void)
+void hr_pid1_mount(void)
 {
 	static const struct {
 		const char *type, *at, *data;
@@ -75,7 +75,7 @@ void hr_init_mount(void)
 			hr_warn("%s cannot be mounted: %s", file_system[i].at, strerror(failed[i]));
 }
 
-const char *hr_init_option(const char *cmdline, const char *key, char *value, size_t bytes)
+const char *hr_pid1_option(const char *cmdline, const char *key, char *value, size_t bytes)
 {
 	const size_t length = strlen(key);
 	const char *found = NULL;
@@ -91,7 +91,7 @@ const char *hr_init_option(const char *cmdline, const char *key, char *value, si
 	return value;
 }
 
-const char *hr_init_cmdline(const char *key, char *value, size_t bytes)
+const char *hr_pid1_cmdline(const char *key, char *value, size_t bytes)
 {
 	char cmdline[CMDLINE_BYTES] = "";
 	const int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -100,10 +100,10 @@ const char *hr_init_cmdline(const char *key, char *value, size_t bytes)
 	if (fd >= 0)
 		close(fd);
 	cmdline[n > 0 ? n : 0] = '\0';
-	return hr_init_option(cmdline, key, value, bytes);
+	return hr_pid1_option(cmdline, key, value, bytes);
 }
 
-int hr_init_hugepages(uint64_t bytes)
+int hr_pid1_hugepages(uint64_t bytes)
 {
 	static const char path[] = "/proc/sys/vm/nr_hugepages";
 	const unsigned long long want = (bytes + HUGE_PAGE - 1) / HUGE_PAGE;
@@ -128,7 +128,7 @@ int hr_init_hugepages(uint64_t bytes)
 	return !err && got < want ? -ENOMEM : err;
 }
 
-int hr_init_prepare(const struct hr_config_boot *boot)
+int hr_pid1_prepare(const struct hr_config_boot *boot)
 {
 	char folder[512];
 	int first = 0;
@@ -143,7 +143,7 @@ int hr_init_prepare(const struct hr_config_boot *boot)
 			first = err;
 	}
 	if (boot->hugepage_bytes) {
-		int err = hr_init_hugepages(boot->hugepage_bytes);
+		int err = hr_pid1_hugepages(boot->hugepage_bytes);
 
 		if (!first)
 			first = err;
@@ -151,7 +151,7 @@ int hr_init_prepare(const struct hr_config_boot *boot)
 	return first;
 }
 
-void hr_init_reap(void)
+void hr_pid1_reap(void)
 {
 	siginfo_t ended = { .si_pid = 0 };
 
@@ -186,7 +186,7 @@ static void run_shell(void)
 		hr_error("cannot start /bin/sh; `make image EXTRA=FOLDER` adds one to an image");
 }
 
-void hr_init_end(enum hr_boot_end end)
+void hr_pid1_end(enum hr_boot_end end)
 {
 	static const unsigned how[] = { [HR_BOOT_POWEROFF] = RB_POWER_OFF,
 					[HR_BOOT_REBOOT] = RB_AUTOBOOT,
@@ -198,12 +198,12 @@ void hr_init_end(enum hr_boot_end end)
 		run_shell();
 	sync();
 	reboot((int)how[end]);
-	hr_error("the kernel refuses to %s: %s", hr_init_end_name(end), strerror(errno));
+	hr_error("the kernel refuses to %s: %s", hr_pid1_end_name(end), strerror(errno));
 	for (;;)
 		pause();
 }
 
-const char *hr_init_end_name(enum hr_boot_end end)
+const char *hr_pid1_end_name(enum hr_boot_end end)
 {
 	static const char *const name[] = { "poweroff", "reboot", "halt", "stay", "shell" };
 

@@ -22,43 +22,43 @@
  */
 
 /* True in the first process. */
-bool hr_init_is(void);
+bool hr_pid1_is_self(void);
 
 /*
  * Mount /proc, /sys, /dev and /run unless they are mounted. Open the console when the kernel
  * started the process without one. Errors are logged and not returned: the console may still work.
  */
-void hr_init_mount(void);
+void hr_pid1_mount(void);
 
 /*
  * The value of KEY= on a kernel command line (the last one wins), into value[bytes]. The kernel
- * passes words with a dot to no process, so hr_init_cmdline() reads /proc/cmdline. NULL: there is
+ * passes words with a dot to no process, so hr_pid1_cmdline() reads /proc/cmdline. NULL: there is
  * no such word, or its value does not fit.
  */
-const char *hr_init_option(const char *cmdline, const char *key, char *value, size_t bytes);
-const char *hr_init_cmdline(const char *key, char *value, size_t bytes);
+const char *hr_pid1_option(const char *cmdline, const char *key, char *value, size_t bytes);
+const char *hr_pid1_cmdline(const char *key, char *value, size_t bytes);
 
 /* Load modules and reserve huge pages of the configuration. Tries all; 0, or the first error. */
-int hr_init_prepare(const struct hr_config_boot *boot);
+int hr_pid1_prepare(const struct hr_config_boot *boot);
 
 /* Reserve 2 MiB huge pages. 0; -ENOMEM: the kernel reserved fewer, which is logged; -errno. */
-int hr_init_hugepages(uint64_t bytes);
+int hr_pid1_hugepages(uint64_t bytes);
 
 /*
  * Collect orphans that have ended. Not a child of hr_fork(), whose status the function that has
  * started it reads; orphans after such a child are collected in a later call.
  */
-void hr_init_reap(void);
+void hr_pid1_reap(void);
 
 /*
  * Flush disks, and end the machine as the configuration says. Does not return: when the kernel
  * refuses, an error is logged and the process sleeps for ever, because the first process must not
  * end.
  */
-void hr_init_end(enum hr_boot_end end) __attribute__((noreturn));
+void hr_pid1_end(enum hr_boot_end end) __attribute__((noreturn));
 
 /* "poweroff" and so on. */
-const char *hr_init_end_name(enum hr_boot_end end);
+const char *hr_pid1_end_name(enum hr_boot_end end);
 
 /* ---- loads kernel modules as the first process, where there is
  * no modprobe.

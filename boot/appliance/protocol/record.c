@@ -68,7 +68,7 @@ static void take_run(struct hr_record_run *to, const struct hr_engine *engine,
 				      .started_ns = run->started_ns,
 				      .ended_ns = run->ended_ns };
 	if (engine->up >= HR_STAGE_BACKENDS && run->config && hr_config_has_tap(run->config))
-		to->share = (uint64_t)hr_run_share(engine, run, &why);
+		to->share = (uint64_t)hr_run_gpu_sharing(engine, run, &why);
 	hr_record_put_error(&to->error, run->error, &run->cause);
 	hr_counters_snapshot(&to->count, engine, run);
 }
@@ -107,7 +107,7 @@ void hr_record_apply(const struct hr_record *record, struct hr_engine *engine)
 		run->error = hr_record_get_error(&from->error, &run->cause);
 		run->tiles = from->count.tiles;
 		run->first_tile = from->count.first_tile;
-		run->through_tiles = from->count.tiles_done;
+		run->done_tiles = from->count.tiles_done;
 		run->durable_tiles = from->count.durable_tiles;
 		run->started_ns = from->started_ns;
 		run->ended_ns = from->ended_ns;

@@ -16,7 +16,7 @@ void hr_tap_message_begin(struct hr_tap_message *m, unsigned kind, uint16_t vers
 int hr_tap_message_receive(int fd, struct hr_tap_message *m)
 {
 	unsigned count;
-	const ssize_t n = hr_pass_receive(fd, m, sizeof *m, NULL, 0, &count);
+	const ssize_t n = hr_scm_receive(fd, m, sizeof *m, NULL, 0, &count);
 
 	if (n == -EAGAIN)
 		return 0;

@@ -19,7 +19,7 @@ struct entry {
 	const struct hr_config_when *when;
 	struct hr_start *start;
 	struct hr_suspension *suspension;
-	struct hr_timed *timed;
+	struct hr_timetable_entry *timed;
 	const struct hr_moment *at;
 };
 
@@ -95,7 +95,7 @@ static void come(const struct entry *e, uint64_t late_ns)
 /* Time in which only other pipelines delay the start does not make it late. */
 static void age(const struct entry *e)
 {
-	struct hr_timed *timed = e->timed;
+	struct hr_timetable_entry *timed = e->timed;
 
 	if (timed->running || e->start->flags & HR_START_PAUSED ||
 	    e->at->now_ns < timed->not_before_ns)
@@ -178,7 +178,7 @@ static void look_object(const struct entry *e)
 		make_due(e);
 }
 
-void hr_timetable_look(struct hr_timetable *t, const struct hr_moment *at)
+void hr_timetable_advance(struct hr_timetable *t, const struct hr_moment *at)
 {
 	for (uint32_t i = 0; i < t->config->pipelines; i++) {
 		const struct entry e = entry(t, i, at);
@@ -375,11 +375,11 @@ static bool may_start(const struct entry *e)
 	       !(e->start->flags & HR_START_PAUSED) && e->at->now_ns >= e->timed->not_before_ns;
 }
 
-hr_timetable_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment *at)
+hr_pipeline_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment *at)
 {
-	hr_timetable_set due = 0;
+	hr_pipeline_set due = 0;
 
-	hr_timetable_look(t, at);
+	hr_timetable_advance(t, at);
 	for (uint32_t i = 0; i < t->config->pipelines; i++) {
 		const struct entry e = entry(t, i, at);
 
@@ -388,7 +388,7 @@ hr_timetable_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment
 	return due;
 }
 
-void hr_timetable_started(struct hr_timetable *t, hr_timetable_set set, const struct hr_moment *at)
+void hr_timetable_started(struct hr_timetable *t, hr_pipeline_set set, const struct hr_moment *at)
 {
 	for (uint32_t i = 0; i < t->config->pipelines; i++) {
 		const struct entry e = entry(t, i, at);
@@ -532,7 +532,7 @@ void hr_timetable_pause(struct hr_timetable *t, uint32_t i)
 void hr_timetable_resume(struct hr_timetable *t, uint32_t i, const struct hr_moment *at)
 {
 	t->changed |= (t->starts.start[i].flags & HR_START_PAUSED) != 0;
-	hr_timetable_look(t, at);
+	hr_timetable_advance(t, at);
 	t->starts.start[i].flags &= ~(uint64_t)HR_START_PAUSED;
 	if (!t->starts.suspension[i].deaths)
 		return;

@@ -47,7 +47,7 @@
 #include "config/base/json.h"
 
 /* Pipelines as a bit each, by index. */
-typedef uint32_t hr_timetable_set;
+typedef uint32_t hr_pipeline_set;
 
 struct hr_moment {
 	uint64_t now_ns;  /* hr_now_ns() */
@@ -78,7 +78,7 @@ enum hr_wait_for {
 const char *hr_wait_text(enum hr_wait_for what);
 
 /* A pipeline. The durable part is in struct hr_start (boot/appliance/schedule/starts.h). */
-struct hr_timed {
+struct hr_timetable_entry {
 	bool running, over;	/* over: of `once`, done or given up */
 	bool drop;		/* the due start may be dropped when it is late */
 	uint64_t next_ns;	/* every: time of the next start, monotonic */
@@ -94,7 +94,7 @@ struct hr_timed {
 struct hr_timetable {
 	const struct hr_config *config;
 	struct hr_starts starts; /* the durable part of all pipelines */
-	struct hr_timed timed[HR_PIPELINES_MAX];
+	struct hr_timetable_entry timed[HR_PIPELINES_MAX];
 	bool changed; /* `starts` has changed since the caller cleared this */
 };
 
@@ -115,10 +115,10 @@ void hr_timetable_reload(struct hr_timetable *t, const struct hr_config *config,
 			 const struct hr_moment *at);
 
 /* Note all times that have come. hr_timetable_due() and _next_ns() call it. */
-void hr_timetable_look(struct hr_timetable *t, const struct hr_moment *at);
+void hr_timetable_advance(struct hr_timetable *t, const struct hr_moment *at);
 
 /* The pipelines that start now, when the caller can start them; missed ones are dropped. */
-hr_timetable_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment *at);
+hr_pipeline_set hr_timetable_due(struct hr_timetable *t, const struct hr_moment *at);
 
 /* Time of the next event (hr_now_ns()) that has not come yet, at most a minute ahead, because the
  * wall clock may jump. */
@@ -126,7 +126,7 @@ uint64_t hr_timetable_next_ns(struct hr_timetable *t, const struct hr_moment *at
 
 /* Pipelines have started, or one has ended with err: 0; -EINTR: interrupted by a clean stop, it is due
  * again; or the error of its failure. */
-void hr_timetable_started(struct hr_timetable *t, hr_timetable_set set, const struct hr_moment *at);
+void hr_timetable_started(struct hr_timetable *t, hr_pipeline_set set, const struct hr_moment *at);
 void hr_timetable_ended(struct hr_timetable *t, uint32_t i, int err, const struct hr_moment *at);
 
 /*

@@ -24,8 +24,8 @@ const char *hr_wait_text(enum hr_wait_for what)
 }
 
 static enum hr_wait_for wait_for_time(const struct hr_config_when *when,
-				      const struct hr_timed *timed, const struct hr_moment *at,
-				      uint64_t *in_ns)
+				      const struct hr_timetable_entry *timed,
+				      const struct hr_moment *at, uint64_t *in_ns)
 {
 	uint64_t next;
 
@@ -70,7 +70,7 @@ enum hr_wait_for hr_timetable_wait(const struct hr_timetable *t, uint32_t i,
 				   const struct hr_moment *at, uint64_t *in_ns)
 {
 	const struct hr_start *start = &t->starts.start[i];
-	const struct hr_timed *timed = &t->timed[i];
+	const struct hr_timetable_entry *timed = &t->timed[i];
 
 	*in_ns = UINT64_MAX;
 	if (timed->over)
@@ -92,7 +92,7 @@ uint64_t hr_timetable_next_ns(struct hr_timetable *t, const struct hr_moment *at
 {
 	uint64_t first = HR_LATE_NS, in_ns;
 
-	hr_timetable_look(t, at);
+	hr_timetable_advance(t, at);
 	for (uint32_t i = 0; i < t->config->pipelines; i++) {
 		hr_timetable_wait(t, i, at, &in_ns);
 		if (in_ns) /* a start that is due already is no future event */

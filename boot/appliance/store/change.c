@@ -85,8 +85,8 @@ static int remove_pending(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct choice choice = { c, d->ssd };
 	uint32_t count = 0;
-	int err = hr_pending_remove(hr_store_job_store(c, d), d->request.bytes, is_in_use, &choice,
-				    &count, &d->total, &d->e);
+	int err = hr_incomplete_remove(hr_store_job_store(c, d), d->request.bytes, is_in_use,
+				       &choice, &count, &d->total, &d->e);
 
 	d->checked = count;
 	return err ? explain(c, d, NULL, err) : 0;

@@ -142,7 +142,7 @@ static void admit_all(struct hr_store_service *c, uint64_t now_ns)
 		unsigned count;
 		int fd = -1;
 		const ssize_t n =
-			hr_pass_receive(c->clients, &request, sizeof request, &fd, 1, &count);
+			hr_scm_receive(c->clients, &request, sizeof request, &fd, 1, &count);
 
 		if (n == -EAGAIN)
 			return;

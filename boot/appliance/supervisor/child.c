@@ -84,7 +84,7 @@ static void read_record(struct hr_child *c, const struct hr_config *config)
 }
 
 /* The engine writes its record before it sends a phase, so who hears the phase finds the record. */
-void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t now_ns)
+void hr_child_poll(struct hr_child *c, const struct hr_config *config, uint64_t now_ns)
 {
 	const uint64_t step_ns = now_ns - c->looked_ns;
 	const uint64_t before = c->sequence;
@@ -114,7 +114,7 @@ static uint64_t limit_ns(const struct hr_child *c)
 									     : c->timeout_ns;
 }
 
-bool hr_child_moves(const struct hr_child *c)
+bool hr_child_is_alive(const struct hr_child *c)
 {
 	return c->process.pid == 0 || c->still_ns < limit_ns(c);
 }
@@ -262,7 +262,7 @@ static void end_if_over(struct hr_child *c, const struct hr_engine *engine, uint
 {
 	char text[HR_LOG_LINE_MAX / 2];
 
-	if (!hr_child_moves(c)) {
+	if (!hr_child_is_alive(c)) {
 		hr_fail(&c->death, HR_ERROR_DEVICE, -ETIMEDOUT,
 			"engine %d: no progress for %llu ms; it is killed; it ran: %s",
 			(int)c->process.pid, (unsigned long long)(c->still_ns / HR_NS_PER_MS),
@@ -335,10 +335,10 @@ static void settle(struct hr_child *c, const struct hr_config *config, bool clea
 {
 	const uint64_t since_ns = hr_now_ns();
 
-	hr_child_look(c, config, since_ns);
+	hr_child_poll(c, config, since_ns);
 	while (!c->hung_up && hr_now_ns() - since_ns < c->undo_ns) {
 		hr_wait_ns(LOOK_NS);
-		hr_child_look(c, config, hr_now_ns());
+		hr_child_poll(c, config, hr_now_ns());
 	}
 	if (!c->hung_up)
 		hr_warn("a process that the engine started still runs after %llu ms",
@@ -447,8 +447,8 @@ static int complete(struct hr_child *c, struct hr_engine *engine, int status, st
 	return err;
 }
 
-int hr_child_attempt(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
-		     struct hr_error *e)
+int hr_child_run(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
+		 struct hr_error *e)
 {
 	int status, err;
 	pid_t pid;
@@ -476,7 +476,7 @@ int hr_child_attempt(struct hr_child *c, struct hr_engine *engine, const int *fd
 		hr_error_log(e, HR_LOG_ERROR);
 		return -ETIMEDOUT;
 	}
-	hr_child_look(c, &engine->config, hr_now_ns());
+	hr_child_poll(c, &engine->config, hr_now_ns());
 	say_end(c, engine, pid, status);
 	settle(c, &engine->config, WIFEXITED(status) && c->record->finished);
 	return complete(c, engine, status, e);

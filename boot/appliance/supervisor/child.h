@@ -72,13 +72,13 @@ int hr_child_open(struct hr_child *c, struct hr_record *record,
  * Read what the engine has sent and published. Called every few milliseconds from the caller's
  * periodic function (hr_tick_set()).
  */
-void hr_child_look(struct hr_child *c, const struct hr_config *config, uint64_t now_ns);
+void hr_child_poll(struct hr_child *c, const struct hr_config *config, uint64_t now_ns);
 
 /* Ask the engine to end cleanly, unless it has been asked. */
 void hr_child_stop(struct hr_child *c, uint64_t now_ns);
 
 /* True when no engine runs, or the engine has published within the limit of its phase. */
-bool hr_child_moves(const struct hr_child *c);
+bool hr_child_is_alive(const struct hr_child *c);
 
 /*
  * Start an engine that makes an attempt of engine, and wait for its end; a signal is forwarded as
@@ -90,8 +90,8 @@ bool hr_child_moves(const struct hr_child *c);
  * result: -ETIMEDOUT: the engine hung and was killed; -EIO: it exited with HR_EXIT_DEVICE;
  * -EOWNERDEAD: it ended in another way; or the error of hr_process_start(). *e has been printed.
  */
-int hr_child_attempt(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
-		     struct hr_error *e);
+int hr_child_run(struct hr_child *c, struct hr_engine *engine, const int *fds, unsigned count,
+		 struct hr_error *e);
 
 /* Time in which pipelines ran in that attempt, up to now. */
 uint64_t hr_child_ran_ns(const struct hr_child *c);

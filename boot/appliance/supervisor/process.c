@@ -223,5 +223,5 @@ int hr_process_pass(const struct hr_process *p, const struct hr_request *request
 {
 	if (p->clients < 0 || p->pid == 0)
 		return -ENOTCONN;
-	return hr_pass_send(p->clients, request, sizeof *request, &fd, 1);
+	return hr_scm_send(p->clients, request, sizeof *request, &fd, 1);
 }

@@ -42,7 +42,8 @@ static void end_it(pid_t pid, int *status)
 }
 
 /* The process has ended, or its time limit has passed (over). */
-static int result_of(const struct hr_reader *reader, bool over, int status, struct hr_error *e)
+static int result_of(const struct hr_config_reader *reader, bool over, int status,
+		     struct hr_error *e)
 {
 	const char *const what =
 		"the process that reads the configuration, and loads its user operators,";
@@ -67,7 +68,8 @@ static int result_of(const struct hr_reader *reader, bool over, int status, stru
 	return err;
 }
 
-int hr_reader_begin(struct hr_reader *reader, hr_read_config *read, void *to, uint64_t limit_ns)
+int hr_config_reader_start(struct hr_config_reader *reader, hr_read_config *read, void *to,
+			   uint64_t limit_ns)
 {
 	const pid_t self = getpid();
 	struct hr_reader_page *page =
@@ -84,12 +86,12 @@ int hr_reader_begin(struct hr_reader *reader, hr_read_config *read, void *to, ui
 		munmap(page, sizeof *page);
 		return pid;
 	}
-	*reader = (struct hr_reader){ pid, page, hr_now_ns(), limit_ns };
+	*reader = (struct hr_config_reader){ pid, page, hr_now_ns(), limit_ns };
 	return 0;
 }
 
-bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result,
-		   struct hr_error *e)
+bool hr_config_reader_poll(struct hr_config_reader *reader, struct hr_config *config, int *result,
+			   struct hr_error *e)
 {
 	const bool over = hr_now_ns() - reader->since_ns >= reader->limit_ns;
 	int status = 0;
@@ -103,11 +105,11 @@ bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *resu
 	*config = reader->page->config;
 	hr_config_operators_forget(config);
 	munmap(reader->page, sizeof *reader->page);
-	*reader = (struct hr_reader){ 0 };
+	*reader = (struct hr_config_reader){ 0 };
 	return true;
 }
 
-void hr_reader_stop(struct hr_reader *reader)
+void hr_config_reader_kill(struct hr_config_reader *reader)
 {
 	int status;
 
@@ -115,14 +117,14 @@ void hr_reader_stop(struct hr_reader *reader)
 		return;
 	end_it(reader->pid, &status);
 	munmap(reader->page, sizeof *reader->page);
-	*reader = (struct hr_reader){ 0 };
+	*reader = (struct hr_config_reader){ 0 };
 }
 
-int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns,
-		  struct hr_error *e)
+int hr_config_read_in_child(struct hr_config *config, hr_read_config *read, void *to,
+			    uint64_t limit_ns, struct hr_error *e)
 {
-	struct hr_reader reader;
-	int err = hr_reader_begin(&reader, read, to, limit_ns);
+	struct hr_config_reader reader;
+	int err = hr_config_reader_start(&reader, read, to, limit_ns);
 
 	if (err) {
 		hr_fail(e, HR_ERROR_FAILED, err,
@@ -131,7 +133,7 @@ int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint
 		hr_error_log(e, HR_LOG_ERROR);
 		return err;
 	}
-	while (!hr_reader_end(&reader, config, &err, e))
+	while (!hr_config_reader_poll(&reader, config, &err, e))
 		hr_wait_ns(LOOK_NS);
 	return err;
 }

@@ -17,7 +17,7 @@
 #include "config/file/file.h"
 
 /* Time limit of the process. A configuration may come through a pipe from a slow writer. */
-#define HR_READ_NS (60 * HR_NS_PER_S)
+#define HR_CONFIG_READER_NS (60 * HR_NS_PER_S)
 
 /* Reads a configuration, and prints its error. */
 typedef int hr_read_config(struct hr_config *config, void *to, struct hr_error *e);
@@ -30,25 +30,26 @@ typedef int hr_read_config(struct hr_config *config, void *to, struct hr_error *
  * before, has the error of read() or these. After an error
  * only boot.last_resort of *config is valid, as after hr_config_read().
  */
-int hr_read_apart(struct hr_config *config, hr_read_config *read, void *to, uint64_t limit_ns,
-		  struct hr_error *e);
+int hr_config_read_in_child(struct hr_config *config, hr_read_config *read, void *to,
+			    uint64_t limit_ns, struct hr_error *e);
 
 /* The same without waiting. */
-struct hr_reader {
+struct hr_config_reader {
 	pid_t pid; /* 0: none runs */
 	struct hr_reader_page *page;
 	uint64_t since_ns, limit_ns;
 };
 
 /* Start the process. 0; -ENOMEM, -EAGAIN: nothing is logged. */
-int hr_reader_begin(struct hr_reader *reader, hr_read_config *read, void *to, uint64_t limit_ns);
+int hr_config_reader_start(struct hr_config_reader *reader, hr_read_config *read, void *to,
+			   uint64_t limit_ns);
 
 /* True: the process has ended, or was killed after its limit; *config and *result as of
- * hr_read_apart(), and the error, which is printed. False: the process still reads. */
-bool hr_reader_end(struct hr_reader *reader, struct hr_config *config, int *result,
-		   struct hr_error *e);
+ * hr_config_read_in_child(), and the error, which is printed. False: the process still reads. */
+bool hr_config_reader_poll(struct hr_config_reader *reader, struct hr_config *config, int *result,
+			   struct hr_error *e);
 
 /* Kill the process, if one runs. */
-void hr_reader_stop(struct hr_reader *reader);
+void hr_config_reader_kill(struct hr_config_reader *reader);
 
 #endif

@@ -112,13 +112,13 @@ int hr_reload_begin(struct hr_repeat *r)
 		return -ENOMEM;
 	memset(&r->differences, 0, sizeof r->differences);
 	hr_error_clear(&r->reload_error);
-	return hr_reader_begin(&r->reader, r->read, r->read_to, HR_READ_NS);
+	return hr_config_reader_start(&r->reader, r->read, r->read_to, HR_CONFIG_READER_NS);
 }
 
-void hr_reload_look(struct hr_repeat *r, const struct hr_moment *at)
+void hr_reload_poll(struct hr_repeat *r, const struct hr_moment *at)
 {
 	if (!r->reader.pid ||
-	    !hr_reader_end(&r->reader, r->fresh, &r->reload_result, &r->reload_error))
+	    !hr_config_reader_poll(&r->reader, r->fresh, &r->reload_result, &r->reload_error))
 		return;
 	if (r->reload_result == 0)
 		take_over(r, at);
@@ -220,7 +220,7 @@ bool hr_reload_revert(struct hr_repeat *r, const struct hr_error *cause, const s
 
 void hr_reload_close(struct hr_repeat *r)
 {
-	hr_reader_stop(&r->reader);
+	hr_config_reader_kill(&r->reader);
 	free(r->fresh);
 	free(r->next);
 	free(r->former);

@@ -203,10 +203,10 @@ static int holder(const struct hr_repeat *r, uint32_t i, uint32_t *which)
 }
 
 /* Pipelines that do not start while a warning of an ssd lasts: they stay due. */
-static hr_timetable_set held(struct hr_repeat *r)
+static hr_pipeline_set held(struct hr_repeat *r)
 {
 	const struct hr_config *config = &r->engine->config;
-	hr_timetable_set set = 0;
+	hr_pipeline_set set = 0;
 
 	for (uint32_t i = 0; i < config->pipelines; i++) {
 		uint32_t which = 0;
@@ -238,9 +238,9 @@ static uint64_t newest_run(const struct hr_repeat *r, uint32_t i)
 		       : 0;
 }
 
-static hr_timetable_set suspects(const struct hr_repeat *r)
+static hr_pipeline_set suspects(const struct hr_repeat *r)
 {
-	hr_timetable_set set = 0;
+	hr_pipeline_set set = 0;
 
 	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		set |= (uint32_t)(r->timetable.starts.suspension[i].deaths != 0) << i;
@@ -248,7 +248,7 @@ static hr_timetable_set suspects(const struct hr_repeat *r)
 }
 
 /* A dispatch that cannot be sent is tried again in a second. */
-static void dispatch(struct hr_repeat *r, hr_timetable_set due, const struct hr_moment *at)
+static void dispatch(struct hr_repeat *r, hr_pipeline_set due, const struct hr_moment *at)
 {
 	static struct hr_dispatch dispatch; /* one a process */
 	static struct hr_timetable before;
@@ -281,12 +281,12 @@ static void start_due(struct hr_repeat *r, const struct hr_moment *at)
 {
 	const uint64_t usable = r->child->record->usable;
 	const bool stops = hr_signals_pending() || r->renew;
-	hr_timetable_set due = stops ? 0 : hr_timetable_due(&r->timetable, at);
+	hr_pipeline_set due = stops ? 0 : hr_timetable_due(&r->timetable, at);
 
 	for (uint32_t i = 0; i < r->engine->config.pipelines; i++)
 		if (due >> i & 1 && !(usable >> i & 1))
 			cannot_start(r, i, at);
-	due &= (hr_timetable_set)usable & ~held(r);
+	due &= (hr_pipeline_set)usable & ~held(r);
 	dispatch(r, r->renew ? 0 : due, at);
 	if (r->renew && !r->running) /* pipelines that run end first */
 		hr_child_stop(r->child, at->now_ns);
@@ -305,13 +305,13 @@ void hr_repeat_meet(struct hr_repeat *r)
 		greet(r, &at);
 }
 
-void hr_repeat_look(struct hr_repeat *r)
+void hr_repeat_poll(struct hr_repeat *r)
 {
 	const struct hr_moment at = hr_moment_now();
 
 	if (!r->on)
 		return;
-	hr_reload_look(r, &at);
+	hr_reload_poll(r, &at);
 	if (!takes_dispatches(r))
 		return;
 	hr_repeat_meet(r);
@@ -321,7 +321,7 @@ void hr_repeat_look(struct hr_repeat *r)
 }
 
 /* A pipeline that had not begun when the engine died has not failed: the next engine starts it. */
-void hr_repeat_end(struct hr_repeat *r)
+void hr_repeat_engine_ended(struct hr_repeat *r)
 {
 	const struct hr_moment at = hr_moment_now();
 

@@ -38,16 +38,16 @@ struct hr_repeat {
 	/* Sequence of the newest run in the history when a pipeline was dispatched; 0: none. */
 	uint64_t before[HR_PIPELINES_MAX];
 	/* Of the engine that runs. */
-	bool greeted;		  /* its `ready` has been seen */
-	bool renew;		  /* the engine is asked to end, so that a new one begins */
-	hr_timetable_set running; /* pipelines that were dispatched, and have not ended */
-	hr_timetable_set refused; /* pipelines that have failed because of its bring-up */
-	hr_timetable_set held;	  /* pipelines whose starts a warning of an ssd holds */
-	hr_timetable_set blamed;  /* pipelines whose runs have ended it, or lost it a gpu */
+	bool greeted;		 /* its `ready` has been seen */
+	bool renew;		 /* the engine is asked to end, so that a new one begins */
+	hr_pipeline_set running; /* pipelines that were dispatched, and have not ended */
+	hr_pipeline_set refused; /* pipelines that have failed because of its bring-up */
+	hr_pipeline_set held;	 /* pipelines whose starts a warning of an ssd holds */
+	hr_pipeline_set blamed;	 /* pipelines whose runs have ended it, or lost it a gpu */
 	/* Another reading of the configuration (boot/appliance/supervisor/repeat.h). */
 	hr_read_config *read; /* NULL: the file cannot be read again */
 	void *read_to;
-	struct hr_reader reader;
+	struct hr_config_reader reader;
 	struct hr_config *fresh; /* the result; allocated for a reading */
 	int reload_result;
 	struct hr_error reload_error;
@@ -66,17 +66,17 @@ int hr_repeat_open(struct hr_repeat *r, struct hr_child *child, struct hr_engine
 void hr_repeat_wake_by(const struct hr_repeat *r, int fd);
 
 /* Begin with an engine that takes dispatches, and with the starts that it has read: before requests are
- * served, which the timetable answers. hr_repeat_look() does it, too. */
+ * served, which the timetable answers. hr_repeat_poll() does it, too. */
 void hr_repeat_meet(struct hr_repeat *r);
 
 /*
  * Read the published state of the engine, note the times that have come, and dispatch the pipelines
  * that are due. For the supervisor's periodic function; does not wait.
  */
-void hr_repeat_look(struct hr_repeat *r);
+void hr_repeat_poll(struct hr_repeat *r);
 
 /* The engine has ended, and its record has been applied to the appliance. */
-void hr_repeat_end(struct hr_repeat *r);
+void hr_repeat_engine_ended(struct hr_repeat *r);
 
 /* False: every pipeline is over, or more than boot.restarts engines in a row have died in its
  * runs. */
@@ -100,7 +100,7 @@ int hr_reload_begin(struct hr_repeat *r);
 
 /* Take over the new schedule, or plan the next engine, when the process has read the file. Does not
  * wait. */
-void hr_reload_look(struct hr_repeat *r, const struct hr_moment *at);
+void hr_reload_poll(struct hr_repeat *r, const struct hr_moment *at);
 
 /* True when the configuration of the newest hr_reload_begin() has been checked; in_force: and an
  * engine has come up with it, or could not. The result is r->reload_result, with r->reload_error. */

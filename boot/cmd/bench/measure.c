@@ -37,7 +37,7 @@ static bool on_gpu(const struct hr_measure *m)
 /* Number of commands of io_bytes for which each of `count` workers has buffers. */
 static uint32_t depth_of(const struct hr_measure *m, uint32_t count, uint32_t io_bytes)
 {
-	const uint64_t fit = HR_MEASURE_BYTES / count / hr_plan_tile_bytes(io_bytes);
+	const uint64_t fit = HR_MEASURE_BYTES / count / hr_layout_tile_bytes(io_bytes);
 
 	return fit >= m->shape.depth ? m->shape.depth : (fit ? (uint32_t)fit : 1);
 }
@@ -82,7 +82,7 @@ double hr_latency_us(const uint64_t count[HR_BENCH_BUCKETS], double share)
 static int lay_out(struct hr_measure *m)
 {
 	const struct hr_ssd *ssd = &m->engine->ssd[m->shape.ssd];
-	const uint32_t ring_bytes = hr_plan_ring_bytes(ssd->queue_entries);
+	const uint32_t ring_bytes = hr_layout_ring_bytes(ssd->queue_entries);
 	const uint64_t buffers = (uint64_t)workers(m) * m->shape.depth;
 	const uint64_t prp_bytes = hr_buffer_prp_bytes(m->shape.io_max, ssd->chunk_bytes);
 	const uint64_t limit[HR_PLACES] = { 0 };
@@ -91,7 +91,7 @@ static int lay_out(struct hr_measure *m)
 		  .part = &m->descriptor },
 		{ "queue pairs", HR_PLACE_WORKER, workers(m), sizeof *m->cpu.qp, AT(qp) },
 		{ "commands in flight", HR_PLACE_WORKER, workers(m),
-		  hr_plan_table_bytes(ssd->queue_entries), .part = &m->tables },
+		  hr_layout_table_bytes(ssd->queue_entries), .part = &m->tables },
 		{ "stop flag", HR_PLACE_CONTROL, 1, sizeof *m->cpu.stop, AT(stop) },
 		{ "status of workers", HR_PLACE_CONTROL, workers(m), sizeof *m->cpu.status,
 		  AT(status) },
@@ -237,8 +237,8 @@ static int create_queues(struct hr_measure *m)
 
 	for (uint32_t w = 0; !err && w < workers(m); w++) {
 		err = hr_ssd_create_qp(ssd, &m->cpu.qp[w], &memory, &m->engine->error);
-		memory.table_at += hr_plan_table_bytes(ssd->queue_entries);
-		memory.ring_at += hr_plan_ring_bytes(ssd->queue_entries);
+		memory.table_at += hr_layout_table_bytes(ssd->queue_entries);
+		memory.ring_at += hr_layout_ring_bytes(ssd->queue_entries);
 	}
 	return err;
 }
@@ -273,7 +273,7 @@ int hr_measure_up(struct hr_measure *m, struct hr_engine *engine,
 /* Set up consecutive buffers for this I/O size. */
 static void make_buffers(struct hr_measure *m, const struct hr_measurement *r)
 {
-	const uint32_t count = r->queues * r->depth, bytes = hr_plan_tile_bytes(r->io_bytes);
+	const uint32_t count = r->queues * r->depth, bytes = hr_layout_tile_bytes(r->io_bytes);
 	const struct hr_region *region = &m->memory.region[HR_PLACE_HOST];
 	struct hr_buffer *buffer = m->cpu.buffer;
 	struct hr_prp *entry = hr_partition_cpu(m->partition, m->chunks);

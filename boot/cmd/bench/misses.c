@@ -234,7 +234,7 @@ static int read_pipelines(const struct hr_bench_run *run, uint64_t bytes, struct
 	const int length = snprintf(text, sizeof text, pipelines, run->gpu ? HOPS_GPU : HOPS_CPU,
 				    frames, run->gpu ? LOOKUPS_GPU : LOOKUPS_CPU, frames);
 
-	return hr_config_parse(config, &hr_names, "(bench)", text, (size_t)length, e);
+	return hr_config_parse(config, &hr_lookup, "(bench)", text, (size_t)length, e);
 }
 
 static void report(const char *ssd, const struct misses *m, struct hr_json *out)

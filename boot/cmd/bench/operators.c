@@ -64,7 +64,7 @@ static int read_pipelines(struct hr_config *config, struct hr_error *e)
 		used += (size_t)snprintf(query + used, sizeof query - used, "%s0.%02d",
 					 i ? ", " : "", i % 100);
 	bytes = snprintf(text, sizeof text, pipelines, query);
-	return hr_config_parse(config, &hr_names, "(bench)", text, (size_t)bytes, e);
+	return hr_config_parse(config, &hr_lookup, "(bench)", text, (size_t)bytes, e);
 }
 
 static int drop_all(struct hr_ssd *ssd, struct hr_error *e)

@@ -175,7 +175,7 @@ static int read_pipelines(uint64_t pages, struct hr_config *config, struct hr_er
 	const int length = snprintf(text, sizeof text, pipelines, COLD_LOOKUPS * n, 2 * n,
 				    HELD_LOOKUPS * n, 2 * n);
 
-	return hr_config_parse(config, &hr_names, "(bench)", text, (size_t)length, e);
+	return hr_config_parse(config, &hr_lookup, "(bench)", text, (size_t)length, e);
 }
 
 static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *config,

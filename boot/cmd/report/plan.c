@@ -119,7 +119,7 @@ static void print_tap(const struct hr_engine *engine, const struct hr_run *run, 
 {
 	const struct hr_config_tap *tap = &run->config->tap;
 	const char *why;
-	const enum hr_tap_sharing share = hr_run_share(engine, run, &why);
+	const enum hr_tap_sharing share = hr_run_gpu_sharing(engine, run, &why);
 
 	fprintf(out,
 		"  %-12s lends  tap %s, %llu bytes, %u a tile; each tile to %s, %s, up to %u "
@@ -128,13 +128,13 @@ static void print_tap(const struct hr_engine *engine, const struct hr_run *run, 
 		tap->deliver == HR_TAP_EACH ? "each consumer" : "one consumer",
 		tap->lag == HR_TAP_DROP ? "dropped without a credit" : "waits for a credit",
 		hr_run_tap_credits(run));
-	fprintf(out, "  %-12s shares the gpu: %s (%s)\n", "", hr_share_name(share), why);
-	if (hr_run_share_is_small(engine, run))
+	fprintf(out, "  %-12s shares the gpu: %s (%s)\n", "", hr_gpu_sharing_name(share), why);
+	if (hr_run_gpu_sharing_is_small(engine, run))
 		fprintf(out,
 			"  %-12s %u tiles are %llu MiB: the turns of processes cost much of the rate "
 			"below %llu MiB\n",
 			"", run->slots, (unsigned long long)run->slots * run->sink_tile_bytes >> 20,
-			(unsigned long long)HR_SHARE_PARK_BYTES >> 20);
+			(unsigned long long)HR_GPU_SHARING_PARK_BYTES >> 20);
 }
 
 static void print_pipeline(const struct hr_engine *engine, const struct hr_run *run, FILE *out)
@@ -184,7 +184,7 @@ static void print_pipeline(const struct hr_engine *engine, const struct hr_run *
 
 static void print_waits(const struct hr_engine *engine, uint32_t i, FILE *out)
 {
-	const hr_pipelines before = hr_schedule_before(engine, i);
+	const hr_pipeline_set before = hr_concurrency_before(engine, i);
 	const char *comma = "";
 
 	if (engine->config.parallel == 1 || !before)
@@ -201,7 +201,7 @@ static void print_waits(const struct hr_engine *engine, uint32_t i, FILE *out)
 
 static void waits_json(const struct hr_engine *engine, uint32_t i, struct hr_json *out)
 {
-	const hr_pipelines before = hr_schedule_before(engine, i);
+	const hr_pipeline_set before = hr_concurrency_before(engine, i);
 
 	hr_json_array(out, "waits_for");
 	for (uint32_t j = 0; j < i; j++)
@@ -401,7 +401,7 @@ static void tap_json(const struct hr_engine *engine, const struct hr_run *run, s
 	hr_json_string(out, "name", tap->name);
 	hr_json_string(out, "deliver", tap->deliver == HR_TAP_EACH ? "each" : "one");
 	hr_json_string(out, "lag", tap->lag == HR_TAP_DROP ? "drop" : "block");
-	hr_json_string(out, "share", hr_share_name(hr_run_share(engine, run, &why)));
+	hr_json_string(out, "share", hr_gpu_sharing_name(hr_run_gpu_sharing(engine, run, &why)));
 	hr_json_string(out, "share_reason", why);
 	hr_json_u64(out, "consumers", tap->consumers);
 	hr_json_u64(out, "credits", hr_run_tap_credits(run));

@@ -71,7 +71,7 @@ void hr_report_remote_plan(const struct hr_engine *engine, const struct hr_run *
 		(unsigned long long)(hr_config_sends(p) ? run->sink_bytes : run->source[0].bytes),
 		hr_config_sends(p) ? "" : " at most", bytes);
 	fprintf(out, "  %-12s        %u slots of %u bytes, which the network device accesses%s\n",
-		"", run->slots, hr_plan_tile_bytes(bytes),
+		"", run->slots, hr_layout_tile_bytes(bytes),
 		run->copies ? "; copied before use"
 			    : "; a CPU thread of the engine posts and polls");
 	if (report.described[0])
@@ -92,7 +92,7 @@ void hr_report_remote_plan_json(const struct hr_engine *engine, const struct hr_
 	hr_json_u64(out, "size_bytes", hr_config_sends(p) ? run->sink_bytes : run->source[0].bytes);
 	hr_json_u64(out, "tile_bytes", tile_of(run));
 	hr_json_u64(out, "slots", run->slots);
-	hr_json_u64(out, "slot_bytes", hr_plan_tile_bytes(tile_of(run)));
+	hr_json_u64(out, "slot_bytes", hr_layout_tile_bytes(tile_of(run)));
 	hr_json_bool(out, "copied", run->copies);
 	hr_json_string(out, "path", report.described);
 	hr_json_close(out);

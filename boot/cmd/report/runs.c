@@ -165,7 +165,7 @@ static void print_tap(const struct hr_engine *engine, const struct hr_run *run,
 		      const struct hr_tap_counters *c, FILE *out)
 {
 	const char *why;
-	const enum hr_tap_sharing share = hr_run_share(engine, run, &why);
+	const enum hr_tap_sharing share = hr_run_gpu_sharing(engine, run, &why);
 
 	fprintf(out,
 		"    tap %s: %llu tiles given back, %llu dropped, %llu failed, %llu handed to a second "
@@ -175,7 +175,7 @@ static void print_tap(const struct hr_engine *engine, const struct hr_run *run,
 		(unsigned long long)c->redelivered, (unsigned long long)c->attached,
 		(unsigned long long)c->revoked, (unsigned long long)c->refused);
 	fprintf(out, "    tap %s: shares the gpu: %s (%s); %u launches\n", run->config->tap.name,
-		hr_share_name(share), why, run->cpu.control->launch_number);
+		hr_gpu_sharing_name(share), why, run->cpu.control->launch_number);
 }
 
 static void tap_json(const struct hr_engine *engine, const struct hr_run *run,
@@ -186,7 +186,7 @@ static void tap_json(const struct hr_engine *engine, const struct hr_run *run,
 	hr_json_object(out, "tap");
 	hr_json_string(out, "name", run->config->tap.name);
 	hr_counters_json(out, hr_tap_counters, c, HR_IN_RUN);
-	hr_json_string(out, "share", hr_share_name(hr_run_share(engine, run, &why)));
+	hr_json_string(out, "share", hr_gpu_sharing_name(hr_run_gpu_sharing(engine, run, &why)));
 	hr_json_string(out, "share_reason", why);
 	hr_json_u64(out, "launches", run->cpu.control->launch_number);
 	hr_json_close(out);
@@ -444,7 +444,7 @@ static double first_tile_ms(const struct hr_engine *engine)
 		const struct hr_run *run = &engine->run[i];
 
 		if (run->selected && run->first_submit_ns)
-			return (double)(run->first_submit_ns - hr_start_ns()) / 1e6;
+			return (double)(run->first_submit_ns - hr_exec_ns()) / 1e6;
 	}
 	return -1;
 }

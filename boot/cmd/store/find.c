@@ -57,7 +57,7 @@ static int find_ssd(const struct hr_store_request *request, struct hr_config_ssd
 		hr_error("out of memory for the configuration: %zu bytes", sizeof *config);
 		return HR_EXIT_MISSING;
 	}
-	code = hr_error_report(&e, hr_config_read(config, &hr_names, request->config, &e));
+	code = hr_error_report(&e, hr_config_read(config, &hr_lookup, request->config, &e));
 	if (!code)
 		code = look_up(config, request, out);
 	if (!code)

@@ -202,7 +202,8 @@ static int remove_pending(void *to, uint64_t older_ns, uint64_t *count, uint64_t
 	struct hr_ssd *ssd = ((struct hr_store_local *)to)->ssd;
 	struct hr_error e = { 0 };
 	uint32_t removed = 0;
-	const int err = hr_pending_remove(&ssd->store, older_ns, NULL, NULL, &removed, bytes, &e);
+	const int err =
+		hr_incomplete_remove(&ssd->store, older_ns, NULL, NULL, &removed, bytes, &e);
 
 	*count = removed;
 	return err ? hr_store_failed(ssd, NULL, err, &e) : 0;

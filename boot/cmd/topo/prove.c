@@ -38,8 +38,8 @@ struct prove {
 	const struct hr_topo_prove *p;
 	int32_t gpu_fn, ssd_fn; /* HR_NO_FN: a device string */
 	char gpu_device[HR_DEVICE_MAX], ssd_device[HR_DEVICE_MAX];
-	char foreign[HR_GUARD_TEXT]; /* data on the disk that is not headrace's, or "" */
-	struct hr_pair pair;	     /* valid when both are functions */
+	char foreign[HR_FOREIGN_DATA_TEXT]; /* data on the disk that is not headrace's, or "" */
+	struct hr_pair pair;		    /* valid when both are functions */
 	struct hr_backend backend;
 	struct hr_ssd *ssd;
 	bool rows;
@@ -229,7 +229,7 @@ static int open_store(struct prove *s)
 	int err = 0;
 
 	if (strncmp(s->ssd_device, "soft:", 5) != 0)
-		err = hr_guard_look(s->ssd->blk, s->foreign, &s->e);
+		err = hr_foreign_data_find(s->ssd->blk, s->foreign, &s->e);
 	if (err == -EEXIST)
 		return 0;
 	if (!err)

@@ -19,7 +19,7 @@ static uint32_t at_least_one(uint32_t blocks)
 static uint32_t blocks_needed(const struct hr_engine *engine, uint32_t gpu)
 {
 	uint32_t blocks[HR_PIPELINES_MAX] = { 0 };
-	hr_pipelines them;
+	hr_pipeline_set them;
 	uint64_t most;
 
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
@@ -30,7 +30,7 @@ static uint32_t blocks_needed(const struct hr_engine *engine, uint32_t gpu)
 		if (hr_config_has_output(p))
 			blocks[i] += at_least_one(p->writeback_blocks);
 	}
-	most = hr_schedule_blocks(engine, gpu, blocks, &them);
+	most = hr_concurrency_blocks(engine, gpu, blocks, &them);
 	return most > engine->min_blocks ? (uint32_t)most : engine->min_blocks;
 }
 
@@ -38,7 +38,7 @@ static uint32_t blocks_needed(const struct hr_engine *engine, uint32_t gpu)
 static int reserve(struct hr_engine *engine, uint32_t g)
 {
 	struct hr_backend *b = &engine->backend[g];
-	const uint32_t beside = hr_schedule_beside(engine, g);
+	const uint32_t beside = hr_concurrency_most(engine, g);
 
 	return beside > 1 && b->ops->reserve ? b->ops->reserve(b, beside, &engine->error) : 0;
 }
@@ -72,7 +72,7 @@ static int check_shares(struct hr_engine *engine)
 
 	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
 		if (engine->run[i].selected && hr_config_has_tap(engine->run[i].config))
-			err = hr_run_share_check(engine, &engine->run[i]);
+			err = hr_run_gpu_sharing_check(engine, &engine->run[i]);
 	return err;
 }
 

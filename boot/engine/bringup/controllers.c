@@ -56,11 +56,11 @@ static void refuse_all(struct hr_engine *engine, uint32_t d, int err)
 		if (i == d || !hr_health_failed(&engine->ssd[d].health) ||
 		    !hr_one_controller(engine, i, d))
 			continue;
-		hr_refuse_ssd(engine, i, err);
+		hr_exclude_ssd(engine, i, err);
 		hr_ssd_down(&engine->ssd[i]);
 		engine->error = cause;
 	}
-	hr_refuse_ssd(engine, d, err);
+	hr_exclude_ssd(engine, d, err);
 	if (hr_any_selected(engine)) /* otherwise all stages go down cleanly */
 		hr_ssd_down(&engine->ssd[d]);
 }

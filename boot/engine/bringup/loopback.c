@@ -237,8 +237,8 @@ static void stop_lost(struct hr_engine *engine, uint32_t d)
 			ssd->transport.name);
 }
 
-int hr_prove(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
-	     struct hr_error *e)
+int hr_loopback_test(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place,
+		     bool *refuted, struct hr_error *e)
 {
 	const struct hr_ssd *ssd = &engine->ssd[d];
 	int err;

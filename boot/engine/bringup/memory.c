@@ -176,7 +176,7 @@ static int reach_place(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr
 	const int err = map_place(engine, g, d, place);
 
 	*out_of_reach = err != 0;
-	return err ? err : hr_prove(engine, g, d, place, out_of_reach, &engine->error);
+	return err ? err : hr_loopback_test(engine, g, d, place, out_of_reach, &engine->error);
 }
 
 /* The paths from these ssds do not work, as engine->error says. They become bounce paths when they

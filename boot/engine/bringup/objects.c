@@ -81,11 +81,11 @@ static int find_source(struct hr_engine *engine, uint32_t i, uint32_t s)
 	const struct hr_ssd *ssd = &engine->ssd[wanted->ssd];
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_store_object *object;
-	const int maker = hr_run_maker(engine, i, wanted);
+	const int maker = hr_run_creator_of(engine, i, wanted);
 
 	if (!ssd->has_store)
 		return no_store(engine, wanted->line, wanted->ssd);
-	source->from = find_writer(engine, i, wanted);
+	source->writer = find_writer(engine, i, wanted);
 	if (maker >= 0) {
 		hr_run_set_source_of(run, s, &engine->run[maker]);
 		return hr_run_check_shard(engine, run, s) ? -EINVAL
@@ -236,10 +236,10 @@ static int find_object(struct hr_engine *engine, uint32_t i, uint32_t k)
 	const struct hr_config_object *wanted = &engine->run[i].config->object[k];
 	struct hr_run_object *to = &engine->run[i].object[k];
 	const struct hr_ssd *ssd = &engine->ssd[wanted->ssd];
-	const int maker = hr_run_maker(engine, i, wanted);
+	const int maker = hr_run_creator_of(engine, i, wanted);
 	const struct hr_store_object *object;
 
-	*to = (struct hr_run_object){ .from = -1 };
+	*to = (struct hr_run_object){ .writer = -1 };
 	if (!wanted->object[0])
 		return 0;
 	to->used = true;
@@ -248,7 +248,7 @@ static int find_object(struct hr_engine *engine, uint32_t i, uint32_t k)
 	to->bytes = wanted->bytes;
 	if (wanted->bytes)
 		return 0;
-	to->from = find_writer(engine, i, wanted);
+	to->writer = find_writer(engine, i, wanted);
 	if (maker >= 0) {
 		hr_run_object_set_of(to, &engine->run[maker], wanted);
 		return hr_checksums_want_object(engine, &engine->run[i], k, NULL);
@@ -329,7 +329,7 @@ static int find_access(struct hr_engine *engine, uint32_t i)
 static void set_feed(struct hr_run *run)
 {
 	run->source[0] = (struct hr_run_source){ .bytes = run->config->feed.bytes,
-						 .from = -1,
+						 .writer = -1,
 						 .verify.check = HR_SOURCE_NO_CHECKSUM };
 }
 
@@ -384,7 +384,7 @@ static const struct hr_config_object *awaited(const struct hr_engine *engine, ui
 		const struct hr_ssd *ssd = &engine->ssd[object->ssd];
 
 		if (ssd->has_store && !hr_store_find(&ssd->store, object->object) &&
-		    hr_run_maker(engine, i, object) < 0 &&
+		    hr_run_creator_of(engine, i, object) < 0 &&
 		    !hr_config_creates_name(p, object->ssd, object->object) &&
 		    may_come(engine, i, object))
 			return object;
@@ -406,7 +406,7 @@ int hr_objects_up(struct hr_engine *engine)
 		int failed = engine->run[i].selected ? find_objects(engine, i) : 0;
 
 		if (failed && engine->keep_going)
-			hr_refuse_run(engine, i, failed);
+			hr_exclude_run(engine, i, failed);
 		err = err ? err : failed;
 	}
 	return engine->keep_going && hr_any_selected(engine) ? 0 : err;

@@ -47,7 +47,7 @@ static void describe_tap(const struct hr_engine *engine, struct hr_run *run)
 	role->drop = c->lag == HR_TAP_DROP;
 	role->consumers = c->consumers;
 	role->tries = c->tries;
-	role->park = hr_run_share(engine, run, &why) == HR_SHARE_PARK;
+	role->park = hr_run_gpu_sharing(engine, run, &why) == HR_SHARE_PARK;
 	for (role->ring = 1; role->ring < run->slots;)
 		role->ring *= 2;
 	run->layout.tap = role;
@@ -115,7 +115,7 @@ static void describe(struct hr_engine *engine, struct hr_run *run)
 	run->layout.pipe = pipe;
 	run->layout.args = c->op_args;
 	run->layout.args_bytes = c->op_args_bytes;
-	pipe->tiles = hr_run_end(run);
+	pipe->tiles = hr_run_end_tile(run);
 	pipe->part = run->parts > 0;
 	pipe->slots = run->slots;
 	pipe->state_bytes = hr_op_state_bytes(c->op, c->op_args);
@@ -292,7 +292,7 @@ int hr_partition_plan(struct hr_engine *engine)
 		if (engine->run[i].selected)
 			err = plan_run(engine, &engine->run[i]);
 	if (!err)
-		err = hr_schedule_check(engine);
+		err = hr_concurrency_check(engine);
 	for (uint32_t g = 0; !err && g < engine->config.gpus; g++)
 		err = check_sum(engine, g);
 	return err ? err : check_queues(engine);

@@ -53,7 +53,7 @@ static void wire_work(const struct hr_engine *engine, struct hr_run *run)
 		pipe->sink.bytes = run->sink_bytes;
 	pipe->op = hr_op_id_of(c->op);
 	pipe->checksums = hr_run_checksums(run);
-	pipe->out_copy_bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+	pipe->out_copy_bytes = run->stages ? hr_layout_tile_bytes(run->sink_tile_bytes) : 0;
 }
 
 static int wire_access(struct hr_engine *engine, struct hr_run *run)

@@ -59,8 +59,8 @@ uint64_t hr_run_fingerprint(const struct hr_engine *engine, const struct hr_run 
 	}
 	hash = hr_hash(hash, &run->sink_tile_bytes, sizeof run->sink_tile_bytes);
 	if (hr_run_is_divided(run)) {
-		const uint64_t part[] = { run->part, run->parts, hr_run_begin(run), hr_run_end(run),
-					  run->set };
+		const uint64_t part[] = { run->part, run->parts, hr_run_first_tile(run),
+					  hr_run_end_tile(run), run->data_set };
 
 		hash = hr_hash(hash, part, sizeof part);
 	}
@@ -75,8 +75,8 @@ static uint64_t set_of(const struct hr_engine *engine, const struct hr_run *run,
 	const struct hr_store_object *object =
 		hr_store_find_id(&engine->ssd[config->ssd].store, source->id);
 
-	if (source->from >= 0 && engine->run[source->from].selected)
-		return engine->run[source->from].set;
+	if (source->writer >= 0 && engine->run[source->writer].selected)
+		return engine->run[source->writer].data_set;
 	if (source->is_shard)
 		return source->shard.set;
 	return object && object->flags & HR_OBJECT_HAS_CRC ? object->crc : 0;
@@ -118,8 +118,8 @@ static bool is_mine(const struct hr_store_object *object, uint64_t fingerprint)
 /* The number of the first tile that is not durable in an incomplete sink. */
 static uint64_t durable_tiles(const struct hr_run *run, const struct hr_store_object *object)
 {
-	const uint64_t end = hr_run_end(run);
-	uint64_t tiles = hr_run_begin(run);
+	const uint64_t end = hr_run_end_tile(run);
+	uint64_t tiles = hr_run_first_tile(run);
 
 	if (object->durable_bytes == object->bytes) /* the last tile may be shorter */
 		return end;
@@ -172,7 +172,7 @@ static int sum_prefix(struct hr_engine *engine, struct hr_run *run)
 static int prepare(struct hr_engine *engine, struct hr_run *run)
 {
 	if (run->config->objects)
-		return hr_written_zero(engine, run);
+		return hr_new_objects_zero(engine, run);
 	return run->sink_plan == HR_SINK_RESUME ? sum_prefix(engine, run) : 0;
 }
 
@@ -186,7 +186,7 @@ static int prepare_all(struct hr_engine *engine)
 		if (err && (err == -EINTR || !engine->keep_going))
 			return err;
 		if (err)
-			hr_refuse_run(engine, i, err);
+			hr_exclude_run(engine, i, err);
 	}
 	return engine->keep_going && !hr_any_selected(engine) ? -EIO : 0;
 }
@@ -198,7 +198,7 @@ static int complete(struct hr_run *run, const struct hr_store_object *object)
 	/* a producer may have ended its feed early */
 	if (hr_config_has_feed(run->config) && run->sink_tile_bytes)
 		run->tiles = (object->bytes + run->sink_tile_bytes - 1) / run->sink_tile_bytes;
-	run->durable_tiles = run->first_tile = hr_run_end(run);
+	run->durable_tiles = run->first_tile = hr_run_end_tile(run);
 	run->outcome = HR_RUN_COMPLETE;
 	return 0;
 }
@@ -224,7 +224,7 @@ static void tell_difference(const struct hr_engine *engine, const struct hr_run 
 		const struct hr_store *store = &engine->ssd[p->source[s].ssd].store;
 		const struct hr_store_object *source = hr_store_find_id(store, run->source[s].id);
 
-		if (run->source[s].from >= 0)
+		if (run->source[s].writer >= 0)
 			snprintf(why, bytes, "its source '%s' is made again", p->source[s].object);
 		else if (source && source->id > object->id &&
 			 store == &engine->ssd[p->sink.ssd].store)
@@ -245,8 +245,8 @@ static int refuse(struct hr_engine *engine, const struct hr_run *run,
 	char why[160] = ": ";
 
 	tell_difference(engine, run, object, why + 2, sizeof why - 2);
-	return hr_written_refuse(engine, &run->config->sink, object->flags & HR_OBJECT_PENDING,
-				 why);
+	return hr_new_object_refuse(engine, &run->config->sink, object->flags & HR_OBJECT_PENDING,
+				    why);
 }
 
 static int create(struct hr_engine *engine, struct hr_run *run, struct hr_store *store,
@@ -258,10 +258,10 @@ static int create(struct hr_engine *engine, struct hr_run *run, struct hr_store 
 
 	if (hr_run_is_divided(run))
 		hr_run_sink_shard(run, &shard);
-	err = hr_written_create(engine, sink, store, hr_run_sink_held(run),
-				hr_sink_tag(run->fingerprint, sink->checksum), replace,
-				hr_run_is_divided(run) ? &shard : NULL, &run->sink_id);
-	run->sink_made |= !err;
+	err = hr_new_object_create(engine, sink, store, hr_run_sink_held(run),
+				   hr_sink_tag(run->fingerprint, sink->checksum), replace,
+				   hr_run_is_divided(run) ? &shard : NULL, &run->sink_id);
+	run->sink_created |= !err;
 	return err;
 }
 
@@ -290,9 +290,9 @@ static int make_sink(struct hr_engine *engine, struct hr_run *run, struct hr_sto
 	struct hr_store_object *pending = hr_store_find_pending(store, sink->object);
 	struct hr_store_object *whole = hr_store_find(store, sink->object);
 	const bool stale =
-		pending && engine->collect_ns && hr_pending_is_old(pending, engine->collect_ns);
+		pending && engine->collect_ns && hr_incomplete_is_old(pending, engine->collect_ns);
 
-	run->durable_tiles = run->first_tile = run->sink_summed_tiles = hr_run_begin(run);
+	run->durable_tiles = run->first_tile = run->sink_summed_tiles = hr_run_first_tile(run);
 	run->sink_crc = 0;
 	run->sink_unsummed = false;
 	run->sink_plan = HR_SINK_CREATE;
@@ -300,7 +300,7 @@ static int make_sink(struct hr_engine *engine, struct hr_run *run, struct hr_sto
 	if (is_mine(pending, run->fingerprint) && pending->bytes == hr_run_sink_held(run))
 		return hr_run_resumes(run) ? resume(run, pending)
 					   : create(engine, run, store, true);
-	if (is_mine(whole, run->fingerprint) && !sink->replace && !run->again)
+	if (is_mine(whole, run->fingerprint) && !sink->replace && !run->create_again)
 		return complete(run, whole);
 	if (is_mine(whole, run->fingerprint) && !sink->replace) {
 		run->sink_plan = HR_SINK_REPLACE;
@@ -338,14 +338,14 @@ static void take_ids(struct hr_engine *engine, uint32_t i)
 	int maker;
 
 	for (uint32_t s = 0; s < hr_config_source_objects(p); s++) {
-		maker = hr_run_maker(engine, i, &p->source[s]);
+		maker = hr_run_creator_of(engine, i, &p->source[s]);
 		if (maker >= 0)
-			run->source[s].id = hr_run_made_id(&engine->run[maker], &p->source[s]);
+			run->source[s].id = hr_new_object_id(&engine->run[maker], &p->source[s]);
 	}
 	for (uint32_t k = 0; k < p->objects; k++) {
-		maker = p->object[k].bytes ? -1 : hr_run_maker(engine, i, &p->object[k]);
+		maker = p->object[k].bytes ? -1 : hr_run_creator_of(engine, i, &p->object[k]);
 		if (maker >= 0)
-			run->object[k].id = hr_run_made_id(&engine->run[maker], &p->object[k]);
+			run->object[k].id = hr_new_object_id(&engine->run[maker], &p->object[k]);
 	}
 }
 
@@ -363,16 +363,16 @@ static int make_sinks(struct hr_engine *engine, struct hr_store *const store[HR_
 		if (!run->selected)
 			continue;
 		take_ids(engine, i);
-		run->set = set_of_run(engine, run);
+		run->data_set = set_of_run(engine, run);
 		run->fingerprint = hr_run_fingerprint(engine, run);
-		failed = run->config->objects ? hr_written_make(engine, run, store) : 0;
-		run->first_tile = hr_run_begin(run);
+		failed = run->config->objects ? hr_new_objects_create(engine, run, store) : 0;
+		run->first_tile = hr_run_first_tile(run);
 		if (run->config->has_sink)
 			failed = make_sink(engine, run, store[run->config->sink.ssd]);
 		if (!failed)
 			failed = hr_checksums_decide(engine, run, store);
 		if (failed && engine->keep_going)
-			hr_refuse_run(engine, i, failed);
+			hr_exclude_run(engine, i, failed);
 		err = err ? err : failed;
 	}
 	return engine->keep_going && hr_any_selected(engine) ? 0 : err;
@@ -388,9 +388,9 @@ static void forget(struct hr_engine *engine)
 		if (!run->selected)
 			continue;
 		run->sink_id = run->first_tile = run->durable_tiles = 0;
-		run->sink_made = false;
+		run->sink_created = false;
 		for (uint32_t k = 0; k < run->config->objects; k++)
-			run->object[k].made = false;
+			run->object[k].created = false;
 		if (run->outcome == HR_RUN_COMPLETE)
 			run->outcome = HR_RUN_WAITING;
 	}
@@ -453,7 +453,7 @@ int hr_sinks_check(struct hr_engine *engine)
 int hr_sinks_up(struct hr_engine *engine)
 {
 	struct hr_store *store[HR_SSDS_MAX];
-	int err = hr_pending_collect(engine);
+	int err = hr_incomplete_collect(engine);
 
 	for (uint32_t d = 0; d < HR_SSDS_MAX; d++)
 		store[d] = &engine->ssd[d].store;
@@ -483,10 +483,10 @@ void hr_sinks_down(struct hr_engine *engine)
 		/*
 		 * also for a refused run; a run that has ended has no object with `made` any more
 		 */
-		hr_written_remove(engine, run);
-		if (!run->sink_made || run->outcome != HR_RUN_WAITING)
+		hr_new_objects_remove(engine, run);
+		if (!run->sink_created || run->outcome != HR_RUN_WAITING)
 			continue;
-		run->sink_made = false;
+		run->sink_created = false;
 		ssd = &engine->ssd[run->config->sink.ssd];
 		object = hr_store_find_id(&ssd->store, run->sink_id);
 		if (!object || object->durable_bytes)

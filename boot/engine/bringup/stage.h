@@ -57,7 +57,7 @@ int hr_partition_plan(struct hr_engine *engine);
 /*
  * When an ssd cannot access GPU memory, and memory.path allows both paths, its paths become bounce,
  * the partition is laid out again, and all memory is allocated again. 0, or as hr_places_alloc() and
- * hr_prove(), in engine->error.
+ * hr_loopback_test(), in engine->error.
  */
 int hr_memory_up(struct hr_engine *engine);
 void hr_memory_down(struct hr_engine *engine);
@@ -100,7 +100,7 @@ int hr_operators_build_images(struct hr_engine *engine);
  * errors are those of the disk or the backend. When a command was lost, the controller is disabled,
  * or its health is HR_HEALTH_STUCK.
  */
-int hr_prove(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place, bool *refuted,
-	     struct hr_error *e);
+int hr_loopback_test(struct hr_engine *engine, uint32_t g, uint32_t d, enum hr_place place,
+		     bool *refuted, struct hr_error *e);
 
 #endif

@@ -35,7 +35,8 @@ static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t 
 /* Copy both ends of the disk to a sparse file of the same size. */
 static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece, struct hr_error *e)
 {
-	uint64_t head, tail = blk->bytes > HR_GUARD_TAIL ? blk->bytes - HR_GUARD_TAIL : 0;
+	uint64_t head,
+		tail = blk->bytes > HR_FOREIGN_DATA_TAIL ? blk->bytes - HR_FOREIGN_DATA_TAIL : 0;
 	int err = hr_store_reserved(blk, &head, piece, e);
 
 	if (err)
@@ -43,7 +44,7 @@ static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece, struct hr_error
 	if (head)
 		tail = blk->bytes;
 	else
-		head = HR_GUARD_HEAD;
+		head = HR_FOREIGN_DATA_HEAD;
 	head = head < blk->bytes ? head : blk->bytes;
 	tail = tail / blk->block_bytes * blk->block_bytes;
 	err = copy(blk, fd, 0, head, piece, e);
@@ -63,12 +64,14 @@ static void describe(blkid_probe probe, char *text)
 		   *label = value(probe, "LABEL");
 
 	if (type && table)
-		snprintf(text, HR_GUARD_TEXT, "%.40s and a partition table (%.20s)", type, table);
+		snprintf(text, HR_FOREIGN_DATA_TEXT, "%.40s and a partition table (%.20s)", type,
+			 table);
 	else if (type)
-		snprintf(text, HR_GUARD_TEXT, "%.40s%s%.40s%s", type, label ? " '" : "",
+		snprintf(text, HR_FOREIGN_DATA_TEXT, "%.40s%s%.40s%s", type, label ? " '" : "",
 			 label ? label : "", label ? "'" : "");
 	else
-		snprintf(text, HR_GUARD_TEXT, "a partition table (%.20s)", table ? table : "?");
+		snprintf(text, HR_FOREIGN_DATA_TEXT, "a partition table (%.20s)",
+			 table ? table : "?");
 	/* A label may contain any bytes. */
 	for (char *at = text; *at; at++)
 		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
@@ -84,7 +87,7 @@ static int look_for_marks(blkid_probe probe, char *text)
 		describe(probe, text);
 		return -EEXIST;
 	case AMBIVALENT:
-		snprintf(text, HR_GUARD_TEXT, "signatures of several file systems");
+		snprintf(text, HR_FOREIGN_DATA_TEXT, "signatures of several file systems");
 		return -EEXIST;
 	default:
 		return -EIO;
@@ -112,7 +115,7 @@ static int probe_file(int fd, uint32_t block_bytes, char *text)
 	return err;
 }
 
-int hr_guard_look(struct hr_blk *blk, char *text, struct hr_error *e)
+int hr_foreign_data_find(struct hr_blk *blk, char *text, struct hr_error *e)
 {
 	uint8_t *piece = aligned_alloc(HR_PAGE, PIECE);
 	int fd = memfd_create("headrace-guard", MFD_CLOEXEC), err = -ENOMEM;

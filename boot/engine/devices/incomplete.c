@@ -8,7 +8,8 @@
 #include "config/base/seam.h"
 #include "config/derived.h"
 
-void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e)
+void hr_incomplete_hint(const struct hr_store *store, const char *device, int err,
+			struct hr_error *e)
 {
 	struct hr_store_space space;
 	char word[HR_QUOTE_BYTES];
@@ -48,14 +49,14 @@ static uint64_t moment_before(uint64_t age_ns)
 	return now_ns > age_ns ? now_ns - age_ns : 0;
 }
 
-bool hr_pending_is_old(const struct hr_store_object *object, uint64_t age_ns)
+bool hr_incomplete_is_old(const struct hr_store_object *object, uint64_t age_ns)
 {
 	return object->created_ns < moment_before(age_ns);
 }
 
-int hr_pending_remove(struct hr_store *store, uint64_t age_ns,
-		      bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
-		      uint32_t *count, uint64_t *bytes, struct hr_error *e)
+int hr_incomplete_remove(struct hr_store *store, uint64_t age_ns,
+			 bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes, struct hr_error *e)
 {
 	struct choice choice = { age_ns ? moment_before(age_ns) : UINT64_MAX, keep, arg };
 

@@ -11,7 +11,7 @@ static const struct hr_operator *operator_at(uint32_t i)
 	return i < HR_OP_COUNT ? hr_op_get(i) : NULL;
 }
 
-const struct hr_config_names hr_names = {
+const struct hr_config_lookup hr_lookup = {
 	.ssd_check = hr_transport_check,
 	.gpu_check = hr_backend_check,
 	.ssd_namespaces = hr_transport_namespaces,

@@ -7,6 +7,6 @@
 
 #include "config/config.h"
 
-extern const struct hr_config_names hr_names;
+extern const struct hr_config_lookup hr_lookup;
 
 #endif

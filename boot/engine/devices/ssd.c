@@ -235,7 +235,7 @@ static int check_owner(struct hr_ssd *ssd, const struct hr_config_ssd *config, s
 {
 	const char *wanted = config->serial;
 	const char *serial = ssd->blk == &ssd->kernel.blk ? ssd->kernel.serial : ssd->ctrl->serial;
-	char text[HR_GUARD_TEXT], word[HR_QUOTE_BYTES], value[HR_QUOTE_BYTES];
+	char text[HR_FOREIGN_DATA_TEXT], word[HR_QUOTE_BYTES], value[HR_QUOTE_BYTES];
 	int err;
 
 	if (wanted[0] && strcmp(wanted, serial) != 0)
@@ -243,7 +243,7 @@ static int check_owner(struct hr_ssd *ssd, const struct hr_config_ssd *config, s
 			       "%s: its serial number is '%s', but '%s' was requested: this is "
 			       "another disk than intended",
 			       ssd->transport.name, serial, wanted);
-	err = wanted[0] || config->reads_only ? 0 : hr_guard_look(ssd->blk, text, e);
+	err = wanted[0] || config->reads_only ? 0 : hr_foreign_data_find(ssd->blk, text, e);
 	if (err != -EEXIST)
 		return err;
 	if (serial[0])

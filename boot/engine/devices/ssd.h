@@ -185,9 +185,9 @@ int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e);
 
 /* Memory of a worker's queue pair. */
 struct hr_ssd_qp_memory {
-	const struct hr_region *rings; /* SQ and CQ: hr_plan_ring_bytes(), zeroed, mapped */
+	const struct hr_region *rings; /* SQ and CQ: hr_layout_ring_bytes(), zeroed, mapped */
 	size_t ring_at;
-	const struct hr_region *tables; /* hr_plan_table_bytes(); cpu may be a copy */
+	const struct hr_region *tables; /* hr_layout_table_bytes(); cpu may be a copy */
 	size_t table_at;
 	void *bar;	   /* BAR of the transport, at its address for the worker */
 	const void *owner; /* for hr_ssd_delete_qps_of() */

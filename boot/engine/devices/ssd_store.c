@@ -122,6 +122,6 @@ int hr_ssd_store_explain(const struct hr_ssd *ssd, const char *object, int err, 
 	if (why)
 		hr_fail(e, kind_of(err), err, "%s: %s%s%s%s%s", disk, quote, object ? object : "",
 			quote, colon, why);
-	hr_pending_hint(&ssd->store, ssd->device, err, e);
+	hr_incomplete_hint(&ssd->store, ssd->device, err, e);
 	return err;
 }

@@ -31,18 +31,19 @@ int hr_ssd_store_explain(const struct hr_ssd *ssd, const char *object, int err, 
 /* After -ENOSPC or -ENFILE: add the size of incomplete objects to *e, and the command that removes
  * them. Does nothing when there are none, or for another error. device: of the ssd, as the
  * command expects it. */
-void hr_pending_hint(const struct hr_store *store, const char *device, int err, struct hr_error *e);
+void hr_incomplete_hint(const struct hr_store *store, const char *device, int err,
+			struct hr_error *e);
 
 /*
  * Remove incomplete objects that were created more than `age_ns` before now, in one commit; objects
  * with a future time remain. keep: NULL, or true for objects that must remain. *count, *bytes:
  * number and size of the removed objects. 0, or as hr_store_remove().
  */
-int hr_pending_remove(struct hr_store *store, uint64_t age_ns,
-		      bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
-		      uint32_t *count, uint64_t *bytes, struct hr_error *e);
+int hr_incomplete_remove(struct hr_store *store, uint64_t age_ns,
+			 bool (*keep)(void *arg, const struct hr_store_object *object), void *arg,
+			 uint32_t *count, uint64_t *bytes, struct hr_error *e);
 
 /* True when the object was created more than age_ns before now. */
-bool hr_pending_is_old(const struct hr_store_object *object, uint64_t age_ns);
+bool hr_incomplete_is_old(const struct hr_store_object *object, uint64_t age_ns);
 
 #endif

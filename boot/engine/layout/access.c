@@ -106,7 +106,7 @@ static int plan_queues(struct hr_access_layout *l)
 
 	for (uint32_t q = 0; !err && q < a->ssds; q++) {
 		err = hr_pipe_queues_plan(&l->parts, &l->queue[q], "", workers);
-		tables += hr_plan_table_bytes(l->queue[q].ssd->queue_entries);
+		tables += hr_layout_table_bytes(l->queue[q].ssd->queue_entries);
 	}
 	const struct hr_layout_row row[] = {
 		{ "commands in flight", HR_PLACE_WORKER, workers, tables, .part = &l->tables },
@@ -174,7 +174,7 @@ int hr_access_layout_check(const struct hr_access_layout *l, struct hr_error *e)
 		err = check_part(l, l->frames, e);
 	for (uint32_t q = 0; q < l->access->ssds; q++) {
 		const struct hr_pipe_queues *queues = &l->queue[q];
-		const uint32_t bytes = hr_plan_ring_bytes(queues->ssd->queue_entries);
+		const uint32_t bytes = hr_layout_ring_bytes(queues->ssd->queue_entries);
 
 		for (uint32_t w = 0; !err && w < hr_access_io_workers(l->access); w++)
 			err = hr_ssd_check_rings(
@@ -227,14 +227,14 @@ static int create_queues(const struct hr_access_layout *l, struct hr_error *e)
 			const struct hr_ssd_qp_memory memory = {
 				.rings = &p->region[queues->place],
 				.ring_at = part_offset(l, queues->rings) +
-					   (size_t)w * hr_plan_ring_bytes(entries),
+					   (size_t)w * hr_layout_ring_bytes(entries),
 				.tables = &p->region[HR_PLACE_WORKER],
 				.table_at = table_at,
 				.bar = queues->bar,
 				.owner = &l->parts,
 			};
 
-			table_at += hr_plan_table_bytes(entries);
+			table_at += hr_layout_table_bytes(entries);
 			err = hr_ssd_create_qp(queues->ssd, qp++, &memory, e);
 		}
 	return err;

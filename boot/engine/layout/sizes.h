@@ -16,7 +16,7 @@
  * most 512 KiB, and also their alignment: rings must be contiguous on the bus, so they must not
  * cross from one huge page into another.
  */
-static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
+static inline uint32_t hr_layout_ring_bytes(uint32_t entries)
 {
 	const size_t bytes = hr_qp_sq_bytes(entries) + hr_qp_cq_bytes(entries);
 	uint32_t power = HR_PAGE;
@@ -27,13 +27,13 @@ static inline uint32_t hr_plan_ring_bytes(uint32_t entries)
 }
 
 /* Bytes of its table of commands in flight. */
-static inline uint64_t hr_plan_table_bytes(uint32_t entries)
+static inline uint64_t hr_layout_table_bytes(uint32_t entries)
 {
 	return (hr_qp_table_bytes(entries) + HR_CACHE_LINE - 1) & ~((uint64_t)HR_CACHE_LINE - 1);
 }
 
 /* Bytes of a buffer for one tile: whole pages. */
-static inline uint32_t hr_plan_tile_bytes(uint32_t bytes)
+static inline uint32_t hr_layout_tile_bytes(uint32_t bytes)
 {
 	return (bytes + HR_PAGE - 1) & ~(HR_PAGE - 1);
 }

@@ -60,7 +60,7 @@ static int plan_work(struct hr_pipe_layout *l)
 int hr_pipe_queues_plan(struct hr_layout *parts, struct hr_pipe_queues *q, const char *what,
 			uint32_t pairs)
 {
-	const uint32_t bytes = hr_plan_ring_bytes(q->ssd->queue_entries);
+	const uint32_t bytes = hr_layout_ring_bytes(q->ssd->queue_entries);
 	char purpose[HR_NAME_MAX];
 	const struct hr_layout_row row = { purpose, q->place,	    pairs,
 					   bytes,   .align = bytes, .part = &q->rings };
@@ -79,7 +79,7 @@ static int plan_readers(struct hr_pipe_layout *l)
 
 	for (uint32_t q = 0; !err && q < p->read_queues; q++) {
 		err = hr_pipe_queues_plan(&l->parts, &l->read[q], "read ", readers);
-		tables += hr_plan_table_bytes(l->read[q].ssd->queue_entries);
+		tables += hr_layout_table_bytes(l->read[q].ssd->queue_entries);
 	}
 	const struct hr_layout_row row[] = {
 		{ "commands in flight, read", HR_PLACE_WORKER, readers, tables,
@@ -98,7 +98,7 @@ static int plan_writers(struct hr_pipe_layout *l)
 	const int err = hr_pipe_queues_plan(&l->parts, &l->write, "write ", writers);
 	const struct hr_layout_row row[] = {
 		{ "commands in flight, write", HR_PLACE_WORKER, writers,
-		  hr_plan_table_bytes(l->write.ssd->queue_entries), .part = &l->write_tables },
+		  hr_layout_table_bytes(l->write.ssd->queue_entries), .part = &l->write_tables },
 		{ "queue pairs, write", HR_PLACE_WORKER, writers, sizeof *p->write_qp,
 		  AT(write_qp) },
 	};
@@ -117,7 +117,7 @@ static int plan_tap(struct hr_pipe_layout *l)
 		  .part = &l->tap_lending },
 		{ "tap, words of consumers", HR_PLACE_CONTROL, 1, sizeof *p->tap->words,
 		  .part = &l->tap_words },
-		{ "tap, tiles", HR_PLACE_TAP, p->slots, hr_plan_tile_bytes(p->sink_tile_bytes),
+		{ "tap, tiles", HR_PLACE_TAP, p->slots, hr_layout_tile_bytes(p->sink_tile_bytes),
 		  .align = l->tap_align, .data = true, .part = &l->sink.part },
 		{ "tap, entries of consumers", HR_PLACE_TAP_WORDS, sets,
 		  hr_tap_ring_bytes(l->tap->ring), .align = HR_PAGE, .data = true,
@@ -142,8 +142,8 @@ static int plan_feed(struct hr_pipe_layout *l)
 		{ "feed, words of the producer", HR_PLACE_CONTROL, 1, sizeof *p->feed->words,
 		  .part = &l->feed_words },
 		{ "feed, tiles", HR_PLACE_TAP, p->slots,
-		  hr_plan_tile_bytes(p->source[0].tile_bytes), .align = l->tap_align, .data = true,
-		  .part = &l->source[0].part },
+		  hr_layout_tile_bytes(p->source[0].tile_bytes), .align = l->tap_align,
+		  .data = true, .part = &l->source[0].part },
 		{ "feed, entries of the producer", HR_PLACE_TAP_WORDS, sets,
 		  hr_tap_ring_bytes(l->feed->ring), .align = HR_PAGE, .data = true,
 		  .part = &l->feed_entries },
@@ -165,7 +165,7 @@ struct lists {
 static int plan_tiles_of(struct hr_pipe_layout *l, struct hr_pipe_tiles *tiles, const char *what,
 			 uint32_t tile_bytes, uint32_t chunk_bytes, struct lists *lists)
 {
-	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes), slots = l->pipe->slots;
+	const uint32_t bytes = hr_layout_tile_bytes(tile_bytes), slots = l->pipe->slots;
 	char purpose[HR_NAME_MAX];
 	const struct hr_layout_row row = {
 		purpose,      tiles->place,	   slots, bytes, .align = HR_PAGE,
@@ -239,7 +239,7 @@ static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, in
 	const struct hr_partition *p = maker->partition;
 	const struct hr_region *lists = &p->region[HR_PLACE_HOST];
 	const struct hr_region *tiles = &p->region[p->part[part].place];
-	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes);
+	const uint32_t bytes = hr_layout_tile_bytes(tile_bytes);
 	const size_t offset = p->part[part].offset + (size_t)slot * bytes;
 
 	hr_buffer_init(buffer, tiles, offset, bytes, chunk_bytes, lists, maker->prp_offset,
@@ -254,7 +254,7 @@ static void make_buffer(struct buffer_maker *maker, struct hr_buffer *buffer, in
 static struct hr_buffer tap_tile(const struct hr_pipe_layout *l, int part, uint32_t tile_bytes,
 				 uint32_t slot)
 {
-	const uint32_t bytes = hr_plan_tile_bytes(tile_bytes);
+	const uint32_t bytes = hr_layout_tile_bytes(tile_bytes);
 	uint8_t *tiles = hr_partition_worker(l->parts.partition, part);
 
 	return (struct hr_buffer){ .data = tiles + (size_t)slot * bytes, .bytes = bytes };
@@ -360,14 +360,14 @@ static int create_qp(const struct hr_pipe_layout *l, const struct hr_pipe_queues
 	const uint32_t entries = q->ssd->queue_entries;
 	const struct hr_ssd_qp_memory memory = {
 		.rings = &p->region[q->place],
-		.ring_at = part_offset(l, q->rings) + (size_t)w * hr_plan_ring_bytes(entries),
+		.ring_at = part_offset(l, q->rings) + (size_t)w * hr_layout_ring_bytes(entries),
 		.tables = &p->region[HR_PLACE_WORKER],
 		.table_at = *table_at,
 		.bar = q->bar,
 		.owner = &l->parts,
 	};
 
-	*table_at += hr_plan_table_bytes(entries);
+	*table_at += hr_layout_table_bytes(entries);
 	return hr_ssd_create_qp(q->ssd, qp, &memory, e);
 }
 
@@ -404,7 +404,7 @@ int hr_pipe_layout_wire(struct hr_pipe_layout *l, struct hr_pipe **descriptor, s
 static int check_rings(const struct hr_pipe_layout *l, const struct hr_pipe_queues *q,
 		       uint32_t pairs, struct hr_error *e)
 {
-	const uint32_t bytes = hr_plan_ring_bytes(q->ssd->queue_entries);
+	const uint32_t bytes = hr_layout_ring_bytes(q->ssd->queue_entries);
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < pairs; i++)

@@ -21,8 +21,8 @@ void hr_run_object_set(struct hr_run_object *to, const struct hr_store_object *o
 void hr_run_object_set_of(struct hr_run_object *to, const struct hr_run *maker,
 			  const struct hr_config_object *object)
 {
-	to->bytes = hr_run_made_bytes(maker, object);
-	to->is_shard = hr_run_made_shard(maker, object, &to->shard);
+	to->bytes = hr_new_object_bytes(maker, object);
+	to->is_shard = hr_new_object_shard(maker, object, &to->shard);
 }
 
 /* ---- what a rank has of the rows of the operator */
@@ -183,8 +183,8 @@ uint64_t hr_run_object_data_set(const struct hr_engine *engine, const struct hr_
 
 	if (!object->used || run->config->object[k].bytes)
 		return 0;
-	if (object->from >= 0 && engine->run[object->from].selected)
-		return engine->run[object->from].set;
+	if (object->writer >= 0 && engine->run[object->writer].selected)
+		return engine->run[object->writer].data_set;
 	if (object->is_shard)
 		return object->shard.set;
 	stored = hr_store_find_id(&engine->ssd[run->config->object[k].ssd].store, object->id);

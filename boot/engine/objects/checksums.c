@@ -44,7 +44,7 @@ int hr_checksums_want(struct hr_engine *engine, struct hr_run *run, uint32_t s,
 		      const struct hr_store_object *object)
 {
 	struct hr_run_source *source = &run->source[s];
-	const bool has = will_have(engine, &run->config->source[s], source->from, object);
+	const bool has = will_have(engine, &run->config->source[s], source->writer, object);
 
 	source->verify.wanted = has && run->config->verify != HR_VERIFY_OFF;
 	return !has && run->config->verify == HR_VERIFY_ON
@@ -57,7 +57,7 @@ int hr_checksums_want_object(struct hr_engine *engine, struct hr_run *run, uint3
 {
 	struct hr_run_object *to = &run->object[k];
 	const struct hr_config_object *config = &run->config->object[k];
-	const bool has = will_have(engine, config, to->from, object);
+	const bool has = will_have(engine, config, to->writer, object);
 	const enum hr_verify_policy policy = run->config->verify;
 
 	to->verify.check = policy == HR_VERIFY_OFF ? HR_SOURCE_VERIFY_OFF
@@ -75,7 +75,7 @@ static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool ha
 		return HR_SOURCE_VERIFY_OFF;
 	if (!has || !run->source[s].verify.wanted)
 		return HR_SOURCE_NO_CHECKSUM;
-	if (run->config->verify != HR_VERIFY_BEFORE && run->first_tile > hr_run_begin(run) &&
+	if (run->config->verify != HR_VERIFY_BEFORE && run->first_tile > hr_run_first_tile(run) &&
 	    run->outcome != HR_RUN_COMPLETE)
 		return HR_SOURCE_RESUMED;
 	return HR_SOURCE_UNREAD;
@@ -103,7 +103,7 @@ int hr_checksums_decide(struct hr_engine *engine, struct hr_run *run,
 		/* The sink of a run that has not ended will have its checksum after that. */
 		const bool has =
 			object && (object->flags & (HR_OBJECT_HAS_CRC | HR_OBJECT_PENDING) ||
-				   will_change(engine, &p->source[s], run->source[s].from));
+				   will_change(engine, &p->source[s], run->source[s].writer));
 
 		run->source[s].verify.check = decide(run, s, has);
 		note(&run->source[s].verify, object);
@@ -185,7 +185,7 @@ static bool made_crc(struct hr_engine *engine, const struct hr_config_object *co
 	if (!maker || !hr_run_made_checksum(maker, config))
 		return false;
 	object = hr_run_made_object(maker, config);
-	*crc = object ? object->crc : hr_checksums_sink(engine, maker, hr_run_end(maker));
+	*crc = object ? object->crc : hr_checksums_sink(engine, maker, hr_run_end_tile(maker));
 	return !object || object->summed;
 }
 
@@ -221,7 +221,7 @@ static void compare(struct hr_engine *engine, struct hr_run *run, uint32_t s, st
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_config_object *config = &run->config->source[s];
 
-	if (!hr_checksums_expected(engine, config, source->id, source->from, &source->verify,
+	if (!hr_checksums_expected(engine, config, source->id, source->writer, &source->verify,
 				   &source->verify.expected)) {
 		source->verify.expected = 0;
 		source->verify.check = HR_SOURCE_NO_CHECKSUM;

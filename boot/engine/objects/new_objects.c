@@ -14,7 +14,8 @@
 
 #define ZERO_BYTES (4u << 20)
 
-int hr_run_maker(const struct hr_engine *engine, uint32_t i, const struct hr_config_object *object)
+int hr_run_creator_of(const struct hr_engine *engine, uint32_t i,
+		      const struct hr_config_object *object)
 {
 	for (uint32_t j = 0; j < i; j++)
 		if (engine->run[j].selected &&
@@ -54,7 +55,7 @@ static bool is_complete(const struct hr_run *run, struct hr_store *const store[H
 	const struct hr_config_pipeline *p = run->config;
 	bool any = false;
 
-	for (uint32_t i = 0; !run->again && i < p->objects; i++) {
+	for (uint32_t i = 0; !run->create_again && i < p->objects; i++) {
 		const struct hr_config_object *object = &p->object[i];
 
 		if (!run->object[i].used || !object->writes)
@@ -67,8 +68,8 @@ static bool is_complete(const struct hr_run *run, struct hr_store *const store[H
 	return any;
 }
 
-int hr_written_refuse(struct hr_engine *engine, const struct hr_config_object *object, bool pending,
-		      const char *why)
+int hr_new_object_refuse(struct hr_engine *engine, const struct hr_config_object *object,
+			 bool pending, const char *why)
 {
 	const struct hr_config_ssd *ssd = &engine->config.ssd[object->ssd];
 	char device[HR_QUOTE_BYTES], name[HR_QUOTE_BYTES];
@@ -82,9 +83,9 @@ int hr_written_refuse(struct hr_engine *engine, const struct hr_config_object *o
 		hr_quote(ssd->device, device), hr_quote(object->object, name));
 }
 
-int hr_written_create(struct hr_engine *engine, const struct hr_config_object *object,
-		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
-		      const struct hr_store_shard *shard, uint64_t *id)
+int hr_new_object_create(struct hr_engine *engine, const struct hr_config_object *object,
+			 struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
+			 const struct hr_store_shard *shard, uint64_t *id)
 {
 	const struct hr_config_ssd *ssd = &engine->config.ssd[object->ssd];
 	struct hr_store_object *made;
@@ -101,7 +102,8 @@ int hr_written_create(struct hr_engine *engine, const struct hr_config_object *o
 			     engine->config.file, object->line, object->object,
 			     (unsigned long long)bytes, ssd->name, e.text);
 		/* not `store`: in the store of a rehearsal objects of this run are incomplete */
-		hr_pending_hint(&engine->ssd[object->ssd].store, ssd->device, err, &engine->error);
+		hr_incomplete_hint(&engine->ssd[object->ssd].store, ssd->device, err,
+				   &engine->error);
 		return err;
 	}
 	*id = made->id;
@@ -116,17 +118,17 @@ static int make(struct hr_engine *engine, struct hr_run *run, uint32_t i, struct
 	const struct hr_store_object *pending = hr_store_find_pending(store, object->object);
 	int err;
 
-	run->object[i].shard.set = run->set;
+	run->object[i].shard.set = run->data_set;
 	if (!object->replace && whole && !is_mine(run, i, whole))
-		return hr_written_refuse(engine, object, false, "");
+		return hr_new_object_refuse(engine, object, false, "");
 	if (!object->replace && pending && !is_mine(run, i, pending))
-		return hr_written_refuse(engine, object, true, "");
+		return hr_new_object_refuse(engine, object, true, "");
 	run->object[i].plan = whole || pending ? HR_SINK_REPLACE : HR_SINK_CREATE;
-	err = hr_written_create(engine, object, store, run->object[i].bytes,
-				hr_sink_tag(run->fingerprint, false), whole || pending,
-				run->object[i].is_shard ? &run->object[i].shard : NULL,
-				&run->object[i].id);
-	run->object[i].made |= !err;
+	err = hr_new_object_create(engine, object, store, run->object[i].bytes,
+				   hr_sink_tag(run->fingerprint, false), whole || pending,
+				   run->object[i].is_shard ? &run->object[i].shard : NULL,
+				   &run->object[i].id);
+	run->object[i].created |= !err;
 	return err;
 }
 
@@ -154,8 +156,8 @@ static int drop_checksum(struct hr_engine *engine, const struct hr_run *run, uin
 	return err ? explain_map(engine, run, i, "removed", err, &why, e) : 0;
 }
 
-int hr_written_make(struct hr_engine *engine, struct hr_run *run,
-		    struct hr_store *const store[HR_SSDS_MAX])
+int hr_new_objects_create(struct hr_engine *engine, struct hr_run *run,
+			  struct hr_store *const store[HR_SSDS_MAX])
 {
 	const struct hr_config_pipeline *p = run->config;
 	int err = 0;
@@ -237,7 +239,7 @@ static int fill(struct hr_engine *engine, const struct hr_run *run, uint32_t i,
 			    e.text);
 }
 
-int hr_written_zero(struct hr_engine *engine, struct hr_run *run)
+int hr_new_objects_zero(struct hr_engine *engine, struct hr_run *run)
 {
 	uint8_t *zeros = aligned_alloc(HR_PAGE, ZERO_BYTES);
 	int err = 0;
@@ -247,7 +249,7 @@ int hr_written_zero(struct hr_engine *engine, struct hr_run *run)
 			       "out of memory for a buffer of %u bytes", ZERO_BYTES);
 	memset(zeros, 0, ZERO_BYTES);
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
-		if (run->object[i].made)
+		if (run->object[i].created)
 			err = fill(engine, run, i, zeros);
 	free(zeros);
 	return err;
@@ -262,30 +264,30 @@ static int finish(struct hr_engine *engine, struct hr_run *run, uint32_t i, stru
 	struct hr_error why = { 0 };
 	int err = 0;
 
-	if (object->made)
+	if (object->created)
 		err = hr_store_finish(store, object->id, object->summed, object->crc, &why);
 	else if (object->summed)
 		err = hr_store_set_crc(store, object->id, true, object->crc, &why);
-	if (err == -ENOENT && !object->made) /* an object of that name has replaced it */
+	if (err == -ENOENT && !object->created) /* an object of that name has replaced it */
 		err = 0;
 	if (err)
-		return explain_map(engine, run, i, object->made ? "completed" : "stored", err, &why,
-				   e);
-	object->made = false;
+		return explain_map(engine, run, i, object->created ? "completed" : "stored", err,
+				   &why, e);
+	object->created = false;
 	return 0;
 }
 
-int hr_written_finish(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
+int hr_new_objects_commit(struct hr_engine *engine, struct hr_run *run, struct hr_error *e)
 {
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
-		if (run->object[i].made || run->object[i].summed)
+		if (run->object[i].created || run->object[i].summed)
 			err = finish(engine, run, i, e);
 	return err;
 }
 
-void hr_written_remove(struct hr_engine *engine, struct hr_run *run)
+void hr_new_objects_remove(struct hr_engine *engine, struct hr_run *run)
 {
 	for (uint32_t i = run->config->objects; i-- > 0;) {
 		const struct hr_config_object *object = &run->config->object[i];
@@ -293,9 +295,9 @@ void hr_written_remove(struct hr_engine *engine, struct hr_run *run)
 		struct hr_error e = { 0 };
 		char device[HR_QUOTE_BYTES];
 
-		if (!run->object[i].made)
+		if (!run->object[i].created)
 			continue;
-		run->object[i].made = false;
+		run->object[i].created = false;
 		if (hr_health_failed(&ssd->health) ||
 		    hr_store_remove(&ssd->store, run->object[i].id, &e) != 0)
 			hr_warn("object '%s' stays on ssd '%s', incomplete%s%s: 'headrace store rm "
@@ -328,7 +330,7 @@ static bool is_sink(void *arg, const struct hr_store_object *object)
 	return false;
 }
 
-int hr_pending_collect(struct hr_engine *engine)
+int hr_incomplete_collect(struct hr_engine *engine)
 {
 	int err = 0;
 
@@ -340,8 +342,8 @@ int hr_pending_collect(struct hr_engine *engine)
 
 		if (!ssd->has_store || ssd->blk->read_only)
 			continue;
-		err = hr_pending_remove(&ssd->store, engine->collect_ns, is_sink, &c, &count,
-					&bytes, &engine->error);
+		err = hr_incomplete_remove(&ssd->store, engine->collect_ns, is_sink, &c, &count,
+					   &bytes, &engine->error);
 		if (!err && count)
 			hr_warn("ssd '%s': %u incomplete object%s of %llu bytes older than "
 				"boot.collect removed",

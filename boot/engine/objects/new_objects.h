@@ -9,33 +9,34 @@
 #include "boot/engine/engine.h"
 
 /* Index of the pipeline before pipeline i that creates the object; -1: none creates it. */
-int hr_run_maker(const struct hr_engine *engine, uint32_t i, const struct hr_config_object *object);
+int hr_run_creator_of(const struct hr_engine *engine, uint32_t i,
+		      const struct hr_config_object *object);
 
 /* Refuse an object with the name of a sink or new object that is not of this run. why: "", or ": " and
  * a reason. Returns -EEXIST, in engine->error with file and line. */
-int hr_written_refuse(struct hr_engine *engine, const struct hr_config_object *object, bool pending,
-		      const char *why);
+int hr_new_object_refuse(struct hr_engine *engine, const struct hr_config_object *object,
+			 bool pending, const char *why);
 
 /* Create an incomplete object for a sink or new object, with this tag, a shard unless NULL. *id: its
  * id. 0, or the error of hr_store_create_shard(), in engine->error with file and line. */
-int hr_written_create(struct hr_engine *engine, const struct hr_config_object *object,
-		      struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
-		      const struct hr_store_shard *shard, uint64_t *id);
+int hr_new_object_create(struct hr_engine *engine, const struct hr_config_object *object,
+			 struct hr_store *store, uint64_t bytes, uint64_t tag, bool replace,
+			 const struct hr_store_shard *shard, uint64_t *id);
 
 /*
  * Make the new objects of an access operator, in the store of each ssd or in rehearsals of them. The
  * fingerprint of the run is set. Sets its outcome when all of them exist and are complete. 0, or the
  * error of the store, in engine->error with file and line.
  */
-int hr_written_make(struct hr_engine *engine, struct hr_run *run,
-		    struct hr_store *const store[HR_SSDS_MAX]);
+int hr_new_objects_create(struct hr_engine *engine, struct hr_run *run,
+			  struct hr_store *const store[HR_SSDS_MAX]);
 
 /*
- * Write zeros over the objects that hr_written_make() has created, because pages that the operator
- * never writes would hold old data of the disk. 0; -EINTR: a signal requests a stop; or the
- * error of the disk, -ENOMEM, in engine->error.
+ * Write zeros over the objects that hr_new_objects_create() has created, because pages that
+ * the operator never writes would hold old data of the disk. 0; -EINTR: a signal requests a
+ * stop; or the error of the disk, -ENOMEM, in engine->error.
  */
-int hr_written_zero(struct hr_engine *engine, struct hr_run *run);
+int hr_new_objects_zero(struct hr_engine *engine, struct hr_run *run);
 
 /* Before the workers start: drop the checksums of the objects that they change. 0, or the error of the
  * store. */
@@ -43,17 +44,17 @@ int hr_written_begin(struct hr_engine *engine, struct hr_run *run, struct hr_err
 
 /* After a successful run: mark the new objects as complete, and store the checksums of all written
  * objects that have one. 0, or the error of the store. */
-int hr_written_finish(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
+int hr_new_objects_commit(struct hr_engine *engine, struct hr_run *run, struct hr_error *e);
 
 /* Remove the new objects of a run that has failed or was not launched; a warning names each object
  * that cannot be removed. */
-void hr_written_remove(struct hr_engine *engine, struct hr_run *run);
+void hr_new_objects_remove(struct hr_engine *engine, struct hr_run *run);
 
 /*
  * With engine->collect_ns: remove older incomplete objects on all ssds, except sinks that a pipeline
  * of the configuration may resume. Logs the removed objects. After `objects`.
  */
-int hr_pending_collect(struct hr_engine *engine);
+int hr_incomplete_collect(struct hr_engine *engine);
 
 /*
  * Tag of the sink of a run with this fingerprint; never 0, and different with and without

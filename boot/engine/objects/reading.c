@@ -22,9 +22,9 @@ static struct item item_of(struct hr_run *run, uint32_t i)
 
 	if (run->config->objects)
 		return (struct item){ &run->config->object[i], &object->verify, object->id,
-				      object->bytes, object->from };
+				      object->bytes, object->writer };
 	return (struct item){ &run->config->source[i], &source->verify, source->id,
-			      source->is_shard ? source->held : source->bytes, source->from };
+			      source->is_shard ? source->held : source->bytes, source->writer };
 }
 
 static bool is_read(const struct hr_run *run, enum hr_reading_phase phase, uint32_t i)

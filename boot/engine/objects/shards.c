@@ -21,12 +21,12 @@ static uint64_t sink_end(const struct hr_run *run, uint64_t tiles)
 
 uint64_t hr_run_sink_at(const struct hr_run *run)
 {
-	return sink_end(run, hr_run_begin(run));
+	return sink_end(run, hr_run_first_tile(run));
 }
 
 uint64_t hr_run_sink_held(const struct hr_run *run)
 {
-	return sink_end(run, hr_run_end(run)) - hr_run_sink_at(run);
+	return sink_end(run, hr_run_end_tile(run)) - hr_run_sink_at(run);
 }
 
 uint64_t hr_run_sink_prefix(const struct hr_run *run, uint64_t tiles)
@@ -51,7 +51,7 @@ void hr_run_sink_shard(const struct hr_run *run, struct hr_store_shard *shard)
 
 	*shard = (struct hr_store_shard){ .first_row = hr_run_sink_at(run) / row,
 					  .rows = run->sink_bytes / row,
-					  .set = run->set,
+					  .set = run->data_set,
 					  .row_bytes = row,
 					  .index = (uint16_t)run->part,
 					  .last = (uint16_t)(run->parts - 1) };
@@ -81,9 +81,9 @@ void hr_run_set_source_of(struct hr_run *run, uint32_t s, const struct hr_run *m
 {
 	const struct hr_config_object *wanted = &run->config->source[s];
 	struct hr_store_shard shard;
-	const bool divided = hr_run_made_shard(maker, wanted, &shard);
+	const bool divided = hr_new_object_shard(maker, wanted, &shard);
 
-	take(&run->source[s], divided ? &shard : NULL, hr_run_made_bytes(maker, wanted));
+	take(&run->source[s], divided ? &shard : NULL, hr_new_object_bytes(maker, wanted));
 }
 
 int hr_shard_refuse(struct hr_engine *engine, const struct hr_config_object *object,
@@ -119,20 +119,20 @@ void hr_run_set_tiles(struct hr_run *run)
 	run->shard_end = least(end / tile + (end % tile != 0), run->tiles);
 }
 
-uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object)
+uint64_t hr_new_object_bytes(const struct hr_run *run, const struct hr_config_object *object)
 {
 	if (run->config->objects)
 		return hr_run_made_object(run, object)->bytes;
 	return hr_run_is_divided(run) ? hr_run_sink_held(run) : run->sink_bytes;
 }
 
-uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object)
+uint64_t hr_new_object_id(const struct hr_run *run, const struct hr_config_object *object)
 {
 	return run->config->objects ? hr_run_made_object(run, object)->id : run->sink_id;
 }
 
-bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
-		       struct hr_store_shard *shard)
+bool hr_new_object_shard(const struct hr_run *run, const struct hr_config_object *object,
+			 struct hr_store_shard *shard)
 {
 	if (!hr_run_is_divided(run))
 		return false;

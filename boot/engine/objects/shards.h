@@ -2,8 +2,8 @@
  * boot/engine/objects/shards.h - the objects of a run that is divided over several processes (ranks).
  *
  * Such a run counts tiles, rows and bytes in the whole data set; this process has the tiles
- * hr_run_begin() .. hr_run_end() - 1. A shard holds the bytes of some tiles, and the sink of this
- * process holds those of its own tiles.
+ * hr_run_first_tile() .. hr_run_end_tile() - 1. A shard holds the bytes of some tiles, and the
+ * sink of this process holds those of its own tiles.
  */
 #ifndef BOOT_ENGINE_OBJECTS_SHARDS_H
 #define BOOT_ENGINE_OBJECTS_SHARDS_H
@@ -48,13 +48,13 @@ void hr_run_set_tiles(struct hr_run *run);
 
 /* Length and id of an object that this run creates, a sink or a new object. With ranks the length is
  * that of the shard. */
-uint64_t hr_run_made_bytes(const struct hr_run *run, const struct hr_config_object *object);
+uint64_t hr_new_object_bytes(const struct hr_run *run, const struct hr_config_object *object);
 
-uint64_t hr_run_made_id(const struct hr_run *run, const struct hr_config_object *object);
+uint64_t hr_new_object_id(const struct hr_run *run, const struct hr_config_object *object);
 
 /* When that object is a shard: true, and *shard; its set is not known before the stage `sinks`. */
-bool hr_run_made_shard(const struct hr_run *run, const struct hr_config_object *object,
-		       struct hr_store_shard *shard);
+bool hr_new_object_shard(const struct hr_run *run, const struct hr_config_object *object,
+			 struct hr_store_shard *shard);
 
 /* ---- the objects of an access operator whose run is divided
  * over several processes (ranks). Each of them is whole on every rank, or a shard on every

@@ -73,12 +73,12 @@ int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 	struct hr_places *places = &engine->memory[run->config->gpu];
 	int err;
 
-	*memory =
-		(struct hr_rdma_memory){ .base = hr_partition_cpu(p, run->layout.source[0].part),
-					 .bytes = tiles->bytes,
-					 .dmabuf = -1,
-					 .slots = run->slots,
-					 .stride = hr_plan_tile_bytes(run->source[0].tile_bytes) };
+	*memory = (struct hr_rdma_memory){ .base = hr_partition_cpu(p, run->layout.source[0].part),
+					   .bytes = tiles->bytes,
+					   .dmabuf = -1,
+					   .slots = run->slots,
+					   .stride = hr_layout_tile_bytes(
+						   run->source[0].tile_bytes) };
 	/* on a GPU bring-up has made tiles, entries and page */
 	if (hr_remote_is_gpu(places->backend))
 		return hr_remote_gpu_open(&r->gpu, places->backend, &places->region[HR_PLACE_TAP],

@@ -249,7 +249,7 @@ static int refuse(struct hr_engine *engine, uint32_t i, int err, struct hr_error
 	hr_error_add(&engine->error, e->kind ? e->kind : HR_ERROR_FAILED, err, "%s", e->text);
 	if (!engine->keep_going)
 		return err;
-	hr_refuse_run(engine, i, err);
+	hr_exclude_run(engine, i, err);
 	return hr_any_selected(engine) ? 0 : err;
 }
 
@@ -323,11 +323,11 @@ int hr_remote_probe_all(struct hr_engine *engine)
 			continue;
 		err = probe_on(
 			&engine->config, run->config, &engine->backend[run->config->gpu],
-			(struct hr_rdma_memory){
-				.slots = run->slots,
-				.stride = hr_plan_tile_bytes(hr_config_sends(run->config)
-								     ? run->sink_tile_bytes
-								     : run->source[0].tile_bytes) },
+			(struct hr_rdma_memory){ .slots = run->slots,
+						 .stride = hr_layout_tile_bytes(
+							 hr_config_sends(run->config)
+								 ? run->sink_tile_bytes
+								 : run->source[0].tile_bytes) },
 			report->described, sizeof report->described, &e);
 		report->open = !err;
 		name_error(engine, run, &e);

@@ -67,7 +67,7 @@ int hr_remote_sender_memory(struct hr_engine *engine, struct hr_remote *r,
 					   .bytes = tiles->bytes,
 					   .dmabuf = -1,
 					   .slots = run->slots,
-					   .stride = hr_plan_tile_bytes(run->sink_tile_bytes) };
+					   .stride = hr_layout_tile_bytes(run->sink_tile_bytes) };
 	/* on a GPU bring-up has made the words of all seats */
 	if (hr_remote_is_gpu(places->backend))
 		return hr_remote_gpu_open(&r->gpu, places->backend, &places->region[HR_PLACE_TAP],

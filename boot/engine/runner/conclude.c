@@ -17,14 +17,14 @@
  * because their slots can be read then. */
 static uint64_t written_tiles(const struct hr_run *run)
 {
-	const bool all = hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
+	const bool all = hr_run_tiles_done(run) == hr_run_end_tile(run) - run->first_tile;
 	/* Read the watermark even when the count of tiles is complete: the watermark orders the
 	 * reads of checksums and slots, the count does not. */
 	const uint64_t tiles = run->workers_ended
 				       ? hr_pipe_final_prefix(run->pipe, run->cpu.slot)
 				       : hr_pipe_written_prefix(run->pipe, run->cpu.written);
 
-	return all ? hr_run_end(run) : tiles;
+	return all ? hr_run_end_tile(run) : tiles;
 }
 
 /* The store of the sink has failed with err. */
@@ -54,8 +54,8 @@ int hr_run_checkpoint(struct hr_engine *engine, struct hr_run *run, struct hr_er
 
 	/* after the watermark, which covers a short last tile only when its length is known */
 	hr_run_set_feed_end(run);
-	if (tiles > hr_run_end(run))
-		tiles = hr_run_end(run);
+	if (tiles > hr_run_end_tile(run))
+		tiles = hr_run_end_tile(run);
 	if (tiles <= run->durable_tiles)
 		return 0;
 	bytes = hr_run_sink_prefix(run, tiles);
@@ -74,8 +74,8 @@ void hr_run_log_durable(const struct hr_run *run, const char *what)
 		hr_warn("pipeline '%s' %s: %llu of %llu tiles of object '%s' are durable; run it "
 			"again%s",
 			run->config->name, what,
-			(unsigned long long)(run->durable_tiles - hr_run_begin(run)),
-			(unsigned long long)(hr_run_end(run) - hr_run_begin(run)),
+			(unsigned long long)(run->durable_tiles - hr_run_first_tile(run)),
+			(unsigned long long)(hr_run_end_tile(run) - hr_run_first_tile(run)),
 			run->config->sink.object,
 			hr_run_resumes(run) ? " to continue from there" : "");
 	else
@@ -116,12 +116,12 @@ static int finish_sink(struct hr_engine *engine, struct hr_run *run)
 	const struct hr_config_object *sink = &run->config->sink;
 	int err =
 		hr_store_finish_at(&ssd->store, run->sink_id, hr_run_sink_held(run), sink->checksum,
-				   hr_checksums_sink(engine, run, hr_run_end(run)),
+				   hr_checksums_sink(engine, run, hr_run_end_tile(run)),
 				   sink->keep ? sink->keep : 1, &run->cause);
 
 	if (err)
 		return explain_store(engine, run, err, "it cannot be completed", &run->cause);
-	run->durable_tiles = hr_run_end(run);
+	run->durable_tiles = hr_run_end_tile(run);
 	return 0;
 }
 
@@ -138,7 +138,7 @@ static int end_failed(struct hr_engine *engine, struct hr_run *run, int err)
 	    !hr_health_failed(&engine->ssd[run->config->sink.ssd].health) &&
 	    hr_run_checkpoint(engine, run, &e) != 0)
 		hr_error_log(&e, HR_LOG_ERROR);
-	hr_written_remove(engine, run);
+	hr_new_objects_remove(engine, run);
 	hr_run_log_durable(run, "failed");
 	return err;
 }
@@ -205,8 +205,8 @@ static void remove_dependent(struct hr_engine *engine, const struct hr_run *run)
 		bool depends = false;
 
 		for (uint32_t s = 0; later->selected && s < later->config->sources; s++)
-			depends |= later->source[s].from >= 0 &&
-				   (gone & 1u << later->source[s].from) != 0;
+			depends |= later->source[s].writer >= 0 &&
+				   (gone & 1u << later->source[s].writer) != 0;
 		if (!depends || later->outcome != HR_RUN_WAITING)
 			continue;
 		gone |= 1u << i;
@@ -225,7 +225,7 @@ static void remove_dependent(struct hr_engine *engine, const struct hr_run *run)
 static int conclude_wrong(struct hr_engine *engine, struct hr_run *run, int err, bool begun)
 {
 	const struct hr_config_object *sink = &run->config->sink;
-	const char *what = begun || run->durable_tiles > hr_run_begin(run)
+	const char *what = begun || run->durable_tiles > hr_run_first_tile(run)
 				   ? "was made from damaged data"
 				   : "has no data yet";
 	struct hr_error e = { 0 };
@@ -274,7 +274,7 @@ int hr_run_finish_part(struct hr_engine *engine, struct hr_run *run)
 	if (run->outcome == HR_RUN_DONE && run->config->has_sink)
 		err = finish_sink(engine, run);
 	else if (run->outcome == HR_RUN_DONE)
-		err = hr_written_finish(engine, run, &run->cause);
+		err = hr_new_objects_commit(engine, run, &run->cause);
 	if (!err)
 		return 0;
 	run->outcome = HR_RUN_FAILED;
@@ -301,8 +301,8 @@ static int conclude_whole(struct hr_engine *engine, struct hr_run *run)
 	if (run->parts)
 		return conclude_part(engine, run);
 	err = run->config->has_sink ? finish_sink(engine, run)
-				    : hr_written_finish(engine, run, &run->cause);
-	hr_written_remove(engine, run);
+				    : hr_new_objects_commit(engine, run, &run->cause);
+	hr_new_objects_remove(engine, run);
 	run->outcome = err ? HR_RUN_FAILED : HR_RUN_DONE;
 	run->error = err;
 	hr_error_log(&run->cause, HR_LOG_ERROR);
@@ -319,21 +319,21 @@ static bool heeded_stop(const struct hr_run *run)
 	return stopped;
 }
 
-bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end)
+bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_ending *end)
 {
 	if (end->unstarted || end->aborted || end->error || hr_failure_first(run))
 		return false;
 	if (run->gpu[0].access)
 		return !heeded_stop(run);
-	return !end->stopping || hr_run_tiles_done(run) == hr_run_end(run) - run->first_tile;
+	return !end->stopping || hr_run_tiles_done(run) == hr_run_end_tile(run) - run->first_tile;
 }
 
-int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_end *end,
+int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_ending *end,
 		    int err, struct hr_error *failed)
 {
 	if (run->workers_ended)
 		hr_run_set_feed_end(run);
-	run->through_tiles = hr_run_tiles_done(run);
+	run->done_tiles = hr_run_tiles_done(run);
 	run->read_bytes = hr_run_bytes_read(run);
 	run->ended_ns = end->ended_ns ? end->ended_ns : hr_now_ns();
 	if (err)
@@ -347,7 +347,7 @@ int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct h
 	take_queues(engine, run);
 	err = end->error;
 	if (err == -EBADMSG && end->unstarted) { /* hr_reading_step() */
-		hr_written_remove(engine, run);
+		hr_new_objects_remove(engine, run);
 		return conclude_wrong(engine, run, err, false);
 	}
 	if (end->aborted)
@@ -355,7 +355,7 @@ int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct h
 	if (err || hr_failure_first(run))
 		return conclude_failed(engine, run, err);
 	err = run->config->has_sink ? hr_run_checkpoint(engine, run, &run->cause) : 0;
-	hr_written_remove(engine, run);
+	hr_new_objects_remove(engine, run);
 	run->outcome = HR_RUN_INTERRUPTED;
 	run->error = err ? err : -EINTR;
 	hr_error_log(&run->cause, HR_LOG_ERROR);

@@ -15,7 +15,7 @@
  */
 
 /* State of the host's watch over the workers. */
-struct hr_run_end {
+struct hr_run_ending {
 	int error;    /* error of a checkpoint, or of a controller; run->cause describes it */
 	bool aborted; /* workers stopped waiting for commands: some may be in flight */
 	/* a signal, or the error, has requested that workers start no new work */
@@ -26,7 +26,7 @@ struct hr_run_end {
 };
 
 /* True when the workers, whose results the CPU sees, have done all work of the run. */
-bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_end *end);
+bool hr_run_is_whole(const struct hr_run *run, const struct hr_run_ending *end);
 
 /* Make the written tiles of the sink durable. The run has a sink, and is launched or has ended.
  * 0, or the error of the store. */
@@ -40,7 +40,7 @@ void hr_run_log_durable(const struct hr_run *run, const char *what);
  * with err and *failed. Sets outcome, error, cause, failure and durable_tiles, the health of ssds,
  * and gpu_failed; logs the cause. Returns run->error: 0; -EINTR: interrupted; > 0 or -errno.
  */
-int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_end *end,
+int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct hr_run_ending *end,
 		    int err, struct hr_error *failed);
 
 /*

@@ -213,7 +213,7 @@ void hr_counters_snapshot(struct hr_counters *c, const struct hr_engine *engine,
 		c->durable_bytes = run->sink_bytes;
 	c->read_bytes = hr_run_bytes_read(run);
 	if (run->ended_ns)
-		c->tiles_done = run->through_tiles;
+		c->tiles_done = run->done_tiles;
 	else if (wired && run->started_ns)
 		c->tiles_done = hr_run_tiles_done(run);
 	for (uint32_t role = 0; wired && role < HR_RUN_ROLES; role++)

@@ -40,7 +40,7 @@ struct watch {
 	struct hr_progress progress;
 	uint64_t now_ns, next_checkpoint_ns, next_look_ns, pause_ns;
 	struct hr_stall heartbeats;
-	struct hr_run_end end;
+	struct hr_run_ending end;
 	struct hr_error failure; /* of the first backend that has failed, and its error; 0: none */
 	int failed;
 	bool launched;
@@ -187,7 +187,7 @@ static uint64_t next_pause(const struct watch *w)
 	uint64_t pause = w->pause_ns * 2;
 	const uint64_t ran_ns = w->now_ns - w->run->started_ns;
 	const uint64_t done = hr_run_tiles_done(w->run);
-	const uint64_t left = hr_run_end(w->run) - w->run->first_tile - done;
+	const uint64_t left = hr_run_end_tile(w->run) - w->run->first_tile - done;
 	const uint64_t rest = done ? ran_ns / done * left / 2 : WAIT_MAX_NS;
 
 	pause = pause < rest ? pause : rest;
@@ -445,18 +445,18 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i)
 	w->engine = engine;
 	w->run = run;
 	w->pause_ns = WAIT_MIN_NS;
-	if (run->first_tile > hr_run_begin(run))
+	if (run->first_tile > hr_run_first_tile(run))
 		hr_warn("pipeline '%s' resumes at tile %llu of %llu", run->config->name,
 			(unsigned long long)run->first_tile, (unsigned long long)run->tiles);
 	w->now_ns = run->started_ns = hr_now_ns();
-	run->ended_ns = run->through_tiles = run->read_bytes = 0;
+	run->ended_ns = run->done_tiles = run->read_bytes = 0;
 	hr_error_clear(&run->cause);
 	/* publish which pipeline runs, in case it crashes this process */
 	hr_tick_at_once();
 	w->progress.page_bytes = run->config->objects ? run->config->cache.page_bytes : 0;
 	hr_progress_begin(&w->progress, runner->progress, run->config->name,
-			  hr_run_bytes(run, run->first_tile), hr_run_bytes(run, hr_run_end(run)),
-			  w->now_ns);
+			  hr_run_bytes(run, run->first_tile),
+			  hr_run_bytes(run, hr_run_end_tile(run)), w->now_ns);
 	runner->running |= 1u << i;
 	runner->started |= 1u << i;
 	hr_remote_begin(engine, run);
@@ -471,7 +471,7 @@ static bool is_waiting(const struct hr_run *run)
 }
 
 /* True when pipeline i waits, is not blocked, and belongs to this call of run_waiting(). */
-static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipelines unended)
+static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipeline_set unended)
 {
 	const struct hr_run *run = &runner->engine->run[i];
 
@@ -483,7 +483,7 @@ static bool is_wanted(const struct hr_runner *runner, uint32_t i, hr_pipelines u
 /* True when pipeline i has to wait because a suspect runs alone: it may crash this process. */
 static bool is_alone(const struct hr_runner *runner, uint32_t i)
 {
-	hr_pipelines suspects = 0;
+	hr_pipeline_set suspects = 0;
 
 	for (uint32_t j = 0; j < runner->engine->config.pipelines; j++)
 		suspects |= (uint32_t)runner->engine->run[j].suspect << j;
@@ -493,12 +493,12 @@ static bool is_alone(const struct hr_runner *runner, uint32_t i)
 /* The first pipeline that may start beside the running ones; HR_PIPELINES_MAX: none. */
 static uint32_t next_ready(const struct hr_runner *runner)
 {
-	hr_pipelines unended = runner->running;
+	hr_pipeline_set unended = runner->running;
 
 	for (uint32_t i = 0; i < runner->engine->config.pipelines; i++) {
 		if (!is_wanted(runner, i, unended))
 			continue;
-		if (!(hr_schedule_before(runner->engine, i) & unended) && !is_alone(runner, i))
+		if (!(hr_concurrency_before(runner->engine, i) & unended) && !is_alone(runner, i))
 			return i;
 		unended |= 1u << i;
 	}
@@ -518,7 +518,7 @@ static void start_ready(struct hr_runner *runner)
 	}
 }
 
-void hr_runner_look(struct hr_runner *runner)
+void hr_runner_poll(struct hr_runner *runner)
 {
 	uint64_t pause = WAIT_MAX_NS;
 	bool first = true;
@@ -561,7 +561,7 @@ static int run_waiting(struct hr_engine *engine, bool suspects, bool progress, s
 
 	hr_wait_precisely();
 	for (start_ready(&runner); runner.running; start_ready(&runner))
-		hr_runner_look(&runner);
+		hr_runner_poll(&runner);
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		if (!(runner.started >> i & 1) || !engine->run[i].error)
 			continue;

@@ -30,7 +30,7 @@ int hr_run_trusted(struct hr_engine *engine, bool progress, struct hr_error *e);
 struct hr_runner {
 	struct hr_engine *engine;
 	bool suspects, progress;
-	hr_pipelines running, started;
+	hr_pipeline_set running, started;
 	bool ending; /* a failure or a signal: the others are not started any more */
 	bool interrupted;
 };
@@ -42,6 +42,6 @@ void hr_runner_start(struct hr_runner *runner, uint32_t i);
 /* Look at each running pipeline once, and conclude those that have ended: outcome and error of
  * their runs are set, their bits are gone from `running`. Then pause, for at most half a
  * millisecond. */
-void hr_runner_look(struct hr_runner *runner);
+void hr_runner_poll(struct hr_runner *runner);
 
 #endif

@@ -141,7 +141,7 @@ static int ask_room(struct hr_engine *engine, const struct hr_run *run, uint32_t
 		const uint32_t g = hr_config_gpu(run->config, p);
 		struct hr_backend *b = &engine->backend[g];
 		const uint32_t budget =
-			hr_schedule_budget(engine, g) / most(hr_schedule_beside(engine, g), 1);
+			hr_concurrency_budget(engine, g) / most(hr_concurrency_most(engine, g), 1);
 		struct hr_error e = { 0 };
 		uint32_t holds;
 		const int err = b->ops->resident(b, run->gpu[p].entry, run->threads,

@@ -4,15 +4,15 @@
 
 #include "config/derived.h"
 
-const char *hr_share_name(enum hr_tap_sharing share)
+const char *hr_gpu_sharing_name(enum hr_tap_sharing share)
 {
 	static const char *const name[] = { "auto", "mps", "park", "slice" };
 
 	return name[share];
 }
 
-enum hr_tap_sharing hr_run_share(const struct hr_engine *engine, const struct hr_run *run,
-				 const char **why)
+enum hr_tap_sharing hr_run_gpu_sharing(const struct hr_engine *engine, const struct hr_run *run,
+				       const char **why)
 {
 	const struct hr_gpu_facts *facts = engine->backend[run->config->gpu].facts;
 	const enum hr_tap_sharing wanted = run->config->tap.share;
@@ -33,16 +33,16 @@ enum hr_tap_sharing hr_run_share(const struct hr_engine *engine, const struct hr
 	return facts->mps ? HR_SHARE_MPS : HR_SHARE_PARK;
 }
 
-bool hr_run_share_is_small(const struct hr_engine *engine, const struct hr_run *run)
+bool hr_run_gpu_sharing_is_small(const struct hr_engine *engine, const struct hr_run *run)
 {
 	const char *why;
 
 	return engine->backend[run->config->gpu].facts &&
-	       hr_run_share(engine, run, &why) == HR_SHARE_PARK &&
-	       (uint64_t)run->slots * run->sink_tile_bytes < HR_SHARE_PARK_BYTES;
+	       hr_run_gpu_sharing(engine, run, &why) == HR_SHARE_PARK &&
+	       (uint64_t)run->slots * run->sink_tile_bytes < HR_GPU_SHARING_PARK_BYTES;
 }
 
-int hr_run_share_check(struct hr_engine *engine, const struct hr_run *run)
+int hr_run_gpu_sharing_check(struct hr_engine *engine, const struct hr_run *run)
 {
 	const struct hr_config_tap *tap = &run->config->tap;
 	const struct hr_backend *b = &engine->backend[run->config->gpu];

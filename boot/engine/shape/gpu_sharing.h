@@ -22,24 +22,24 @@
  * stop, constant text. Never HR_SHARE_AUTO. On the host backend worker blocks are CPU threads, so
  * only "park" changes anything there, and "slice" is in force otherwise.
  */
-enum hr_tap_sharing hr_run_share(const struct hr_engine *engine, const struct hr_run *run,
-				 const char **why);
+enum hr_tap_sharing hr_run_gpu_sharing(const struct hr_engine *engine, const struct hr_run *run,
+				       const char **why);
 
 /*
  * Bytes of all tiles that a pipeline that parks on a GPU needs for its rate. In each turn
  * consumers get the tiles that there are, and then the GPU changes between the processes twice,
  * while the link rests: about as long as 40 MB take on an H200 (tests/bench/README.md).
  */
-#define HR_SHARE_PARK_BYTES ((uint64_t)256 << 20)
+#define HR_GPU_SHARING_PARK_BYTES ((uint64_t)256 << 20)
 
 /* True for a pipeline that parks on a GPU, and has tiles for a part of the rate only. */
-bool hr_run_share_is_small(const struct hr_engine *engine, const struct hr_run *run);
+bool hr_run_gpu_sharing_is_small(const struct hr_engine *engine, const struct hr_run *run);
 
 /* "mps", "park", "slice". */
-const char *hr_share_name(enum hr_tap_sharing share);
+const char *hr_gpu_sharing_name(enum hr_tap_sharing share);
 
 /* 0; or -ENOTSUP: the configuration wants MPS, and this process is no client of an MPS server; -EINVAL:
  * it wants a pipeline with a feed to park. */
-int hr_run_share_check(struct hr_engine *engine, const struct hr_run *run);
+int hr_run_gpu_sharing_check(struct hr_engine *engine, const struct hr_run *run);
 
 #endif

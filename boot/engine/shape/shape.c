@@ -47,10 +47,10 @@ static uint32_t most(uint32_t a, uint32_t b)
 static uint64_t slot_bytes(const struct hr_run *run)
 {
 	uint64_t bytes =
-		hr_config_has_output(run->config) ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+		hr_config_has_output(run->config) ? hr_layout_tile_bytes(run->sink_tile_bytes) : 0;
 
 	for (uint32_t s = 0; s < run->config->sources; s++)
-		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
+		bytes += hr_layout_tile_bytes(run->source[s].tile_bytes);
 	return bytes;
 }
 
@@ -67,10 +67,10 @@ static bool bounces(const struct hr_engine *engine, const struct hr_run *run)
 
 uint64_t hr_run_copy_bytes(const struct hr_run *run)
 {
-	uint64_t bytes = run->stages ? hr_plan_tile_bytes(run->sink_tile_bytes) : 0;
+	uint64_t bytes = run->stages ? hr_layout_tile_bytes(run->sink_tile_bytes) : 0;
 
 	for (uint32_t s = 0; run->copies && s < run->config->sources; s++)
-		bytes += hr_plan_tile_bytes(run->source[s].tile_bytes);
+		bytes += hr_layout_tile_bytes(run->source[s].tile_bytes);
 	return bytes;
 }
 
@@ -91,8 +91,8 @@ static uint32_t gpu_slots(const struct hr_engine *engine, const struct hr_run *r
 		bytes = half;
 	assert(slot > 0); /* there is at least one source, and tiles are not empty */
 	slots = bytes / slot;
-	if (slots > hr_run_end(run) - hr_run_begin(run))
-		slots = hr_run_end(run) - hr_run_begin(run);
+	if (slots > hr_run_end_tile(run) - hr_run_first_tile(run))
+		slots = hr_run_end_tile(run) - hr_run_first_tile(run);
 	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
 }
 
@@ -200,7 +200,7 @@ static void shape_copies(const struct hr_engine *engine, struct hr_run *run)
  * gives a number. */
 static uint32_t budget(const struct hr_engine *engine, const struct hr_config_pipeline *p)
 {
-	const uint32_t blocks = hr_schedule_budget(engine, p->gpu);
+	const uint32_t blocks = hr_concurrency_budget(engine, p->gpu);
 	const bool shares = (hr_config_has_tap(p) && !hr_config_sends(p)) ||
 			    (hr_config_has_feed(p) && !hr_config_receives(p));
 
@@ -214,7 +214,7 @@ static int shape_gpu(struct hr_engine *engine, struct hr_run *run)
 	const struct hr_config_pipeline *p = run->config;
 	struct hr_backend *b = &engine->backend[p->gpu];
 	/* equal shares of the blocks for the pipelines that may run at the same time */
-	const uint32_t share = budget(engine, p) / most(hr_schedule_beside(engine, p->gpu), 1);
+	const uint32_t share = budget(engine, p) / most(hr_concurrency_most(engine, p->gpu), 1);
 	uint32_t resident, blocks = 0;
 	int err;
 

@@ -41,7 +41,7 @@ static void begin(void)
 	s->repeat.timetable.config = &s->engine->config;
 	start = &s->repeat.timetable.starts.start[1];
 	s->child.process.clients = -1;
-	hr_act_open(&act, s);
+	hr_actions_init(&act, s);
 }
 
 static void end(void)
@@ -110,23 +110,24 @@ Test(act, the_state_of_a_start)
 		uint32_t flags;
 		bool running, unknown;
 		int result;
-		enum hr_ask_state state;
+		enum hr_trigger_state state;
 		bool over;
 		int want;
 		const char *text;
 	} row[] = {
-		{ 19, HR_START_DUE, 0, 0, 5, HR_ASK_WAITING, false, 0, "" },
-		{ 19, 0, 0, 0, 5, HR_ASK_GONE, true, -ECANCELED, CANCELLED },
-		{ 19, HR_START_PAUSED, true, 0, 5, HR_ASK_GONE, true, -ECANCELED, CANCELLED },
-		{ 20, 0, true, 0, 5, HR_ASK_RUNNING, false, 0, "" },
-		{ 20, 0, false, 0, 0, HR_ASK_DONE, true, 0, "" },
-		{ 21, 0, true, 0, 0, HR_ASK_DONE, true, 0, "" },
-		{ 27, 0, false, 0, 0, HR_ASK_DONE, true, 0, "" },
-		{ 28, 0, false, 0, 0, HR_ASK_GONE, true, -ECANCELED, CANCELLED },
-		{ 20, 0, false, true, 0, HR_ASK_GONE, true, -ECANCELED, CANCELLED },
-		{ 20, 0, false, 0, -EIO, HR_ASK_FAILED, true, -EIO,
+		{ 19, HR_START_DUE, 0, 0, 5, HR_TRIGGER_QUEUED, false, 0, "" },
+		{ 19, 0, 0, 0, 5, HR_TRIGGER_DROPPED, true, -ECANCELED, CANCELLED },
+		{ 19, HR_START_PAUSED, true, 0, 5, HR_TRIGGER_DROPPED, true, -ECANCELED,
+		  CANCELLED },
+		{ 20, 0, true, 0, 5, HR_TRIGGER_RUNNING, false, 0, "" },
+		{ 20, 0, false, 0, 0, HR_TRIGGER_DONE, true, 0, "" },
+		{ 21, 0, true, 0, 0, HR_TRIGGER_DONE, true, 0, "" },
+		{ 27, 0, false, 0, 0, HR_TRIGGER_DONE, true, 0, "" },
+		{ 28, 0, false, 0, 0, HR_TRIGGER_DROPPED, true, -ECANCELED, CANCELLED },
+		{ 20, 0, false, true, 0, HR_TRIGGER_DROPPED, true, -ECANCELED, CANCELLED },
+		{ 20, 0, false, 0, -EIO, HR_TRIGGER_FAILED, true, -EIO,
 		  "pipeline 'second', start 20: Input/output error" },
-		{ 20, 0, false, 0, -ENOENT, HR_ASK_FAILED, true, -ENOENT,
+		{ 20, 0, false, 0, -ENOENT, HR_TRIGGER_FAILED, true, -ENOENT,
 		  "pipeline 'second', start 20: the text of the record" },
 	};
 
@@ -142,8 +143,10 @@ Test(act, the_state_of_a_start)
 		s->repeat.timetable.timed[1].running = row[i].running;
 		for (unsigned k = 0; k < HR_REPEAT_RESULTS; k++)
 			s->repeat.result[1][k] = k == 20 % HR_REPEAT_RESULTS ? row[i].result : 1;
-		cr_expect_eq(hr_ask_look(s, 1, 20, &err), row[i].state, "row %zu", i);
-		cr_expect_eq(err, row[i].state == HR_ASK_FAILED ? row[i].result : 0, "row %zu", i);
+		cr_expect_eq(hr_supervisor_trigger_state(s, 1, 20, &err), row[i].state, "row %zu",
+			     i);
+		cr_expect_eq(err, row[i].state == HR_TRIGGER_FAILED ? row[i].result : 0, "row %zu",
+			     i);
 		cr_expect_eq(act.ended(act.to, 1, 20, &result, test_error()), row[i].over);
 		cr_expect_eq(result, row[i].want, "row %zu: %d", i, result);
 		cr_expect_str_eq(test_error_text(), row[i].text, "row %zu: %s", i,
@@ -255,20 +258,20 @@ Test(act, the_result_of_a_reload)
 Test(act, sighup_reads_the_configuration_again)
 {
 	hr_signals_reload_on_hangup();
-	hr_act_signals(s);
+	hr_actions_on_signals(s);
 	cr_expect_eq(fake_log_count(), 0, "no signal has come");
 	s->repeat.on = false;
 	raise(SIGHUP);
-	hr_act_signals(s);
+	hr_actions_on_signals(s);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "SIGHUP: no pipeline of f repeats (every, at, after, on, forever): each "
 			 "runs once");
-	hr_act_signals(s);
+	hr_actions_on_signals(s);
 	cr_expect_eq(fake_log_count(), 1, "once for each signal");
 	s->repeat.on = true;
 	s->repeat.read = read_nothing;
 	raise(SIGHUP);
-	hr_act_signals(s);
+	hr_actions_on_signals(s);
 	cr_expect_gt(s->repeat.reader.pid, 0);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 1);
 }

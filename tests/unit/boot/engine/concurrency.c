@@ -59,19 +59,19 @@ TestSuite(schedule, .fini = clean, .timeout = 60);
 
 Test(schedule, a_pipeline_waits_for_those_before_it_that_share_an_object)
 {
-	static const hr_pipelines want[RUNS] = { 0, 0, BIT(A), BIT(B), 0 };
+	static const hr_pipeline_set want[RUNS] = { 0, 0, BIT(A), BIT(B), 0 };
 
 	make(five);
 	for (uint32_t i = 0; i < RUNS; i++)
-		cr_expect_eq(hr_schedule_before(engine, i), want[i], "%u", i);
+		cr_expect_eq(hr_concurrency_before(engine, i), want[i], "%u", i);
 	make(chain);
-	cr_expect_eq(hr_schedule_before(engine, A), 0u);
-	cr_expect_eq(hr_schedule_before(engine, B), BIT(A));
-	cr_expect_eq(hr_schedule_before(engine, C), BIT(A) | BIT(B));
+	cr_expect_eq(hr_concurrency_before(engine, A), 0u);
+	cr_expect_eq(hr_concurrency_before(engine, B), BIT(A));
+	cr_expect_eq(hr_concurrency_before(engine, C), BIT(A) | BIT(B));
 	engine->run[B].selected = false;
-	cr_expect_eq(hr_schedule_before(engine, C), 0u, "what is between them does not run");
+	cr_expect_eq(hr_concurrency_before(engine, C), 0u, "what is between them does not run");
 	engine->run[A].selected = false;
-	cr_expect_eq(hr_schedule_before(engine, B), 0u);
+	cr_expect_eq(hr_concurrency_before(engine, B), 0u);
 }
 
 Test(schedule, reading_has_a_direction)
@@ -80,14 +80,14 @@ Test(schedule, reading_has_a_direction)
 
 	make(five);
 	p = engine->config.pipeline;
-	cr_expect(hr_schedule_reads(&p[C], &p[A]));
-	cr_expect_not(hr_schedule_reads(&p[A], &p[C]));
-	cr_expect(hr_schedule_reads(&p[B], &p[D]));
-	cr_expect_not(hr_schedule_reads(&p[D], &p[B]));
-	cr_expect_not(hr_schedule_reads(&p[E], &p[A]), "both read the same object");
+	cr_expect(hr_pipeline_reads_from(&p[C], &p[A]));
+	cr_expect_not(hr_pipeline_reads_from(&p[A], &p[C]));
+	cr_expect(hr_pipeline_reads_from(&p[B], &p[D]));
+	cr_expect_not(hr_pipeline_reads_from(&p[D], &p[B]));
+	cr_expect_not(hr_pipeline_reads_from(&p[E], &p[A]), "both read the same object");
 	for (uint32_t i = 0; i < RUNS; i++)
 		for (uint32_t j = 0; j < RUNS; j++)
-			cr_expect_eq(i != j && hr_schedule_depend(&p[i], &p[j]),
+			cr_expect_eq(i != j && hr_pipelines_conflict(&p[i], &p[j]),
 				     (i + j == A + C && i != j && i % 2 == 0) ||
 					     (i + j == B + D && i % 2 == 1 && i != j),
 				     "%u and %u", i, j);
@@ -100,7 +100,7 @@ Test(schedule, the_largest_set_is_found)
 	static const struct {
 		uint32_t parallel;
 		uint64_t most;
-		hr_pipelines them;
+		hr_pipeline_set them;
 		uint32_t beside;
 	} row[] = {
 		{ 16, 12, BIT(A) | BIT(D) | BIT(E), 3 },
@@ -108,36 +108,37 @@ Test(schedule, the_largest_set_is_found)
 		{ 2, 9, BIT(D) | BIT(E), 2 },
 		{ 1, 5, BIT(E), 1 },
 	};
-	hr_pipelines them;
+	hr_pipeline_set them;
 
 	make(five);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		engine->config.parallel = row[i].parallel;
-		cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), row[i].most, "%zu", i);
+		cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), row[i].most, "%zu",
+			     i);
 		cr_expect_eq(them, row[i].them, "%zu: %x", i, them);
-		cr_expect_eq(hr_schedule_beside(engine, 0), row[i].beside, "%zu", i);
+		cr_expect_eq(hr_concurrency_most(engine, 0), row[i].beside, "%zu", i);
 	}
 	engine->run[E].selected = false; /* of those that run */
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 4u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 4u);
 	cr_expect_eq(them, BIT(D));
 	for (uint32_t i = 0; i < RUNS; i++)
 		engine->run[i].selected = false;
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 0u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 0u);
 	cr_expect_eq(them, 0u);
-	cr_expect_eq(hr_schedule_beside(engine, 0), 0u);
+	cr_expect_eq(hr_concurrency_most(engine, 0), 0u);
 }
 
 /* What is between a and c need not have been asked for, so both may run at the same time. */
 Test(schedule, pipelines_that_repeat_exclude_only_those_that_share_an_object)
 {
 	static const uint32_t blocks[RUNS] = { 3, 2, 4 };
-	hr_pipelines them;
+	hr_pipeline_set them;
 
 	make(chain);
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 4u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 4u);
 	engine->config.pipeline[B].when.kind = HR_WHEN_REQUEST;
 	cr_expect(hr_config_repeats(&engine->config));
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 7u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 7u);
 	cr_expect_eq(them, BIT(A) | BIT(C));
 }
 
@@ -158,8 +159,8 @@ Test(schedule, the_budget_is_the_smaller_of_two_limits)
 		engine->config.parallel = row[i].parallel;
 		engine->backend[0].lanes = row[i].lanes;
 		engine->config.gpu[0].blocks = row[i].limit;
-		cr_expect_eq(hr_schedule_budget(engine, 0), row[i].want, "row %zu: %u", i,
-			     hr_schedule_budget(engine, 0));
+		cr_expect_eq(hr_concurrency_budget(engine, 0), row[i].want, "row %zu: %u", i,
+			     hr_concurrency_budget(engine, 0));
 	}
 }
 
@@ -190,9 +191,9 @@ Test(schedule, the_check_names_the_limit_that_is_exceeded)
 		engine->config.gpu[0].blocks = row[i].limit;
 		engine->backend[0].side_by_side = row[i].side_by_side;
 		engine->gpu_up[0] = false;
-		cr_expect_eq(hr_schedule_check(engine), 0, "row %zu: the gpu is left out", i);
+		cr_expect_eq(hr_concurrency_check(engine), 0, "row %zu: the gpu is left out", i);
 		engine->gpu_up[0] = true;
-		cr_expect_eq(hr_schedule_check(engine), row[i].says ? -EINVAL : 0, "row %zu", i);
+		cr_expect_eq(hr_concurrency_check(engine), row[i].says ? -EINVAL : 0, "row %zu", i);
 		if (row[i].says)
 			snprintf(says, sizeof says, row[i].says, 2 * HR_RUN_ROLES - 1, HR_RUN_ROLES,
 				 HR_RUN_ROLES);
@@ -204,7 +205,7 @@ Test(schedule, the_check_names_the_limit_that_is_exceeded)
 Test(schedule, each_gpu_has_blocks_of_its_own_pipelines)
 {
 	static const uint32_t blocks[HR_PIPELINES_MAX] = { 3, 2, 2, 4, 5, 100 };
-	hr_pipelines them = 99;
+	hr_pipeline_set them = 99;
 
 	make(five);
 	engine->config.gpus = 2;
@@ -215,19 +216,21 @@ Test(schedule, each_gpu_has_blocks_of_its_own_pipelines)
 	engine->config.pipeline[RUNS].gpu = 0;
 	engine->run[RUNS] = engine->run[E];
 	engine->run[RUNS].selected = true;
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 7u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 7u);
 	cr_expect_eq(them, BIT(A) | BIT(D));
-	cr_expect_eq(hr_schedule_blocks(engine, 1, blocks, &them), 9u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 1, blocks, &them), 9u);
 	cr_expect_eq(them, BIT(D) | BIT(E));
-	cr_expect_eq(hr_schedule_blocks(engine, 2, blocks, &them), 0u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 2, blocks, &them), 0u);
 	cr_expect_eq(them, 0u);
 	/* of two sets with the same number of blocks the one with the lowest pipelines */
 	engine->config.parallel = 1;
 	engine->run[A].blocks[0] = 0;
-	cr_expect_eq(hr_schedule_blocks(engine, 0, (const uint32_t[]){ 4, 0, 0, 4, 0 }, &them), 4u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, (const uint32_t[]){ 4, 0, 0, 4, 0 }, &them),
+		     4u);
 	cr_expect_eq(them, BIT(A));
 	/* those without a block have no part in it */
-	cr_expect_eq(hr_schedule_blocks(engine, 0, (const uint32_t[]){ 0, 0, 0, 0, 0 }, &them), 0u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, (const uint32_t[]){ 0, 0, 0, 0, 0 }, &them),
+		     0u);
 	cr_expect_eq(them, 0u);
 }
 
@@ -249,7 +252,7 @@ Test(schedule, the_check_says_all_and_stops_at_the_first_gpu)
 		engine->run[i].blocks[HR_RUN_ROLES - 1] = 3;
 	engine->run[A].workers[0] = 100; /* of the member behind */
 	engine->config.parallel = 3;
-	cr_expect_eq(hr_schedule_check(engine), -EINVAL);
+	cr_expect_eq(hr_concurrency_check(engine), -EINVAL);
 	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
 	{
 		char says[400];
@@ -264,14 +267,14 @@ Test(schedule, the_check_says_all_and_stops_at_the_first_gpu)
 	}
 	hr_error_clear(&engine->error);
 	engine->gpu_up[0] = false;
-	cr_expect_eq(hr_schedule_check(engine), -EINVAL);
+	cr_expect_eq(hr_concurrency_check(engine), -EINVAL);
 	cr_expect_str_eq(engine->error.text,
 			 "f:8: gpu 'h': pipelines that may run at the same time need 3 blocks, but "
 			 "gpus[1].blocks allows 2: 'e' (3); use fewer blocks, or a smaller "
 			 "appliance.parallel (3)");
 	hr_error_clear(&engine->error);
 	engine->config.gpu[1].blocks = 3;
-	cr_expect_eq(hr_schedule_check(engine), 0, "%s", engine->error.text);
+	cr_expect_eq(hr_concurrency_check(engine), 0, "%s", engine->error.text);
 }
 
 /* A sink that keeps versions changes the objects of older ones. */
@@ -281,16 +284,16 @@ Test(schedule, versions_of_a_sink_are_its_objects)
 
 	make(five);
 	p = engine->config.pipeline;
-	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
+	cr_expect_not(hr_pipelines_conflict(&p[D], &p[E]));
 	strcpy(engine->config.pipeline[E].source[0].object, "old.2");
-	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
+	cr_expect_not(hr_pipelines_conflict(&p[D], &p[E]));
 	engine->config.pipeline[D].sink.keep = 3;
-	cr_expect(hr_schedule_depend(&p[D], &p[E]));
-	cr_expect(hr_schedule_depend(&p[E], &p[D]));
-	cr_expect_not(hr_schedule_reads(&p[E], &p[D]), "an older version");
+	cr_expect(hr_pipelines_conflict(&p[D], &p[E]));
+	cr_expect(hr_pipelines_conflict(&p[E], &p[D]));
+	cr_expect_not(hr_pipeline_reads_from(&p[E], &p[D]), "an older version");
 	engine->config.pipeline[E].source[0].ssd = 1;
-	cr_expect_not(hr_schedule_depend(&p[D], &p[E]), "on another ssd");
+	cr_expect_not(hr_pipelines_conflict(&p[D], &p[E]), "on another ssd");
 	strcpy(engine->config.pipeline[E].source[0].object, "old");
-	cr_expect_not(hr_schedule_depend(&p[D], &p[E]));
-	cr_expect_not(hr_schedule_reads(&p[E], &p[D]));
+	cr_expect_not(hr_pipelines_conflict(&p[D], &p[E]));
+	cr_expect_not(hr_pipeline_reads_from(&p[E], &p[D]));
 }

@@ -82,7 +82,7 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 		end();
 		begin();
 		hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "it broke");
-		hr_refuse_run(engine, row[i].run, -EIO);
+		hr_exclude_run(engine, row[i].run, -EIO);
 		cr_expect_eq(selected(), row[i].left, "row %zu: %x", i, selected());
 		cr_expect_eq(fake_log_count_of(HR_LOG_WARN) - before, row[i].warnings);
 		cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "it broke");
@@ -98,7 +98,7 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 	cr_expect(engine->run[5].selected);
 	end();
 	begin();
-	hr_refuse_run(engine, 1, -EIO);
+	hr_exclude_run(engine, 1, -EIO);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "pipeline 'c' does not run: it reads the sink of pipeline 'b'");
 }
@@ -106,15 +106,15 @@ Test(refuse, a_pipeline_takes_its_readers_with_it)
 Test(refuse, without_a_pipeline_the_first_cause_is_the_error)
 {
 	hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "first");
-	hr_refuse_run(engine, 1, -EIO);
+	hr_exclude_run(engine, 1, -EIO);
 	cr_expect_str_eq(engine->error.text, "");
 	hr_fail(&engine->error, HR_ERROR_USAGE, -EINVAL, "second");
-	hr_refuse_run(engine, 0, -EINVAL);
+	hr_exclude_run(engine, 0, -EINVAL);
 	cr_expect(hr_any_selected(engine));
-	hr_refuse_run(engine, 0, -EPERM);
+	hr_exclude_run(engine, 0, -EPERM);
 	cr_expect_eq(engine->run[0].error, -EINVAL, "it is out already");
 	hr_fail(&engine->error, HR_ERROR_USAGE, -EINVAL, "third");
-	hr_refuse_run(engine, 3, -EINVAL);
+	hr_exclude_run(engine, 3, -EINVAL);
 	cr_expect_not(hr_any_selected(engine));
 	cr_expect_str_eq(engine->error.text, "second");
 	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
@@ -122,7 +122,7 @@ Test(refuse, without_a_pipeline_the_first_cause_is_the_error)
 
 Test(refuse, an_error_without_a_text_gets_its_name)
 {
-	hr_refuse_run(engine, 3, -EIO);
+	hr_exclude_run(engine, 3, -EIO);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), "Input/output error");
 	hr_fail(&engine->error, HR_ERROR_DEVICE, -EIO, "told");
 	hr_stage_error_log(engine);
@@ -137,24 +137,24 @@ Test(refuse, an_ssd_takes_the_pipelines_that_use_it)
 	for (uint32_t d = 0; d < ROWS(left); d++) {
 		end();
 		begin();
-		hr_refuse_ssd(engine, d, -ENODEV);
+		hr_exclude_ssd(engine, d, -ENODEV);
 		cr_expect_eq(selected(), left[d], "ssd %u: %x", d, selected());
 		for (uint32_t k = 0; k < 3; k++)
 			cr_expect_eq(engine->left_out[k], k == d);
 		cr_expect_eq(engine->run[d].outcome, d == 2 ? HR_RUN_WAITING : HR_RUN_FAILED);
 		end();
 		begin();
-		hr_leave_out_ssd(engine, d);
+		hr_skip_ssd(engine, d);
 		cr_expect_eq(selected(), left[d], "ssd %u: %x", d, selected());
 		cr_expect(engine->run[5].selected, "ssd %u", d);
 		for (uint32_t k = 0; k < 3; k++)
 			cr_expect_eq(engine->left_out[k], k == d);
 		cr_expect_eq(engine->run[d].outcome, HR_RUN_WAITING);
 	}
-	hr_refuse_ssd(engine, 2, -ENODEV);
+	hr_exclude_ssd(engine, 2, -ENODEV);
 	end();
 	begin();
-	hr_refuse_ssd(engine, 2, -ENODEV);
+	hr_exclude_ssd(engine, 2, -ENODEV);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "pipeline 'd' does not run: ssd 's2': No such device");
 }
@@ -203,11 +203,11 @@ Test(refuse, the_sharing_of_a_gpu_and_its_reason)
 		p->tap.share = row[i].wanted;
 		strcpy(p->feed.name, row[i].feed ? "x" : "");
 		hr_error_clear(&engine->error);
-		cr_expect_eq(hr_run_share(engine, &engine->run[0], &why), row[i].want, "row %zu",
-			     i);
+		cr_expect_eq(hr_run_gpu_sharing(engine, &engine->run[0], &why), row[i].want,
+			     "row %zu", i);
 		cr_expect_str_eq(why, row[i].why);
-		cr_expect_eq(hr_run_share_check(engine, &engine->run[0]), row[i].error, "row %zu",
-			     i);
+		cr_expect_eq(hr_run_gpu_sharing_check(engine, &engine->run[0]), row[i].error,
+			     "row %zu", i);
 		if (row[i].error == -EINVAL)
 			cr_expect_str_eq(engine->error.text,
 					 "f:4: pipeline 'a': share is \"park\", but the worker of "
@@ -218,10 +218,10 @@ Test(refuse, the_sharing_of_a_gpu_and_its_reason)
 					     NULL,
 				     row[i].gpu);
 	}
-	cr_expect_str_eq(hr_share_name(HR_SHARE_AUTO), "auto");
-	cr_expect_str_eq(hr_share_name(HR_SHARE_MPS), "mps");
-	cr_expect_str_eq(hr_share_name(HR_SHARE_PARK), "park");
-	cr_expect_str_eq(hr_share_name(HR_SHARE_SLICE), "slice");
+	cr_expect_str_eq(hr_gpu_sharing_name(HR_SHARE_AUTO), "auto");
+	cr_expect_str_eq(hr_gpu_sharing_name(HR_SHARE_MPS), "mps");
+	cr_expect_str_eq(hr_gpu_sharing_name(HR_SHARE_PARK), "park");
+	cr_expect_str_eq(hr_gpu_sharing_name(HR_SHARE_SLICE), "slice");
 }
 
 Test(refuse, a_parked_pipeline_with_few_bytes_of_tiles_is_small)
@@ -233,16 +233,17 @@ Test(refuse, a_parked_pipeline_with_few_bytes_of_tiles_is_small)
 	engine->run[0].sink_tile_bytes = 16u << 20;
 	facts.mps = true;
 	p->tap.share = HR_SHARE_PARK;
-	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "it has 256 MiB");
+	cr_expect_not(hr_run_gpu_sharing_is_small(engine, &engine->run[0]), "it has 256 MiB");
 	engine->run[0].sink_tile_bytes -= 4096;
-	cr_expect(hr_run_share_is_small(engine, &engine->run[0]));
+	cr_expect(hr_run_gpu_sharing_is_small(engine, &engine->run[0]));
 	p->tap.share = HR_SHARE_AUTO;
-	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "an MPS server runs");
+	cr_expect_not(hr_run_gpu_sharing_is_small(engine, &engine->run[0]), "an MPS server runs");
 	facts.mps = false;
-	cr_expect(hr_run_share_is_small(engine, &engine->run[0]));
+	cr_expect(hr_run_gpu_sharing_is_small(engine, &engine->run[0]));
 	p->tap.share = HR_SHARE_PARK;
 	engine->backend[0].facts = NULL;
-	cr_expect_not(hr_run_share_is_small(engine, &engine->run[0]), "workers are CPU threads");
+	cr_expect_not(hr_run_gpu_sharing_is_small(engine, &engine->run[0]),
+		      "workers are CPU threads");
 }
 
 /* ---- worker code of an operator */

@@ -113,7 +113,7 @@ Test(engine_inuse, only_an_existing_object_that_is_written_is_changed)
 	cr_expect_null(hr_run_changing(engine, 0, TABLE, false));
 	launch(ACCESS);
 	cr_expect_eq(hr_run_changing(engine, 1, TABLE, true), &run[ACCESS]);
-	run[ACCESS].object[0].made = true;
+	run[ACCESS].object[0].created = true;
 	cr_expect_null(hr_run_changing(engine, 1, TABLE, true), "the run makes it");
 }
 
@@ -125,7 +125,7 @@ Test(engine_inuse, a_name_is_taken_by_the_run_that_makes_it)
 	cr_expect_null(hr_run_making(engine, 0, "out"));
 	cr_expect_null(hr_run_making(engine, 1, "ou"));
 	cr_expect_null(hr_run_making(engine, 1, "table"), "it exists");
-	run[ACCESS].object[0].made = true;
+	run[ACCESS].object[0].created = true;
 	cr_expect_eq(hr_run_making(engine, 1, "table"), &run[ACCESS]);
 	cr_expect_null(hr_run_making(engine, 0, "table"));
 }

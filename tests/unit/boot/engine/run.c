@@ -45,11 +45,11 @@ Test(run, the_parts_of_a_run_follow_each_other)
 		run.part = row[i].part;
 		run.shard_begin = 77;
 		run.shard_end = 99;
-		cr_expect_eq(hr_run_begin(&run), row[i].begin, "%zu", i);
-		cr_expect_eq(hr_run_end(&run), row[i].end, "%zu", i);
+		cr_expect_eq(hr_run_first_tile(&run), row[i].begin, "%zu", i);
+		cr_expect_eq(hr_run_end_tile(&run), row[i].end, "%zu", i);
 		run.of_shards = true;
-		cr_expect_eq(hr_run_begin(&run), 77u);
-		cr_expect_eq(hr_run_end(&run), 99u);
+		cr_expect_eq(hr_run_first_tile(&run), 77u);
+		cr_expect_eq(hr_run_end_tile(&run), 99u);
 	}
 }
 
@@ -115,9 +115,9 @@ Test(run, the_status_records_of_a_stream_are_in_role_order)
 	cr_expect_eq(hr_run_descriptor(&run, 0), 9);
 	cr_expect_eq(hr_run_gpus(&run), 1u);
 	cr_expect_eq(hr_run_blocks(&run), 11u);
-	run.source[2].from = 3;
-	run.object[2].from = 4;
-	cr_expect_eq(hr_run_from(&run, 2), 3);
+	run.source[2].writer = 3;
+	run.object[2].writer = 4;
+	cr_expect_eq(hr_run_writer_of(&run, 2), 3);
 	cr_expect_eq(hr_run_pages_read(&run), 0u);
 }
 
@@ -156,8 +156,8 @@ Test(run, the_status_records_of_an_access_operator_are_those_of_all_gpus)
 	cr_expect_eq(hr_run_bytes_read(&run), 7u);
 	run.gpu[0].access = NULL;
 	cr_expect_eq(hr_run_pages_read(&run), 0u);
-	run.object[1].from = 4;
-	cr_expect_eq(hr_run_from(&run, 1), 4);
+	run.object[1].writer = 4;
+	cr_expect_eq(hr_run_writer_of(&run, 1), 4);
 }
 
 Test(run, credits_are_limited_by_the_slots)

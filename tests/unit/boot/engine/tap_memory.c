@@ -168,10 +168,10 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	up(true);
 	tiles = &engine->tap_tiles[0];
 	before = descriptors();
-	tiles->in_hand = true;
+	tiles->may_be_read = true;
 	cr_assert_eq(hr_tap_memory_open(engine, 0), 0, "%s", engine->error.text);
 	cr_expect(tiles->up && tiles->sets.count);
-	cr_expect_not(tiles->in_hand);
+	cr_expect_not(tiles->may_be_read);
 	cr_expect_eq(tiles->bytes, 2u << 20);
 	cr_expect_eq(makes, 1u);
 	cr_expect_eq(made_region, &engine->memory[0].region[HR_PLACE_TAP]);
@@ -187,11 +187,11 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	/* other memory for the tiles only, and only when consumers may read the former */
 	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 1u);
-	tiles->in_hand = true;
+	tiles->may_be_read = true;
 	fd = tiles->sets.set[0].entries;
 	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
-	cr_expect(tiles->up && tiles->sets.count && !tiles->in_hand);
+	cr_expect(tiles->up && tiles->sets.count && !tiles->may_be_read);
 	cr_expect_eq(tiles->sets.set[0].entries, fd);
 	cr_expect_eq(descriptors(), before + 1 + 2 * HR_TAP_SEATS);
 	hr_tap_memory_close(tiles);
@@ -199,7 +199,7 @@ Test(run_tap, a_gpu_has_objects_of_all_seats)
 	cr_expect_not(tiles->up || tiles->sets.count);
 	hr_tap_memory_close(tiles);
 	cr_expect_eq(descriptors(), before);
-	tiles->in_hand = true; /* what is not up is not renewed */
+	tiles->may_be_read = true; /* what is not up is not renewed */
 	cr_expect_eq(hr_tap_memory_renew(engine, 0), 0);
 	cr_expect_eq(makes, 2u);
 	down();
@@ -254,7 +254,7 @@ Test(run_tap, a_failure_leaves_no_descriptor)
 	make_fails = false;
 	before = descriptors();
 	cr_assert_eq(hr_tap_memory_open(engine, 0), 0);
-	engine->tap_tiles[0].in_hand = true;
+	engine->tap_tiles[0].may_be_read = true;
 	make_fails = true;
 	hr_error_clear(&engine->error);
 	cr_expect_eq(hr_tap_memory_renew(engine, 0), -ENOSPC);

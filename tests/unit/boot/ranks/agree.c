@@ -488,9 +488,9 @@ Test(same, a_sink_that_is_not_complete_makes_all_run_again)
 				cr_expect_eq(engine[r]->run[0].sink_plan, (r ? second : first)
 										  ? HR_SINK_COMPLETE
 										  : HR_SINK_CREATE);
-				cr_expect_eq(engine[r]->run[0].again, !first || !second, "%d %d",
-					     first, second);
-				cr_expect_not(engine[r]->run[3].again);
+				cr_expect_eq(engine[r]->run[0].create_again, !first || !second,
+					     "%d %d", first, second);
+				cr_expect_not(engine[r]->run[3].create_again);
 			}
 			cr_expect_eq(fake_ranks_calls(), 2u); /* checks, then one sink */
 			end_sinks();
@@ -515,7 +515,7 @@ Test(same, runs_that_need_not_be_together)
 		fake_ranks_run(2, FAKE_RANKS_ALL, check_sinks, NULL);
 		for (uint32_t r = 0; r < 2; r++) {
 			cr_expect_eq(result[r], 0, "%s", error[r].text);
-			cr_expect_not(engine[r]->run[0].again, "%d", way);
+			cr_expect_not(engine[r]->run[0].create_again, "%d", way);
 		}
 		cr_expect_eq(fake_ranks_calls(), 1u, "%d", way);
 		end_sinks();
@@ -530,7 +530,7 @@ Test(same, a_sink_without_space_is_an_error_of_all)
 	fake_ranks_run(2, FAKE_RANKS_ALL, check_sinks, NULL);
 	cr_expect_eq(result[1], -ENOSPC);
 	cr_expect_eq(result[0], -ECANCELED);
-	cr_expect_not(engine[0]->run[0].again || engine[1]->run[0].again);
+	cr_expect_not(engine[0]->run[0].create_again || engine[1]->run[0].create_again);
 	cr_expect_eq(fake_ranks_calls(), 1u);
 	end_sinks();
 	/* the library fails when ranks have asked for the sink */
@@ -538,7 +538,7 @@ Test(same, a_sink_without_space_is_an_error_of_all)
 	fake_ranks_run(2, 1, check_sinks, NULL);
 	for (uint32_t r = 0; r < 2; r++) {
 		cr_expect_eq(result[r], -EIO);
-		cr_expect_not(engine[r]->run[0].again);
+		cr_expect_not(engine[r]->run[0].create_again);
 	}
 	end_sinks();
 }

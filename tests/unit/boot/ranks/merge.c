@@ -113,7 +113,7 @@ static void compare(uint32_t size)
 				 whole->tiles * whole->pipe->record_bytes) == 0,
 		  "the records of %u ranks differ", size);
 	cr_expect_eq(of->read_bytes, whole->read_bytes);
-	cr_expect_eq(of->through_tiles, whole->through_tiles);
+	cr_expect_eq(of->done_tiles, whole->done_tiles);
 	for (uint32_t s = 0; s < whole->config->sources; s++) {
 		cr_expect_eq(whole->source[s].verify.check, HR_SOURCE_VERIFIED);
 		cr_expect_eq(of->source[s].verify.check, HR_SOURCE_VERIFIED);
@@ -161,20 +161,21 @@ Test(merge, parts_are_about_equal_and_cover_all_tiles)
 			uint64_t next = 0;
 
 			for (run.part = 0; run.part < run.parts; run.part++) {
-				const uint64_t tiles = hr_run_end(&run) - hr_run_begin(&run);
+				const uint64_t tiles =
+					hr_run_end_tile(&run) - hr_run_first_tile(&run);
 
-				cr_assert_eq(hr_run_begin(&run), next);
+				cr_assert_eq(hr_run_first_tile(&run), next);
 				cr_assert(tiles == run.tiles / run.parts ||
 					  tiles == run.tiles / run.parts + 1);
-				next = hr_run_end(&run);
+				next = hr_run_end_tile(&run);
 			}
 			cr_assert_eq(next, run.tiles);
 		}
 	run = (struct hr_run){ .tiles = UINT64_MAX, .part = 65535, .parts = 65536 };
-	cr_expect_eq(hr_run_end(&run), UINT64_MAX);
+	cr_expect_eq(hr_run_end_tile(&run), UINT64_MAX);
 	run.parts = 0;
-	cr_expect_eq(hr_run_begin(&run), 0u);
-	cr_expect_eq(hr_run_end(&run), UINT64_MAX);
+	cr_expect_eq(hr_run_first_tile(&run), 0u);
+	cr_expect_eq(hr_run_end_tile(&run), UINT64_MAX);
 }
 
 Test(merge, every_failure_of_the_library_leaves_no_result)

@@ -87,7 +87,7 @@ static void make_part(uint32_t r, const struct hr_operator *op)
 	run->part = r;
 	run->parts = RANKS;
 	run->outcome = HR_RUN_DONE;
-	run->through_tiles = 20 + r;
+	run->done_tiles = 20 + r;
 	run->read_bytes = 1000 + r;
 	run->started_ns = 500 + r;
 	run->ended_ns = run->started_ns + (r == 1 ? 900 : 100);
@@ -186,12 +186,12 @@ Test(merge_parts, finish_has_the_states_and_records_of_all)
 	cr_expect_eq(results[0][0], 42u);
 	cr_expect_eq(results[0][HR_OP_RESULT_MAX / 8 - 1], 0u);
 	cr_expect_eq(results[1][0], 0x0909090909090909u);
-	cr_expect_eq(run->through_tiles, 63u);
+	cr_expect_eq(run->done_tiles, 63u);
 	cr_expect_eq(run->read_bytes, 3003u);
 	cr_expect_eq(run->started_ns, 500u);
 	cr_expect_eq(run->ended_ns, 1400u);
 	cr_expect_eq(run->durable_tiles, 0u);
-	cr_expect_eq(engine[1]->run[0].through_tiles, 21u);
+	cr_expect_eq(engine[1]->run[0].done_tiles, 21u);
 	cr_expect(run->sink_merged);
 	end_parts();
 }
@@ -305,7 +305,7 @@ Test(merge_parts, the_run_ends_as_that_of_the_first_rank_that_has_not_succeeded)
 		cr_expect_str_eq(run->cause.text, row[i].cause, "row %zu", i);
 		cr_expect(!run->cause.kind || run->cause.printed);
 		cr_expect_eq(finishes, 0u);
-		cr_expect_eq(run->through_tiles, 63u);
+		cr_expect_eq(run->done_tiles, 63u);
 		cr_expect_not(run->sink_merged);
 		end_parts();
 	}
@@ -357,7 +357,7 @@ Test(merge_parts, only_a_sink_of_damaged_data_is_dropped)
 			later->outcome = HR_RUN_DONE;
 			later->sink_id = 99;
 			for (uint32_t s = 0; s < 2; s++)
-				later->source[s].from = row[i].from[s];
+				later->source[s].writer = row[i].from[s];
 		}
 		merge_all();
 		for (uint32_t r = 0; r < RANKS; r++) {

@@ -45,16 +45,16 @@ Test(pass, a_message_arrives_with_copies_of_its_descriptors)
 {
 	const int fds[2] = { pair[0], STDERR_FILENO };
 	char text[8] = "";
-	int got[HR_PASS_MAX];
+	int got[HR_SCM_FDS_MAX];
 	unsigned count;
 
-	cr_assert_eq(hr_pass_send(pair[0], "hello", 5, fds, 2), 0);
-	cr_assert_eq(hr_pass_receive(pair[1], text, sizeof text, got, HR_PASS_MAX, &count), 5);
+	cr_assert_eq(hr_scm_send(pair[0], "hello", 5, fds, 2), 0);
+	cr_assert_eq(hr_scm_receive(pair[1], text, sizeof text, got, HR_SCM_FDS_MAX, &count), 5);
 	cr_expect_str_eq(text, "hello");
 	cr_assert_eq(count, 2u);
 	cr_expect_eq(fcntl(got[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	cr_assert_eq(hr_pass_send(got[0], "again", 5, NULL, 0), 0);
-	cr_expect_eq(hr_pass_receive(pair[1], text, sizeof text, got, 0, &count), 5);
+	cr_assert_eq(hr_scm_send(got[0], "again", 5, NULL, 0), 0);
+	cr_expect_eq(hr_scm_receive(pair[1], text, sizeof text, got, 0, &count), 5);
 	cr_expect_eq(count, 0u);
 }
 
@@ -63,10 +63,10 @@ Test(pass, an_empty_socket_and_a_closed_one_are_told)
 	char byte;
 	unsigned count;
 
-	cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, NULL, 0, &count), -EAGAIN);
+	cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, NULL, 0, &count), -EAGAIN);
 	close(pair[0]);
-	cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, NULL, 0, &count), 0);
-	cr_expect_eq(hr_pass_send(pair[1], "x", 1, NULL, 0), -EPIPE);
+	cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, NULL, 0, &count), 0);
+	cr_expect_eq(hr_scm_send(pair[1], "x", 1, NULL, 0), -EPIPE);
 }
 
 Test(pass, a_full_socket_is_told)
@@ -74,24 +74,24 @@ Test(pass, a_full_socket_is_told)
 	static const char data[4096];
 	int err;
 
-	while ((err = hr_pass_send(pair[0], data, sizeof data, NULL, 0)) == 0)
+	while ((err = hr_scm_send(pair[0], data, sizeof data, NULL, 0)) == 0)
 		;
 	cr_expect_eq(err, -EAGAIN);
 }
 
 Test(pass, more_descriptors_or_data_than_wanted_are_an_error_and_stay_open_nowhere)
 {
-	const int fds[HR_PASS_MAX + 1] = { 0, 1, 2 };
+	const int fds[HR_SCM_FDS_MAX + 1] = { 0, 1, 2 };
 	const int before = count_open();
 	char byte;
 	int got;
 	unsigned count;
 
-	cr_expect_eq(hr_pass_send(pair[0], "x", 1, fds, HR_PASS_MAX + 1), -EMSGSIZE);
-	cr_assert_eq(hr_pass_send(pair[0], "x", 1, fds, 3), 0);
-	cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, &got, 1, &count), -EPROTO);
-	cr_assert_eq(hr_pass_send(pair[0], "xy", 2, fds, 1), 0);
-	cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, &got, 1, &count), -EPROTO);
+	cr_expect_eq(hr_scm_send(pair[0], "x", 1, fds, HR_SCM_FDS_MAX + 1), -EMSGSIZE);
+	cr_assert_eq(hr_scm_send(pair[0], "x", 1, fds, 3), 0);
+	cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, &got, 1, &count), -EPROTO);
+	cr_assert_eq(hr_scm_send(pair[0], "xy", 2, fds, 1), 0);
+	cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, &got, 1, &count), -EPROTO);
 	cr_expect_eq(count, 0u);
 	cr_expect_eq(count_open(), before);
 }
@@ -102,7 +102,7 @@ Test(pass, a_part_of_a_message_is_an_error)
 	int stream[2];
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, stream), 0);
-	cr_expect_eq(hr_pass_send(stream[0], data, sizeof data, NULL, 0), -EMSGSIZE);
+	cr_expect_eq(hr_scm_send(stream[0], data, sizeof data, NULL, 0), -EMSGSIZE);
 }
 
 Test(pass, other_parts_of_a_message_have_no_descriptors)
@@ -130,7 +130,7 @@ Test(pass, other_parts_of_a_message_have_no_descriptors)
 			(struct cmsghdr){ CMSG_LEN(2 * sizeof(int)), row[i].level, row[i].type };
 		memcpy(CMSG_DATA(&part.head), (int[]){ 50, 51 }, 2 * sizeof(int));
 		arrives = &part.head;
-		cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, got, 2, &count), 1);
+		cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, got, 2, &count), 1);
 		arrives = NULL;
 		cr_expect_eq(count, row[i].count, "row %zu: %u", i, count);
 		cr_expect_eq(got[0], row[i].count ? 50 : -7, "row %zu: %d", i, got[0]);
@@ -153,8 +153,8 @@ Test(pass, only_descriptors_that_came_are_closed)
 		unsigned count;
 		char byte;
 
-		cr_assert_eq(hr_pass_send(pair[0], "xy", 2, fds, row[i].came), 0);
-		cr_expect_eq(hr_pass_receive(pair[1], &byte, 1, got, row[i].max, &count), -EPROTO);
+		cr_assert_eq(hr_scm_send(pair[0], "xy", 2, fds, row[i].came), 0);
+		cr_expect_eq(hr_scm_receive(pair[1], &byte, 1, got, row[i].max, &count), -EPROTO);
 		cr_expect_eq(count_open(), before, "row %zu", i);
 		cr_expect(fcntl(behind, F_GETFD) >= 0 && fcntl(last, F_GETFD) >= 0, "row %zu", i);
 		cr_expect(kept <= 1 && got[1] == behind && got[2] == last, "row %zu", i);

@@ -45,13 +45,13 @@ static const struct hr_operator spread = { .name = "spread",
 static const struct hr_operator *operator_at(uint32_t i)
 {
 	if (i > 1)
-		return hr_names.operator_at(i - 2);
+		return hr_lookup.operator_at(i - 2);
 	return i ? &spread : &walk;
 }
 
 static int parse(const char *text)
 {
-	struct hr_config_names names = hr_names;
+	struct hr_config_lookup names = hr_lookup;
 	int err;
 
 	names.operator_at = operator_at;

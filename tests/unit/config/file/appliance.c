@@ -23,12 +23,13 @@ static int parse(const char *group)
 	char text[512];
 
 	snprintf(text, sizeof text, HEAD "control = { %s };\n", group);
-	return hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error());
+	return hr_config_parse(&config, &hr_lookup, "f", text, strlen(text), test_error());
 }
 
 Test(control, only_the_owner_may_ask_without_the_group)
 {
-	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", HEAD, strlen(HEAD), test_error()), 0);
+	cr_expect_eq(hr_config_parse(&config, &hr_lookup, "f", HEAD, strlen(HEAD), test_error()),
+		     0);
 	cr_expect_eq(config.control.mode, 0600u);
 	cr_expect_eq(config.control.group, HR_CONTROL_NO_GROUP);
 }
@@ -78,7 +79,7 @@ Test(control, actions_of_warnings_are_read_and_log_is_the_default)
 								  HR_WARNING_LOG, HR_WARNING_LOG,
 								  HR_WARNING_PAUSE };
 
-	cr_assert_eq(hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error()), 0,
+	cr_assert_eq(hr_config_parse(&config, &hr_lookup, "f", text, strlen(text), test_error()), 0,
 		     "%s", test_error_text());
 	for (uint32_t i = 0; i < HR_WARNINGS; i++)
 		cr_expect_eq(config.health.action[i], want[i], "warning %u", i);

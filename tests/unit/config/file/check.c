@@ -529,7 +529,7 @@ Test(config_check, a_sink_is_an_object_of_its_own)
 		int err;
 
 		snprintf(text, sizeof text, HEAD "pipelines = ( %s );\n", row[i].pipelines);
-		err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error());
+		err = hr_config_parse(&config, &hr_lookup, "f", text, strlen(text), test_error());
 		test_error_lines(reports, sizeof reports);
 		cr_expect_eq(err, row[i].want[0] ? -EINVAL : 0, "row %zu: %d", i, err);
 		cr_expect_str_eq(reports, row[i].want, "row %zu:\n%s%s", i, reports, row[i].want);
@@ -555,7 +555,7 @@ Test(config_check, a_sink_differs_from_each_of_many_sources)
 		"f:8: pipelines[0].sink: object 'y' is also a source on line 7, expected another\n"
 		"f:9: pipelines[1].source: has 2 objects, operator crc32c takes 1\n";
 
-	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error()),
+	cr_expect_eq(hr_config_parse(&config, &hr_lookup, "f", text, strlen(text), test_error()),
 		     -EINVAL);
 	test_error_lines(reports, sizeof reports);
 	cr_expect_str_eq(reports, want, "%s%s", reports, want);

@@ -35,7 +35,7 @@ static int parse(const struct copy p[3])
 			      i ? "," : "", 'a' + i, p[i].source, p[i].sink, p[i].keys);
 	n += snprintf(text + n, sizeof text - (size_t)n, ");\n");
 
-	const int err = hr_config_parse(&config, &hr_names, "f", text, (size_t)n, test_error());
+	const int err = hr_config_parse(&config, &hr_lookup, "f", text, (size_t)n, test_error());
 
 	count = test_error_lines(reports, sizeof reports);
 	return err;
@@ -157,7 +157,7 @@ Test(cycles, objects_of_one_name_on_two_ssds_are_two_objects)
 		"{ name = \"b\"; operator = \"copy\"; source = { ssd = \"s\"; object = \"x\"; }; "
 		"sink = { ssd = \"t\"; object = \"y\"; replace = true; }; on = \"object x\"; });\n";
 
-	cr_expect_eq(hr_config_parse(&config, &hr_names, "f", text, sizeof text - 1, test_error()),
+	cr_expect_eq(hr_config_parse(&config, &hr_lookup, "f", text, sizeof text - 1, test_error()),
 		     0);
 	test_error_lines(reports, sizeof reports);
 }
@@ -180,7 +180,7 @@ Test(cycles, a_long_cycle_is_one_line)
 			      i ? "," : "", i, 0, name, i, 0, name);
 	}
 	n += snprintf(text + n, sizeof text - (size_t)n, ");\n");
-	cr_expect_neq(hr_config_parse(&config, &hr_names, "f", text, (size_t)n, test_error()), 0);
+	cr_expect_neq(hr_config_parse(&config, &hr_lookup, "f", text, (size_t)n, test_error()), 0);
 	cr_expect_eq(test_error_lines(reports, sizeof reports), 1u, "%s", reports);
 	cr_expect_not_null(strstr(reports, "f:3: pipelines[0].on: a cycle of pipelines would"),
 			   "%s", reports);

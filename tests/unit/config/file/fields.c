@@ -28,7 +28,7 @@ static char reports[2 * HR_ERROR_BYTES];
 
 static int parse(const char *text)
 {
-	const int err = hr_config_parse(&config, &hr_names, "f", text, strlen(text), test_error());
+	const int err = hr_config_parse(&config, &hr_lookup, "f", text, strlen(text), test_error());
 
 	test_error_lines(reports, sizeof reports);
 	return err;
@@ -406,7 +406,7 @@ Test(fields, an_appliance_has_the_name_of_its_file)
 	};
 
 	for (size_t i = 0; i < ROWS(row); i++) {
-		cr_expect_eq(hr_config_parse(&config, &hr_names, row[i].file, HEAD, strlen(HEAD),
+		cr_expect_eq(hr_config_parse(&config, &hr_lookup, row[i].file, HEAD, strlen(HEAD),
 					     test_error()),
 			     0);
 		cr_expect_str_eq(config.name, row[i].name, "row %zu: %s", i, config.name);
@@ -439,7 +439,7 @@ Test(fields, files_are_in_the_folder_of_the_configuration)
 		{ "soft:,lba=512", "soft:,lba=512" },
 		{ "pci:a,faults=b", "pci:a,faults=b" },
 	};
-	struct hr_config_names names = hr_names;
+	struct hr_config_lookup names = hr_lookup;
 
 	names.ssd_check = any_ssd;
 	for (size_t i = 0; i < ROWS(row); i++) {
@@ -462,7 +462,7 @@ Test(fields, files_are_in_the_folder_of_the_configuration)
 /* A device string has up to 255 characters, with the folder. */
 Test(fields, a_device_that_is_too_long_with_its_folder)
 {
-	struct hr_config_names names = hr_names;
+	struct hr_config_lookup names = hr_lookup;
 	char name[256], text[400], want[600];
 
 	names.ssd_check = any_ssd;
@@ -524,7 +524,7 @@ Test(fields, files)
 		cr_assert_eq(ftruncate(fd, 0), 0);
 		cr_assert_eq(pwrite(fd, data, row[i].bytes, 0), (ssize_t)row[i].bytes);
 		error_of_read = row[i].error;
-		cr_expect_eq(hr_config_read(&config, &hr_names, path, test_error()), row[i].want,
+		cr_expect_eq(hr_config_read(&config, &hr_lookup, path, test_error()), row[i].want,
 			     "row %zu", i);
 		error_of_read = 0;
 		if (row[i].want)
@@ -536,11 +536,11 @@ Test(fields, files)
 	}
 	close(fd);
 	unlink(path);
-	cr_expect_eq(hr_config_read(&config, &hr_names, "/", test_error()), -EISDIR);
+	cr_expect_eq(hr_config_read(&config, &hr_lookup, "/", test_error()), -EISDIR);
 	cr_expect_str_eq(test_error_text(), "/: is a folder, expected a file");
-	cr_expect_eq(hr_config_read(&config, &hr_names, path, test_error()), -ENOENT);
+	cr_expect_eq(hr_config_read(&config, &hr_lookup, path, test_error()), -ENOENT);
 	cr_expect_eq(test_error_kind(), HR_ERROR_USAGE);
-	cr_expect_eq(hr_config_parse(&config, &hr_names, "x", data, sizeof data, test_error()),
+	cr_expect_eq(hr_config_parse(&config, &hr_lookup, "x", data, sizeof data, test_error()),
 		     -EFBIG);
 	cr_expect_str_eq(test_error_text(), "x: 1048578 bytes long, expected at most 1048576");
 }

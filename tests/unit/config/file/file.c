@@ -29,7 +29,7 @@ static struct reports reports;
 
 static int parse_bytes(const char *text, size_t bytes)
 {
-	const int err = hr_config_parse(&config, &hr_names, "f", text, bytes, test_error());
+	const int err = hr_config_parse(&config, &hr_lookup, "f", text, bytes, test_error());
 
 	reports.count = test_error_lines(reports.text, sizeof reports.text);
 	return err;
@@ -366,7 +366,7 @@ Test(config, files_of_a_device_lie_in_the_folder_of_the_configuration)
 			 "ssds = ( { name = \"a\"; device = \"%s\"; } );\n"
 			 "gpus = ( { name = \"g\"; device = \"host:1\"; } );\n",
 			 row[i].device);
-		cr_expect_eq(hr_config_parse(&config, &hr_names, "x/f", text, strlen(text),
+		cr_expect_eq(hr_config_parse(&config, &hr_lookup, "x/f", text, strlen(text),
 					     test_error()),
 			     0, "%s: %s", row[i].device, test_error_text());
 		cr_expect_str_eq(config.ssd[0].device, row[i].want, "%s: %s", row[i].device,
@@ -394,7 +394,7 @@ Test(config, last_resort_counts_beside_mistakes)
 			     (int)config.boot.last_resort);
 	}
 	memset(&config, 0xff, sizeof config);
-	cr_expect_eq(hr_config_read(&config, &hr_names, "/nonexistent/x", test_error()), -ENOENT);
+	cr_expect_eq(hr_config_read(&config, &hr_lookup, "/nonexistent/x", test_error()), -ENOENT);
 	cr_expect_eq(config.boot.last_resort, HR_BOOT_POWEROFF);
 }
 
@@ -455,11 +455,11 @@ Test(config, an_unreadable_file_is_reported_with_the_reason)
 
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/none.conf", folder);
-	cr_assert_eq(hr_config_read(&config, &hr_names, path, test_error()), -ENOENT);
+	cr_assert_eq(hr_config_read(&config, &hr_lookup, path, test_error()), -ENOENT);
 	cr_assert_not_null(strstr(test_error_text(), "none.conf: No such file or directory"));
-	cr_assert_eq(hr_config_read(&config, &hr_names, folder, test_error()), -EISDIR);
+	cr_assert_eq(hr_config_read(&config, &hr_lookup, folder, test_error()), -EISDIR);
 	cr_assert_str_eq(test_error_text() + strlen(folder), ": is a folder, expected a file");
-	cr_assert_eq(hr_config_read(&config, &hr_names, "/dev/zero", test_error()), -EINVAL);
+	cr_assert_eq(hr_config_read(&config, &hr_lookup, "/dev/zero", test_error()), -EINVAL);
 	cr_assert_str_eq(test_error_text(), "/dev/zero: is a device, expected a file");
 	cr_assert_eq(test_error_kind(), HR_ERROR_USAGE);
 	rmdir(folder);

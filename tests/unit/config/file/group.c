@@ -324,7 +324,7 @@ Test(config_group, variables_become_values_or_a_mistake)
 {
 	static const struct hr_config_rank rank = { 12, 3 };
 	static struct hr_config config;
-	static struct hr_config_names names;
+	static struct hr_config_lookup names;
 	static const struct {
 		const char *device;
 		bool ranked;

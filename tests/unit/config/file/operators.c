@@ -21,7 +21,8 @@ static char reports[1 << 14];
 
 static int parse_as(const char *file, const char *text)
 {
-	const int err = hr_config_parse(&config, &hr_names, file, text, strlen(text), test_error());
+	const int err =
+		hr_config_parse(&config, &hr_lookup, file, text, strlen(text), test_error());
 
 	test_error_lines(reports, sizeof reports);
 	return err;

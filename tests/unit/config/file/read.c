@@ -46,7 +46,7 @@ static int read_standard(const char *const *piece, unsigned pieces)
 	close(ends[1]);
 	cr_assert_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
 	close(ends[0]);
-	err = hr_config_read(&config, &hr_names, "-", test_error());
+	err = hr_config_read(&config, &hr_lookup, "-", test_error());
 	cr_expect_neq(fcntl(STDIN_FILENO, F_GETFD), -1, "standard input stays open");
 	cr_expect_eq(next_descriptor(), before);
 	return err;
@@ -87,7 +87,7 @@ Test(config_read, a_file_has_a_name_and_a_folder_and_a_pipe_has_none)
 	cr_assert_eq(write(fd, GOOD, strlen(GOOD)), (ssize_t)strlen(GOOD));
 	close(fd);
 	before = next_descriptor();
-	cr_assert_eq(hr_config_read(&config, &hr_names, path, test_error()), 0, "%s",
+	cr_assert_eq(hr_config_read(&config, &hr_lookup, path, test_error()), 0, "%s",
 		     test_error_text());
 	cr_expect_str_eq(config.name, "box");
 	cr_expect_eq(config.folder, strlen(folder) + 1);
@@ -102,7 +102,7 @@ Test(config_read, a_file_has_a_name_and_a_folder_and_a_pipe_has_none)
 		_exit(write(fd, GOOD, strlen(GOOD)) != (ssize_t)strlen(GOOD));
 	}
 	cr_assert_gt(writer, 0);
-	cr_assert_eq(hr_config_read(&config, &hr_names, path, test_error()), 0, "%s",
+	cr_assert_eq(hr_config_read(&config, &hr_lookup, path, test_error()), 0, "%s",
 		     test_error_text());
 	cr_expect_eq(waitpid(writer, NULL, 0), writer);
 	cr_expect_str_eq(config.name, "headrace");
@@ -117,7 +117,7 @@ static const char *file_to_read;
 
 static void read_it(void)
 {
-	hr_config_read(&config, &hr_names, file_to_read, test_error());
+	hr_config_read(&config, &hr_lookup, file_to_read, test_error());
 }
 
 Test(config_read, errors_keep_no_memory_and_no_descriptor)
@@ -133,7 +133,7 @@ Test(config_read, errors_keep_no_memory_and_no_descriptor)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		file_to_read = row[i].file;
-		cr_expect_eq(hr_config_read(&config, &hr_names, row[i].file, test_error()),
+		cr_expect_eq(hr_config_read(&config, &hr_lookup, row[i].file, test_error()),
 			     row[i].want, "%s: %s", row[i].file, test_error_text());
 		if (row[i].want != -EINVAL) {
 			char want[128];

@@ -19,7 +19,7 @@ static char text[16384];
 static int parse(const char *file, const char *content)
 {
 	const int err =
-		hr_config_parse(&config, &hr_names, file, content, strlen(content), test_error());
+		hr_config_parse(&config, &hr_lookup, file, content, strlen(content), test_error());
 
 	test_error_lines(text, sizeof text);
 	return err;

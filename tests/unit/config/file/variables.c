@@ -16,10 +16,10 @@ static const struct hr_config_rank third = { 12, 3 };
 
 static int parse(const struct hr_config_rank *rank, const char *ssd, const char *gpu)
 {
-	static struct hr_config_names names;
+	static struct hr_config_lookup names;
 	char text[1024];
 
-	names = hr_names;
+	names = hr_lookup;
 	names.rank = rank;
 	snprintf(text, sizeof text,
 		 "ssds = ( { name = \"a\";\n device = \"%s\"; } );\n"

@@ -30,7 +30,7 @@ static int parse(const char *a, const char *b, const char *c)
 		"sink = { object = \"out\"; replace = true; }; %s },\n"
 		"{ name = \"c\"; source = { object = \"in\"; }; operator = \"copy\"; %s } );\n",
 		a, b, *c ? c : "sink = { object = \"old\"; };");
-	const int err = hr_config_parse(&config, &hr_names, "f", text, (size_t)n, test_error());
+	const int err = hr_config_parse(&config, &hr_lookup, "f", text, (size_t)n, test_error());
 
 	count = test_error_lines(reports, sizeof reports);
 	return err;

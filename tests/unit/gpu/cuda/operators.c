@@ -28,7 +28,7 @@ static void begin(void)
 	fake_cuda_reset();
 	engine = calloc(1, sizeof *engine);
 	cr_assert_not_null(engine);
-	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, TEST_OPS "/f", text,
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_lookup, TEST_OPS "/f", text,
 				     sizeof text - 1, test_error()),
 		     0, "%s", test_error_text());
 }

@@ -60,14 +60,14 @@ static void up(const char *options)
 	stop = 0;
 	bench.sent = sent;
 	bench.latency = latency;
-	for (uint32_t w = 0; w < WORKERS; w++, at += hr_plan_ring_bytes(16)) {
+	for (uint32_t w = 0; w < WORKERS; w++, at += hr_layout_ring_bytes(16)) {
 		const struct hr_ssd_qp_memory memory = { .rings = region,
 							 .ring_at = at,
 							 .tables = &tables,
 							 .table_at = w * sizeof table[0],
 							 .bar = rig.bar[0] };
 
-		cr_assert_leq(hr_plan_table_bytes(16), sizeof table[0]);
+		cr_assert_leq(hr_layout_table_bytes(16), sizeof table[0]);
 		cr_assert_eq(hr_ssd_create_qp(&rig.ssd[0], &qp[w], &memory, NULL), 0);
 	}
 	for (uint32_t i = 0; i < WORKERS * DEPTH; i++, at += IO)

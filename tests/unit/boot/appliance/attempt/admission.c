@@ -15,7 +15,7 @@ TestSuite(admit, .timeout = 60);
 enum { A, B, C, D, E, PIPELINES };
 
 static struct hr_config config;
-static struct hr_admit a;
+static struct hr_admission a;
 
 static void reads(uint32_t i, const char *object)
 {
@@ -65,7 +65,7 @@ static void end(uint32_t i)
 Test(admit, nothing_begins_without_a_request)
 {
 	begin(4);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 }
 
 Test(admit, requests_begin_in_their_order_and_those_of_one_request_in_the_order_of_the_file)
@@ -74,11 +74,11 @@ Test(admit, requests_begin_in_their_order_and_those_of_one_request_in_the_order_
 	request(E, 1);
 	request(D, 2);
 	request(C, 2);
-	cr_expect_eq(hr_admit_next(&a), E);
+	cr_expect_eq(hr_admission_next(&a), E);
 	start(E);
-	cr_expect_eq(hr_admit_next(&a), C);
+	cr_expect_eq(hr_admission_next(&a), C);
 	start(C);
-	cr_expect_eq(hr_admit_next(&a), D);
+	cr_expect_eq(hr_admission_next(&a), D);
 }
 
 Test(admit, as_many_run_as_the_configuration_permits)
@@ -88,11 +88,11 @@ Test(admit, as_many_run_as_the_configuration_permits)
 	request(D, 1);
 	request(E, 1);
 	start(C);
-	cr_expect_eq(hr_admit_next(&a), D, "beside a pipeline that runs");
+	cr_expect_eq(hr_admission_next(&a), D, "beside a pipeline that runs");
 	start(D);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 	end(C);
-	cr_expect_eq(hr_admit_next(&a), E);
+	cr_expect_eq(hr_admission_next(&a), E);
 }
 
 /* C starts again as soon as it has ended, and one pipeline runs at a time. */
@@ -105,7 +105,7 @@ Test(admit, a_pipeline_that_starts_again_at_once_starves_no_other)
 	request(C, number);
 	request(E, number);
 	for (int i = 0; i < 10; i++) {
-		const uint32_t next = hr_admit_next(&a);
+		const uint32_t next = hr_admission_next(&a);
 
 		cr_assert_neq(next, NONE);
 		start(next);
@@ -123,9 +123,9 @@ Test(admit, a_reader_waits_for_the_writer_and_later_ones_pass_it)
 	start(A);
 	request(B, 2);
 	request(C, 3);
-	cr_expect_eq(hr_admit_next(&a), C, "B waits for A, which runs");
+	cr_expect_eq(hr_admission_next(&a), C, "B waits for A, which runs");
 	end(A);
-	cr_expect_eq(hr_admit_next(&a), B);
+	cr_expect_eq(hr_admission_next(&a), B);
 }
 
 /* Each new x takes the place of x.1, and the oldest version loses its space. */
@@ -138,14 +138,14 @@ Test(admit, a_reader_of_an_older_version_does_not_run_beside_the_writer)
 	request(C, 1);
 	start(C);
 	request(A, 2);
-	cr_expect_eq(hr_admit_next(&a), NONE, "x.2 is the oldest version, and C reads it");
+	cr_expect_eq(hr_admission_next(&a), NONE, "x.2 is the oldest version, and C reads it");
 	request(D, 3);
-	cr_expect_eq(hr_admit_next(&a), D, "x.3 is no version of x");
+	cr_expect_eq(hr_admission_next(&a), D, "x.3 is no version of x");
 	end(C);
-	cr_expect_eq(hr_admit_next(&a), A);
+	cr_expect_eq(hr_admission_next(&a), A);
 	start(A);
 	request(C, 4);
-	cr_expect_eq(hr_admit_next(&a), D, "C waits for A");
+	cr_expect_eq(hr_admission_next(&a), D, "C waits for A");
 }
 
 Test(admit, a_writer_does_not_pass_a_reader_that_waits)
@@ -156,10 +156,10 @@ Test(admit, a_writer_does_not_pass_a_reader_that_waits)
 	request(B, 2);
 	request(A, 3);
 	end(C);
-	cr_expect_eq(hr_admit_next(&a), B);
+	cr_expect_eq(hr_admission_next(&a), B);
 	start(B);
 	config.parallel = 2;
-	cr_expect_eq(hr_admit_next(&a), NONE, "A writes what B reads");
+	cr_expect_eq(hr_admission_next(&a), NONE, "A writes what B reads");
 }
 
 Test(admit, a_start_that_needs_a_new_plan_waits_until_nothing_runs)
@@ -169,9 +169,9 @@ Test(admit, a_start_that_needs_a_new_plan_waits_until_nothing_runs)
 	start(C);
 	request(D, 2);
 	a.planned &= ~(1u << D);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 	end(C);
-	cr_expect_eq(hr_admit_next(&a), D);
+	cr_expect_eq(hr_admission_next(&a), D);
 }
 
 Test(admit, later_ones_pass_it_while_an_earlier_one_runs_and_then_none)
@@ -182,21 +182,21 @@ Test(admit, later_ones_pass_it_while_an_earlier_one_runs_and_then_none)
 	request(D, 2);
 	request(E, 3);
 	a.planned &= ~(1u << D);
-	cr_expect_eq(hr_admit_next(&a), E);
+	cr_expect_eq(hr_admission_next(&a), E);
 	start(E);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 	end(E);
 	request(E, 4);
-	cr_expect_eq(hr_admit_next(&a), E, "C still runs");
+	cr_expect_eq(hr_admission_next(&a), E, "C still runs");
 	start(E);
 	end(C);
 	request(C, 5);
-	cr_expect_eq(hr_admit_next(&a), NONE, "only E runs, which has passed D");
+	cr_expect_eq(hr_admission_next(&a), NONE, "only E runs, which has passed D");
 	end(E);
-	cr_expect_eq(hr_admit_next(&a), D);
+	cr_expect_eq(hr_admission_next(&a), D);
 	start(D);
 	a.planned |= 1u << D;
-	cr_expect_eq(hr_admit_next(&a), C, "in the new plan");
+	cr_expect_eq(hr_admission_next(&a), C, "in the new plan");
 }
 
 Test(admit, the_first_pipeline_of_the_file_is_an_earlier_one_too)
@@ -207,7 +207,7 @@ Test(admit, the_first_pipeline_of_the_file_is_an_earlier_one_too)
 	request(D, 2);
 	request(E, 3);
 	a.planned &= ~(1u << D);
-	cr_expect_eq(hr_admit_next(&a), E, "A still runs");
+	cr_expect_eq(hr_admission_next(&a), E, "A still runs");
 }
 
 Test(admit, a_start_that_depends_on_it_does_not_pass)
@@ -219,9 +219,9 @@ Test(admit, a_start_that_depends_on_it_does_not_pass)
 	a.planned &= ~(1u << A);
 	request(B, 3);
 	request(E, 4);
-	cr_expect_eq(hr_admit_next(&a), E, "B reads what A makes");
+	cr_expect_eq(hr_admission_next(&a), E, "B reads what A makes");
 	a.waiting &= ~(1u << E);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 }
 
 Test(admit, the_second_one_does_not_let_starts_pass_the_first_one)
@@ -233,7 +233,7 @@ Test(admit, the_second_one_does_not_let_starts_pass_the_first_one)
 	request(D, 4);
 	request(A, 5);
 	a.planned &= ~(1u << C | 1u << D);
-	cr_expect_eq(hr_admit_next(&a), NONE, "E has passed C, and is earlier than D");
+	cr_expect_eq(hr_admission_next(&a), NONE, "E has passed C, and is earlier than D");
 }
 
 Test(admit, a_pass_needs_a_place)
@@ -244,10 +244,10 @@ Test(admit, a_pass_needs_a_place)
 	request(D, 2);
 	a.planned &= ~(1u << D);
 	request(E, 3);
-	cr_expect_eq(hr_admit_next(&a), E);
+	cr_expect_eq(hr_admission_next(&a), E);
 	start(E);
 	request(A, 4);
-	cr_expect_eq(hr_admit_next(&a), NONE);
+	cr_expect_eq(hr_admission_next(&a), NONE);
 }
 
 Test(admit, a_suspect_runs_alone)
@@ -258,16 +258,16 @@ Test(admit, a_suspect_runs_alone)
 	request(D, 2);
 	request(E, 3);
 	a.suspects = 1u << D;
-	cr_expect_eq(hr_admit_next(&a), E, "it passes D while C runs");
+	cr_expect_eq(hr_admission_next(&a), E, "it passes D while C runs");
 	a.waiting = 1u << D;
-	cr_expect_eq(hr_admit_next(&a), NONE, "C runs");
+	cr_expect_eq(hr_admission_next(&a), NONE, "C runs");
 	end(C);
-	cr_expect_eq(hr_admit_next(&a), D);
+	cr_expect_eq(hr_admission_next(&a), D);
 	start(D);
 	request(E, 3);
-	cr_expect_eq(hr_admit_next(&a), NONE, "nothing begins beside it");
+	cr_expect_eq(hr_admission_next(&a), NONE, "nothing begins beside it");
 	end(D);
-	cr_expect_eq(hr_admit_next(&a), E);
+	cr_expect_eq(hr_admission_next(&a), E);
 }
 
 /* ---- long times, in steps */
@@ -298,7 +298,7 @@ static void begin_next(struct pace *pace, uint32_t now)
 {
 	uint32_t i;
 
-	while ((i = hr_admit_next(&a)) != NONE) {
+	while ((i = hr_admission_next(&a)) != NONE) {
 		struct pace *p = &pace[i];
 
 		cr_assert(a.planned >> i & 1 || !a.running, "a new plan needs silence");
@@ -384,8 +384,8 @@ Test(admit, readers_of_a_failed_pipeline_are_those_that_waited_for_it)
 	request(C, 4);
 	request(D, 1);
 	end(A);
-	cr_expect_eq(hr_admit_readers(&a, A), 1u << B | 1u << C, "B directly, C over B");
+	cr_expect_eq(hr_admission_readers(&a, A), 1u << B | 1u << C, "B directly, C over B");
 	request(B, 1);
-	cr_expect_eq(hr_admit_readers(&a, A), 0u,
+	cr_expect_eq(hr_admission_readers(&a, A), 0u,
 		     "B was requested before A: it takes the old object");
 }

@@ -71,7 +71,7 @@ static void begin(void)
 	attempt->engine = calloc(1, sizeof *attempt->engine);
 	attempt->page = calloc(1, sizeof *attempt->page);
 	cr_assert(attempt->engine && attempt->page);
-	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_names, "f", text, strlen(text),
+	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_lookup, "f", text, strlen(text),
 				     test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(attempt->engine, NULL), 0);

@@ -71,7 +71,7 @@ static int serve(void (*play)(void *to, uint64_t now_ns))
 	attempt->engine = calloc(1, sizeof *attempt->engine);
 	attempt->page = calloc(1, sizeof *attempt->page);
 	cr_assert(attempt->engine && attempt->page);
-	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_names, "f", text,
+	cr_assert_eq(hr_config_parse(&attempt->engine->config, &hr_lookup, "f", text,
 				     sizeof text - 1, test_error()),
 		     0, "%s", test_error_text());
 	hr_engine_init(attempt->engine, NULL);

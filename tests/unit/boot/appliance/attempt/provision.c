@@ -35,7 +35,7 @@ TestSuite(plan, .timeout = 60);
 enum { A, B, C, RUNS };
 
 static struct hr_engine *engine;
-static struct hr_plan *plan;
+static struct hr_provision *plan;
 static struct hr_runner runner;
 static struct hr_backend_ops ops;
 static const struct hr_backend_ops *real;
@@ -109,7 +109,7 @@ static uint32_t queues(void)
 static void start(uint32_t i)
 {
 	ends[i] = false;
-	cr_assert_eq(hr_plan_start(plan, i), 0, "%s", engine->run[i].cause.text);
+	cr_assert_eq(hr_provision_start(plan, i), 0, "%s", engine->run[i].cause.text);
 	hr_unseal(); /* asserts may allocate */
 	cr_assert_eq(engine->run[i].outcome, HR_RUN_WAITING);
 	cr_assert_not(engine->refused, "the appliance itself starts again");
@@ -120,10 +120,10 @@ static void start(uint32_t i)
 static void end(uint32_t i, enum hr_outcome outcome)
 {
 	ends[i] = true;
-	hr_runner_look(&runner);
+	hr_runner_poll(&runner);
 	cr_assert_not(runner.running >> i & 1);
 	cr_expect_eq(engine->run[i].outcome, outcome, "%s", engine->run[i].cause.text);
-	hr_plan_end(plan, i);
+	hr_provision_end(plan, i);
 }
 
 /* Store an object of that size in place of the one that exists. */
@@ -142,7 +142,7 @@ static void store(const char *name, uint64_t bytes)
 Test(plan, it_has_the_pipelines_whose_objects_exist_and_says_nothing_about_the_others)
 {
 	up(HEAD("") PIPELINES);
-	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(hr_provision_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 1u << A | 1u << B);
 	cr_expect_eq(engine->up, HR_STAGE_MEMORY);
 	cr_expect_eq(engine->run[A].tiles, 0u, "it has not started");
@@ -153,10 +153,10 @@ Test(plan, it_has_the_pipelines_whose_objects_exist_and_says_nothing_about_the_o
 Test(plan, a_wanted_pipeline_without_its_object_is_an_error)
 {
 	up(HEAD("") PIPELINES);
-	cr_expect_eq(hr_plan_make(plan, 1u << C), -EINVAL);
+	cr_expect_eq(hr_provision_make(plan, 1u << C), -EINVAL);
 	cr_expect(strstr(engine->error.text, "there is no object 'x'"), "%s", engine->error.text);
 	cr_expect_eq(plan->planned, 0u);
-	hr_plan_refuse(plan, C, -EINVAL);
+	hr_provision_refuse(plan, C, -EINVAL);
 	cr_expect_eq(engine->run[C].outcome, HR_RUN_FAILED);
 	cr_expect_eq(engine->run[C].error, -EINVAL);
 	cr_expect(strstr(engine->run[C].cause.text, "there is no object 'x'"));
@@ -168,7 +168,7 @@ Test(plan, a_pipeline_starts_again_and_again_while_another_one_runs)
 	uint32_t idle, one;
 
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	idle = queues();
 	start(B);
 	one = queues();
@@ -189,7 +189,7 @@ Test(plan, a_pipeline_starts_again_and_again_while_another_one_runs)
 Test(plan, a_start_finds_zeros_where_the_last_run_left_its_words)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	start(B);
 	engine->run[B].cpu.status[0].failure.error = 0x281;
 	engine->run[B].cpu.status[0].failed = 1;
@@ -202,7 +202,7 @@ Test(plan, a_start_finds_zeros_where_the_last_run_left_its_words)
 Test(plan, an_object_may_grow_by_half)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	store("old", 3u << 19);
 	start(B);
 	cr_expect_eq(engine->run[B].tiles, 24u);
@@ -213,14 +213,14 @@ Test(plan, an_object_may_grow_by_half)
 Test(plan, an_object_beyond_its_room_needs_a_new_plan)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	store("old", 16u << 20);
-	cr_expect_eq(hr_plan_check(plan, A), 0);
-	cr_expect_eq(hr_plan_check(plan, B), -EAGAIN);
-	cr_expect_eq(hr_plan_check(plan, C), -EINVAL, "it has no object");
-	cr_expect_eq(hr_plan_start(plan, B), -EAGAIN);
+	cr_expect_eq(hr_provision_check(plan, A), 0);
+	cr_expect_eq(hr_provision_check(plan, B), -EAGAIN);
+	cr_expect_eq(hr_provision_check(plan, C), -EINVAL, "it has no object");
+	cr_expect_eq(hr_provision_start(plan, B), -EAGAIN);
 	cr_expect_eq(plan->planned, 1u << A);
-	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(hr_provision_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 1u << A | 1u << B);
 	start(B);
 	cr_expect_eq(engine->run[B].tiles, 256u);
@@ -231,11 +231,11 @@ Test(plan, an_object_beyond_its_room_needs_a_new_plan)
 Test(plan, a_pipeline_whose_object_came_later_needs_a_new_plan)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	start(A);
 	end(A, HR_RUN_DONE);
-	cr_expect_eq(hr_plan_start(plan, C), -EAGAIN);
-	cr_expect_eq(hr_plan_make(plan, 1u << C), 0);
+	cr_expect_eq(hr_provision_start(plan, C), -EAGAIN);
+	cr_expect_eq(hr_provision_make(plan, 1u << C), 0);
 	start(C);
 	end(C, HR_RUN_DONE);
 	down();
@@ -246,12 +246,12 @@ Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
 	uint32_t idle;
 
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	idle = queues();
 	cr_assert_eq(hr_store_remove(&engine->ssd[0].store,
 				     hr_store_find(&engine->ssd[0].store, "old")->id, NULL),
 		     0);
-	cr_expect_eq(hr_plan_start(plan, B), -EINVAL);
+	cr_expect_eq(hr_provision_start(plan, B), -EINVAL);
 	cr_expect_eq(engine->run[B].outcome, HR_RUN_FAILED);
 	cr_expect(strstr(engine->run[B].cause.text, "there is no object 'old'"));
 	cr_expect_eq(queues(), idle);
@@ -265,12 +265,12 @@ Test(plan, a_start_without_its_object_fails_and_leaves_nothing)
 Test(plan, the_room_of_a_source_has_an_exact_end)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	cr_expect_eq(plan->run[B].tiles, 40u);
 	store("old", 40u << 16);
-	cr_expect_eq(hr_plan_check(plan, B), 0);
+	cr_expect_eq(hr_provision_check(plan, B), 0);
 	store("old", (40u << 16) + 4096);
-	cr_expect_eq(hr_plan_check(plan, B), -EAGAIN);
+	cr_expect_eq(hr_provision_check(plan, B), -EAGAIN);
 	down();
 }
 
@@ -296,11 +296,11 @@ Test(plan, a_start_of_another_shape_needs_a_new_plan)
 
 	up(HEAD("") PIPELINES);
 	for (size_t k = 0; k < sizeof change / sizeof *change; k++) {
-		cr_assert_eq(hr_plan_make(plan, 0), 0);
-		cr_expect_eq(hr_plan_check(plan, A), 0);
+		cr_assert_eq(hr_provision_make(plan, 0), 0);
+		cr_expect_eq(hr_provision_check(plan, A), 0);
 		change[k](&plan->run[A]);
-		cr_expect_eq(k ? hr_plan_start(plan, A) : hr_plan_check(plan, A), -EAGAIN, "%zu",
-			     k);
+		cr_expect_eq(k ? hr_provision_start(plan, A) : hr_provision_check(plan, A), -EAGAIN,
+			     "%zu", k);
 		cr_expect_eq(plan->planned, 1u << B, "%zu", k);
 	}
 	down();
@@ -310,14 +310,14 @@ Test(plan, a_start_of_another_shape_needs_a_new_plan)
 Test(plan, a_check_changes_nothing_else)
 {
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	engine->run[A].selected = engine->run[C].selected = true;
 	for (uint32_t p = 0; p < HR_GPUS_MAX; p++) {
 		engine->run[B].gpu[p].entry_threads = 70 + p;
 		engine->run[B].gpu[p].entry = (enum hr_entry)(20 + p);
 	}
 	engine->run[B].durable_tiles = 9;
-	cr_expect_eq(hr_plan_check(plan, B), 0);
+	cr_expect_eq(hr_provision_check(plan, B), 0);
 	cr_expect(engine->keep_going);
 	cr_expect(engine->run[A].selected && engine->run[C].selected);
 	cr_expect_not(engine->run[B].selected);
@@ -339,11 +339,11 @@ Test(plan, after_a_signal_a_start_is_interrupted)
 	uint32_t idle;
 
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	idle = queues();
 	hr_signals_hold();
 	hr_signals_stop();
-	cr_expect_eq(hr_plan_start(plan, A), -EINTR);
+	cr_expect_eq(hr_provision_start(plan, A), -EINTR);
 	cr_expect_eq(engine->run[A].outcome, HR_RUN_INTERRUPTED);
 	cr_expect_eq(engine->run[A].error, -EINTR);
 	cr_expect(engine->run[A].selected);
@@ -357,11 +357,11 @@ Test(plan, after_a_signal_a_start_is_interrupted)
 Test(plan, memory_for_no_pipeline_is_a_plan_of_none)
 {
 	up(HEAD("memory = { host = \"64K\"; };") PIPELINES);
-	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(hr_provision_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 0u);
 	cr_expect_eq(engine->up, HR_STAGE_STORES);
 	cr_expect_eq(engine->error.kind, HR_ERROR_NONE, "%s", engine->error.text);
-	cr_expect_neq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_neq(hr_provision_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 0u);
 	down();
 }
@@ -370,9 +370,9 @@ Test(plan, memory_for_no_pipeline_is_a_plan_of_none)
 Test(plan, pipelines_that_do_not_fit_beside_the_wanted_one_are_left_out)
 {
 	up(HEAD("memory = { host = \"1200K\"; };") PIPELINES);
-	cr_expect_eq(hr_plan_make(plan, 0), 0);
+	cr_expect_eq(hr_provision_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 1u << A);
-	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(hr_provision_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 1u << B);
 	start(B);
 	end(B, HR_RUN_DONE);
@@ -395,14 +395,14 @@ Test(plan, a_start_that_fails_leaves_nothing)
 	uint32_t idle;
 
 	up(HEAD("") PIPELINES);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	idle = queues();
 	disk = engine->ssd[0].blk->ops;
 	broken = *disk;
 	broken.write = write_fails;
 	engine->ssd[0].blk->ops = &broken;
 	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(hr_plan_start(plan, A), 0x280);
+		cr_expect_eq(hr_provision_start(plan, A), 0x280);
 		cr_expect_eq(engine->run[A].outcome, HR_RUN_FAILED);
 		cr_expect(strstr(engine->run[A].cause.text, "the write fails"));
 		cr_expect(engine->run[A].cause.printed && engine->run[A].selected);
@@ -426,15 +426,15 @@ Test(plan, a_start_without_its_queue_pairs_ends_the_plan)
 	uint32_t idle;
 
 	up(HEAD_OF(",quirks=few-queues", "") MANY_READERS);
-	cr_assert_eq(hr_plan_make(plan, 0), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0);
 	cr_expect_eq(plan->planned, 1u << A | 1u << B);
 	idle = queues();
-	cr_expect_eq(hr_plan_start(plan, A), -EAGAIN);
+	cr_expect_eq(hr_provision_start(plan, A), -EAGAIN);
 	cr_expect_eq(plan->planned, 0u);
 	cr_expect_eq(queues(), idle);
 	cr_expect_eq(engine->run[A].outcome, HR_RUN_WAITING);
 	cr_expect_eq(engine->error.kind, HR_ERROR_NONE, "%s", engine->error.text);
-	cr_expect_eq(hr_plan_make(plan, 1u << B), 0);
+	cr_expect_eq(hr_provision_make(plan, 1u << B), 0);
 	cr_expect_eq(plan->planned, 1u << B, "there is no room for the other one");
 	start(B);
 	end(B, HR_RUN_DONE);
@@ -455,10 +455,10 @@ static int allocate(struct hr_backend *b, size_t bytes, struct hr_region *region
 Test(plan, missing_memory_is_for_the_wanted_pipeline)
 {
 	static const struct {
-		hr_pipelines wanted;
+		hr_pipeline_set wanted;
 		unsigned failing;
 		int want;
-		hr_pipelines planned;
+		hr_pipeline_set planned;
 	} row[] = {
 		{ 1u << B, 1, 0, 1u << B },
 		{ 1u << B, 2, -ENOMEM, 0 },
@@ -470,7 +470,7 @@ Test(plan, missing_memory_is_for_the_wanted_pipeline)
 	ops.alloc = allocate;
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		failing_allocations = row[i].failing;
-		cr_expect_eq(hr_plan_make(plan, row[i].wanted), row[i].want, "%zu", i);
+		cr_expect_eq(hr_provision_make(plan, row[i].wanted), row[i].want, "%zu", i);
 		if (row[i].want) /* the part to make smaller */
 			cr_expect(strstr(engine->error.text, " tiles of "), "%s",
 				  engine->error.text);
@@ -494,12 +494,12 @@ Test(plan, missing_memory_is_for_the_wanted_pipeline)
 Test(plan, an_accessed_object_of_another_length_needs_a_new_plan)
 {
 	up(HEAD("") CHASE);
-	cr_assert_eq(hr_plan_make(plan, 0), 0, "%s", engine->error.text);
-	cr_expect_eq(hr_plan_check(plan, A), 0);
+	cr_assert_eq(hr_provision_make(plan, 0), 0, "%s", engine->error.text);
+	cr_expect_eq(hr_provision_check(plan, A), 0);
 	store("old", 1u << 20);
-	cr_expect_eq(hr_plan_check(plan, A), 0, "another object of the same length");
+	cr_expect_eq(hr_provision_check(plan, A), 0, "another object of the same length");
 	store("old", 2u << 20);
-	cr_expect_eq(hr_plan_check(plan, A), -EAGAIN);
+	cr_expect_eq(hr_provision_check(plan, A), -EAGAIN);
 	cr_expect_eq(plan->planned, 0u);
 	down();
 }

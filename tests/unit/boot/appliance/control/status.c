@@ -22,7 +22,7 @@ static struct hr_status status;
 
 static void prepare_app(void)
 {
-	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_lookup, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
@@ -41,7 +41,7 @@ Test(status, the_status_is_one_json_document)
 	prepare_app();
 	snprintf(engine.config.name, sizeof engine.config.name, "a \"quoted\" \\ name");
 	engine.run[0].outcome = HR_RUN_DONE;
-	engine.run[0].tiles = engine.run[0].through_tiles = 7;
+	engine.run[0].tiles = engine.run[0].done_tiles = 7;
 	engine.run[0].started_ns = 1;
 	engine.run[0].ended_ns = 1 + HR_NS_PER_S / 2;
 	engine.run[0].read_bytes = 1000;

@@ -44,7 +44,7 @@ static void begin(void)
 {
 	struct hr_config_pipeline *p = engine.config.pipeline;
 
-	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", config,
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_lookup, "test.conf", config,
 				     sizeof config - 1, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
@@ -127,7 +127,7 @@ Test(status_text, the_members_of_the_appliance)
 	status.engine_pid = 77;
 	status.still_ns = 1234 * MS + MS / 2;
 	status.record.stage = HR_STAGE_STORES;
-	format(hr_start_ns() + 1500 * MS + MS / 2);
+	format(hr_exec_ns() + 1500 * MS + MS / 2);
 	snprintf(want, sizeof want, wanted, (int)getpid(), hr_stage_name(HR_STAGE_STORES));
 	cr_expect_eq(strncmp(plain(document), want, strlen(want)), 0, "%s", plain(document));
 	cr_expect_str_eq(plain(json_object_object_get(document, "store")),

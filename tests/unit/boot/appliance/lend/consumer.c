@@ -86,7 +86,7 @@ static void send_what(uint32_t seat, int what)
 		close(peer[seat]);
 		peer[seat] = -1;
 	} else {
-		cr_assert_eq(hr_pass_send(peer[seat], &m, sizeof m - (what == SHORT), NULL, 0), 0);
+		cr_assert_eq(hr_scm_send(peer[seat], &m, sizeof m - (what == SHORT), NULL, 0), 0);
 	}
 }
 

@@ -353,7 +353,7 @@ Test(tap_seats, all_consumers_hear_of_the_end)
 	};
 	const uint32_t last = HR_TAP_SEATS - 1;
 
-	run->through_tiles = 41;
+	run->done_tiles = 41;
 	for (size_t i = 0; i < ROWS(row); i++) {
 		const int process = a_process(false);
 

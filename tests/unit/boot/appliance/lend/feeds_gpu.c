@@ -138,7 +138,7 @@ static int connect_to(void)
 					      .version_least = HR_FEED_VERSION,
 					      .version = HR_FEED_VERSION };
 
-	cr_assert_eq(hr_pass_send(fd, &hello, sizeof hello, NULL, 0), 0);
+	cr_assert_eq(hr_scm_send(fd, &hello, sizeof hello, NULL, 0), 0);
 	return fd;
 }
 
@@ -146,7 +146,7 @@ static void say(int fd, uint16_t kind)
 {
 	const struct hr_tap_message m = { .magic = HR_TAP_MAGIC, .kind = kind };
 
-	cr_assert_eq(hr_pass_send(fd, &m, sizeof m, NULL, 0), 0);
+	cr_assert_eq(hr_scm_send(fd, &m, sizeof m, NULL, 0), 0);
 }
 
 /* The answer to HELLO, if there is one; with WELCOME its descriptors. */
@@ -155,7 +155,7 @@ static bool hear(int fd, struct hr_tap_message *m, int fds[HR_TAP_FDS])
 	unsigned count = 0;
 
 	memset(m, 0, sizeof *m);
-	return hr_pass_receive(fd, m, sizeof *m, fds, HR_TAP_FDS, &count) == sizeof *m;
+	return hr_scm_receive(fd, m, sizeof *m, fds, HR_TAP_FDS, &count) == sizeof *m;
 }
 
 static void drop_fds(int fds[HR_TAP_FDS])

@@ -70,7 +70,7 @@ Test(feed_producer, what_each_message_does)
 			cr_assert_eq(greet("one", 0, -1), 0);
 		fake_clock_advance(100);
 		if (row[i].message == SHORT)
-			cr_assert_eq(hr_pass_send(peer, &m, sizeof m - 1, NULL, 0), 0);
+			cr_assert_eq(hr_scm_send(peer, &m, sizeof m - 1, NULL, 0), 0);
 		if (row[i].message == READY_ || row[i].message == BOTH)
 			tell(HR_TAP_READY);
 		if (row[i].message == DETACH_ || row[i].message == BOTH)

@@ -93,7 +93,7 @@ static int connect_to(bool greets)
 		return -1;
 	}
 	if (greets)
-		cr_assert_eq(hr_pass_send(fd, &hello, sizeof hello, NULL, 0), 0);
+		cr_assert_eq(hr_scm_send(fd, &hello, sizeof hello, NULL, 0), 0);
 	step();
 	return fd;
 }
@@ -113,7 +113,7 @@ static const char *heard(int fd)
 
 	if (fd < 0)
 		return "no socket";
-	while ((n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count)) > 0) {
+	while ((n = hr_scm_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count)) > 0) {
 		for (unsigned i = 0; i < count; i++)
 			close(fds[i]);
 		text[length++] = m.kind < COUNT(letter) && letter[m.kind] ? letter[m.kind] : '?';
@@ -142,7 +142,7 @@ static void expect_end(const struct end *e)
 	int consumer, silent, later;
 
 	memset(&words, 0, sizeof words);
-	engine.tap_tiles[0].in_hand = false;
+	engine.tap_tiles[0].may_be_read = false;
 	engine.config.pipeline[0].when.kind = e->repeats ? HR_WHEN_EVERY : HR_WHEN_ONCE;
 	run->started_ns = 1;
 	run->ended_ns = 0;
@@ -159,7 +159,7 @@ static void expect_end(const struct end *e)
 	step();
 	cr_expect_str_eq(heard(consumer), e->consumer, "%s: %s", e->name, heard(consumer));
 	cr_expect_str_eq(heard(silent), e->silent, "%s", e->name);
-	cr_expect_eq(engine.tap_tiles[0].in_hand, e->in_hand, "%s", e->name);
+	cr_expect_eq(engine.tap_tiles[0].may_be_read, e->in_hand, "%s", e->name);
 	later = connect_to(true);
 	step();
 	step();

@@ -24,7 +24,7 @@ Test(boot, options_of_the_kernel_command_line)
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const char *got =
-			hr_init_option(row[i].cmdline, "headrace.config", value, sizeof value);
+			hr_pid1_option(row[i].cmdline, "headrace.config", value, sizeof value);
 
 		if (row[i].value)
 			cr_expect(got && strcmp(got, row[i].value) == 0, "row %zu: %s", i,

@@ -75,7 +75,7 @@ static void end(enum hr_boot_end wanted)
 	how = -1;
 	syncs = 0;
 	if (!sigsetjmp(at_end, 1))
-		hr_init_end(wanted);
+		hr_pid1_end(wanted);
 }
 
 /* Give the shell this text as its standard input. */
@@ -119,7 +119,7 @@ Test(init, the_machine_ends_as_configured)
 		cr_expect_eq(syncs, 1u, "%s", row[i].name);
 		snprintf(made, sizeof made, "%s/shell", folder);
 		cr_expect_eq(rmdir(made) == 0, row[i].shell, "%s", row[i].name);
-		cr_expect_str_eq(hr_init_end_name(row[i].end), row[i].name);
+		cr_expect_str_eq(hr_pid1_end_name(row[i].end), row[i].name);
 	}
 	cr_expect_eq(rmdir(folder), 0);
 }
@@ -192,9 +192,9 @@ Test(init, children_that_have_ended_are_collected)
 		/* Ended, but not yet collected. */
 		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
 	}
-	hr_init_reap();
+	hr_pid1_reap();
 	cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-	hr_init_reap(); /* no children */
+	hr_pid1_reap(); /* no children */
 }
 
 /* The engine, and the reader of a reload: their status is left for the function that started them. */
@@ -212,7 +212,7 @@ Test(init, own_children_are_kept)
 			_exit(code[i]);
 		cr_assert_eq(waitid(P_PID, (id_t)child[i], &info, WEXITED | WNOWAIT), 0);
 	}
-	hr_init_reap();
+	hr_pid1_reap();
 	for (unsigned i = 0; i < 2; i++) {
 		int status = 0;
 
@@ -288,7 +288,7 @@ Test(init, huge_pages_are_those_that_the_kernel_reserves)
 
 		written[0] = '\0';
 		answer = row[i].answer;
-		cr_expect_eq(hr_init_hugepages(row[i].bytes), row[i].err, "row %zu", i);
+		cr_expect_eq(hr_pid1_hugepages(row[i].bytes), row[i].err, "row %zu", i);
 		cr_expect_str_eq(written, row[i].written, "row %zu", i);
 		cr_expect_eq(fake_log_count_of(HR_LOG_ERROR) - before, row[i].err != 0, "row %zu",
 			     i);
@@ -307,7 +307,7 @@ Test(init, the_command_line_is_that_of_the_kernel)
 	fclose(file);
 	text[n] = '\0';
 	memcpy(words, text, n + 1);
-	cr_expect_null(hr_init_cmdline("headrace.no-such-key", value, sizeof value));
+	cr_expect_null(hr_pid1_cmdline("headrace.no-such-key", value, sizeof value));
 	for (char *save, *word = strtok_r(words, " \n", &save); word;
 	     word = strtok_r(NULL, " \n", &save)) {
 		const char *found, *same;
@@ -315,8 +315,8 @@ Test(init, the_command_line_is_that_of_the_kernel)
 		if (!strchr(word, '=') || strchr(word, '"'))
 			continue;
 		word[strcspn(word, "=")] = '\0';
-		found = hr_init_cmdline(word, value, sizeof value);
-		same = hr_init_option(text, word, want, sizeof want);
+		found = hr_pid1_cmdline(word, value, sizeof value);
+		same = hr_pid1_option(text, word, want, sizeof want);
 		cr_assert_eq(!found, !same, "%s", word);
 		if (found)
 			cr_expect_str_eq(found, same);

@@ -22,7 +22,7 @@ static struct hr_record record;
 
 static void begin(void)
 {
-	cr_assert_eq(hr_config_parse(&engine.config, &hr_names, "test.conf", hr_config_default,
+	cr_assert_eq(hr_config_parse(&engine.config, &hr_lookup, "test.conf", hr_config_default,
 				     hr_config_default_bytes, test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
@@ -45,7 +45,7 @@ Test(record, pipelines_of_a_record_can_be_copied_to_an_appliance)
 	engine.run[0].tiles = 9;
 	engine.run[0].first_tile = 1;
 	engine.run[0].durable_tiles = 2;
-	engine.run[0].through_tiles = 3;
+	engine.run[0].done_tiles = 3;
 	engine.run[0].read_bytes = 4;
 	engine.run[0].started_ns = 5;
 	engine.run[0].ended_ns = 6;
@@ -62,7 +62,7 @@ Test(record, pipelines_of_a_record_can_be_copied_to_an_appliance)
 	cr_expect_eq(other.run[0].tiles, 9u);
 	cr_expect_eq(other.run[0].first_tile, 1u);
 	cr_expect_eq(other.run[0].durable_tiles, 2u);
-	cr_expect_eq(other.run[0].through_tiles, 3u);
+	cr_expect_eq(other.run[0].done_tiles, 3u);
 	cr_expect_eq(other.run[0].read_bytes, 4u);
 	cr_expect_eq(other.run[0].started_ns, 5u);
 	cr_expect_eq(other.run[0].ended_ns, 6u);

@@ -115,7 +115,7 @@ Test(timetable, waiting_for_other_pipelines_is_no_miss)
 	hr_timetable_started(&t, due() & 1, &at);
 	for (int i = 0; i < 30; i++) {
 		pass(MINUTE);
-		hr_timetable_look(&t, &at);
+		hr_timetable_advance(&t, &at);
 	}
 	cr_expect_eq(due(), 2u, "it was due all the time, and only the other one ran");
 	hr_timetable_pause(&t, 1);

@@ -43,7 +43,7 @@ static void hear(void *to, enum hr_phase phase)
 
 static void look(void *to, uint64_t now_ns)
 {
-	hr_child_look(child, &engine->config, now_ns);
+	hr_child_poll(child, &engine->config, now_ns);
 }
 
 static void step(void *context)
@@ -92,7 +92,7 @@ static int attempt(const struct fake_engine *script)
 	start_ns = hr_now_ns();
 	fake_engine_begin(child, engine, script, 1);
 	cr_assert_eq(hr_engine_init(engine, NULL), 0);
-	err = hr_child_attempt(child, engine, NULL, 0, test_error());
+	err = hr_child_run(child, engine, NULL, 0, test_error());
 	cr_expect(err == -ETIMEDOUT || child->process.pid == 0);
 	return err;
 }
@@ -106,7 +106,7 @@ Test(child, a_successful_attempt_leaves_its_results)
 	cr_expect_eq(hr_child_ran_ns(child), 7 * S);
 	for (uint32_t i = 0; i < 3; i++)
 		cr_expect_eq(engine->run[i].outcome, HR_RUN_DONE);
-	cr_expect(record.has_run && !child->unsafe && hr_child_moves(child));
+	cr_expect(record.has_run && !child->unsafe && hr_child_is_alive(child));
 	cr_expect_eq(child->process.phases, -1);
 	cr_expect_eq(ATTEMPT(.stuck = true), 0);
 	cr_expect(hr_any_controller_stuck(engine));
@@ -392,7 +392,8 @@ Test(child, an_engine_that_a_kill_does_not_end)
 	cr_expect_str_eq(test_error_text(), "engine 5000000: SIGKILL has not ended it within 30000 "
 					    "ms: it hangs in the kernel");
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_ERROR), test_error_text());
-	cr_expect(child->unsafe && !hr_child_moves(child) && test_error_kind() == HR_ERROR_DEVICE);
+	cr_expect(child->unsafe && !hr_child_is_alive(child) &&
+		  test_error_kind() == HR_ERROR_DEVICE);
 }
 
 Test(child, an_engine_that_cannot_start)

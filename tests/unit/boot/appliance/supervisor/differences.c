@@ -16,7 +16,7 @@ static struct hr_config old, fresh;
 
 static void parse(struct hr_config *config, const char *text)
 {
-	cr_assert_eq(hr_config_parse(config, &hr_names, "f", text, strlen(text), test_error()), 0);
+	cr_assert_eq(hr_config_parse(config, &hr_lookup, "f", text, strlen(text), test_error()), 0);
 }
 
 /* clang-format off */

@@ -60,8 +60,8 @@ static void configure(const char *object, const char *when)
 
 	snprintf(all, sizeof all, text, object, when);
 	cr_assert_eq(
-		hr_config_parse(&engine->config, &hr_names, "f", all, strlen(all), test_error()), 0,
-		"%s", test_error_text());
+		hr_config_parse(&engine->config, &hr_lookup, "f", all, strlen(all), test_error()),
+		0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(engine, NULL), 0);
 	engine->keep_going = true;
 }
@@ -407,7 +407,7 @@ Test(process, a_client_reaches_an_engine_that_runs)
 	cr_expect_eq(hr_process_pass(&process, &request, data[1]), -ENOTCONN, "it has ended");
 	process.pid = getpid();
 	cr_expect_eq(hr_process_pass(&process, &request, data[1]), 0);
-	cr_assert_eq(hr_pass_receive(fd[1], &got, sizeof got, &taken, 1, &count), sizeof got);
+	cr_assert_eq(hr_scm_receive(fd[1], &got, sizeof got, &taken, 1, &count), sizeof got);
 	cr_assert_eq(count, 1u);
 	cr_expect_eq(got.kind, HR_REQUEST_TRIGGER);
 	cr_assert_eq(write(taken, "x", 1), 1);

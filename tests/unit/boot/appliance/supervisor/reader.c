@@ -72,7 +72,8 @@ Test(read, result_has_no_user_operators, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, fill, &zero, HR_READ_NS, test_error()), 0);
+	cr_assert_eq(
+		hr_config_read_in_child(config, fill, &zero, HR_CONFIG_READER_NS, test_error()), 0);
 	cr_expect_str_eq(config->name, "box");
 	cr_expect_null(config->op[0].op);
 	cr_expect_null(config->pipeline[0].op);
@@ -84,24 +85,26 @@ Test(read, an_error_is_passed_up_with_the_last_resort, .init = begin, .fini = en
 {
 	int error = -ENOENT;
 
-	cr_assert_eq(hr_read_apart(config, fill, &error, HR_READ_NS, test_error()), -ENOENT);
+	cr_assert_eq(
+		hr_config_read_in_child(config, fill, &error, HR_CONFIG_READER_NS, test_error()),
+		-ENOENT);
 	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
 	cr_expect_eq(fake_log_count(), 0u);
 }
 
 Test(read, the_error_comes_to_the_caller, .init = begin, .fini = end)
 {
-	struct hr_reader reader;
+	struct hr_config_reader reader;
 	struct hr_error e = { 0 };
 	int result = -ENOENT;
 
-	cr_assert_eq(hr_reader_begin(&reader, fill, &result, HR_READ_NS), 0);
-	while (!hr_reader_end(&reader, config, &result, &e))
+	cr_assert_eq(hr_config_reader_start(&reader, fill, &result, HR_CONFIG_READER_NS), 0);
+	while (!hr_config_reader_poll(&reader, config, &result, &e))
 		usleep(100);
 	cr_expect_eq(result, -ENOENT);
 	cr_expect_str_eq(e.text, "no such box");
-	cr_assert_eq(hr_reader_begin(&reader, crash, &result, HR_READ_NS), 0);
-	while (!hr_reader_end(&reader, config, &result, &e))
+	cr_assert_eq(hr_config_reader_start(&reader, crash, &result, HR_CONFIG_READER_NS), 0);
+	while (!hr_config_reader_poll(&reader, config, &result, &e))
 		usleep(100);
 	cr_expect(e.printed && strstr(e.text, "ended by signal 9"), "%s", e.text);
 }
@@ -110,7 +113,9 @@ Test(read, a_crash_ends_only_the_reading_process, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, crash, &zero, HR_READ_NS, test_error()), -EOWNERDEAD);
+	cr_assert_eq(
+		hr_config_read_in_child(config, crash, &zero, HR_CONFIG_READER_NS, test_error()),
+		-EOWNERDEAD);
 	cr_expect_eq(config->boot.last_resort, HR_BOOT_REBOOT);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "ended by signal 9"), "%s",
 		  fake_log_last());
@@ -120,7 +125,9 @@ Test(read, an_early_exit_is_reported, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, leave, &zero, HR_READ_NS, test_error()), -EOWNERDEAD);
+	cr_assert_eq(
+		hr_config_read_in_child(config, leave, &zero, HR_CONFIG_READER_NS, test_error()),
+		-EOWNERDEAD);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "exited with code 5"), "%s",
 		  fake_log_last());
 }
@@ -129,7 +136,7 @@ Test(read, a_reader_that_hangs_is_killed, .init = begin, .fini = end)
 {
 	int zero = 0;
 
-	cr_assert_eq(hr_read_apart(config, hang, &zero, 50 * HR_NS_PER_MS, test_error()),
+	cr_assert_eq(hr_config_read_in_child(config, hang, &zero, 50 * HR_NS_PER_MS, test_error()),
 		     -ETIMEDOUT);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_ERROR), "not read after 50 ms"), "%s",
 		  fake_log_last());

@@ -27,7 +27,7 @@ static const char *next; /* the file, when it is read again */
 static int read_next(struct hr_config *config, void *to, struct hr_error *e)
 {
 	cr_assert_null(to);
-	return next ? hr_config_parse(config, &hr_names, "f", next, strlen(next), e)
+	return next ? hr_config_parse(config, &hr_lookup, "f", next, strlen(next), e)
 		    : hr_fail(e, HR_ERROR_USAGE, -EINVAL, "f:1: wrong");
 }
 
@@ -43,7 +43,7 @@ static void reload(void)
 	cr_expect_not(hr_reload_is_over(r, false));
 	cr_expect_eq(hr_reload_begin(r), -EALREADY);
 	while (!hr_reload_is_over(r, false)) {
-		hr_reload_look(r, &at);
+		hr_reload_poll(r, &at);
 		poll(NULL, 0, 1);
 	}
 }
@@ -144,7 +144,7 @@ Test(reload_schedule, the_next_engine_has_the_new_pipelines)
 	over(B, HR_RUN_DONE, 0);
 	fake_clock_advance(30 * S);
 	cr_expect_eq(look(), 0u, "no start begins");
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect(hr_reload_switch(r, &later));
 	cr_expect(!r->renew && !r->next && r->former && !hr_reload_is_over(r, true));
 	cr_expect_eq(engine->config.boot.restarts, r->former->boot.restarts);

@@ -120,7 +120,7 @@ Test(repeat, after_the_death_of_an_engine_its_pipelines_start_again)
 	look();
 	over(A, HR_RUN_FAILED, -EOWNERDEAD); /* as after the death of an engine */
 	record.run[A].blame = HR_BLAME_CERTAIN;
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect_eq(start_of(A)->failures, 1u);
 	cr_expect_eq(r->timetable.starts.suspension[A].deaths, 1u);
 	cr_expect_eq(r->blamed, BIT(A));
@@ -142,7 +142,7 @@ Test(repeat, an_order_that_cannot_be_sent_is_sent_later)
 	ready();
 	while (send(child.process.dispatch, &junk, sizeof junk, 0) > 0)
 		;
-	hr_repeat_look(r);
+	hr_repeat_poll(r);
 	cr_expect_eq(r->running, 0u);
 	cr_expect_eq(start_of(A)->starts, 0u);
 	while (recv(engine_end, &junk, sizeof junk, 0) > 0)
@@ -179,7 +179,7 @@ Test(repeat, another_engine_is_asked_for_when_nothing_runs)
 	cr_expect_neq(child.asked_ns, 0u, "nothing runs");
 	r->renew = false;
 	child.asked_ns = 0;
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	ready();
 	cr_expect_eq(look(), BIT(A) | BIT(B));
 	over(A, HR_RUN_DONE, 0);
@@ -237,7 +237,7 @@ Test(repeat, errors_of_ends)
 		begin(CONFIG(MEMORY, REQUEST, REQUEST));
 		ready();
 		look();
-		cr_assert_eq(hr_ask_start(s, B, &ticket), 0);
+		cr_assert_eq(hr_supervisor_trigger(s, B, &ticket), 0);
 		cr_assert_eq(look(), BIT(B));
 		cr_expect_eq(ticket, 1u);
 		record.run[B].number--; /* it has not begun */
@@ -283,15 +283,16 @@ Test(repeat, suspects)
 		begin(CONFIG(MEMORY, REQUEST, REQUEST));
 		ready();
 		look();
-		hr_ask_start(s, B, &ticket);
+		hr_supervisor_trigger(s, B, &ticket);
 		look();
 		over(B, row[i].outcome, row[i].error);
 		record.run[B].blame = row[i].blame;
 		look();
-		cr_expect_eq(hr_ask_start(s, B, &ticket), row[i].suspect ? -EOWNERDEAD : 0);
+		cr_expect_eq(hr_supervisor_trigger(s, B, &ticket),
+			     row[i].suspect ? -EOWNERDEAD : 0);
 		look();
 		cr_expect_eq(hr_repeat_can_run(r), true);
-		hr_ask_start(s, A, &ticket);
+		hr_supervisor_trigger(s, A, &ticket);
 		cr_expect_eq(look(), BIT(A));
 		cr_expect_eq(dispatch.suspects, row[i].suspect ? BIT(B) : 0, "row %zu", i);
 		r->timetable.starts.suspension[A].deaths = engine->config.boot.restarts + 1;
@@ -307,14 +308,14 @@ Test(repeat, suspects)
 Test(repeat, the_end_of_an_engine)
 {
 	begin(CONFIG(MEMORY, EVERY, REQUEST));
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect_eq(start_of(A)->starts, 0u, "before the first engine");
 	ready();
 	look();
 	record.run[A].number = 0;
 	record.run[A].outcome = HR_RUN_DONE;
 	r->refused = BIT(B);
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect(!r->greeted && !r->refused && !r->running && r->begun);
 	cr_expect_eq(start_of(A)->outcome, HR_START_INTERRUPTED);
 	cr_expect_eq(start_of(B)->outcome, HR_START_NONE, "it did not run");
@@ -322,13 +323,13 @@ Test(repeat, the_end_of_an_engine)
 	cr_expect_eq(look(), BIT(A));
 	over(A, HR_RUN_DONE, 0);
 	record.run[A].over = 0;
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect_eq(start_of(A)->outcome, HR_START_DONE);
 	ready();
 	fake_clock_advance(10 * S);
 	cr_expect_eq(look(), BIT(A));
 	run(A);
-	hr_repeat_end(r);
+	hr_repeat_engine_ended(r);
 	cr_expect_eq(start_of(A)->outcome, HR_START_INTERRUPTED, "the engine has not ended it");
 	end();
 }
@@ -362,9 +363,9 @@ Test(repeat, a_pipeline_whose_ssd_failed_at_bring_up)
 
 /* ---- requests (boot/appliance/requests.h) */
 
-static enum hr_ask_state state(uint32_t i, uint64_t ticket, int *err)
+static enum hr_trigger_state state(uint32_t i, uint64_t ticket, int *err)
 {
-	return hr_ask_look(s, i, ticket, err);
+	return hr_supervisor_trigger_state(s, i, ticket, err);
 }
 
 Test(ask, a_configuration_without_a_schedule_takes_no_request)
@@ -372,10 +373,10 @@ Test(ask, a_configuration_without_a_schedule_takes_no_request)
 	uint64_t ticket;
 
 	begin(CONFIG(MEMORY, "", ""));
-	cr_expect_eq(hr_ask_start(s, A, &ticket), -ENOTSUP);
-	cr_expect_eq(hr_ask_pause(s, A), -ENOTSUP);
-	cr_expect_eq(hr_ask_resume(s, A), -ENOTSUP);
-	cr_expect_eq(hr_ask_reload(s), -ENOTSUP);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -ENOTSUP);
+	cr_expect_eq(hr_supervisor_pause(s, A), -ENOTSUP);
+	cr_expect_eq(hr_supervisor_resume(s, A), -ENOTSUP);
+	cr_expect_eq(hr_supervisor_reload(s), -ENOTSUP);
 	end();
 }
 
@@ -385,11 +386,11 @@ Test(ask, requests_before_the_first_engine_are_refused)
 	int err;
 
 	begin(CONFIG(MEMORY, "on = \"request\";", ""));
-	cr_expect_eq(hr_ask_start(s, A, &ticket), -EBUSY);
-	cr_expect_eq(hr_ask_pause(s, A), -EBUSY);
-	cr_expect_eq(hr_ask_resume(s, A), -EBUSY);
-	cr_expect_eq(hr_ask_reload(s), -EBUSY);
-	cr_expect_eq(state(A, 1, &err), HR_ASK_GONE);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -EBUSY);
+	cr_expect_eq(hr_supervisor_pause(s, A), -EBUSY);
+	cr_expect_eq(hr_supervisor_resume(s, A), -EBUSY);
+	cr_expect_eq(hr_supervisor_reload(s), -EBUSY);
+	cr_expect_eq(state(A, 1, &err), HR_TRIGGER_DROPPED);
 	end();
 }
 
@@ -401,22 +402,22 @@ Test(ask, a_ticket_shows_its_start_from_the_request_to_the_end)
 	begin(CONFIG(MEMORY, "on = \"request\";", "on = \"request\";"));
 	ready();
 	cr_expect_eq(look(), 0u);
-	cr_expect_eq(hr_ask_start(s, A, &ticket), 0);
-	cr_expect_eq(state(A, ticket, &err), HR_ASK_WAITING);
-	cr_expect_eq(hr_ask_start(s, A, &next), 0);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), 0);
+	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_QUEUED);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &next), 0);
 	cr_expect_eq(next, ticket, "requests before the start are one");
 	cr_expect_eq(look(), BIT(A));
-	cr_expect_eq(state(A, ticket, &err), HR_ASK_RUNNING);
-	cr_expect_eq(hr_ask_start(s, A, &next), 0, "once more afterwards");
+	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_RUNNING);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &next), 0, "once more afterwards");
 	cr_expect_eq(next, ticket + 1);
 	over(A, HR_RUN_DONE, 0);
 	cr_expect_eq(look(), BIT(A));
-	cr_expect_eq(state(A, ticket, &err), HR_ASK_DONE);
+	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_DONE);
 	over(A, HR_RUN_FAILED, 0x281);
 	look();
-	cr_expect_eq(state(A, next, &err), HR_ASK_FAILED);
+	cr_expect_eq(state(A, next, &err), HR_TRIGGER_FAILED);
 	cr_expect_eq(err, 0x281);
-	cr_expect_eq(state(A, ticket, &err), HR_ASK_DONE, "the result of the first stays");
+	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_DONE, "the result of the first stays");
 	cr_expect_eq(err, 0);
 	end();
 }
@@ -430,13 +431,13 @@ Test(ask, an_old_ticket_is_gone)
 	ready();
 	look();
 	for (uint32_t i = 0; i <= HR_REPEAT_RESULTS; i++) {
-		cr_assert_eq(hr_ask_start(s, A, i ? &ticket : &first), 0);
+		cr_assert_eq(hr_supervisor_trigger(s, A, i ? &ticket : &first), 0);
 		cr_assert_eq(look(), BIT(A));
 		over(A, HR_RUN_DONE, 0);
 		look();
 	}
-	cr_expect_eq(state(A, first, &err), HR_ASK_GONE);
-	cr_expect_eq(state(A, first + 1, &err), HR_ASK_DONE);
+	cr_expect_eq(state(A, first, &err), HR_TRIGGER_DROPPED);
+	cr_expect_eq(state(A, first + 1, &err), HR_TRIGGER_DONE);
 	end();
 }
 
@@ -449,7 +450,7 @@ Test(ask, a_request_goes_before_the_pause_after_a_failure)
 	look();
 	over(A, HR_RUN_FAILED, -ENXIO);
 	cr_expect_eq(look(), 0u);
-	cr_expect_eq(hr_ask_start(s, A, &ticket), 0);
+	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), 0);
 	cr_expect_eq(look(), BIT(A));
 	end();
 }
@@ -463,14 +464,14 @@ Test(ask, a_paused_pipeline_starts_after_its_resumption)
 	look();
 	over(A, HR_RUN_DONE, 0);
 	look();
-	cr_expect_eq(hr_ask_pause(s, A), 0);
-	cr_expect_eq(hr_ask_pause(s, A), 0, "again");
-	cr_expect_eq(hr_ask_start(s, A, &ticket), -EAGAIN);
+	cr_expect_eq(hr_supervisor_pause(s, A), 0);
+	cr_expect_eq(hr_supervisor_pause(s, A), 0, "again");
+	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -EAGAIN);
 	fake_clock_advance(11 * S);
 	cr_expect_eq(look(), 0u);
 	cr_expect(dispatch.starts.start[A].flags & HR_START_PAUSED, "durable");
-	cr_expect_eq(hr_ask_resume(s, A), 0);
-	cr_expect_eq(hr_ask_resume(s, A), 0, "again");
+	cr_expect_eq(hr_supervisor_resume(s, A), 0);
+	cr_expect_eq(hr_supervisor_resume(s, A), 0, "again");
 	cr_expect_null(strstr(fake_log_last_of(HR_LOG_INFO), "suspended"), "it was only paused");
 	cr_expect_eq(look(), BIT(A));
 	end();
@@ -485,7 +486,7 @@ Test(ask, no_start_is_accepted_after_a_signal)
 	ready();
 	look();
 	raise(SIGTERM);
-	cr_expect_eq(hr_ask_start(s, B, &ticket), -ESHUTDOWN);
+	cr_expect_eq(hr_supervisor_trigger(s, B, &ticket), -ESHUTDOWN);
 	over(A, HR_RUN_INTERRUPTED, -EINTR);
 	cr_expect_eq(look(), 0u, "it is due, and the next appliance starts it");
 	cr_expect(start_of(A)->flags & HR_START_DUE);
@@ -497,6 +498,6 @@ Test(ask, a_file_that_cannot_be_read_again_is_not_reloaded)
 	begin(CONFIG(MEMORY, "every = \"10s\";", "on = \"request\";"));
 	ready();
 	look();
-	cr_expect_eq(hr_ask_reload(s), -ENOTSUP);
+	cr_expect_eq(hr_supervisor_reload(s), -ENOTSUP);
 	end();
 }

@@ -37,7 +37,7 @@ static void up(void)
 
 	engine = calloc(1, sizeof *engine);
 	cr_assert_not_null(engine);
-	cr_assert_eq(hr_config_parse(&engine->config, &hr_names, "f", config, sizeof config - 1,
+	cr_assert_eq(hr_config_parse(&engine->config, &hr_lookup, "f", config, sizeof config - 1,
 				     test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(engine, NULL), 0);

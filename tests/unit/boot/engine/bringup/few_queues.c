@@ -103,7 +103,7 @@ Test(few_queues, a_run_takes_those_that_exist)
 			 "create I/O CQ 9: Invalid Queue Identifier (101); going on with "
 			 "8");
 	cr_expect_eq(engine->ssd[1].store.count, 1, "the sink of the last plan");
-	cr_expect(engine->run[0].sink_made);
+	cr_expect(engine->run[0].sink_created);
 	down();
 }
 

@@ -83,7 +83,7 @@ Test(prove, correct_memory_passes_and_is_zero_again)
 
 	for (unsigned i = 0; i < 2; i++) {
 		use(place[i]);
-		cr_expect_eq(hr_prove(&engine, 0, 0, place[i], &refuted, test_error()), 0);
+		cr_expect_eq(hr_loopback_test(&engine, 0, 0, place[i], &refuted, test_error()), 0);
 		cr_expect_str_empty(test_error_text());
 		cr_expect(strstr(fake_log_last(), "proven"), "%s", fake_log_last());
 		cr_expect(all_zero());
@@ -104,7 +104,7 @@ static int prove_elsewhere(enum hr_place place)
 	elsewhere.cpu = other;
 	cr_assert_eq(ssd->transport.ops->map(&ssd->transport, &elsewhere, NULL), 0);
 	engine.mapped[place][0] = 1;
-	return hr_prove(&engine, 0, 0, place, &refuted, test_error());
+	return hr_loopback_test(&engine, 0, 0, place, &refuted, test_error());
 }
 
 /* The caller reports the error in its own terms. */
@@ -151,7 +151,7 @@ Test(prove, only_the_requested_place_is_tested)
 {
 	cr_assert_eq(prove_elsewhere(HR_PLACE_GPU), -EIO);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_expect_str_empty(test_error_text());
 }
 
@@ -173,7 +173,7 @@ static void expect_refuted(__typeof__(two_faced.upload) upload)
 	two_faced.upload = upload;
 	engine.backend[0].ops = &two_faced;
 	use(HR_PLACE_GPU);
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
 	cr_expect(refuted);
 	engine.backend[0].ops = before;
 }
@@ -211,7 +211,8 @@ Test(prove, the_first_byte_that_differs_is_named)
 		char says[32];
 
 		changed = row[i];
-		cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()), -EIO);
+		cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
+			     -EIO);
 		snprintf(says, sizeof says, "byte %zu is 0x", changed);
 		cr_expect(strstr(test_error_text(), says), "%s: %s", says, test_error_text());
 	}
@@ -223,7 +224,7 @@ Test(prove, memory_out_of_reach_is_reported_with_the_status)
 {
 	const unsigned before = fake_log_count();
 
-	cr_expect_gt(hr_prove(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
+	cr_expect_gt(hr_loopback_test(&engine, 0, 0, HR_PLACE_GPU, &refuted, test_error()),
 		     0); /* that place is not mapped */
 	cr_expect_eq(fake_log_count(), before, "%s", fake_log_last());
 	cr_expect(strstr(test_error_text(), "the ssd cannot write at bus address 0x"), "%s",
@@ -253,7 +254,8 @@ Test(prove, a_controller_that_loses_a_command_is_stopped_before_memory_goes)
 	ssd->disk.qp.timeout_ns = 50 * HR_NS_PER_MS;
 	ssd->disk.qp.next_scan_ns = 0; /* the long deadline has set this value */
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()),
+		     -ETIMEDOUT);
 	cr_expect_not(refuted);
 	cr_expect_eq(hr_reg_read32(&ssd->transport, NVME_REG_CC) & 1, 0);
 	cr_expect_eq(ssd->health.state, HR_HEALTH_STOPPED);
@@ -277,7 +279,8 @@ Test(prove, a_controller_that_does_not_stop_is_reported_each_time)
 	ssd->ctrl->ready_timeout_ns = 20 * HR_NS_PER_MS;
 	hr_health_fault(&ssd->health, HR_FAULT_LOST_COMMAND, NULL, -ETIMEDOUT, NULL);
 	use(HR_PLACE_HOST);
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), -ETIMEDOUT);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()),
+		     -ETIMEDOUT);
 	cr_expect_not(refuted);
 	cr_expect(hr_any_controller_stuck(&engine));
 	cr_expect_eq(hr_ssd_disable(ssd), -ETIMEDOUT);
@@ -289,7 +292,7 @@ Test(prove, a_write_protected_disk_is_tested_by_reads)
 {
 	use(HR_PLACE_HOST);
 	ssd->disk.blk.read_only = true;
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_expect(all_zero());
 }
 
@@ -323,10 +326,10 @@ Test(prove, no_test_runs_without_a_store_or_hardware)
 {
 	engine.mapped[HR_PLACE_HOST][0] = 1;
 	ssd->has_store = false;
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	ssd->has_store = true;
 	ssd->transport.kind = HR_TRANSPORT_SOFT;
-	cr_expect_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_expect_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 }
 
 /* The data of the store do not change. */
@@ -337,7 +340,7 @@ Test(prove, objects_and_map_stay_unchanged)
 
 	use(HR_PLACE_HOST);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, before, sizeof before, NULL), 0);
-	cr_assert_eq(hr_prove(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
+	cr_assert_eq(hr_loopback_test(&engine, 0, 0, HR_PLACE_HOST, &refuted, test_error()), 0);
 	cr_assert_eq(ssd->blk->ops->read(ssd->blk, 0, after, sizeof after, NULL), 0);
 	memset(before + ssd->store.scratch_offset, 0, HR_STORE_SCRATCH);
 	cr_expect_neq(memcmp(after + ssd->store.scratch_offset, none, sizeof none), 0);

@@ -33,7 +33,7 @@ Test(stage_objects, sources_are_found_and_have_tiles)
 	cr_expect_eq(run->source[0].tile_bytes, UNIT);
 	cr_expect_eq(run->source[1].tile_bytes, UNIT / 2);
 	cr_expect_eq(run->source[2].tile_bytes, 77);
-	cr_expect_eq(run->source[0].from, -1);
+	cr_expect_eq(run->source[0].writer, -1);
 	cr_expect_eq(run->source[0].queue, 0);
 	cr_expect_eq(run->source[1].queue, 1);
 	cr_expect_eq(run->ssds, 2);
@@ -245,17 +245,17 @@ Test(stage_objects, a_source_may_be_the_sink_of_an_earlier_run)
 	set_sink(2, 1, "out");
 	engine->run[2].source[0].id = 9;
 	cr_assert_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
-	cr_expect_eq(engine->run[2].source[0].from, 0);
+	cr_expect_eq(engine->run[2].source[0].writer, 0);
 	cr_expect_eq(engine->run[2].source[0].bytes, 3 * UNIT);
 	cr_expect_eq(engine->run[2].tiles, 3);
 	/* the last one that writes it */
 	engine->config.pipeline[1].sink.ssd = 0;
 	cr_assert_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
-	cr_expect_eq(engine->run[2].source[0].from, 1);
+	cr_expect_eq(engine->run[2].source[0].writer, 1);
 	/* not one that does not run, nor a later one */
 	engine->run[0].selected = engine->run[1].selected = false;
 	cr_assert_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
-	cr_expect_eq(engine->run[2].source[0].from, -1);
+	cr_expect_eq(engine->run[2].source[0].writer, -1);
 	cr_expect_eq(engine->run[2].tiles, 1);
 	engine->run[0].selected = true;
 	strcpy(engine->config.pipeline[0].source[0].object, "out");
@@ -317,7 +317,7 @@ Test(stage_objects, a_feed_is_a_source_of_its_configured_length)
 	set_sink(0, 0, "out");
 	cr_assert_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(run->source[0].id, 0);
-	cr_expect_eq(run->source[0].from, -1);
+	cr_expect_eq(run->source[0].writer, -1);
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_NO_CHECKSUM);
 	cr_expect_eq(run->tiles, 5);
 	cr_expect_eq(run->ssds, 0);
@@ -427,7 +427,7 @@ Test(stage_objects, a_check_does_not_await_what_an_earlier_run_makes)
 	engine->run[1].selected = true;
 	cr_expect_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
 	cr_expect(engine->run[1].selected);
-	cr_expect_eq(engine->run[1].source[0].from, 0);
+	cr_expect_eq(engine->run[1].source[0].writer, 0);
 	run->selected = false; /* it runs later */
 	cr_expect_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
 	cr_expect_not(engine->run[1].selected);

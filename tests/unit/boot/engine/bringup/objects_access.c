@@ -61,11 +61,11 @@ Test(stage_objects_access, objects_are_found_or_will_be_made)
 	cr_assert_eq(hr_objects_up(engine), 0, "%s", engine->error.text);
 	cr_expect(object[0].used && !object[1].used && object[2].used && object[3].used);
 	cr_expect_eq(object[0].id, hr_store_find(&engine->ssd[0].store, "x")->id);
-	cr_expect_eq(object[1].from, -1);
+	cr_expect_eq(object[1].writer, -1);
 	cr_expect_eq(object[2].id, 0);
-	cr_expect_eq(object[2].from, -1);
-	cr_expect_eq(object[3].from, 0);
-	cr_expect_eq(object[0].from, -1);
+	cr_expect_eq(object[2].writer, -1);
+	cr_expect_eq(object[3].writer, 0);
+	cr_expect_eq(object[0].writer, -1);
 	cr_expect_eq(object[0].queue, 0);
 	cr_expect_eq(object[2].queue, 0);
 	cr_expect_eq(object[3].queue, 1);

@@ -62,7 +62,7 @@ Test(stage_sinks, what_an_existing_object_of_that_name_means)
 		end();
 		begin();
 		pipeline->sink.replace = row[i].replace;
-		run->again = row[i].again;
+		run->create_again = row[i].again;
 		pipeline->verify = row[i].verify ? HR_VERIFY_ON : HR_VERIFY_AUTO;
 		for (uint32_t s = 0; s < 2; s++)
 			found(s, s ? "y" : "x")->flags |= HR_OBJECT_HAS_CRC;
@@ -89,14 +89,14 @@ Test(stage_sinks, what_an_existing_object_of_that_name_means)
 			continue;
 		made = run->sink_id;
 		cr_expect_eq(made == id, row[i].plan >= HR_SINK_RESUME, "row %zu", i);
-		cr_expect_eq(run->sink_made, row[i].plan < HR_SINK_RESUME, "row %zu", i);
+		cr_expect_eq(run->sink_created, row[i].plan < HR_SINK_RESUME, "row %zu", i);
 		cr_expect_eq(run->outcome == HR_RUN_COMPLETE, row[i].plan == HR_SINK_COMPLETE);
 		cr_expect_eq(run->first_tile, row[i].plan == HR_SINK_COMPLETE ? 3 : 0, "row %zu",
 			     i);
 		cr_expect_eq(run->durable_tiles, run->first_tile);
 		cr_expect_eq(run->sink_crc, 0);
 		cr_expect_not(run->sink_unsummed);
-		if (!run->sink_made)
+		if (!run->sink_created)
 			continue;
 		cr_assert_not_null(hr_store_find_id(&engine->ssd[0].store, made));
 		cr_expect_eq(hr_store_find_id(&engine->ssd[0].store, made)->tag, mine(false, 0));
@@ -121,11 +121,11 @@ Test(stage_sinks, the_error_says_how_the_object_differs)
 	cr_expect_str_eq(engine->error.text, EXISTS("it has 4096 bytes, and this run makes 12288"));
 	hr_error_clear(&engine->error);
 	out->bytes = 3 * UNIT;
-	run->source[1].from = 0;
+	run->source[1].writer = 0;
 	cr_expect_eq(hr_sinks_check(engine), -EEXIST);
 	cr_expect_str_eq(engine->error.text, EXISTS("its source 'y' is made again"));
 	hr_error_clear(&engine->error);
-	run->source[1].from = -1;
+	run->source[1].writer = -1;
 	run->source[0].id = test_runs_put(0, "w", 3 * UNIT, 0, true); /* newer than the sink */
 	strcpy(pipeline->source[0].object, "w");
 	cr_expect_eq(hr_sinks_check(engine), -EEXIST);

@@ -38,8 +38,8 @@ CHANGE(other_feed, (feed(), strcpy(pipeline->feed.name, "row")))
 CHANGE(objects, (pipeline->sources = 0, pipeline->objects = 2, pipeline->object[0].bytes = 64,
 		 strcpy(pipeline->object[0].object, "x"), pipeline->object[1].ssd = 1,
 		 strcpy(pipeline->object[1].object, "y"),
-		 run->object[0] = (struct hr_run_object){ .id = 5, .bytes = 64, .from = -1 },
-		 run->object[1] = (struct hr_run_object){ .id = 6, .bytes = 65, .from = -1 }))
+		 run->object[0] = (struct hr_run_object){ .id = 5, .bytes = 64, .writer = -1 },
+		 run->object[1] = (struct hr_run_object){ .id = 6, .bytes = 65, .writer = -1 }))
 CHANGE(old_object, (objects(), run->object[1].id = 7))
 CHANGE(new_object, (objects(), run->object[0].id = 7))
 CHANGE(object_bytes, (objects(), run->object[1].bytes = 66))
@@ -48,7 +48,7 @@ CHANGE(object_shard, (objects(), pipeline->object[0].bytes = 0,
 		      run->object[0].shard = (struct hr_store_shard){ .rows = 4, .set = 8 },
 		      run->object[0].shard.row_bytes = 16))
 CHANGE(part, (run->parts = 2, run->part = 1))
-CHANGE(data_set, (part(), run->set = 99))
+CHANGE(data_set, (part(), run->data_set = 99))
 CHANGE(more_parts, (run->parts = 3, run->part = 1))
 CHANGE(checksum, (found(0, "x")->flags |= HR_OBJECT_HAS_CRC, found(0, "x")->crc = 0xabcd))
 CHANGE(no_checksum, found(0, "x")->crc = 0xabcd)
@@ -104,14 +104,14 @@ Test(stage_sinks_hash, each_change_of_the_work_has_the_hash_of_earlier_versions)
 		cr_expect_eq(print, row[i].print, "row %zu: 0x%016llx", i,
 			     (unsigned long long)print);
 		run->parts = 2;
-		run->set = 1;
+		run->data_set = 1;
 		cr_assert_eq(hr_sinks_check(engine), 0, "row %zu: %s", i, engine->error.text);
-		cr_expect_eq(run->set, row[i].set, "row %zu: set 0x%016llx", i,
-			     (unsigned long long)run->set);
+		cr_expect_eq(run->data_set, row[i].set, "row %zu: set 0x%016llx", i,
+			     (unsigned long long)run->data_set);
 	}
 	run->parts = 0;
 	cr_assert_eq(hr_sinks_check(engine), 0);
-	cr_expect_eq(run->set, 0u, "one process has all tiles");
+	cr_expect_eq(run->data_set, 0u, "one process has all tiles");
 }
 
 /* The data set of a source that another run makes is that of the run. */
@@ -129,16 +129,16 @@ Test(stage_sinks_hash, the_set_of_a_source_that_a_run_makes_is_that_of_the_run)
 	}
 	pipeline->sources = 1;
 	strcpy(pipeline->source[0].object, "x");
-	run->source[0] = (struct hr_run_source){ .from = 0, .is_shard = true, .bytes = 3 };
+	run->source[0] = (struct hr_run_source){ .writer = 0, .is_shard = true, .bytes = 3 };
 	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
-	made = run->set;
-	run->source[0].shard.set = engine->run[0].set;
+	made = run->data_set;
+	run->source[0].shard.set = engine->run[0].data_set;
 	engine->run[0].selected = false;
 	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
-	cr_expect_eq(run->set, made);
+	cr_expect_eq(run->data_set, made);
 	run->source[0].shard.set++;
 	cr_assert_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
-	stored = run->set;
+	stored = run->data_set;
 	cr_expect_neq(stored, made);
 }
 

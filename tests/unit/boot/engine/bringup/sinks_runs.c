@@ -35,7 +35,7 @@ static void use_three(void)
 		strcpy(p->sink.object, to[i]);
 		engine->run[i].source[0] = (struct hr_run_source){ .id = i == 1 ? 0 : first,
 								   .bytes = UNIT,
-								   .from = i == 1 ? 0 : -1 };
+								   .writer = i == 1 ? 0 : -1 };
 		engine->run[i].tiles = 1;
 		engine->run[i].sink_bytes = engine->run[i].sink_tile_bytes = UNIT;
 	}
@@ -51,7 +51,7 @@ Test(stage_sinks_runs, a_check_changes_neither_disks_nor_runs)
 	for (uint32_t d = 0; d < TEST_RUNS_SSDS; d++)
 		writes[d] = test_runs_disk[d].disk.writes + test_runs_disk[d].disk.flushes;
 	engine->run[2].outcome = HR_RUN_COMPLETE;
-	engine->run[1].object[0].made = true; /* not an object of that run */
+	engine->run[1].object[0].created = true; /* not an object of that run */
 	cr_expect_eq(hr_sinks_check(engine), 0, "%s", engine->error.text);
 	for (uint32_t d = 0; d < TEST_RUNS_SSDS; d++) {
 		cr_expect_eq(test_runs_disk[d].disk.writes + test_runs_disk[d].disk.flushes,
@@ -61,10 +61,10 @@ Test(stage_sinks_runs, a_check_changes_neither_disks_nor_runs)
 	for (uint32_t i = 0; i < 3; i++) {
 		cr_expect_eq(engine->run[i].sink_plan, HR_SINK_CREATE);
 		cr_expect_eq(engine->run[i].sink_id, 0);
-		cr_expect_not(engine->run[i].sink_made);
+		cr_expect_not(engine->run[i].sink_created);
 		cr_expect_eq(engine->run[i].outcome, HR_RUN_WAITING, "run %u", i);
 	}
-	cr_expect(engine->run[1].object[0].made);
+	cr_expect(engine->run[1].object[0].created);
 	cr_expect_not(engine->refused);
 }
 
@@ -102,13 +102,13 @@ Test(stage_sinks_runs, objects_get_the_ids_of_objects_that_are_made)
 	cr_expect_eq(hr_sinks_up(engine), 0, "%s", engine->error.text);
 	cr_expect_eq(engine->run[1].object[0].id, engine->run[0].sink_id);
 	cr_expect_eq(engine->run[1].object[1].id, found(1, "mid")->id);
-	cr_expect(engine->run[1].object[1].made);
+	cr_expect(engine->run[1].object[1].created);
 	cr_expect_eq(engine->run[1].object[2].id, 88);
 	hr_sinks_down(engine);
 	cr_expect_null(found(1, "mid"));
 	cr_expect_null(found(0, "mid"));
 	cr_expect_eq(hr_sinks_check(engine), 0);
-	cr_expect_not(engine->run[1].object[1].made);
+	cr_expect_not(engine->run[1].object[1].created);
 	/* an object of that pipeline is not one of an earlier pipeline of the same name */
 	strcpy(engine->config.pipeline[1].object[1].object, "out");
 	engine->config.pipeline[1].object[1].ssd = 0;
@@ -194,12 +194,12 @@ Test(stage_sinks_runs, a_disk_that_fails_ends_the_stage_and_remains_no_reason)
 	test_runs_fail(1, 0, -EIO);
 	cr_expect_eq(hr_sinks_up(engine), -EIO);
 	cr_expect_not(engine->refused);
-	cr_expect(engine->run[0].sink_made);
-	cr_expect_not(engine->run[1].sink_made);
+	cr_expect(engine->run[0].sink_created);
+	cr_expect_not(engine->run[1].sink_created);
 	cr_expect_eq(engine->run[2].sink_id, 0, "it comes after the error");
 	hr_sinks_down(engine);
 	cr_expect_null(found(0, "mid"));
-	cr_expect_not(engine->run[0].sink_made);
+	cr_expect_not(engine->run[0].sink_created);
 }
 
 /* Before the sinks, so that their space is free. */
@@ -274,7 +274,7 @@ Test(stage_sinks_runs, only_empty_sinks_of_runs_that_wait_are_removed)
 			run->pipe = &pipe;
 			break;
 		case 2:
-			run->sink_made = false;
+			run->sink_created = false;
 			break;
 		case 3:
 			run->outcome = HR_RUN_DONE;
@@ -295,7 +295,7 @@ Test(stage_sinks_runs, only_empty_sinks_of_runs_that_wait_are_removed)
 		}
 		hr_sinks_down(engine);
 		cr_expect_eq(found(0, "out") != NULL, stays, "row %u", row);
-		cr_expect_eq(run->sink_made, row == 1 || row == 3, "row %u", row);
+		cr_expect_eq(run->sink_created, row == 1 || row == 3, "row %u", row);
 		cr_expect_eq(fake_log_count_of(HR_LOG_WARN), row < 5 ? 0 : row - 4, "row %u", row);
 		if (row == 5)
 			cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
@@ -317,6 +317,6 @@ Test(stage_sinks_runs, each_pipeline_removes_its_own_sink)
 	cr_expect_not_null(found(1, "out"));
 	cr_expect_null(found(0, "far"));
 	for (uint32_t i = 0; i < 3; i++)
-		cr_expect_not(engine->run[i].sink_made, "run %u", i);
+		cr_expect_not(engine->run[i].sink_created, "run %u", i);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0);
 }

@@ -141,7 +141,7 @@ Test(tick, the_self_test_of_a_slow_ssd_calls_the_periodic_function)
 	cr_assert_eq(hr_post_verify(engine, 0, detail, test_error()), 0);
 	cr_expect_geq(ticks, 4u, "map: %u", ticks);
 	ticks = 0;
-	cr_assert_eq(hr_guard_look(engine->ssd[0].blk, detail, NULL), 0);
+	cr_assert_eq(hr_foreign_data_find(engine->ssd[0].blk, detail, NULL), 0);
 	cr_expect_geq(ticks, 4u, "guard: %u", ticks);
 	hr_ssd_down(&engine->ssd[0]);
 }
@@ -192,7 +192,7 @@ Test(tick, a_signal_ends_the_inspection_of_a_disk)
 	hr_signals_catch();
 	stop_at = 3;
 	count_from_now();
-	cr_expect_eq(hr_guard_look(engine->ssd[0].blk, detail, NULL), -EINTR);
+	cr_expect_eq(hr_foreign_data_find(engine->ssd[0].blk, detail, NULL), -EINTR);
 	hr_ssd_down(&engine->ssd[0]);
 }
 

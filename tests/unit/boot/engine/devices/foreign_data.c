@@ -31,7 +31,7 @@ ssize_t read(int fd, void *to, size_t bytes)
 }
 
 static struct memdisk disk;
-static char text[HR_GUARD_TEXT];
+static char text[HR_FOREIGN_DATA_TEXT];
 
 static void put(uint64_t at, const void *bytes, size_t size)
 {
@@ -117,7 +117,7 @@ Test(guard, marks_are_found_at_every_position)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		memdisk_init(&disk, DISK_BYTES, i % 2 ? 512 : 4096);
 		rows[i].make();
-		cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), rows[i].want, "%s: %s",
+		cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), rows[i].want, "%s: %s",
 			     rows[i].name, text);
 		cr_expect_str_eq(text, rows[i].say, "%s", rows[i].name);
 		cr_expect_eq(disk.writes, 0);
@@ -138,11 +138,11 @@ Test(guard, a_store_is_accepted_with_any_data_in_its_objects)
 {
 	memdisk_init(&disk, DISK_BYTES, 512);
 	make_store();
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0, "%s", text);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), 0, "%s", text);
 	raid_at_end(); /* data of an object */
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0, "%s", text);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), 0, "%s", text);
 	btrfs(); /* but in no object */
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EEXIST);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), -EEXIST);
 	cr_expect_str_eq(text, "btrfs");
 	memdisk_fini(&disk);
 }
@@ -154,11 +154,11 @@ Test(guard, an_overwritten_store_is_not_accepted)
 
 	fake_store_init(&f, 4096);
 	fake_store_put(&f, "object", 4096);
-	cr_expect_eq(hr_guard_look(&f.disk.blk, text, NULL), 0, "%s", text);
+	cr_expect_eq(hr_foreign_data_find(&f.disk.blk, text, NULL), 0, "%s", text);
 	memcpy(f.disk.media + 4086, "SWAPSPACE2", 10);
 	f.disk.media[1024] = f.disk.media[1028] = 1;
 	cr_assert_eq(fake_store_reopen(&f), 0);
-	cr_expect_eq(hr_guard_look(&f.disk.blk, text, NULL), -EEXIST);
+	cr_expect_eq(hr_foreign_data_find(&f.disk.blk, text, NULL), -EEXIST);
 	cr_expect_str_eq(text, "swap");
 	fake_store_fini(&f);
 }
@@ -171,22 +171,22 @@ Test(guard, a_failure_of_libblkid_is_an_error)
 	memdisk_init(&disk, DISK_BYTES, 512);
 	swap();
 	reads_fail = true;
-	err = hr_guard_look(&disk.blk, text, NULL);
+	err = hr_foreign_data_find(&disk.blk, text, NULL);
 	reads_fail = false;
 	cr_expect_eq(err, -EIO, "%s", text);
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EEXIST);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), -EEXIST);
 	memdisk_fini(&disk);
 }
 
 Test(guard, small_disks_are_read_and_bad_blocks_are_an_error)
 {
 	memdisk_init(&disk, 64 * HR_PAGE, 512);
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), 0);
 	disk.fail_status = 0x281;
 	disk.bad_from = 40 * HR_PAGE;
 	disk.bad_to = disk.bad_from + 1;
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), 0x281);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), 0x281);
 	hr_signals_stop();
-	cr_expect_eq(hr_guard_look(&disk.blk, text, NULL), -EINTR);
+	cr_expect_eq(hr_foreign_data_find(&disk.blk, text, NULL), -EINTR);
 	memdisk_fini(&disk);
 }

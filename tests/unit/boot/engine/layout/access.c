@@ -76,7 +76,7 @@ Test(access_layout, a_small_run_has_the_expected_parts)
 		{ "words of all workers", HR_PLACE_WORKER, 32 },
 		{ "numbers of flushes", HR_PLACE_WORKER, 2 * 8 },
 		{ "2 queue pairs to a, 64 entries", HR_PLACE_HOST, 2 * 8192 },
-		{ "commands in flight", HR_PLACE_WORKER, 2 * hr_plan_table_bytes(64) },
+		{ "commands in flight", HR_PLACE_WORKER, 2 * hr_layout_table_bytes(64) },
 		{ "queue pairs", HR_PLACE_WORKER, 2 * sizeof(struct hr_nvme_qp) },
 		{ "commands of I/O workers", HR_PLACE_WORKER, 16 * 64 },
 		{ "PRP lists", HR_PLACE_HOST, 16 * 2 * 8 },

@@ -307,7 +307,7 @@ static struct hr_bus bus[64];
 
 static void begin_rings(void)
 {
-	const uint32_t bytes = hr_plan_ring_bytes(ENTRIES);
+	const uint32_t bytes = hr_layout_ring_bytes(ENTRIES);
 
 	memset(&layout, 0, sizeof layout);
 	memset(&pipe_, 0, sizeof pipe_);
@@ -346,7 +346,7 @@ static int check(uint32_t from)
 
 Test(pipe_layout, a_break_inside_a_ring_of_any_queue_pair_is_an_error)
 {
-	const uint32_t pages = hr_plan_ring_bytes(ENTRIES) / HR_PAGE;
+	const uint32_t pages = hr_layout_ring_bytes(ENTRIES) / HR_PAGE;
 
 	begin_rings();
 	cr_expect_eq(check(64), 0, "no break");

@@ -51,7 +51,7 @@ static void make(void)
 	run->config = &config;
 	run->part = 1;
 	run->parts = 3;
-	run->object[TABLE] = (struct hr_run_object){ .used = true, .bytes = 6400, .from = -1 };
+	run->object[TABLE] = (struct hr_run_object){ .used = true, .bytes = 6400, .writer = -1 };
 }
 
 /* Object k has rows first .. end - 1 of 100, of `bytes` each. */
@@ -60,7 +60,7 @@ static void shard(uint32_t k, uint64_t first, uint64_t end, uint32_t bytes)
 	run->object[k] = (struct hr_run_object){
 		.used = true,
 		.bytes = (end - first) * bytes,
-		.from = -1,
+		.writer = -1,
 		.is_shard = true,
 		.shard = { .first_row = first,
 			   .rows = 100,
@@ -73,7 +73,7 @@ static void shard(uint32_t k, uint64_t first, uint64_t end, uint32_t bytes)
 static void new_object(uint32_t k, uint64_t bytes)
 {
 	config.object[k].bytes = bytes;
-	run->object[k] = (struct hr_run_object){ .used = true, .bytes = bytes, .from = -1 };
+	run->object[k] = (struct hr_run_object){ .used = true, .bytes = bytes, .writer = -1 };
 }
 
 static void refused(const char *want)
@@ -156,7 +156,7 @@ Test(access_shards, what_an_operator_cannot_divide)
 	new_object(PLAIN, 64);
 	refused("f:5: object 'o', as 'plain' of operator op, is written, and 3 ranks cannot divide it");
 	make();
-	run->object[ROWS] = (struct hr_run_object){ .used = true, .bytes = 6400, .from = -1 };
+	run->object[ROWS] = (struct hr_run_object){ .used = true, .bytes = 6400, .writer = -1 };
 	refused("as 'rows' of operator op, is whole on each of 3 ranks, which would change copies "
 		"of it");
 	make();
@@ -254,12 +254,12 @@ Test(access_shards, the_data_set_of_an_object_is_that_of_its_maker_shard_or_chec
 		config.object[INDICES].bytes = row[i].made ? 64 : 0;
 		*o = (struct hr_run_object){ .used = row[i].used,
 					     .id = 33,
-					     .from = row[i].from,
+					     .writer = row[i].from,
 					     .is_shard = row[i].shard,
 					     .shard.set = 600 };
-		engine.run[0].set = 400;
+		engine.run[0].data_set = 400;
 		engine.run[0].selected = true;
-		engine.run[1].set = 500;
+		engine.run[1].data_set = 500;
 		engine.run[1].selected = row[i].selected;
 		engine.ssd[2].store.object = &stored;
 		engine.ssd[2].store.count = row[i].exists;

@@ -58,7 +58,7 @@ static void begin(void)
 		config->source[s].line = 20 + s;
 		snprintf(config->source[s].object, sizeof config->source[s].object, "in%u", s);
 		run->source[s] = (struct hr_run_source){
-			.id = s + 1, .from = -1, .bytes = BYTES, .tile_bytes = TILE
+			.id = s + 1, .writer = -1, .bytes = BYTES, .tile_bytes = TILE
 		};
 		run->source[s].verify.wanted = true;
 		for (uint32_t i = 0; i < BYTES; i++)
@@ -102,7 +102,7 @@ Test(checksums_rules, a_source_is_wanted_when_it_has_or_will_have_a_checksum, .f
 
 			begin();
 			config->verify = row[i].verify;
-			run->source[1].from = MAKER;
+			run->source[1].writer = MAKER;
 			run->source[1].verify.wanted = !row[i].wanted;
 			/* what counts is the sink that will be made, or the object that exists */
 			engine->config.pipeline[MAKER].sink.checksum =
@@ -138,7 +138,7 @@ Test(checksums_rules, an_accessed_object_is_read_when_it_has_a_checksum_and_is_s
 		begin();
 		to = &run->object[0];
 		config->verify = row[i].verify;
-		to->from = -1;
+		to->writer = -1;
 		to->bytes = HR_VERIFY_AUTO_BYTES + row[i].large;
 		object[0].flags = row[i].has ? HR_OBJECT_HAS_CRC : 0;
 		cr_expect_eq(hr_checksums_want_object(engine, run, 0, &object[0]),
@@ -270,7 +270,7 @@ Test(checksums_rules, an_incomplete_source_has_the_checksum_of_its_maker, .fini 
 		maker->cpu.sink_crc = word[1];
 		maker->sink_bytes = BYTES;
 		maker->sink_tile_bytes = TILE;
-		run->source[1].from = row[i].from;
+		run->source[1].writer = row[i].from;
 		object[1].flags = HR_OBJECT_PENDING;
 		object[1].crc = 7; /* of no meaning */
 		expect(row[i].check, row[i].check == HR_SOURCE_VERIFIED ? sum(1, 0, TILES) : 0);

@@ -114,14 +114,15 @@ Test(written, what_an_existing_object_of_that_name_means)
 			id = put("new", row[i].bytes, hr_sink_tag(row[i].tag, false), row[i].whole);
 		if (row[i].bytes && row[i].tag == 0)
 			hr_store_find(store[0], "new")->tag = 0;
-		cr_expect_eq(hr_written_make(engine, run, store), row[i].want, "row %zu", i);
+		cr_expect_eq(hr_new_objects_create(engine, run, store), row[i].want, "row %zu", i);
 		cr_expect_str_eq(engine->error.text, row[i].text);
 		cr_expect_eq(run->object[0].plan, row[i].plan, "row %zu", i);
-		cr_expect_eq(run->object[0].made, !row[i].want && !row[i].complete, "row %zu", i);
+		cr_expect_eq(run->object[0].created, !row[i].want && !row[i].complete, "row %zu",
+			     i);
 		cr_expect_eq(run->outcome, row[i].complete ? HR_RUN_COMPLETE : HR_RUN_WAITING);
 		if (row[i].complete)
 			cr_expect_eq(run->object[0].id, id);
-		if (!run->object[0].made)
+		if (!run->object[0].created)
 			continue;
 		made = hr_store_find_pending(store[0], "new");
 		cr_assert_not_null(made);
@@ -138,11 +139,11 @@ Test(written, a_part_is_a_shard_and_is_made_again_with_the_others)
 	const uint64_t id = put("new", UNIT, hr_sink_tag(PRINT, false), true);
 	const struct hr_store_object *made;
 
-	run->again = true;
-	run->set = 9;
+	run->create_again = true;
+	run->data_set = 9;
 	run->object[0].is_shard = true;
 	run->object[0].shard = (struct hr_store_shard){ 5, 200, 0, 64, 1, 2 };
-	cr_assert_eq(hr_written_make(engine, run, store), 0, "%s", engine->error.text);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0, "%s", engine->error.text);
 	cr_expect_eq(run->object[0].plan, HR_SINK_REPLACE);
 	cr_expect_eq(run->outcome, HR_RUN_WAITING);
 	made = hr_store_find_pending(store[0], "new");
@@ -169,15 +170,15 @@ Test(written, a_changed_object_loses_its_checksum)
 	cr_expect_eq(hr_written_begin(engine, run, test_error()), 0);
 	cr_expect(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC, "left out");
 	run->object[1].used = true;
-	cr_expect_eq(hr_written_make(engine, run, store), 0);
+	cr_expect_eq(hr_new_objects_create(engine, run, store), 0);
 	cr_expect(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC, "not yet verified");
 	cr_expect_eq(hr_written_begin(engine, run, test_error()), 0);
 	cr_expect_not(hr_store_find(store[0], "old")->flags & HR_OBJECT_HAS_CRC);
 	cr_expect_eq(run->object[1].plan, HR_SINK_NONE);
-	cr_expect_not(run->object[1].made);
+	cr_expect_not(run->object[1].created);
 	run->object[1].summed = true;
 	run->object[1].crc = 0x1234;
-	cr_expect_eq(hr_written_finish(engine, run, test_error()), 0, "%s", test_error_text());
+	cr_expect_eq(hr_new_objects_commit(engine, run, test_error()), 0, "%s", test_error_text());
 	cr_expect_eq(hr_store_find(store[0], "old")->crc, 0x1234, "of its new data");
 }
 
@@ -187,21 +188,21 @@ Test(written, a_run_that_changes_an_object_is_never_complete)
 	put("new", UNIT, hr_sink_tag(PRINT, false), true);
 	run->object[1].id = put("old", UNIT, 0, true);
 	pipeline->object[1].writes = true;
-	cr_expect_eq(hr_written_make(engine, run, store), 0);
+	cr_expect_eq(hr_new_objects_create(engine, run, store), 0);
 	cr_expect_eq(run->outcome, HR_RUN_WAITING);
 	cr_expect_eq(run->object[0].plan, HR_SINK_REPLACE);
 	pipeline->object[0].writes = pipeline->object[1].writes = false;
-	run->object[0].made = false;
-	cr_expect_eq(hr_written_make(engine, run, store), 0);
+	run->object[0].created = false;
+	cr_expect_eq(hr_new_objects_create(engine, run, store), 0);
 	cr_expect_eq(run->outcome, HR_RUN_WAITING, "it writes nothing");
-	cr_expect_not(run->object[0].made);
+	cr_expect_not(run->object[0].created);
 }
 
 Test(written, errors_of_the_store_name_object_ssd_and_line)
 {
 	put("lost", 2 * UNIT, 1, false);
 	pipeline->object[0].bytes = run->object[0].bytes = 64 * UNIT;
-	cr_expect_eq(hr_written_make(engine, run, store), -ENOSPC);
+	cr_expect_eq(hr_new_objects_create(engine, run, store), -ENOSPC);
 	cr_expect(strstr(engine->error.text, "f:5: object 'new' of ") == engine->error.text, "%s",
 		  engine->error.text);
 	cr_expect(strstr(engine->error.text, " bytes cannot be created on ssd 'a': "), "%s",
@@ -211,22 +212,22 @@ Test(written, errors_of_the_store_name_object_ssd_and_line)
 	cr_expect(strstr(engine->error.text, " bytes: 'headrace store rm --pending soft:x' removes "
 					     "them"),
 		  "%s", engine->error.text);
-	cr_expect_not(run->object[0].made);
+	cr_expect_not(run->object[0].created);
 	hr_error_clear(&engine->error);
 	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
 	f.disk.fail_status = -EIO;
 	pipeline->object[0].bytes = run->object[0].bytes = UNIT;
-	cr_expect_eq(hr_written_make(engine, run, store), -EIO);
+	cr_expect_eq(hr_new_objects_create(engine, run, store), -EIO);
 	cr_expect_not(strstr(engine->error.text, "incomplete object"), "%s", engine->error.text);
 	hr_error_clear(&engine->error);
 	f.disk.fail_at = 0;
 	pipeline->object[0].object[0] = '\0';
-	cr_expect_eq(hr_written_make(engine, run, store), -EINVAL);
+	cr_expect_eq(hr_new_objects_create(engine, run, store), -EINVAL);
 	cr_expect_str_eq(engine->error.text,
 			 "f:5: object '' of 4096 bytes cannot be created on ssd "
 			 "'a': the name or the size is invalid");
 	cr_expect_eq(engine->error.kind, HR_ERROR_USAGE);
-	cr_expect_not(run->object[0].made);
+	cr_expect_not(run->object[0].created);
 }
 
 Test(written, a_checksum_that_stays_is_an_error)
@@ -250,26 +251,26 @@ Test(written, each_object_counts)
 	pipeline->object[1] = pipeline->object[0];
 	strcpy(pipeline->object[1].object, "second");
 	run->object[1] = run->object[0];
-	run->object[2] = (struct hr_run_object){ .made = true, .id = 99 };
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
-	cr_expect(run->object[0].made && run->object[1].made);
-	cr_expect_eq(hr_written_zero(engine, run), 0);
-	cr_expect_eq(hr_written_finish(engine, run, test_error()), 0);
-	cr_expect(!run->object[0].made && !run->object[1].made && run->object[2].made);
+	run->object[2] = (struct hr_run_object){ .created = true, .id = 99 };
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
+	cr_expect(run->object[0].created && run->object[1].created);
+	cr_expect_eq(hr_new_objects_zero(engine, run), 0);
+	cr_expect_eq(hr_new_objects_commit(engine, run, test_error()), 0);
+	cr_expect(!run->object[0].created && !run->object[1].created && run->object[2].created);
 	cr_expect_not_null(hr_store_find(store[0], "new"));
 	cr_expect_not_null(hr_store_find(store[0], "second"));
 	run->object[0].id = run->object[1].id = 0;
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
 	cr_expect_eq(run->outcome, HR_RUN_COMPLETE);
 	cr_expect_eq(run->object[0].id, hr_store_find(store[0], "new")->id);
 	cr_expect_eq(run->object[1].id, hr_store_find(store[0], "second")->id);
 	pipeline->object[0].replace = true;
 	run->outcome = HR_RUN_WAITING;
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
-	hr_written_remove(engine, run);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
+	hr_new_objects_remove(engine, run);
 	cr_expect_null(hr_store_find_pending(store[0], "new"));
 	cr_expect_null(hr_store_find_pending(store[0], "second"));
-	cr_expect(run->object[2].made);
+	cr_expect(run->object[2].created);
 }
 
 /* Every byte of a new object, and no other byte of the disk. */
@@ -285,10 +286,10 @@ Test(written, a_new_object_is_filled_with_zeros)
 		begin();
 		pipeline->object[0].bytes = run->object[0].bytes = bytes[i];
 		put("old", UNIT, 0, true);
-		cr_assert_eq(hr_written_make(engine, run, store), 0);
+		cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
 		object = hr_store_find_pending(store[0], "new");
 		memset(f.disk.seen + HR_STORE_DATA_ALIGN, 0xff, FAKE_STORE_DATA);
-		cr_expect_eq(hr_written_zero(engine, run), 0);
+		cr_expect_eq(hr_new_objects_zero(engine, run), 0);
 		for (uint64_t at = HR_STORE_DATA_ALIGN; at < FAKE_STORE_BYTES; at++) {
 			const bool inside =
 				at >= object->offset && at < object->offset + object->capacity;
@@ -304,19 +305,19 @@ Test(written, only_made_objects_are_filled_and_errors_are_told)
 {
 	uint64_t writes;
 
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
 	writes = f.disk.writes;
-	run->object[0].made = false;
-	cr_expect_eq(hr_written_zero(engine, run), 0);
+	run->object[0].created = false;
+	cr_expect_eq(hr_new_objects_zero(engine, run), 0);
 	cr_expect_eq(f.disk.writes, writes);
-	run->object[0].made = true;
+	run->object[0].created = true;
 	run->object[0].id++;
-	cr_expect_eq(hr_written_zero(engine, run), 0, "it is gone");
+	cr_expect_eq(hr_new_objects_zero(engine, run), 0, "it is gone");
 	cr_expect_eq(f.disk.writes, writes);
 	run->object[0].id--;
 	f.disk.fail_at = f.disk.writes + f.disk.flushes + 1;
 	f.disk.fail_status = 0x281;
-	cr_expect_eq(hr_written_zero(engine, run), 0x281);
+	cr_expect_eq(hr_new_objects_zero(engine, run), 0x281);
 	cr_expect(strstr(engine->error.text, "f:5: object 'new' of "), "%s", engine->error.text);
 	cr_expect(strstr(engine->error.text, " bytes on ssd 'a' cannot be filled with zeros: "),
 		  "%s", engine->error.text);
@@ -326,10 +327,10 @@ Test(written, a_stop_ends_the_zeros)
 {
 	uint64_t writes;
 
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
 	writes = f.disk.writes;
 	hr_signals_stop();
-	cr_expect_eq(hr_written_zero(engine, run), -EINTR);
+	cr_expect_eq(hr_new_objects_zero(engine, run), -EINTR);
 	cr_expect_eq(f.disk.writes, writes);
 	cr_expect_str_eq(engine->error.text, "");
 }
@@ -338,35 +339,35 @@ Test(written, the_end_completes_or_removes)
 {
 	char want[160];
 
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
-	cr_expect_eq(hr_written_finish(engine, run, test_error()), 0);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
+	cr_expect_eq(hr_new_objects_commit(engine, run, test_error()), 0);
 	cr_expect_str_eq(test_error_text(), "");
-	cr_expect_not(run->object[0].made);
+	cr_expect_not(run->object[0].created);
 	cr_expect_not_null(hr_store_find(store[0], "new"));
 	cr_expect_not(hr_store_find(store[0], "new")->flags & HR_OBJECT_HAS_CRC);
-	hr_written_remove(engine, run);
+	hr_new_objects_remove(engine, run);
 	cr_expect_not_null(hr_store_find(store[0], "new"), "it is complete");
 	pipeline->object[0].replace = true;
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
-	hr_written_remove(engine, run);
-	cr_expect_not(run->object[0].made);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
+	hr_new_objects_remove(engine, run);
+	cr_expect_not(run->object[0].created);
 	cr_expect_eq(run->object[0].id, 0);
 	cr_expect_null(hr_store_find_pending(store[0], "new"));
 	cr_expect_eq(fake_log_count(), 0);
-	cr_assert_eq(hr_written_make(engine, run, store), 0);
+	cr_assert_eq(hr_new_objects_create(engine, run, store), 0);
 	engine->ssd[0].health.state = HR_HEALTH_FAILED;
-	hr_written_remove(engine, run);
-	cr_expect_not(run->object[0].made);
+	hr_new_objects_remove(engine, run);
+	cr_expect_not(run->object[0].created);
 	cr_expect_neq(run->object[0].id, 0);
 	cr_expect_not_null(hr_store_find_pending(store[0], "new"));
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
 			 "object 'new' stays on ssd 'a', incomplete: 'headrace store rm --pending "
 			 "soft:x' removes it");
 	engine->ssd[0].health.state = HR_HEALTH_UP;
-	run->object[0].made = true;
+	run->object[0].created = true;
 	run->object[0].id += 100;
-	cr_expect_neq(hr_written_finish(engine, run, test_error()), 0);
-	cr_expect(run->object[0].made);
+	cr_expect_neq(hr_new_objects_commit(engine, run, test_error()), 0);
+	cr_expect(run->object[0].created);
 	snprintf(want, sizeof want, "pipeline 'p': object 'new' on ssd 'a' cannot be completed: ");
 	cr_expect(strstr(test_error_text(), want) == test_error_text(), "%s", test_error_text());
 }
@@ -378,12 +379,12 @@ Test(written, the_hint_counts_incomplete_objects)
 	struct hr_error e = { 0 };
 	char want[160];
 
-	hr_pending_hint(store[0], "soft:x", -ENOSPC, &e);
+	hr_incomplete_hint(store[0], "soft:x", -ENOSPC, &e);
 	cr_expect_str_eq(e.text, "", "there are none");
 	put("one", UNIT, 1, false);
-	hr_pending_hint(store[0], "soft:x", -EIO, &e);
+	hr_incomplete_hint(store[0], "soft:x", -EIO, &e);
 	cr_expect_str_eq(e.text, "");
-	hr_pending_hint(store[0], "soft:x", -ENFILE, &e);
+	hr_incomplete_hint(store[0], "soft:x", -ENFILE, &e);
 	snprintf(want, sizeof want,
 		 "%s: 1 incomplete object holds %llu bytes: 'headrace store rm --pending soft:x' "
 		 "removes them",
@@ -391,7 +392,7 @@ Test(written, the_hint_counts_incomplete_objects)
 	cr_expect_str_eq(e.text, want);
 	put("two", 2 * UNIT, 1, false);
 	hr_error_clear(&e);
-	hr_pending_hint(store[0], "soft:x", -ENOSPC, &e);
+	hr_incomplete_hint(store[0], "soft:x", -ENOSPC, &e);
 	snprintf(want, sizeof want,
 		 "%s: 2 incomplete objects hold %llu bytes: 'headrace store rm --pending soft:x' "
 		 "removes them",
@@ -406,19 +407,19 @@ Test(written, old_incomplete_objects_are_collected)
 	put("lost", UNIT, 1, false);
 	put("late", 2 * UNIT, 1, false);
 	put("whole", UNIT, 1, true);
-	cr_expect_eq(hr_pending_collect(engine), 0);
+	cr_expect_eq(hr_incomplete_collect(engine), 0);
 	cr_expect_not_null(hr_store_find_pending(store[0], "lost"), "no age is given");
 	engine->collect_ns = 1;
 	hr_store_find_pending(store[0], "late")->created_ns = UINT64_MAX;
 	engine->ssd[0].has_store = false;
-	cr_expect_eq(hr_pending_collect(engine), 0);
+	cr_expect_eq(hr_incomplete_collect(engine), 0);
 	engine->ssd[0].has_store = true;
 	f.disk.blk.read_only = true;
-	cr_expect_eq(hr_pending_collect(engine), 0);
+	cr_expect_eq(hr_incomplete_collect(engine), 0);
 	f.disk.blk.read_only = false;
 	cr_expect_not_null(hr_store_find_pending(store[0], "lost"));
 	cr_expect_eq(fake_log_count(), 0);
-	cr_expect_eq(hr_pending_collect(engine), 0);
+	cr_expect_eq(hr_incomplete_collect(engine), 0);
 	cr_expect_null(hr_store_find_pending(store[0], "lost"));
 	cr_expect_not_null(hr_store_find_pending(store[0], "late"));
 	cr_expect_not_null(hr_store_find_pending(store[0], "new"));
@@ -430,7 +431,7 @@ Test(written, old_incomplete_objects_are_collected)
 		  fake_log_last());
 	put("lost", UNIT, 1, false);
 	hr_store_find_pending(store[0], "late")->created_ns = 0;
-	cr_expect_eq(hr_pending_collect(engine), 0);
+	cr_expect_eq(hr_incomplete_collect(engine), 0);
 	cr_expect(strstr(fake_log_last(), "ssd 'a': 2 incomplete objects of "), "%s",
 		  fake_log_last());
 }
@@ -441,18 +442,19 @@ Test(written, an_age_is_compared_with_the_clock)
 	uint32_t count = 0;
 	uint64_t bytes = 0;
 
-	cr_expect(hr_pending_is_old(&object, 1000));
-	cr_expect_not(hr_pending_is_old(&object, UINT64_MAX));
+	cr_expect(hr_incomplete_is_old(&object, 1000));
+	cr_expect_not(hr_incomplete_is_old(&object, UINT64_MAX));
 	object.created_ns = UINT64_MAX;
-	cr_expect_not(hr_pending_is_old(&object, 0));
+	cr_expect_not(hr_incomplete_is_old(&object, 0));
 	put("a", UNIT, 1, false);
 	put("b", 3 * UNIT, 1, false);
 	hr_store_find_pending(store[0], "b")->created_ns = UINT64_MAX;
-	cr_expect_eq(hr_pending_remove(store[0], 3600000000000ull, NULL, NULL, &count, &bytes,
-				       test_error()),
+	cr_expect_eq(hr_incomplete_remove(store[0], 3600000000000ull, NULL, NULL, &count, &bytes,
+					  test_error()),
 		     0);
 	cr_expect_eq(count, 0, "it is younger than an hour");
-	cr_expect_eq(hr_pending_remove(store[0], 0, NULL, NULL, &count, &bytes, test_error()), 0);
+	cr_expect_eq(hr_incomplete_remove(store[0], 0, NULL, NULL, &count, &bytes, test_error()),
+		     0);
 	cr_expect_eq(count, 2, "without an age all of them");
 	cr_expect_eq(bytes, 4 * (uint64_t)UNIT);
 }

@@ -58,8 +58,8 @@ Test(shards, parts_have_all_tiles_and_bytes_once)
 	for (size_t i = 0; i < ROWS(row); i++) {
 		run->parts = row[i].parts;
 		run->part = row[i].part;
-		cr_expect_eq(hr_run_begin(run), row[i].begin, "row %zu", i);
-		cr_expect_eq(hr_run_end(run), row[i].end, "row %zu", i);
+		cr_expect_eq(hr_run_first_tile(run), row[i].begin, "row %zu", i);
+		cr_expect_eq(hr_run_end_tile(run), row[i].end, "row %zu", i);
 		cr_expect_eq(hr_run_sink_at(run), row[i].at, "row %zu", i);
 		cr_expect_eq(hr_run_sink_held(run), row[i].held, "row %zu: %llu", i,
 			     (unsigned long long)hr_run_sink_held(run));
@@ -71,9 +71,9 @@ Test(shards, parts_have_all_tiles_and_bytes_once)
 
 		run->parts = parts;
 		for (run->part = 0; run->part < parts; run->part++) {
-			cr_expect_eq(hr_run_begin(run), tile);
+			cr_expect_eq(hr_run_first_tile(run), tile);
 			cr_expect_eq(hr_run_sink_at(run), at);
-			tile = hr_run_end(run);
+			tile = hr_run_end_tile(run);
 			at += hr_run_sink_held(run);
 		}
 		cr_expect_eq(tile, 10);
@@ -104,7 +104,7 @@ Test(shards, a_sink_is_a_shard_in_rows_of_its_output)
 
 	run->parts = 3;
 	run->part = 2;
-	run->set = 0x5e7;
+	run->data_set = 0x5e7;
 	hr_run_sink_shard(run, &shard);
 	cr_expect_eq(shard.row_bytes, 2, "a row of 4 bytes makes 2");
 	cr_expect_eq(shard.first_row, 12288 / 2);
@@ -222,10 +222,10 @@ Test(shards, tiles_of_shards_begin_in_them)
 		run->source[0].held = row[i].held;
 		hr_run_set_tiles(run);
 		cr_expect(run->of_shards);
-		cr_expect_eq(hr_run_begin(run), row[i].begin, "row %zu: %llu", i,
-			     (unsigned long long)hr_run_begin(run));
-		cr_expect_eq(hr_run_end(run), row[i].end, "row %zu: %llu", i,
-			     (unsigned long long)hr_run_end(run));
+		cr_expect_eq(hr_run_first_tile(run), row[i].begin, "row %zu: %llu", i,
+			     (unsigned long long)hr_run_first_tile(run));
+		cr_expect_eq(hr_run_end_tile(run), row[i].end, "row %zu: %llu", i,
+			     (unsigned long long)hr_run_end_tile(run));
 	}
 	run->parts = 1;
 	hr_run_set_tiles(run);

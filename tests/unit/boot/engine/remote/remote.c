@@ -120,7 +120,7 @@ static int up(unsigned selected, enum hr_stage stage)
 		"  source = { object = \"in\"; }; } );\n",
 		key, port, takes, port);
 	cr_assert_eq(
-		hr_config_parse(&engine.config, &hr_names, "f", text, strlen(text), test_error()),
+		hr_config_parse(&engine.config, &hr_lookup, "f", text, strlen(text), test_error()),
 		0, "%s", test_error_text());
 	cr_assert_eq(hr_engine_init(&engine, NULL), 0);
 	engine.keep_going = keep_going;

@@ -155,10 +155,10 @@ Test(conclude, a_whole_run_completes_its_sink)
 				     0);
 		if (round)
 			make_sink();
-		run->object[0].made = true; /* it has none */
-		cr_expect_eq(finish((struct hr_run_end){ .stopping = round == 1 }), 0);
+		run->object[0].created = true; /* it has none */
+		cr_expect_eq(finish((struct hr_run_ending){ .stopping = round == 1 }), 0);
 		expect_end(HR_RUN_DONE, 0, 4);
-		cr_expect_eq(run->through_tiles, 4 - run->first_tile);
+		cr_expect_eq(run->done_tiles, 4 - run->first_tile);
 		cr_expect_eq(run->read_bytes, 11);
 		cr_expect_neq(run->ended_ns, 0);
 		cr_expect_eq(hr_store_find(&engine->ssd[1].store, "out"), object());
@@ -174,7 +174,7 @@ Test(conclude, the_checksum_of_a_whole_sink_is_stored)
 		sums[t] = hr_crc32c(0, (const uint8_t[UNIT]){ 0 }, UNIT);
 	pipeline->sink.checksum = true;
 	write_tiles(4, 4, 4);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0);
 	cr_expect(object()->flags & HR_OBJECT_HAS_CRC);
 	cr_expect_eq(object()->crc, hr_crc32c(0, (const uint8_t[TILES * UNIT]){ 0 }, TILES * UNIT));
 }
@@ -183,7 +183,7 @@ Test(conclude, a_sink_that_cannot_be_completed_is_a_failure)
 {
 	write_tiles(4, 4, 4);
 	test_runs_fail(1, 0, 0x281);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0x281);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0x281);
 	expect_end(HR_RUN_FAILED, 0x281, 0);
 	expect_logged("pipeline 'p0': object 'out' on ssd 'b': it cannot be completed: ");
 	cr_expect_eq(run->cause.kind, HR_ERROR_DEVICE);
@@ -192,20 +192,20 @@ Test(conclude, a_sink_that_cannot_be_completed_is_a_failure)
 Test(conclude, an_interrupted_run_keeps_its_durable_part)
 {
 	write_tiles(2, 3, 3);
-	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), -EINTR);
+	cr_expect_eq(finish((struct hr_run_ending){ .stopping = true }), -EINTR);
 	expect_end(HR_RUN_INTERRUPTED, -EINTR, 2);
-	cr_expect_eq(run->through_tiles, 3);
+	cr_expect_eq(run->done_tiles, 3);
 	expect_warning("pipeline 'p0' interrupted: 2 of 4 tiles of object 'out' are durable; run "
 		       "it again to continue from there");
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 0);
 	write_tiles(3, 3, 3);
 	test_runs_fail(1, 0, 0x281);
-	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), 0x281);
+	cr_expect_eq(finish((struct hr_run_ending){ .stopping = true }), 0x281);
 	expect_end(HR_RUN_INTERRUPTED, 0x281, 2);
 	expect_logged("its progress cannot be recorded: memdisk: ");
 	pipeline->has_sink = false;
 	status[2].tiles = 1;
-	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), -EINTR);
+	cr_expect_eq(finish((struct hr_run_ending){ .stopping = true }), -EINTR);
 	expect_warning("pipeline 'p0' interrupted");
 }
 
@@ -214,7 +214,7 @@ Test(conclude, the_failure_of_a_worker_comes_before_that_of_the_host)
 	write_tiles(2, 2, 4); /* failed, though all tiles are done */
 	fail_worker(0, 3, 0x281);
 	hr_fail(&run->cause, HR_ERROR_DEVICE, -EIO, "the host's finding");
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO, .stopping = true }), 0x281);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO, .stopping = true }), 0x281);
 	expect_end(HR_RUN_FAILED, 0x281, 4);
 	cr_expect_eq(run->failure.tile, 3);
 	cr_expect(strstr(run->cause.text, "pipeline 'p0': object 'x', tile 3"), "%s",
@@ -226,12 +226,12 @@ Test(conclude, the_failure_of_a_worker_comes_before_that_of_the_host)
 	end();
 	begin();
 	fail_worker(0, 3, 0x281);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0x281, "found by the host only now");
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0x281, "found by the host only now");
 	end();
 	begin();
 	write_tiles(2, 2, 2);
 	hr_fail(&run->cause, HR_ERROR_DEVICE, -EIO, "the host's finding");
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO }), -EIO);
 	expect_end(HR_RUN_FAILED, -EIO, 2);
 	expect_logged("the host's finding");
 }
@@ -242,7 +242,7 @@ Test(conclude, an_aborted_run_fails_with_the_error_of_the_host)
 	write_tiles(2, 2, 4);
 	fail_worker(0, 3, 0x281);
 	hr_fail(&run->cause, HR_ERROR_DEVICE, -EIO, "the host's finding");
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO, .aborted = true }), -EIO);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO, .aborted = true }), -EIO);
 	expect_end(HR_RUN_FAILED, -EIO, 4);
 	cr_expect_eq(fake_log_count_of(HR_LOG_ERROR), 1);
 }
@@ -253,34 +253,36 @@ Test(conclude, the_sink_of_a_failed_ssd_is_not_written)
 
 	write_tiles(2, 2, 2);
 	engine->ssd[1].health.state = HR_HEALTH_FAILED;
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO }), -EIO);
 	expect_end(HR_RUN_FAILED, -EIO, 0);
 	cr_expect_eq(test_runs_disk[1].disk.writes, writes);
 	engine->ssd[1].health.state = HR_HEALTH_UP;
 	test_runs_fail(1, 0, 0x281);
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO }), -EIO);
 	expect_logged("its progress cannot be recorded: memdisk: ");
 	pipeline->has_sink = false;
-	cr_expect_eq(finish((struct hr_run_end){ .error = -EIO }), -EIO);
+	cr_expect_eq(finish((struct hr_run_ending){ .error = -EIO }), -EIO);
 	expect_warning("pipeline 'p0' failed");
 }
 
 /* New objects of a run that fails or ends are removed. */
 Test(conclude, new_objects_do_not_outlive_a_failure)
 {
-	static const struct hr_run_end how[] = { { .error = -EIO }, { .stopping = true }, { 0 } };
+	static const struct hr_run_ending how[] = { { .error = -EIO },
+						    { .stopping = true },
+						    { 0 } };
 
 	for (size_t i = 0; i < ROWS(how); i++) {
 		end();
 		begin();
 		pipeline->objects = 1;
 		pipeline->has_sink = false;
-		run->object[0] = (struct hr_run_object){ .used = true, .made = true };
+		run->object[0] = (struct hr_run_object){ .used = true, .created = true };
 		run->object[0].id = test_runs_put(0, "new", UNIT, 1, false);
 		if (i == 2) /* it cannot be completed */
 			test_runs_fail(0, 0, 0x281);
 		cr_expect_neq(finish(how[i]), 0);
-		cr_expect_not(run->object[0].made);
+		cr_expect_not(run->object[0].created);
 		cr_expect_null(hr_store_find_pending(&engine->ssd[0].store, "new"));
 	}
 }
@@ -305,7 +307,7 @@ Test(conclude, the_end_of_a_feed_shortens_the_run)
 	words.total_bytes = 2 * UNIT;
 	run->workers_ended = true;
 	write_tiles(3, 3, 2);
-	cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ .stopping = true }), 0);
 	cr_expect_eq(run->tiles, 2);
 	cr_expect_eq(object()->bytes, 2 * UNIT);
 }
@@ -315,7 +317,7 @@ Test(conclude, the_end_of_a_feed_shortens_the_run)
 /* Each queue pair counts for its ssd, at every end. */
 Test(conclude, lost_commands_count_for_their_ssds)
 {
-	static const struct hr_run_end how[] = {
+	static const struct hr_run_ending how[] = {
 		{ 0 }, { .error = -EIO }, { .aborted = true, .error = -EIO }, { .stopping = true }
 	};
 

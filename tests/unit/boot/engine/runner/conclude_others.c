@@ -14,7 +14,7 @@ TestSuite(conclude_others, .init = begin, .fini = end, .timeout = 60);
 
 static int lose_gpu(uint32_t member, struct hr_error *e)
 {
-	const struct hr_run_end how = { .failed_gpu = member };
+	const struct hr_run_ending how = { .failed_gpu = member };
 
 	return hr_run_conclude(engine, run, &how, -EIO, e);
 }
@@ -39,7 +39,7 @@ Test(conclude_others, a_failed_gpu_ends_the_run_and_leaves_unknown_queues)
 	for (uint32_t d = 0; d < 3; d++)
 		cr_expect_eq(engine->ssd[d].health.count[HR_FAULT_UNKNOWN_QUEUES], d < 2, "ssd %u",
 			     d);
-	cr_expect_eq(run->through_tiles, 1);
+	cr_expect_eq(run->done_tiles, 1);
 	end();
 	begin();
 	pipeline->sources = 1;
@@ -117,12 +117,12 @@ Test(conclude_others, an_access_operator_that_heeds_a_stop_is_interrupted)
 		end();
 		begin();
 		be_an_access_operator();
-		run->object[0] = (struct hr_run_object){ .used = true, .made = true };
+		run->object[0] = (struct hr_run_object){ .used = true, .created = true };
 		run->object[0].id = test_runs_put(0, "new", UNIT, 1, false);
 		if (stopped)
 			words[stopped - 1].stop = 1;
-		cr_expect_eq(finish((struct hr_run_end){ .stopping = true }), stopped ? -EINTR : 0,
-			     "gpu %u", stopped);
+		cr_expect_eq(finish((struct hr_run_ending){ .stopping = true }),
+			     stopped ? -EINTR : 0, "gpu %u", stopped);
 		cr_expect_eq(run->outcome, stopped ? HR_RUN_INTERRUPTED : HR_RUN_DONE);
 		cr_expect_eq(hr_store_find(&engine->ssd[0].store, "new") != NULL, !stopped);
 		cr_expect_eq(run->read_bytes, 70);
@@ -136,7 +136,7 @@ Test(conclude_others, queues_of_each_gpu_count)
 		io_qp[q].stats.lost = 1 + q;
 	read_qp[0].stats.lost = write_qp[0].stats.lost = 7;
 	run->workers[HR_ROLE_IO] = 2;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0);
 	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1 + 2 + 2 + 3);
 	end();
 	begin();
@@ -145,7 +145,7 @@ Test(conclude_others, queues_of_each_gpu_count)
 	run->gpu[1].access = NULL;
 	io_qp[0].stats.lost = 1;
 	words[0].stop = 1;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EINTR);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EINTR);
 	cr_expect_eq(engine->ssd[0].health.count[HR_FAULT_LOST_COMMAND], 1);
 	end();
 	begin();
@@ -176,9 +176,9 @@ static void be_damaged(void)
 
 		p->sources = 2;
 		p->has_sink = true;
-		engine->run[i].source[0].from = -1;
-		engine->run[i].source[1].from = i == 1 ? 0 : i == 2 ? -1 : 1;
-		engine->run[i].source[2].from = 0; /* behind the last */
+		engine->run[i].source[0].writer = -1;
+		engine->run[i].source[1].writer = i == 1 ? 0 : i == 2 ? -1 : 1;
+		engine->run[i].source[2].writer = 0; /* behind the last */
 		engine->run[i].sink_id =
 			test_runs_put(0, (const char[]){ (char)('0' + i), '\0' }, 1, 1, false);
 	}
@@ -187,9 +187,9 @@ static void be_damaged(void)
 Test(conclude_others, a_sink_of_damaged_data_is_removed_with_those_made_from_it)
 {
 	be_damaged();
-	engine->run[1].source[0].from = 0; /* the last source does not count alone */
-	engine->run[1].source[1].from = -1;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	engine->run[1].source[0].writer = 0; /* the last source does not count alone */
+	engine->run[1].source[1].writer = -1;
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
 	cr_expect_eq(run->sink_id, 0);
 	cr_expect_null(hr_store_find_pending(&engine->ssd[1].store, "out"));
@@ -208,7 +208,7 @@ Test(conclude_others, only_waiting_readers_lose_their_sinks)
 {
 	be_damaged();
 	engine->run[1].outcome = HR_RUN_DONE;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	cr_expect_neq(engine->run[1].sink_id, 0);
 	cr_expect_neq(engine->run[3].sink_id, 0, "its source stays");
 	end();
@@ -216,9 +216,9 @@ Test(conclude_others, only_waiting_readers_lose_their_sinks)
 	be_damaged();
 	engine->run[1].selected = false;
 	engine->config.pipeline[3].has_sink = false;
-	engine->run[3].source[0].from = 0;
-	engine->run[2].source[0].from = 3; /* by way of a run without a sink, which comes later */
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	engine->run[3].source[0].writer = 0;
+	engine->run[2].source[0].writer = 3; /* by way of a run without a sink, which comes later */
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	cr_expect_neq(engine->run[1].sink_id, 0);
 	cr_expect_neq(engine->run[2].sink_id, 0);
 	cr_expect_neq(engine->run[3].sink_id, 0);
@@ -226,14 +226,14 @@ Test(conclude_others, only_waiting_readers_lose_their_sinks)
 	begin();
 	be_damaged();
 	test_runs_fail(0, 0, -EIO); /* the sink of p1 stays */
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	cr_expect_neq(engine->run[1].sink_id, 0);
 	cr_expect_eq(engine->run[3].sink_id, 0);
 	end();
 	begin();
 	be_damaged();
 	engine->ssd[0].store.generation = HR_STORE_COUNTER_MAX;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	cr_expect(strstr(fake_log_last_of(HR_LOG_WARN), "cannot change the object map any more"),
 		  "%s", fake_log_last_of(HR_LOG_WARN));
 }
@@ -242,7 +242,7 @@ Test(conclude_others, a_sink_of_damaged_data_that_stays_is_named)
 {
 	be_damaged();
 	test_runs_fail(1, 0, -EIO);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
 	cr_expect_neq(run->sink_id, 0);
 	cr_expect(strstr(run->cause.text, "\npipeline 'p0': the incomplete object 'out' on ssd 'b' "
@@ -255,7 +255,7 @@ Test(conclude_others, a_sink_of_damaged_data_that_stays_is_named)
 	begin();
 	be_damaged();
 	pipeline->has_sink = false;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	cr_expect_neq(run->sink_id, 0);
 	cr_expect_neq(engine->run[1].sink_id, 0);
 	cr_expect_not(strstr(run->cause.text, "removed"), "%s", run->cause.text);
@@ -274,7 +274,7 @@ static void be_a_part(void)
 Test(conclude_others, the_sink_of_a_part_stays_incomplete_until_all_are_done)
 {
 	be_a_part();
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0);
 	expect_end(HR_RUN_DONE, 0, 4);
 	cr_expect_eq(object()->durable_bytes, 4 * UNIT);
 	cr_expect(object()->flags & HR_OBJECT_PENDING);
@@ -293,19 +293,19 @@ Test(conclude_others, a_part_that_cannot_be_recorded_has_failed)
 {
 	be_a_part();
 	test_runs_fail(1, 0, 0x281);
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0x281);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0x281);
 	expect_end(HR_RUN_FAILED, 0x281, 0);
 	expect_logged("its progress cannot be recorded");
 	pipeline->has_sink = false;
 	status[2].tiles = 4;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0);
 	expect_end(HR_RUN_DONE, 0, 0);
 	pipeline->objects = 1;
-	run->object[0] = (struct hr_run_object){ .used = true, .made = true };
+	run->object[0] = (struct hr_run_object){ .used = true, .created = true };
 	run->object[0].id = test_runs_put(0, "new", UNIT, 1, false);
 	run->outcome = HR_RUN_FAILED;
 	cr_expect_eq(hr_run_finish_part(engine, run), 0);
-	cr_expect(run->object[0].made);
+	cr_expect(run->object[0].created);
 	run->outcome = HR_RUN_DONE;
 	cr_expect_eq(hr_run_finish_part(engine, run), 0);
 	cr_expect_not_null(hr_store_find(&engine->ssd[0].store, "new"));
@@ -317,12 +317,12 @@ Test(conclude_others, a_part_verifies_only_shards)
 	be_a_part();
 	be_damaged();
 	run->source[0].bytes = 2 * TILES * UNIT;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), 0);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), 0);
 	expect_end(HR_RUN_DONE, 0, 4);
 	cr_expect_eq(run->source[0].verify.check, HR_SOURCE_UNREAD);
 	run->of_shards = true;
 	run->shard_end = 4;
-	cr_expect_eq(finish((struct hr_run_end){ 0 }), -EBADMSG);
+	cr_expect_eq(finish((struct hr_run_ending){ 0 }), -EBADMSG);
 	expect_end(HR_RUN_FAILED, -EBADMSG, 0);
 }
 

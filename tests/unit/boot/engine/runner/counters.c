@@ -292,7 +292,7 @@ Test(counters, totals_of_a_run_before_during_and_after_it)
 	struct hr_counters c;
 
 	wire_a_stream();
-	run.through_tiles = 17;
+	run.done_tiles = 17;
 	run.read_bytes = 18;
 	hr_counters_snapshot(&c, &engine, &run);
 	cr_expect_eq(c.tiles, 1000);

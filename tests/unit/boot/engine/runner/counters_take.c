@@ -28,7 +28,7 @@ static void fill_tap(void)
 	run->tap.revoked = 80;
 	run->tap.refused = 90;
 	run->tap.late = 100;
-	run->through_tiles = 1000;
+	run->done_tiles = 1000;
 	run->started_ns = 1;
 }
 
@@ -52,11 +52,11 @@ Test(counters_take, of_a_tap)
 	cr_expect_eq(c.tap.refused, 90u);
 	cr_expect_eq(c.tap.late, 100u);
 	cr_expect_eq(c.feed.next, 0u);
-	run->through_tiles = 5; /* all others are newer */
+	run->done_tiles = 5; /* all others are newer */
 	cr_expect_eq(taken().tap.returned, 0u);
-	run->through_tiles = 4;
+	run->done_tiles = 4;
 	cr_expect_eq(taken().tap.returned, 0u);
-	run->through_tiles = 6;
+	run->done_tiles = 6;
 	cr_expect_eq(taken().tap.returned, 1u);
 	run->ended_ns = 0;
 	cr_expect_eq(taken().tap.waiting, 50u);

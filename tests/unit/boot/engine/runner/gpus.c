@@ -282,13 +282,13 @@ Test(gpus, workers_of_a_gpu_that_failed_need_no_heartbeat)
 Test(gpus, each_gpu_has_a_budget_of_blocks_for_all_its_pipelines)
 {
 	const uint32_t blocks[HR_PIPELINES_MAX] = { 5, 5 };
-	hr_pipelines them;
+	hr_pipeline_set them;
 
 	up(CONF("2", "blocks = 10;", PIPE("p", ALL) ",\n" PIPE("q", "gpu = \"g1\";")));
-	cr_expect_eq(hr_schedule_blocks(engine, 0, blocks, &them), 5u);
-	cr_expect_eq(hr_schedule_blocks(engine, 1, blocks, &them), 10u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 0, blocks, &them), 5u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 1, blocks, &them), 10u);
 	cr_expect_eq(them, 3u);
-	cr_expect_eq(hr_schedule_blocks(engine, 2, blocks, &them), 5u);
+	cr_expect_eq(hr_concurrency_blocks(engine, 2, blocks, &them), 5u);
 	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_eq(engine->run[1].outcome, HR_RUN_DONE);
 	down();

@@ -215,7 +215,7 @@ static void consume(const char *directory, uint64_t most)
 	ssize_t n;
 
 	say(fd, HR_TAP_HELLO);
-	n = hr_pass_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
+	n = hr_scm_receive(fd, &m, sizeof m, fds, HR_TAP_FDS, &count);
 	if (n != sizeof m || m.kind != HR_TAP_WELCOME || count != HR_TAP_FDS)
 		_exit(4);
 	uint8_t *ring = map(fds[1], hr_tap_ring_bytes(m.ring), PROT_READ);

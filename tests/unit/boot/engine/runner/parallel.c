@@ -47,7 +47,7 @@ static const struct hr_backend_ops *real;
 static struct hr_launch handle[RUNS];
 static char order[64];	 /* "+a": launched, "-a": ended */
 static int end_of[RUNS]; /* result of poll(); 0: the launch runs */
-static hr_pipelines live;
+static hr_pipeline_set live;
 static void (*when_polled)(void);
 
 static void note(char what, uint32_t i)
@@ -138,14 +138,14 @@ static void fail(uint32_t i, int error)
 Test(parallel, a_pipeline_waits_for_pipelines_that_share_its_objects)
 {
 	up(HEAD("4", "") FIVE);
-	cr_expect_eq(hr_schedule_before(engine, A), 0);
-	cr_expect_eq(hr_schedule_before(engine, B), 0);
-	cr_expect_eq(hr_schedule_before(engine, C), 1u << A);
-	cr_expect_eq(hr_schedule_before(engine, D), 1u << B);
-	cr_expect_eq(hr_schedule_before(engine, E), 0);
-	cr_expect_eq(hr_schedule_beside(engine, 0), 3, "a or c, b or d, e");
+	cr_expect_eq(hr_concurrency_before(engine, A), 0);
+	cr_expect_eq(hr_concurrency_before(engine, B), 0);
+	cr_expect_eq(hr_concurrency_before(engine, C), 1u << A);
+	cr_expect_eq(hr_concurrency_before(engine, D), 1u << B);
+	cr_expect_eq(hr_concurrency_before(engine, E), 0);
+	cr_expect_eq(hr_concurrency_most(engine, 0), 3, "a or c, b or d, e");
 	engine->run[A].selected = false;
-	cr_expect_eq(hr_schedule_before(engine, C), 0, "it is not to run");
+	cr_expect_eq(hr_concurrency_before(engine, C), 0, "it is not to run");
 	down();
 }
 
@@ -153,8 +153,8 @@ Test(parallel, a_pipeline_waits_for_pipelines_that_share_its_objects)
 Test(parallel, a_pipeline_waits_for_indirect_dependencies)
 {
 	up(HEAD("4", "") THREE);
-	cr_expect_eq(hr_schedule_before(engine, 2), 3);
-	cr_expect_eq(hr_schedule_beside(engine, 0), 1, "never two");
+	cr_expect_eq(hr_concurrency_before(engine, 2), 3);
+	cr_expect_eq(hr_concurrency_most(engine, 0), 1, "never two");
 	cr_expect_eq(hr_run_all(engine, false, NULL), 0);
 	cr_expect_str_eq(order, "+a-a+b-b+c-c");
 	down();

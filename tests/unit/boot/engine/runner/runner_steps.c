@@ -16,7 +16,7 @@ Test(runner_steps, a_start_launches_with_the_shape_of_the_run)
 	run->shared_bytes = 777;
 	run->gpu[0].entry = 5;
 	run->blocks[HR_ROLE_WRITEBACK] = 4;
-	run->ended_ns = run->through_tiles = run->read_bytes = 9;
+	run->ended_ns = run->done_tiles = run->read_bytes = 9;
 	hr_fail_known(&run->cause, HR_ERROR_FAILED, -EIO, "of the last run");
 	hr_runner_start(&runner, 0);
 	cr_expect_eq(launches, 1u);
@@ -27,7 +27,7 @@ Test(runner_steps, a_start_launches_with_the_shape_of_the_run)
 	cr_expect_eq(launched[0].shared_bytes, 777u);
 	cr_expect_eq(launched[0].stop, &control.stop);
 	cr_expect_eq(run->started_ns, BEGAN);
-	cr_expect_eq(run->ended_ns + run->through_tiles + run->read_bytes, 0u);
+	cr_expect_eq(run->ended_ns + run->done_tiles + run->read_bytes, 0u);
 	cr_expect_eq(run->cause.kind, HR_ERROR_NONE);
 	cr_expect_eq(runner.running, 1u);
 	cr_expect_eq(runner.started, 1u);

@@ -283,8 +283,8 @@ Test(shape, pipelines_side_by_side_share_the_blocks)
 				engine->run[k].config = &engine->config.pipeline[k];
 				cr_assert_eq(hr_shape_run(engine, &engine->run[k]), 0);
 			}
-			cr_expect_eq(hr_schedule_check(engine), 0, "%u within %u", n, limit[i]);
-			cr_expect_leq(hr_schedule_budget(engine, 0), 132);
+			cr_expect_eq(hr_concurrency_check(engine), 0, "%u within %u", n, limit[i]);
+			cr_expect_leq(hr_concurrency_budget(engine, 0), 132);
 			cr_expect_geq(run->blocks[HR_ROLE_COMPUTE], 1);
 			if (limit[i] == 0)
 				cr_expect_geq(n * (run->blocks[HR_ROLE_PREFETCH] +
