@@ -109,7 +109,7 @@ enum hr_peer_kind {
 	HR_PEER_CLEAN,
 	HR_PEER_INVALIDATE,
 	HR_PEER_DROPPED,
-	HR_PEER_KINDS,
+	HR_ENDPOINT_KINDS,
 };
 
 /* A message is 8 bytes: page in bits 31:0, way 34:32, kind 38:35, flag 39, of COPY the gpu 42:40 and
@@ -179,7 +179,7 @@ struct hr_peer_words {
 
 /* The state of a way besides its tag word. Only the owner of the way uses this state. A request that
  * the owner sent and the home has not answered: */
-enum hr_peer_request {
+enum hr_peer_request_kind {
 	HR_PEER_NO_REQUEST,
 	HR_PEER_REQUEST_PAGE,  /* GET */
 	HR_PEER_REQUEST_WRITE, /* UPGRADE, or FILLED after a GET with the flag */

@@ -70,6 +70,6 @@ int hr_fix_write_all(const struct hr_model *m, struct hr_fix *fix, unsigned *fai
  * Read this machine, find the function that keeps VFIO from opening the group of the function at
  * bdf, and write the reason and the remedy to text[capacity] as one sentence.
  */
-void hr_groups_explain(const char *bdf, char *text, size_t capacity);
+void hr_vfio_group_explain(const char *bdf, char *text, size_t capacity);
 
 #endif

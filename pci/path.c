@@ -99,7 +99,7 @@ static int find(const struct hr_model *m, const struct address *a, int32_t *inde
 int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 		   struct hr_path_choice *choice)
 {
-	struct hr_options opt = { .mode = mode, .vm = HR_VM_CPU };
+	struct hr_topo_options opt = { .mode = mode, .vm = HR_VM_CPU };
 	static struct hr_model model; /* large; bring-up is one thread */
 	static struct hr_topology topology;
 	struct address at[2];

@@ -24,7 +24,7 @@ static int find_blocker(const char *bdf, struct hr_model *m, int32_t *blocker)
 	return 0;
 }
 
-void hr_groups_explain(const char *bdf, char *text, size_t capacity)
+void hr_vfio_group_explain(const char *bdf, char *text, size_t capacity)
 {
 	static struct hr_model model; /* large; bring-up is one thread */
 	int32_t blocker = HR_NO_FN;

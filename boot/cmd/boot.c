@@ -242,7 +242,7 @@ static int cmd_boot(int argc, char **argv)
 	/* The kernel passes unknown words of its command line as arguments; they are ignored. */
 	if (hr_pid1_is_self())
 		as_first(argc == 2 ? argv[1] : NULL);
-	code = hr_options(argc, argv, options, "one configuration", &file);
+	code = hr_options_parse(argc, argv, options, "one configuration", &file);
 	if (!code)
 		code = hr_option_log("boot", log);
 	if (code)

@@ -347,7 +347,7 @@ static int cmd_check(int argc, char **argv)
 					     { "operators", .flag = &operators },
 					     { NULL } };
 	const char *file = NULL;
-	const int code = hr_options(argc, argv, options, "one configuration", &file);
+	const int code = hr_options_parse(argc, argv, options, "one configuration", &file);
 
 	if (code)
 		return code;

@@ -432,7 +432,7 @@ int hr_client_command(int argc, char **argv)
 		{ can_wait(request.kind) ? "wait" : NULL, .flag = &request.wait },
 		{ NULL },
 	};
-	const int code = hr_options(argc, argv, options, what, &pipeline);
+	const int code = hr_options_parse(argc, argv, options, what, &pipeline);
 
 	if (code)
 		return code;

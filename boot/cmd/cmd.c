@@ -88,8 +88,8 @@ static void take(const struct hr_option *option)
 		*option->text = optarg;
 }
 
-int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
-	       const char **argument)
+int hr_options_parse(int argc, char **argv, const struct hr_option *option, const char *what,
+		     const char **argument)
 {
 	const struct hr_option *quiet = find(option, "quiet");
 	struct option list[HR_OPTIONS_MAX + 1] = { 0 };

@@ -83,8 +83,8 @@ int hr_option_log(const char *command, const char *form);
  * argument, which goes to *argument and is named `what` in errors. -q stands for an option "quiet".
  * 0, or HR_EXIT_USAGE, printed.
  */
-int hr_options(int argc, char **argv, const struct hr_option *option, const char *what,
-	       const char **argument);
+int hr_options_parse(int argc, char **argv, const struct hr_option *option, const char *what,
+		     const char **argument);
 
 /* ---- loads the configuration of a command: a file, or the embedded default */
 

@@ -84,7 +84,7 @@ static int cmd_post(int argc, char **argv)
 					     { "bind", .call = hr_transport_allow_bind },
 					     { NULL } };
 	const char *file = NULL;
-	const int code = hr_options(argc, argv, options, "one configuration", &file);
+	const int code = hr_options_parse(argc, argv, options, "one configuration", &file);
 
 	return code ? code : post(file, json);
 }

@@ -347,7 +347,7 @@ static int cmd_run(int argc, char **argv)
 					     { "mpi", .flag = &request.mpi },
 					     { "log", .text = &log },
 					     { NULL } };
-	int code = hr_options(argc, argv, options, "one configuration", &request.file);
+	int code = hr_options_parse(argc, argv, options, "one configuration", &request.file);
 
 	if (!code)
 		code = hr_option_log("run", log);

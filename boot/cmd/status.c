@@ -373,7 +373,7 @@ static int cmd_status(int argc, char **argv)
 					     { "history", .text = &pipeline },
 					     { NULL } };
 	const char *name = NULL;
-	const int code = hr_options(argc, argv, options, "one name", &name);
+	const int code = hr_options_parse(argc, argv, options, "one name", &name);
 
 	if (code)
 		return code;

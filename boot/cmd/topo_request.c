@@ -174,10 +174,10 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 		r->baseline = optarg;
 		return 0;
 	case PEERS:
-		r->peers = hr_peer_kinds(optarg);
+		r->peers = hr_endpoint_kinds(optarg);
 		/* network cards alone: which GPUs and SSDs reach them */
-		if (r->peers == 1u << HR_PEER_NIC)
-			r->peers = (1u << HR_PEER_KINDS) - 1;
+		if (r->peers == 1u << HR_ENDPOINT_NIC)
+			r->peers = (1u << HR_ENDPOINT_KINDS) - 1;
 		return r->peers
 			       ? 0
 			       : hr_topo_bad("--peers is a list of gpu, nvme and nic, not", optarg);

@@ -83,7 +83,7 @@ static bool gathers(const struct hr_link *link)
 static int post_offers(struct hr_link *link)
 {
 	const uint32_t first = link->sequence_out % HR_LINK_SLOTS_MAX;
-	struct hr_link_offer offer[HR_LINK_OFFERS];
+	struct hr_link_offer_entry offer[HR_LINK_OFFERS];
 	uint32_t count = 0;
 	int err;
 
@@ -92,9 +92,10 @@ static int post_offers(struct hr_link *link)
 	     count++) {
 		const uint32_t slot = link->post[(link->post_head + count) % HR_LINK_SLOTS_MAX];
 
-		offer[count] = (struct hr_link_offer){ .tile = link->slot[slot].tile,
-						       .slot = slot,
-						       .sequence = link->sequence_out + count };
+		offer[count] =
+			(struct hr_link_offer_entry){ .tile = link->slot[slot].tile,
+						      .slot = slot,
+						      .sequence = link->sequence_out + count };
 		link->slot[slot].posted = true;
 	}
 	err = hr_rdma_qp_post_write_imm(
@@ -209,7 +210,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 
 static int take_offer(struct hr_link *link)
 {
-	struct hr_link_offer offer;
+	struct hr_link_offer_entry offer;
 
 	memcpy(&offer,
 	       (const uint8_t *)link->table + link->sequence_in % HR_LINK_SLOTS_MAX * sizeof(offer),

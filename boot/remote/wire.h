@@ -155,7 +155,7 @@ int hr_link_immediate_check(uint32_t immediate, enum hr_link_immediate kind, uin
 			    uint32_t sequence, uint32_t *slot);
 
 /* Entry `sequence` % HR_LINK_SLOTS_MAX of a sender's table. */
-struct hr_link_offer {
+struct hr_link_offer_entry {
 	uint64_t tile;
 	uint32_t slot, sequence;
 };
@@ -166,7 +166,7 @@ struct hr_link_offer {
 /* Bytes of a table for each slot. */
 #define HR_LINK_ENTRY_BYTES 64u
 
-HR_STATIC_ASSERT(sizeof(struct hr_link_offer) <= HR_LINK_ENTRY_BYTES, "wire");
+HR_STATIC_ASSERT(sizeof(struct hr_link_offer_entry) <= HR_LINK_ENTRY_BYTES, "wire");
 
 /* Text for a refusal, on the side that is refused. */
 const char *hr_link_refusal_text(unsigned code);

@@ -121,7 +121,7 @@ HR_WORKER_SLOW struct hr_transfer_target hr_transfer_miss(struct hr_objects *obj
 {
 	struct hr_transfer_target target = { NULL, NULL, false };
 	const uint32_t count = hr_read_ahead(objects->cache, pages);
-	struct hr_use use = hr_use_none();
+	struct hr_lane_pages use = hr_use_none();
 	uint64_t ticket = HR_NO_TICKET;
 
 	objects->misses += hr_lane() == 0;

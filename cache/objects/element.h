@@ -54,7 +54,7 @@ HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct
 {
 	const uint32_t shift = hr_highest_bit_u64(bytes);
 	const bool done = step == HR_ELEMENT_DONE;
-	struct hr_use use = hr_use_none();
+	struct hr_lane_pages use = hr_use_none();
 	bool pending;
 	int error;
 
@@ -76,7 +76,8 @@ HR_WORKER_SLOW uint64_t hr_element_miss(struct hr_objects *objects, const struct
 	return error && !done ? 0 : use.value;
 }
 
-/* True when the lanes that miss are one, whose page has no way, so that hr_element_one() serves it. */
+/* True when the lanes that miss are one, whose page has no way, so that
+ * hr_element_single_lane() serves it. */
 HR_WORKER bool hr_element_is_one(const struct hr_page_cache *cache, hr_mask missing,
 				 enum hr_element_step step)
 {
@@ -111,10 +112,10 @@ HR_WORKER uint64_t hr_element(struct hr_objects *objects, const struct hr_object
 	objects->accesses += index != HR_NO_INDEX;
 	missing = hr_ballot(!done);
 	if (missing && !writes && hr_element_is_one(cache, missing, step)) {
-		const struct hr_one one = { position, page, in_page, (uint32_t)1 << shift,
-					    hr_lowest_bit(missing) };
+		const struct hr_single_miss one = { position, page, in_page, (uint32_t)1 << shift,
+						    hr_lowest_bit(missing) };
 
-		value = hr_element_one(objects, one, value);
+		value = hr_element_single_lane(objects, one, value);
 	} else if (missing)
 		value = hr_element_miss(objects, object, index, (uint32_t)1 << shift, writes, value,
 					done ? HR_ELEMENT_DONE : step);

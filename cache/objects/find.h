@@ -49,7 +49,7 @@ struct hr_objects {
 
 /* The action of a lane on its page once the page is cached, for the functions that are not inline. A
  * hit has none, so its values stay in registers, and the compiler omits unused actions. */
-struct hr_use {
+struct hr_lane_pages {
 	uint32_t page;	  /* HR_NO_PAGE: none */
 	uint32_t in_page; /* offset of the element */
 	uint32_t bytes;	  /* of the element: 4 or 8; 0: the caller uses the frame */
@@ -62,9 +62,9 @@ struct hr_use {
 	bool claimed;	/* found OFFERED: the frame has no data, and no other worker uses it */
 };
 
-HR_WORKER struct hr_use hr_use_none(void)
+HR_WORKER struct hr_lane_pages hr_use_none(void)
 {
-	struct hr_use use = { HR_NO_PAGE, 0, 0, false, false, false, 0, NULL, NULL, false };
+	struct hr_lane_pages use = { HR_NO_PAGE, 0, 0, false, false, false, 0, NULL, NULL, false };
 
 	return use;
 }
@@ -193,7 +193,7 @@ HR_WORKER uint32_t hr_cache_word(const struct hr_page_cache *cache, uint32_t pag
 /* Claim the frame of an OFFERED page, to fill all of it. False: another worker, or the owner, has
  * changed the page. For each lane by itself. */
 HR_WORKER bool hr_cache_claim(const struct hr_page_cache *cache, struct hr_page_position position,
-			      const uint32_t word[HR_WAYS], struct hr_use *use)
+			      const uint32_t word[HR_WAYS], struct hr_lane_pages *use)
 {
 	const uint32_t offered = HR_PAGE_WORD(position.tag, HR_PAGE_OFFERED);
 	uint32_t way, found = HR_WAYS;
@@ -225,7 +225,8 @@ HR_WORKER void hr_cache_filled(uint32_t *tag)
  *   HR_PAGE_FREE      it has no way, or is SHARED, which does not help a writer, or OFFERED
  *   HR_PAGE_READING   any other state
  */
-HR_WORKER enum hr_page_state hr_use_page_in(const struct hr_page_cache *cache, struct hr_use *use,
+HR_WORKER enum hr_page_state hr_use_page_in(const struct hr_page_cache *cache,
+					    struct hr_lane_pages *use,
 					    struct hr_page_position position,
 					    const uint32_t word[HR_WAYS + 1])
 {
@@ -251,7 +252,8 @@ HR_WORKER enum hr_page_state hr_use_page_in(const struct hr_page_cache *cache, s
 }
 
 /* The same with one load of the set. */
-HR_WORKER enum hr_page_state hr_use_page(const struct hr_page_cache *cache, struct hr_use *use,
+HR_WORKER enum hr_page_state hr_use_page(const struct hr_page_cache *cache,
+					 struct hr_lane_pages *use,
 					 struct hr_page_position position)
 {
 	uint32_t word[HR_WAYS + 1];

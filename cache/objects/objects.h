@@ -99,7 +99,7 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 /* Per lane: the same, for a page that the cache or that of another gpu has now. NULL: none has it,
  * or as above, but a page beyond the object is no error. The call does not request the page, and
  * does not wait for it. Of pages that other gpus have, copies of a few are requested. */
-HR_WORKER_SLOW const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+HR_WORKER_SLOW const void *hr_page_try(struct hr_objects *objects, const struct hr_object *object,
 				       uint64_t page);
 HR_WORKER uint32_t hr_page_bytes(const struct hr_objects *objects);
 
@@ -112,7 +112,7 @@ HR_WORKER_SLOW void hr_page_prefetch(struct hr_objects *objects, const struct hr
 				     uint64_t page);
 
 /* State that the worker uses no page any more, and check whether the run has ended (objects->error).
- * Calls other than hr_page() and hr_page_now() also do this from time to time while the worker holds
+ * Calls other than hr_page() and hr_page_try() also do this from time to time while the worker holds
  * no page. A worker that computes for a long time without another call must call this, because frames
  * are used again only after all workers have done so, and because the host ends a run as hanging when
  * a worker has not done so for two minutes (operator_s of the pipeline). */

@@ -39,7 +39,7 @@ HR_WORKER_SLOW struct hr_found hr_page_miss(struct hr_objects *objects,
 	const bool mine = number != HR_NO_PAGE;
 	const struct hr_page_position position =
 		hr_page_position_of(&objects->cache->shape, mine ? number : 0);
-	struct hr_use use = hr_use_none();
+	struct hr_lane_pages use = hr_use_none();
 	bool pending = mine && !found.word, absent = found.absent;
 	uint32_t tries;
 
@@ -85,7 +85,7 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	return hr_guarded(&objects->guarded, found.frame, hr_page_bytes(objects));
 }
 
-HR_WORKER_SLOW const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+HR_WORKER_SLOW const void *hr_page_try(struct hr_objects *objects, const struct hr_object *object,
 				       uint64_t page)
 {
 	const bool mine = !objects->error && object && page < object->pages;
@@ -121,7 +121,7 @@ HR_WORKER void hr_quiescent(struct hr_objects *objects)
 
 	objects->held = 0;
 	hr_guarded_end(&objects->guarded);
-	stop = hr_cache_look(objects, true);
+	stop = hr_cache_poll_page(objects, true);
 	if (stop)
 		(void)hr_cache_stopped(objects, stop);
 }

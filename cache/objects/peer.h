@@ -104,7 +104,8 @@ HR_WORKER void hr_peer_request(struct hr_objects *objects, uint32_t page, bool u
 
 /* Read the elements of pending lanes whose pages other gpus have. Returns whether this lane is still
  * pending. Collective. */
-HR_WORKER_SLOW bool hr_peer_elements(struct hr_objects *objects, struct hr_use *use, bool pending)
+HR_WORKER_SLOW bool hr_peer_elements(struct hr_objects *objects, struct hr_lane_pages *use,
+				     bool pending)
 {
 	const struct hr_page_cache *cache = objects->cache;
 	const struct hr_page_position position =

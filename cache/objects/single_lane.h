@@ -26,7 +26,7 @@
 
 /* The page that the lane `lane` misses; position, page and in_page (of the element) are of the calling
  * lane, the rest is the same in all lanes. */
-struct hr_one {
+struct hr_single_miss {
 	struct hr_page_position position;
 	uint32_t page, in_page, bytes;
 	uint32_t lane;
@@ -34,7 +34,7 @@ struct hr_one {
 
 /* Look at the set until a way has the page, at most HR_ONE_LOOKS times. *word: of each lane its word of
  * the set. Collective. Returns the mask of these ways, 0: none. */
-HR_WORKER uint32_t hr_one_watch(const struct hr_page_set *set, uint32_t tag, uint32_t *word)
+HR_WORKER uint32_t hr_single_miss_poll(const struct hr_page_set *set, uint32_t tag, uint32_t *word)
 {
 	const uint32_t i = hr_lane() <= HR_WAYS ? hr_lane() : HR_WAYS;
 	const uint32_t *at = i < HR_WAYS ? &set->tag[i] : &set->recency;
@@ -49,11 +49,11 @@ HR_WORKER uint32_t hr_one_watch(const struct hr_page_set *set, uint32_t tag, uin
 }
 
 /* The wait was too long, or the run ends. */
-HR_WORKER_SLOW uint64_t hr_one_await(struct hr_objects *objects, struct hr_one one, uint64_t value,
-				     uint64_t ticket)
+HR_WORKER_SLOW uint64_t hr_single_miss_await(struct hr_objects *objects, struct hr_single_miss one,
+					     uint64_t value, uint64_t ticket)
 {
 	const bool mine = hr_lane() == one.lane;
-	struct hr_use use = hr_use_none();
+	struct hr_lane_pages use = hr_use_none();
 
 	use.page = mine ? one.page : HR_NO_PAGE;
 	use.in_page = one.in_page;
@@ -64,8 +64,8 @@ HR_WORKER_SLOW uint64_t hr_one_await(struct hr_objects *objects, struct hr_one o
 
 /* One lane has found just now that no way is for its page, and the others miss nothing: the lane's
  * element; in other lanes `value`. With one gpu. Collective. */
-HR_WORKER_SLOW uint64_t hr_element_one(struct hr_objects *objects, struct hr_one one,
-				       uint64_t value)
+HR_WORKER_SLOW uint64_t hr_element_single_lane(struct hr_objects *objects,
+					       struct hr_single_miss one, uint64_t value)
 {
 	const struct hr_page_cache *cache = objects->cache;
 	const bool mine = hr_lane() == one.lane;
@@ -82,10 +82,10 @@ HR_WORKER_SLOW uint64_t hr_element_one(struct hr_objects *objects, struct hr_one
 	uint32_t word = 0, way, ways = 0, touched;
 
 	objects->misses += mine;
-	if (!hr_cache_look(objects, !objects->held))
-		ways = hr_one_watch(set, tag, &word);
+	if (!hr_cache_poll_page(objects, !objects->held))
+		ways = hr_single_miss_poll(set, tag, &word);
 	if (!ways)
-		return hr_one_await(objects, one, value, ticket);
+		return hr_single_miss_await(objects, one, value, ticket);
 	way = hr_lowest_bit(ways);
 	if (mine) {
 		hr_polled(&set->tag[way]);

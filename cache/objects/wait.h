@@ -50,7 +50,7 @@ HR_WORKER void hr_cache_quiescent(struct hr_objects *objects, uint32_t epoch)
 
 /* Look at the shared words; the loads overlap. publishes: the worker uses no page, and publishes that.
  * Collective. Returns the value of `stop`, the same in all lanes. */
-HR_WORKER uint32_t hr_cache_look(struct hr_objects *objects, bool publishes)
+HR_WORKER uint32_t hr_cache_poll_page(struct hr_objects *objects, bool publishes)
 {
 	const struct hr_cache_words *words = objects->cache->words;
 	uint32_t stop = 0;
@@ -76,7 +76,7 @@ HR_WORKER void hr_cache_used(struct hr_objects *objects)
 	if (++objects->unpublished < HR_UNPUBLISHED_MAX)
 		return;
 	objects->unpublished = 0;
-	if (hr_cache_look(objects, !objects->held))
+	if (hr_cache_poll_page(objects, !objects->held))
 		(void)hr_objects_fail(objects, -ECANCELED, HR_NO_PAGE, 0);
 }
 
@@ -88,7 +88,7 @@ HR_WORKER uint32_t hr_cache_pause_after(struct hr_objects *objects, bool keeps, 
 	const uint32_t step = *spins;
 
 	if (step % (step < HR_SHORT_STEPS ? HR_SHORT_PAUSE_STEPS : HR_PAUSE_STEPS) == 0 &&
-	    hr_cache_look(objects, !keeps))
+	    hr_cache_poll_page(objects, !keeps))
 		return hr_shfl_u32(hr_acquire_u32(&objects->cache->words->stop), 0);
 	if (HR_LANES == 1 || step >= HR_SHORT_STEPS)
 		hr_idle_by(objects->calls, spins);
@@ -229,7 +229,8 @@ HR_WORKER bool hr_cache_taken(const struct hr_request_ring *ring, uint64_t ticke
  * comes after that check, so it sees the effect of the request. For each lane by itself.
  */
 HR_WORKER enum hr_page_state hr_cache_wait_step(const struct hr_page_cache *cache,
-						struct hr_use *use, struct hr_awaited awaited,
+						struct hr_lane_pages *use,
+						struct hr_awaited awaited,
 						const uint32_t word[HR_WAYS + 1], uint64_t ticket,
 						bool *again)
 {
@@ -264,8 +265,9 @@ HR_WORKER void hr_cache_watch(const struct hr_page_cache *cache, struct hr_await
 }
 
 /* Request the page of each lane with `wants`. Collective. Returns the ticket of the lane's page. */
-HR_WORKER uint64_t hr_cache_ask(struct hr_objects *objects, const struct hr_use *use,
-				struct hr_awaited awaited, bool wants, bool keeps)
+HR_WORKER uint64_t hr_cache_request_again(struct hr_objects *objects,
+					  const struct hr_lane_pages *use,
+					  struct hr_awaited awaited, bool wants, bool keeps)
 {
 	const uint64_t flags =
 		hr_request_flags(objects->cache, hr_ballot(wants && use->writes) != 0, use->whole);
@@ -292,8 +294,8 @@ HR_WORKER int hr_cache_stopped(struct hr_objects *objects, uint32_t stop)
  * for its page, so it requests the page at once. ticket: of a request that was made, or HR_NO_TICKET.
  * Collective. 0 or an error, the same in all lanes.
  */
-HR_WORKER_SLOW int hr_cache_await(struct hr_objects *objects, struct hr_use *use, bool pending,
-				  bool absent, uint64_t ticket)
+HR_WORKER_SLOW int hr_cache_await(struct hr_objects *objects, struct hr_lane_pages *use,
+				  bool pending, bool absent, uint64_t ticket)
 {
 	const struct hr_page_cache *cache = objects->cache;
 	const struct hr_awaited awaited = hr_cache_awaited(cache, use->page);
@@ -306,7 +308,7 @@ HR_WORKER_SLOW int hr_cache_await(struct hr_objects *objects, struct hr_use *use
 	int error = 0;
 
 	if (asks)
-		ticket = hr_cache_ask(objects, use, awaited, pending && absent, keeps);
+		ticket = hr_cache_request_again(objects, use, awaited, pending && absent, keeps);
 	for (;;) {
 		enum hr_page_state state = HR_PAGE_READY;
 		const uint32_t looks = single && spins < HR_SHORT_STEPS ? HR_SHORT_LOOKS : 1;
@@ -328,7 +330,8 @@ HR_WORKER_SLOW int hr_cache_await(struct hr_objects *objects, struct hr_use *use
 			break;
 		}
 		if (hr_ballot(again)) {
-			const uint64_t got = hr_cache_ask(objects, use, awaited, again, keeps);
+			const uint64_t got =
+				hr_cache_request_again(objects, use, awaited, again, keeps);
 
 			ticket = again ? got : ticket;
 		}

@@ -29,7 +29,7 @@
 
 /* ---- threads */
 
-struct hr_thread {
+struct hr_cpu_thread {
 	pthread_t id;		       /* of seam_linux.c */
 	void *(*main)(void *argument); /* of seam_linux.c */
 	void *argument;		       /* of seam_linux.c */
@@ -46,11 +46,11 @@ void hr_signal_stack(void);
 
 /* Start a thread that runs main(argument). It may run on `cpus` only; NULL: on all that the process
  * may use. *thread stays at its address until hr_thread_join(). */
-int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
-		    void *argument);
+int hr_thread_start(struct hr_cpu_thread *thread, const cpu_set_t *cpus,
+		    void *(*main)(void *argument), void *argument);
 
 /* Wait until the thread has ended. Exactly once for each thread that was started. */
-void hr_thread_join(struct hr_thread *thread);
+void hr_thread_join(struct hr_cpu_thread *thread);
 
 /* The CPUs that the calling thread may use. */
 int hr_thread_cpus(cpu_set_t *cpus);

@@ -39,7 +39,7 @@ void hr_signal_stack(void)
 /* On Linux, process 0 is the calling thread. */
 static void *begin(void *argument)
 {
-	struct hr_thread *thread = argument;
+	struct hr_cpu_thread *thread = argument;
 
 	if (has_nice)
 		setpriority(PRIO_PROCESS, 0, threads_nice);
@@ -47,8 +47,8 @@ static void *begin(void *argument)
 	return thread->main(thread->argument);
 }
 
-int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
-		    void *argument)
+int hr_thread_start(struct hr_cpu_thread *thread, const cpu_set_t *cpus,
+		    void *(*main)(void *argument), void *argument)
 {
 	pthread_attr_t attributes;
 	int err;
@@ -63,7 +63,7 @@ int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*mai
 	return -err;
 }
 
-void hr_thread_join(struct hr_thread *thread)
+void hr_thread_join(struct hr_cpu_thread *thread)
 {
 	pthread_join(thread->id, NULL);
 }

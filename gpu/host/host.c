@@ -29,7 +29,7 @@ struct host_launch {
 
 /* A thread that waits for a launch, then runs one block of it. */
 struct block_thread {
-	struct hr_thread thread;
+	struct hr_cpu_thread thread;
 	struct host *host;
 	struct host_launch *launch;
 	uint32_t block; /* index in the launch */

@@ -170,7 +170,7 @@ HR_WORKER hr_mask gather_in_place(struct gather_run *run, uint64_t row)
 	const uint32_t in_page = (uint32_t)at % page_bytes;
 	const bool fits = row - run->first_row < run->held_rows &&
 			  in_page + run->args->row_bytes <= page_bytes;
-	const uint8_t *page = (const uint8_t *)hr_page_now(run->objects, run->table,
+	const uint8_t *page = (const uint8_t *)hr_page_try(run->objects, run->table,
 							   fits ? at / page_bytes : HR_NO_INDEX);
 	const hr_mask found = hr_ballot(page != NULL);
 	hr_mask left;

@@ -303,7 +303,7 @@ struct soft_poller {
 	struct soft_late *late; /* peer_faults.c: data that have not arrived yet, in their order */
 	uint8_t *before;	/* and data of the last command that read from a peer */
 	uint64_t before_bytes;
-	struct hr_thread thread;
+	struct hr_cpu_thread thread;
 	pthread_mutex_t lock __attribute__((aligned(SOFT_LINE)));
 	uint32_t wanted; /* another thread waits for lock; atomic */
 } __attribute__((aligned(SOFT_LINE)));

@@ -163,7 +163,7 @@ static int not_viable(const struct hr_function_state *state, struct hr_error *e)
 {
 	char why[HR_LOG_LINE_MAX - 128];
 
-	hr_groups_explain(state->bdf, why, sizeof(why));
+	hr_vfio_group_explain(state->bdf, why, sizeof(why));
 	return hr_fail(e, HR_ERROR_MISSING, -EBUSY, "%s: IOMMU group %d cannot be opened: %s",
 		       state->bdf, state->group, why);
 }

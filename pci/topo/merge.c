@@ -71,7 +71,8 @@ static bool drivers_differ(const struct hr_fn *a, const struct hr_fn *b)
 	       strcmp(a->driver, b->driver) != 0;
 }
 
-bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text, size_t capacity)
+bool hr_function_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
+			     size_t capacity)
 {
 	for (unsigned i = 0; i < sizeof lasting / sizeof *lasting; i++) {
 		enum hr_fact_id id = lasting[i].id;
@@ -125,7 +126,7 @@ static void add_bar(struct hr_bar *to, const struct hr_bar *from)
 	}
 }
 
-void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more)
+void hr_function_merge(struct hr_fn *f, const struct hr_fn *more)
 {
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
 		if (more->fact[i].source != HR_SRC_NONE)

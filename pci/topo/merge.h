@@ -12,12 +12,12 @@
  * at one moment. `text` then names the fact and both values. Facts that change without a reboot are
  * not compared.
  */
-bool hr_fn_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
-		       size_t capacity);
+bool hr_function_contradicts(const struct hr_fn *was, const struct hr_fn *is, char *text,
+			     size_t capacity);
 
 /*
  * Add the facts of `more` to f. A better source wins; for equal sources the later statement wins.
  */
-void hr_fn_merge(struct hr_fn *f, const struct hr_fn *more);
+void hr_function_merge(struct hr_fn *f, const struct hr_fn *more);
 
 #endif

@@ -59,7 +59,7 @@ static struct fake_access {
 	uint32_t refused_object;
 	uint64_t prefetches;
 	uint64_t pages; /* asked for by hr_page() */
-	uint64_t finds; /* of hr_page_now(): each page whose number this divides; 0: none */
+	uint64_t finds; /* of hr_page_try(): each page whose number this divides; 0: none */
 } fake_access;
 
 HR_WORKER void fake_same(uint64_t v)
@@ -201,7 +201,7 @@ HR_WORKER const void *hr_page(struct hr_objects *objects, const struct hr_object
 	return fake_access.data[object->index] + page * FAKE_PAGE;
 }
 
-HR_WORKER const void *hr_page_now(struct hr_objects *objects, const struct hr_object *object,
+HR_WORKER const void *hr_page_try(struct hr_objects *objects, const struct hr_object *object,
 				  uint64_t page)
 {
 	const bool within = !objects->error && page < (object->bytes + FAKE_PAGE - 1) / FAKE_PAGE;

@@ -31,7 +31,7 @@ static void add(uint32_t bus, uint32_t dev, const uint8_t *config, uint32_t byte
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct hr_options opt = { 0 };
+	struct hr_topo_options opt = { 0 };
 	struct hr_pair p;
 	uint8_t config[4096];
 	uint32_t bytes;

@@ -50,14 +50,14 @@ static void use(void)
 {
 	static struct hr_fix fix;
 	static struct hr_rate rate[PAIRS_MAX];
-	struct hr_options opt = { 0 };
+	struct hr_topo_options opt = { 0 };
 	struct hr_groups groups;
 
 	if (hr_topology_init(&topology, &model, &opt))
 		return;
 	evaluate_all();
 	if (topology.gpus && topology.ssds && topology.ssds < PAIRS_MAX)
-		hr_band_plan(&topology, &model, HR_TO_GPU, rate);
+		hr_rates_assign(&topology, &model, HR_TO_GPU, rate);
 	hr_groups_predict(&model, &groups);
 	if (hr_fix_plan(&topology, NULL, NULL, &fix) == 0)
 		hr_fix_assume(&model, &fix);

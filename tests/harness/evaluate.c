@@ -44,7 +44,7 @@ static void expect_no_other_hit(const struct hr_pair *p)
 	}
 }
 
-void fake_evaluate(const char *ssd, const struct hr_options *opt, struct hr_pair *p)
+void fake_evaluate(const char *ssd, const struct hr_topo_options *opt, struct hr_pair *p)
 {
 	cr_assert_eq(fake_load(&machine, &model), 0, "%s", model.error.text);
 	cr_assert_eq(hr_topology_init(&topology, &model, opt), 0);

@@ -35,7 +35,7 @@ void fake_evaluate_down(void);
 int32_t fake_at(const char *address);
 
 /* Read the machine, which must succeed, and evaluate the pair of its GPU and that SSD. */
-void fake_evaluate(const char *ssd, const struct hr_options *opt, struct hr_pair *p);
+void fake_evaluate(const char *ssd, const struct hr_topo_options *opt, struct hr_pair *p);
 
 /* True when the last evaluated pair has the rule for any of its flows. */
 bool fake_found(const struct hr_pair *p, const char *rule);

@@ -79,12 +79,12 @@ check() {
 planted=$(mktemp -d)
 trap 'rm -rf "$planted"' EXIT
 mkdir "$planted/a" "$planted/b"
-printf 'int hr_one(int a)\n{\n\treturn hr_two(a);\n}\n' >"$planted/a/one.c"
+printf 'int hr_single_miss(int a)\n{\n\treturn hr_two(a);\n}\n' >"$planted/a/one.c"
 printf 'int hr_two(int a)\n{\n\treturn hr_three(a);\n}\n' >"$planted/a/two.c"
-printf '/* hr_one() */\nint hr_three(int a)\n{\n\treturn hr_four(a);\n}\n' >"$planted/a/three.c"
-printf 'int hr_four(int a)\n{\n\treturn hr_one(a);\n}\n' >"$planted/b/four.c"
+printf '/* hr_single_miss() */\nint hr_three(int a)\n{\n\treturn hr_four(a);\n}\n' >"$planted/a/three.c"
+printf 'int hr_four(int a)\n{\n\treturn hr_single_miss(a);\n}\n' >"$planted/b/four.c"
 [ -z "$(rings "$planted")" ] || { echo "rings.sh: rule is too strict" >&2; exit 1; }
-printf 'int hr_three(int a)\n{\n\treturn hr_one(a);\n}\n' >"$planted/a/three.c"
+printf 'int hr_three(int a)\n{\n\treturn hr_single_miss(a);\n}\n' >"$planted/a/three.c"
 [ "$(rings "$planted")" = "a/one.c a/three.c a/two.c" ] || { echo "rings.sh: rule is blind" >&2; exit 1; }
 
 check "${1:-.}"

@@ -35,8 +35,8 @@ void hr_signal_stack(void)
 {
 }
 
-int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*main)(void *argument),
-		    void *argument)
+int hr_thread_start(struct hr_cpu_thread *thread, const cpu_set_t *cpus,
+		    void *(*main)(void *argument), void *argument)
 {
 	const unsigned number = sim_thread_start(main, argument);
 
@@ -44,7 +44,7 @@ int hr_thread_start(struct hr_thread *thread, const cpu_set_t *cpus, void *(*mai
 	return number == SIM_NONE ? -EAGAIN : 0;
 }
 
-void hr_thread_join(struct hr_thread *thread)
+void hr_thread_join(struct hr_cpu_thread *thread)
 {
 	self()->joined = (uint16_t)thread->number;
 	sim_wait(SIM_JOINING);

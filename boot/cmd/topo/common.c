@@ -76,7 +76,7 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 			       : HR_NO_FN;
 	}
 	if (strncasecmp(name, "nic", 3) == 0 && name[3]) {
-		return hr_number_parse_u32(name + 3, 10, &i) ? hr_peer_nic(&t->topology, i)
+		return hr_number_parse_u32(name + 3, 10, &i) ? hr_endpoint_nic(&t->topology, i)
 							     : HR_NO_FN;
 	}
 	return HR_NO_FN;

@@ -220,8 +220,8 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	h->alone_gbs = h->least_gbs = h->most_gbs = 0;
 	h->bound = false;
 	if (hr_verdict_order(c->pair.verdict) > hr_verdict_order(HR_WRITES_ONLY) ||
-	    hr_band_solve(&t->topology, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
-	    hr_band_solve(&t->topology, &t->model, HR_TO_GPU, rate, n))
+	    hr_rates_solve(&t->topology, &t->model, HR_TO_GPU, &one, 1) || one.gbs <= 0 || n == 0 ||
+	    hr_rates_solve(&t->topology, &t->model, HR_TO_GPU, rate, n))
 		return;
 	h->alone_gbs = one.gbs;
 	h->least_gbs = h->most_gbs = rate[0].gbs;
@@ -231,7 +231,7 @@ static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_head
 	}
 	if (h->least_gbs < 0.05)
 		h->least_gbs = h->most_gbs = 0;
-	h->bound = hr_band_bound(&t->topology, rate, n);
+	h->bound = hr_rates_are_bounds(&t->topology, rate, n);
 	if (hr_rate_range(&t->topology, &one, &from, &to)) {
 		snprintf(h->rate, sizeof h->rate, "%.1f to %.1f GB/s%s (model of a tunnel)", from,
 			 to, n > 1 ? " alone" : "");

@@ -6,7 +6,7 @@
 
 #include "pci/topo/tables.h"
 
-bool hr_topo_set_mode(struct hr_options *opt, const char *text)
+bool hr_topo_set_mode(struct hr_topo_options *opt, const char *text)
 {
 	static const char *const name[] = { "gpu", "host", "vfio", "kernel" };
 
@@ -18,7 +18,7 @@ bool hr_topo_set_mode(struct hr_options *opt, const char *text)
 	return false;
 }
 
-bool hr_topo_set_iommu(struct hr_options *opt, const char *text)
+bool hr_topo_set_iommu(struct hr_topo_options *opt, const char *text)
 {
 	static const char *const name[] = { "", "off", "pt", "on" };
 
@@ -30,7 +30,7 @@ bool hr_topo_set_iommu(struct hr_options *opt, const char *text)
 	return false;
 }
 
-bool hr_topo_set_kernel(struct hr_options *opt, const char *text)
+bool hr_topo_set_kernel(struct hr_topo_options *opt, const char *text)
 {
 	char *end;
 	unsigned long major, minor;

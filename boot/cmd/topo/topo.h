@@ -41,7 +41,7 @@ struct hr_topo_machine {
 struct hr_topo {
 	struct hr_model model;
 	struct hr_topology topology;
-	struct hr_options opt;
+	struct hr_topo_options opt;
 	/* Addresses of functions of any class to treat as GPU or SSD. */
 	const char *const *as_gpu, *const *as_ssd;
 	unsigned as_gpus, as_ssds;
@@ -71,8 +71,8 @@ extern const char hr_topo_help[];
 /* ---- values of the options that change how pairs are evaluated */
 
 /* Parse the values of --mode, --iommu and --kernel; false: not a valid value. */
-bool hr_topo_set_mode(struct hr_options *opt, const char *text);
-bool hr_topo_set_iommu(struct hr_options *opt, const char *text);
-bool hr_topo_set_kernel(struct hr_options *opt, const char *text);
+bool hr_topo_set_mode(struct hr_topo_options *opt, const char *text);
+bool hr_topo_set_iommu(struct hr_topo_options *opt, const char *text);
+bool hr_topo_set_kernel(struct hr_topo_options *opt, const char *text);
 
 #endif

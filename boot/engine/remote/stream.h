@@ -71,7 +71,7 @@ struct hr_remote {
 	struct hr_link *link;		/* NULL: no stream */
 	struct hr_remote_gpu_tiles gpu; /* when the tiles lie in its memory */
 	bool own; /* entries and page, and on the host backend a receiver's tiles, are its own */
-	struct hr_thread thread;
+	struct hr_cpu_thread thread;
 	bool started;
 	pthread_mutex_t lock;
 	/* Under the lock, by the owner of the appliance. */

@@ -16,7 +16,7 @@ HR_WORKER bool peer_message_valid(const struct hr_io_worker *w, uint32_t gpu, ui
 	const bool to_home = m->kind >= HR_PEER_GET && m->kind <= HR_PEER_DROP;
 
 	*set = 0;
-	if (m->kind == HR_PEER_NOTHING || m->kind >= HR_PEER_KINDS || m->way >= HR_WAYS ||
+	if (m->kind == HR_PEER_NOTHING || m->kind >= HR_ENDPOINT_KINDS || m->way >= HR_WAYS ||
 	    m->from_gpu >= cache->peers->gpus || m->from_way >= HR_WAYS ||
 	    to_home != (ring == HR_TO_HOME))
 		return false;

@@ -130,7 +130,7 @@ static void each_option(struct said *s, const struct word *w, const char *key,
 	}
 }
 
-static void take_pci(struct hr_boot *b, const struct word *w)
+static void take_pci(struct hr_next_boot *b, const struct word *w)
 {
 	size_t n;
 	const char *at = value_of(w, "pci=", &n), *end = at ? at + n : NULL;
@@ -149,7 +149,7 @@ static void take_pci(struct hr_boot *b, const struct word *w)
 	}
 }
 
-static void take_words(struct hr_boot *b, struct said *s, const char *cmdline)
+static void take_words(struct hr_next_boot *b, struct said *s, const char *cmdline)
 {
 	const char *bit;
 	struct word w;
@@ -168,9 +168,9 @@ static void take_words(struct hr_boot *b, struct said *s, const char *cmdline)
 	}
 }
 
-int hr_boot_passthrough(const char *cmdline)
+int hr_cmdline_passthrough(const char *cmdline)
 {
-	struct hr_boot unused = { 0 };
+	struct hr_next_boot unused = { 0 };
 	struct said s;
 
 	take_words(&unused, &s, cmdline);
@@ -196,7 +196,7 @@ static enum maker maker_of(const struct hr_model *m)
 	return found;
 }
 
-bool hr_boot_is_amd(const struct hr_model *m)
+bool hr_next_boot_is_amd(const struct hr_model *m)
 {
 	return maker_of(m) == AMD;
 }
@@ -272,7 +272,7 @@ static bool is_off(const struct said *s, enum maker maker, uint32_t kernel)
 /*
  * True when the driver starts unless the command line turns it off. -1: the kernel's build decides.
  */
-static int comes_up(const struct hr_boot *b, const struct said *s, enum maker maker,
+static int comes_up(const struct hr_next_boot *b, const struct said *s, enum maker maker,
 		    enum hr_iommu now)
 {
 	if (maker == INTEL && s->intel == 1)
@@ -290,19 +290,19 @@ static enum hr_iommu mode_after(const struct said *s, enum hr_iommu now)
 }
 
 /* AMD's driver asks for ACS when it finds its table: at detection, or for interrupt remapping. */
-static bool asks_though_off(const struct hr_boot *b, const struct said *s, enum maker maker)
+static bool asks_though_off(const struct hr_next_boot *b, const struct said *s, enum maker maker)
 {
 	return maker == AMD && b->asked && !(s->off && s->no_remapping);
 }
 
-void hr_boot_read(const struct hr_model *m, uint32_t kernel, enum hr_iommu now, const char *cmdline,
-		  struct hr_boot *b)
+void hr_next_boot_predict(const struct hr_model *m, uint32_t kernel, enum hr_iommu now,
+			  const char *cmdline, struct hr_next_boot *b)
 {
 	enum maker maker = maker_of(m);
 	struct said said;
 	int up;
 
-	*b = (struct hr_boot){ .kernel = kernel };
+	*b = (struct hr_next_boot){ .kernel = kernel };
 	if (!b->kernel)
 		b->kernel = hr_kernel_of_release(m->sys.kernel);
 	if (!b->kernel)
@@ -324,7 +324,7 @@ void hr_boot_words(const struct hr_model *m, int *passthrough, bool *asked, cons
 {
 	const uint32_t kernel = hr_kernel_of_release(m->sys.kernel);
 	const enum maker maker = maker_of(m);
-	struct hr_boot unused = { 0 };
+	struct hr_next_boot unused = { 0 };
 	struct said s;
 
 	take_words(&unused, &s, m->sys.cmdline);
@@ -356,7 +356,8 @@ static bool is_bare(const struct word *w)
 	return memchr(w->text, ' ', w->n) && !memchr(w->text, '"', w->n);
 }
 
-const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line[HR_BOOT_LINE_MAX])
+const char *hr_next_boot_cmdline(const struct hr_model *m, enum hr_iommu mode,
+				 char line[HR_CMDLINE_MAX])
 {
 	static const char *const words[3][4] = {
 		[INTEL] = { "", "intel_iommu=off", "intel_iommu=on iommu=pt",
@@ -369,15 +370,15 @@ const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line
 	struct word w;
 
 	while (next_word(&at, &w))
-		if (!decides_mode(&w) && used + w.n + 4 < HR_BOOT_LINE_MAX)
-			used += (size_t)snprintf(line + used, HR_BOOT_LINE_MAX - used,
+		if (!decides_mode(&w) && used + w.n + 4 < HR_CMDLINE_MAX)
+			used += (size_t)snprintf(line + used, HR_CMDLINE_MAX - used,
 						 is_bare(&w) ? "\"%.*s\" " : "%.*s ", (int)w.n,
 						 w.text);
-	snprintf(line + used, HR_BOOT_LINE_MAX - used, "%s", put);
+	snprintf(line + used, HR_CMDLINE_MAX - used, "%s", put);
 	return put;
 }
 
-void hr_boot_force(const struct hr_model *m, struct hr_boot *b, enum hr_iommu mode)
+void hr_next_boot_force(const struct hr_model *m, struct hr_next_boot *b, enum hr_iommu mode)
 {
 	b->iommu = mode;
 	b->acs = mode != HR_IOMMU_OFF || (maker_of(m) == AMD && b->asked);
@@ -475,8 +476,8 @@ static bool take_setting(const char **text, struct setting *s)
  * True when an entry of the list names the function; then *s holds the setting of config_acs.
  * `fixed`: the list names functions only.
  */
-static bool listed(const struct hr_model *m, const struct hr_boot *b, int32_t fn, const char *text,
-		   bool fixed, struct setting *s)
+static bool listed(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
+		   const char *text, bool fixed, struct setting *s)
 {
 	for (bool first = true;; first = false, text++) {
 		int match;
@@ -496,7 +497,7 @@ static bool listed(const struct hr_model *m, const struct hr_boot *b, int32_t fn
  * Kernels with the fault use the firmware's value as the base for forced bits, and set the other
  * bits.
  */
-static uint32_t configure(const struct hr_boot *b, const struct setting *s, uint32_t ctl,
+static uint32_t configure(const struct hr_next_boot *b, const struct setting *s, uint32_t ctl,
 			  uint32_t firmware)
 {
 	if (b->kernel < HR_KERNEL_ACS_MENDED)
@@ -504,7 +505,7 @@ static uint32_t configure(const struct hr_boot *b, const struct setting *s, uint
 	return (firmware & ~s->mask) | (s->flags & s->mask);
 }
 
-static uint32_t after(const struct hr_model *m, const struct hr_boot *b, int32_t fn,
+static uint32_t after(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
 		      uint32_t firmware)
 {
 	const struct hr_fn *f = &m->fn[fn];
@@ -529,7 +530,8 @@ static uint32_t after(const struct hr_model *m, const struct hr_boot *b, int32_t
 	return ctl & cap;
 }
 
-uint32_t hr_boot_acs(const struct hr_model *m, const struct hr_boot *b, int32_t fn, bool *assumed)
+uint32_t hr_next_boot_acs(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
+			  bool *assumed)
 {
 	const struct hr_fn *f = &m->fn[fn];
 	const uint32_t now = hr_get(f, HR_F_ACS_CTL, 0);
@@ -546,7 +548,7 @@ uint32_t hr_boot_acs(const struct hr_model *m, const struct hr_boot *b, int32_t 
 	return ctl;
 }
 
-uint32_t hr_boot_apply(struct hr_model *m, const struct hr_boot *b)
+uint32_t hr_next_boot_apply(struct hr_model *m, const struct hr_next_boot *b)
 {
 	uint32_t changed = 0;
 
@@ -557,7 +559,7 @@ uint32_t hr_boot_apply(struct hr_model *m, const struct hr_boot *b)
 
 		if (!hr_has_acs(f) || !hr_known(f, HR_F_ACS_CTL))
 			continue;
-		ctl = hr_boot_acs(m, b, (int32_t)i, &assumed);
+		ctl = hr_next_boot_acs(m, b, (int32_t)i, &assumed);
 		changed += ctl != hr_get(f, HR_F_ACS_CTL, 0);
 		f->acs_assumed = assumed;
 		hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);

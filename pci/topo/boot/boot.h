@@ -15,7 +15,7 @@
 #include "pci/topo/model.h"
 #include "pci/topo/tables.h"
 
-#define HR_BOOT_LINE_MAX 4096u
+#define HR_CMDLINE_MAX 4096u
 
 /* Kernel versions that change the result, as HR_KERNEL_VERSION(). */
 #define HR_KERNEL_DISABLE_REDIR HR_KERNEL_VERSION(4, 19) /* pci=disable_acs_redir= */
@@ -26,7 +26,7 @@
 /* the faults are corrected (also in stable updates) */
 #define HR_KERNEL_ACS_MENDED HR_KERNEL_VERSION(6, 15)
 
-struct hr_boot {
+struct hr_next_boot {
 	enum hr_iommu iommu; /* after the boot; HR_IOMMU_UNKNOWN: the kernel's build decides */
 	bool acs;	     /* an IOMMU driver asks for ACS */
 	bool asked;	     /* the boot that left the model's registers asked for ACS */
@@ -37,14 +37,14 @@ struct hr_boot {
 };
 
 /* True when the machine's IOMMU is AMD's, by its CPU or by its root complexes. */
-bool hr_boot_is_amd(const struct hr_model *m);
+bool hr_next_boot_is_amd(const struct hr_model *m);
 
 /* Passthrough by the last relevant word of a command line: 1, 0, or -1: no such word. */
-int hr_boot_passthrough(const char *cmdline);
+int hr_cmdline_passthrough(const char *cmdline);
 
 /*
  * What the model's command line tells about the IOMMU of its CPU's maker. *passthrough as
- * hr_boot_passthrough(); *asked: its words turn the IOMMU on, or are given for one that is on unless
+ * hr_cmdline_passthrough(); *asked: its words turn the IOMMU on, or are given for one that is on unless
  * firmware has it off; *off: the word that keeps it off, or NULL.
  */
 void hr_boot_words(const struct hr_model *m, int *passthrough, bool *asked, const char **off);
@@ -57,29 +57,31 @@ uint32_t hr_kernel_of_release(const char *release);
  * 0: the model's kernel, or the newest when that is unknown. `now`: present mode of the IOMMU;
  * HR_IOMMU_UNKNOWN: the model's mode. A command line without IOMMU words keeps the mode.
  */
-void hr_boot_read(const struct hr_model *m, uint32_t kernel, enum hr_iommu now, const char *cmdline,
-		  struct hr_boot *b);
+void hr_next_boot_predict(const struct hr_model *m, uint32_t kernel, enum hr_iommu now,
+			  const char *cmdline, struct hr_next_boot *b);
 
 /*
  * Write the model's command line to line, with the words that decide the IOMMU's mode replaced.
  * Returns the new words as a user types them.
  */
-const char *hr_boot_line(const struct hr_model *m, enum hr_iommu mode, char line[HR_BOOT_LINE_MAX]);
+const char *hr_next_boot_cmdline(const struct hr_model *m, enum hr_iommu mode,
+				 char line[HR_CMDLINE_MAX]);
 
 /* Set the mode after the boot, regardless of command line and firmware. */
-void hr_boot_force(const struct hr_model *m, struct hr_boot *b, enum hr_iommu mode);
+void hr_next_boot_force(const struct hr_model *m, struct hr_next_boot *b, enum hr_iommu mode);
 
 /*
  * ACS control of a function after the boot. A value that the user states stays (HR_SRC_USER).
  * *assumed (may be NULL): RR, CR or EC depend on the firmware's value, which an earlier boot has
  * overwritten; the function assumes 0.
  */
-uint32_t hr_boot_acs(const struct hr_model *m, const struct hr_boot *b, int32_t fn, bool *assumed);
+uint32_t hr_next_boot_acs(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
+			  bool *assumed);
 
 /*
  * Change the model to the machine after the boot: ACS controls, and new IOMMU groups. Returns the
  * number of functions whose ACS control changes.
  */
-uint32_t hr_boot_apply(struct hr_model *m, const struct hr_boot *b);
+uint32_t hr_next_boot_apply(struct hr_model *m, const struct hr_next_boot *b);
 
 #endif

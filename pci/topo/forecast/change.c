@@ -13,7 +13,7 @@
 
 struct change {
 	struct hr_model *m;
-	struct hr_options *opt;
+	struct hr_topo_options *opt;
 	const char *value;
 	struct hr_error *error;
 };
@@ -136,13 +136,13 @@ int hr_change_check(const struct hr_model *m, struct hr_error *error)
 /* The registers come from one boot, so only the next boot can be predicted from them. */
 static int boot(struct change *c, const char *line, enum hr_iommu forced)
 {
-	struct hr_boot b;
+	struct hr_next_boot b;
 
 	if (c->m->booted)
 		return wrong(c, "one boot at a time: iommu= or boot=, with all its words");
-	hr_boot_read(c->m, c->opt->kernel, c->opt->iommu, line, &b);
+	hr_next_boot_predict(c->m, c->opt->kernel, c->opt->iommu, line, &b);
 	if (forced != HR_IOMMU_UNKNOWN)
-		hr_boot_force(c->m, &b, forced);
+		hr_next_boot_force(c->m, &b, forced);
 	if (b.iommu == HR_IOMMU_UNKNOWN)
 		return hr_fail(
 			c->error, HR_ERROR_USAGE, -EINVAL, "%s",
@@ -151,18 +151,18 @@ static int boot(struct change *c, const char *line, enum hr_iommu forced)
 			      : "the kernel's build decides whether the IOMMU comes up: add "
 				"intel_iommu=on or intel_iommu=off, or use iommu=");
 	c->opt->iommu = b.iommu;
-	hr_boot_apply(c->m, &b);
+	hr_next_boot_apply(c->m, &b);
 	return 0;
 }
 
 static int set_iommu(struct change *c)
 {
 	static const char *const mode[] = { "", "off", "pt", "on" };
-	char line[HR_BOOT_LINE_MAX];
+	char line[HR_CMDLINE_MAX];
 
 	for (unsigned i = 1; i < 4; i++)
 		if (strcmp(c->value, mode[i]) == 0) {
-			hr_boot_line(c->m, (enum hr_iommu)i, line);
+			hr_next_boot_cmdline(c->m, (enum hr_iommu)i, line);
 			return boot(c, line, (enum hr_iommu)i);
 		}
 	return wrong(c, "the IOMMU is off, pt or on");
@@ -170,7 +170,7 @@ static int set_iommu(struct change *c)
 
 static int set_boot(struct change *c)
 {
-	char line[HR_BOOT_LINE_MAX];
+	char line[HR_CMDLINE_MAX];
 	int n = snprintf(line, sizeof line, "%s %s", c->m->sys.cmdline, c->value);
 
 	if (n < 0 || (size_t)n >= sizeof line)
@@ -190,7 +190,7 @@ static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *)
 	return done ? 0 : wrong(c, "no function can take that value");
 }
 
-int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text,
+int hr_change_apply(struct hr_model *m, struct hr_topo_options *opt, const char *text,
 		    struct hr_error *error)
 {
 	static const struct {
@@ -255,11 +255,11 @@ static int add_write(const struct hr_topology *e, struct hr_fix *fix, int32_t fn
 /* A parameter replaces the earlier one of its kind, so its list must be complete. */
 static int add_boot(const struct hr_topology *e, struct hr_fix *fix, int32_t fn)
 {
-	struct hr_boot plain = e->boot;
+	struct hr_next_boot plain = e->boot;
 
 	plain.disable = plain.config = NULL;
 	plain.acs = plain.asked;
-	if (!(hr_boot_acs(e->m, &plain, fn, NULL) & HR_ACS_REDIRECT))
+	if (!(hr_next_boot_acs(e->m, &plain, fn, NULL) & HR_ACS_REDIRECT))
 		return 0;
 	for (unsigned i = 0; i < fix->boots; i++)
 		if (fix->boot[i] == fn)

@@ -18,7 +18,7 @@
  * A boot sets the mode in *opt and sets the ACS controls again (pci/topo/boot/boot.h), except those
  * that another change states. Returns 0, or -EINVAL.
  */
-int hr_change_apply(struct hr_model *m, struct hr_options *opt, const char *text,
+int hr_change_apply(struct hr_model *m, struct hr_topo_options *opt, const char *text,
 		    struct hr_error *error);
 
 /*

@@ -81,7 +81,7 @@ static int prior_row(const struct hr_topology *e, int32_t root)
 	return -1;
 }
 
-double hr_band_prior(const struct hr_topology *e, int32_t root)
+double hr_rates_prior(const struct hr_topology *e, int32_t root)
 {
 	int row = prior_row(e, root);
 
@@ -241,7 +241,7 @@ static double capacity(const struct hr_topology *e, uint32_t edge)
 	if (edge < links)
 		return link_capacity(e, (int32_t)(edge / 2));
 	if (edge < 2 * links)
-		return hr_band_prior(e, e->m->fn[(edge - links) / 2].root_bus);
+		return hr_rates_prior(e, e->m->fn[(edge - links) / 2].root_bus);
 	for (uint32_t i = 0; i < e->m->root_buses; i++) {
 		one = between_prior(e, (int32_t)i);
 		if (one > 0 && (least <= 0 || one < least))
@@ -365,8 +365,8 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 		grow(s, full, growth);
 }
 
-int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
-		  struct hr_rate *rate, unsigned n)
+int hr_rates_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
+		   struct hr_rate *rate, unsigned n)
 {
 	const size_t used = m->used;
 	struct solver s;
@@ -382,7 +382,7 @@ int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direc
 	return err;
 }
 
-bool hr_band_bound(const struct hr_topology *e, const struct hr_rate *rate, unsigned n)
+bool hr_rates_are_bounds(const struct hr_topology *e, const struct hr_rate *rate, unsigned n)
 {
 	unsigned through = 0;
 	struct hr_pair p;
@@ -515,8 +515,8 @@ static void improve(struct solver *s, enum hr_direction direction, struct hr_rat
 	solve(s, direction, rate, e->ssds);
 }
 
-int hr_band_plan(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
-		 struct hr_rate *rate)
+int hr_rates_assign(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
+		    struct hr_rate *rate)
 {
 	const size_t used = m->used;
 	uint32_t *taken;

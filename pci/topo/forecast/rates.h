@@ -8,8 +8,8 @@
  * share of payload in a TLP, times 0.965 for data link packets.
  *
  * Link capacities come from registers. The rate of one x16 flow through a root complex is a prior
- * (hr_band_prior); it holds for a root port. The total capacity of a root complex is not known, so
- * the rates of several flows through it are upper bounds (hr_band_bound).
+ * (hr_rates_prior); it holds for a root port. The total capacity of a root complex is not known, so
+ * the rates of several flows through it are upper bounds (hr_rates_are_bounds).
  */
 #ifndef PCI_TOPO_FORECAST_RATES_H
 #define PCI_TOPO_FORECAST_RATES_H
@@ -35,17 +35,17 @@ double hr_pcie_link_gbs(uint32_t speed_code, uint32_t width);
 /* Share of payload in a TLP of that size: posted write or completion, Gen3 framing. */
 double hr_tlp_efficiency(uint32_t payload, enum hr_direction direction);
 /* GB/s of one x16 flow through the root complex of a root bus: a prior, not a measurement. */
-double hr_band_prior(const struct hr_topology *e, int32_t root);
+double hr_rates_prior(const struct hr_topology *e, int32_t root);
 
 /*
  * Compute the rates of rate[n] when all flows run together. Memory comes from the model.
  * 0, -ENOMEM, or -E2BIG: n over HR_FLOWS_MAX.
  */
-int hr_band_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
-		  struct hr_rate *rate, unsigned n);
+int hr_rates_solve(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
+		   struct hr_rate *rate, unsigned n);
 
 /* True when several of the flows pass root complexes: their rates are upper bounds. */
-bool hr_band_bound(const struct hr_topology *e, const struct hr_rate *rate, unsigned n);
+bool hr_rates_are_bounds(const struct hr_topology *e, const struct hr_rate *rate, unsigned n);
 
 /* True when nothing tells the rate, although the verdict may allow transfers. */
 bool hr_rate_unknown(const struct hr_topology *e, const struct hr_rate *r);
@@ -64,7 +64,7 @@ char *hr_edge_text(const struct hr_topology *e, uint32_t edge, char *text);
  * rate[e->ssds] gets the assignment and its rates when all flows run together. 0, -ENOMEM or
  * -E2BIG.
  */
-int hr_band_plan(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
-		 struct hr_rate *rate);
+int hr_rates_assign(const struct hr_topology *e, struct hr_model *m, enum hr_direction direction,
+		    struct hr_rate *rate);
 
 #endif

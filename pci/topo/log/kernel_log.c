@@ -490,7 +490,7 @@ static void merge(struct hr_model *m, struct hr_fn *to, const struct hr_fn *from
 			      : hr_model_word(m, from->driver, strlen(from->driver));
 	if (!to->line)
 		to->line = from->line;
-	hr_fn_merge(to, &more);
+	hr_function_merge(to, &more);
 }
 
 int hr_kernel_log_end(struct hr_kernel_log *l)

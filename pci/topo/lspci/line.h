@@ -28,7 +28,7 @@ enum section {
 struct line {
 	struct hr_model *m;
 	struct hr_fn *f;
-	struct hr_text_state *state;
+	struct hr_lspci_state *state;
 	const char *at; /* ends in NUL */
 };
 

@@ -36,11 +36,11 @@ struct dump {
 	struct pass pass;
 	struct hr_groups_seen groups;
 	struct hr_escapes_string string;
-	struct hr_paste paste;
+	struct hr_lspci_paste paste;
 	struct hr_slot_paths paths;
 	struct hr_machine machine;
-	struct hr_tree tree;
-	struct hr_text_state text;
+	struct hr_lspci_tree tree;
+	struct hr_lspci_state text;
 	struct hr_smi_reader smi;
 	struct hr_bug_report report;
 	bool title_open; /* the last line was f's title */
@@ -85,7 +85,7 @@ static int end_again(struct dump *d)
 {
 	char text[200], bdf[HR_BDF_MAX], why[120] = "device is different";
 
-	if (hr_fn_contradicts(d->known, d->f, why, sizeof why) ||
+	if (hr_function_contradicts(d->known, d->f, why, sizeof why) ||
 	    other_device(d->known, d->config, d->bytes)) {
 		snprintf(text, sizeof text,
 			 "a second capture begins here and contradicts the first: %s %s; "
@@ -95,7 +95,7 @@ static int end_again(struct dump *d)
 	}
 	d->pass.again++;
 	d->pass.host_again |= hr_get(d->f, HR_F_CLASS, 0) >> 8 == 0x0600;
-	hr_fn_merge(d->known, d->f);
+	hr_function_merge(d->known, d->f);
 	return 0;
 }
 
@@ -109,9 +109,9 @@ static int end_device(struct dump *d)
 		return 0;
 	if (d->machine.record) {
 		hr_machine_title(&d->machine, title);
-		hr_text_title(d->m, f, title, strlen(title));
+		hr_lspci_title(d->m, f, title, strlen(title));
 	}
-	hr_text_end(f, &d->text);
+	hr_lspci_text_end(f, &d->text);
 	if (d->bytes) {
 		f->config = hr_model_alloc(d->m, d->bytes);
 		if (!f->config)
@@ -163,9 +163,9 @@ static void begin_title(struct dump *d, const char *title, size_t length)
 
 	if (hr_machine_fields(&d->machine, title)) {
 		hr_machine_title(&d->machine, text);
-		hr_text_title(d->m, d->f, text, strlen(text));
+		hr_lspci_title(d->m, d->f, text, strlen(text));
 	} else {
-		hr_text_title(d->m, d->f, title, length);
+		hr_lspci_title(d->m, d->f, title, length);
 	}
 }
 
@@ -197,7 +197,7 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 		d->f = &d->again;
 	}
 	d->f->line = d->s->line;
-	d->text = (struct hr_text_state){ 0 };
+	d->text = (struct hr_lspci_state){ 0 };
 	d->unindented = false;
 	d->title_open = true;
 	d->acs_lines = 0;
@@ -243,7 +243,8 @@ static bool begins(const char *line, size_t length)
 {
 	struct hr_slot_path path;
 
-	return device_line(line, length, &path) || hr_tree_begins(line) || record_line(line, &path);
+	return device_line(line, length, &path) || hr_lspci_tree_begins(line) ||
+	       record_line(line, &path);
 }
 
 /* Number of offset digits before ": ", 2 to 8; 0: not a data line. */
@@ -303,7 +304,7 @@ static int text_line(struct dump *d, char *line, size_t length)
 		return 0;
 	}
 	d->title_open = false;
-	hr_text_line(d->m, d->f, &d->text, line + from, length - from);
+	hr_lspci_text_line(d->m, d->f, &d->text, line + from, length - from);
 	return 0;
 }
 
@@ -325,7 +326,7 @@ static void set_acs(struct dump *d, const struct hr_acs_line *acs)
 	if (hr_acs_is_wide(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0)))
 		return;
 	if (acs->flags)
-		hr_text_line(d->m, d->f, &d->text, acs->flags, strlen(acs->flags));
+		hr_lspci_text_line(d->m, d->f, &d->text, acs->flags, strlen(acs->flags));
 	else
 		hr_fn_set(d->f, HR_F_ACS_CTL, acs->value, HR_SRC_TEXT);
 	if (acs->offset)
@@ -410,7 +411,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 		return end_device(d);
 	length = hr_paste_emphasis(begins, line, length);
 	line = hr_groups_line(&d->groups, begins, line, &length);
-	line = hr_paste_line(&d->paste, begins, line, &length);
+	line = hr_lspci_paste_line(&d->paste, begins, line, &length);
 	if (length == 0)
 		return end_device(d);
 	acs = acs_line(d, line);
@@ -427,9 +428,9 @@ static int one_line(struct dump *d, char *line, size_t length)
 		return 0;
 	n = d->f ? data_line(line, length, &offset) : 0;
 	if (!n) {
-		if (hr_tree_begins(line) && (tree = end_device(d)) != 0)
+		if (hr_lspci_tree_begins(line) && (tree = end_device(d)) != 0)
 			return tree;
-		tree = hr_tree_line(&d->tree, d->m, line, d->s->line);
+		tree = hr_lspci_tree_line(&d->tree, d->m, line, d->s->line);
 		return tree ? (tree < 0 ? tree : 0) : text_line(d, line, length);
 	}
 	d->any_data = true;

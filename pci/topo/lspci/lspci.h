@@ -39,7 +39,7 @@ bool hr_capture_line(struct hr_model *m, struct hr_fn *f, const char *line, size
 typedef bool hr_paste_begins(const char *line, size_t length);
 
 /* Starts zeroed. */
-struct hr_paste {
+struct hr_lspci_paste {
 	char prefix[HR_PASTE_PREFIX_MAX]; /* of every line: a quotation mark, a time, a name */
 	size_t length;
 	bool plain;   /* the first function is at the start of its line, so nothing is quoted */
@@ -58,7 +58,8 @@ struct hr_paste {
  *
  * Before such a line, lines are unchanged, except for escapes (pci/topo/lspci/text.h).
  */
-char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length);
+char *hr_lspci_paste_line(struct hr_lspci_paste *p, hr_paste_begins *begins, char *line,
+			  size_t *length);
 
 /*
  * Remove the marks of emphasis around a function or its group, in place; returns the new length:

@@ -120,7 +120,7 @@ static void skip(const char **at, const char *set)
  * Length of the prefix in this line, in which numbers of a time or counter may differ; 0: another
  * prefix. A word that begins with a letter is a name and must be equal.
  */
-static size_t same_stamp(const struct hr_paste *p, const char *line, size_t length)
+static size_t same_stamp(const struct hr_lspci_paste *p, const char *line, size_t length)
 {
 	const char *a = p->prefix, *end = a + p->length, *b = line;
 	bool varies = true, word = false;
@@ -152,7 +152,7 @@ static size_t same_stamp(const struct hr_paste *p, const char *line, size_t leng
 }
 
 /* A blank line of a quotation may have lost the blanks at its end. */
-static bool is_blank(const struct hr_paste *p, const char *line, size_t length)
+static bool is_blank(const struct hr_lspci_paste *p, const char *line, size_t length)
 {
 	size_t bare = p->length;
 
@@ -182,7 +182,7 @@ static char *unquote(char *line, size_t *length)
 }
 
 /* Find the function in a line; n is the length of the text before it. */
-static bool find(struct hr_paste *p, hr_paste_begins *begins, const char *line, size_t length,
+static bool find(struct hr_lspci_paste *p, hr_paste_begins *begins, const char *line, size_t length,
 		 size_t *n)
 {
 	const size_t lead = leading(line, length);
@@ -237,7 +237,8 @@ static size_t before_tags(const char *line, size_t length)
 	return length;
 }
 
-char *hr_paste_line(struct hr_paste *p, hr_paste_begins *begins, char *line, size_t *length)
+char *hr_lspci_paste_line(struct hr_lspci_paste *p, hr_paste_begins *begins, char *line,
+			  size_t *length)
 {
 	size_t n = 0;
 

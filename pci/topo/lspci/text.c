@@ -462,8 +462,8 @@ bool hr_text_is_line(const char *line)
 	return false;
 }
 
-void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
-		  const char *text, size_t length)
+void hr_lspci_text_line(struct hr_model *m, struct hr_fn *f, struct hr_lspci_state *state,
+			const char *text, size_t length)
 {
 	struct line l = { m, f, state, text };
 
@@ -485,7 +485,7 @@ void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *sta
  * The command register from lspci -v. Memory decoding shows at regions only. A bridge whose windows
  * are set decodes them: firmware and Linux turn on both together.
  */
-static void end_flags(struct hr_fn *f, const struct hr_text_state *state)
+static void end_flags(struct hr_fn *f, const struct hr_lspci_state *state)
 {
 	uint32_t command = state->bus_master ? HR_COMMAND_BME : 0;
 
@@ -499,7 +499,7 @@ static void end_flags(struct hr_fn *f, const struct hr_text_state *state)
 }
 
 /* Until pciutils 3.6, -v and -vv omit windows that are closed. */
-static void end_windows(struct hr_fn *f, const struct hr_text_state *state)
+static void end_windows(struct hr_fn *f, const struct hr_lspci_state *state)
 {
 	const struct hr_window closed = { 1, 0, HR_SRC_INFERRED };
 
@@ -511,7 +511,7 @@ static void end_windows(struct hr_fn *f, const struct hr_text_state *state)
 		f->pref = closed;
 }
 
-void hr_text_end(struct hr_fn *f, const struct hr_text_state *state)
+void hr_lspci_text_end(struct hr_fn *f, const struct hr_lspci_state *state)
 {
 	end_flags(f, state);
 	end_windows(f, state);

@@ -14,7 +14,7 @@
 /* ---- facts in the text of lspci -v. */
 
 /* State from earlier lines of a function; zeroed at the start of each function. */
-struct hr_text_state {
+struct hr_lspci_state {
 	unsigned section;      /* capability that the line belongs to */
 	bool saw_virtual;      /* a memory region is marked [virtual] */
 	unsigned virtual_bars; /* lines with [virtual] after the address */
@@ -35,16 +35,16 @@ struct hr_text_state {
 bool hr_text_is_line(const char *line);
 
 /* Facts of one trimmed line of lspci -v output. */
-void hr_text_line(struct hr_model *m, struct hr_fn *f, struct hr_text_state *state,
-		  const char *line, size_t length);
+void hr_lspci_text_line(struct hr_model *m, struct hr_fn *f, struct hr_lspci_state *state,
+			const char *line, size_t length);
 
 /* At the end of a function: capabilities that the text does not show are absent. */
-void hr_text_end(struct hr_fn *f, const struct hr_text_state *state);
+void hr_lspci_text_end(struct hr_fn *f, const struct hr_lspci_state *state);
 
 /* ---- the first line of a function in lspci output */
 
 /* The title after the address: class, identifiers, name. */
-void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+void hr_lspci_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
 
 /*
  * A line after the title that may be its end, because a terminal or mail has wrapped it. False: it
@@ -53,7 +53,7 @@ void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_
 bool hr_text_title_more(struct hr_fn *f, const char *line);
 
 /* The same for lspci -tv, which prints no class: names tell SSDs and GPUs. */
-void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
+void hr_lspci_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
 
 /* ---- the tree that lspci -t prints: bridges, the buses below them, names of
  * cards.
@@ -62,23 +62,24 @@ void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, 
 /* at least seven columns per level: more than HR_DEPTH_MAX levels fit */
 #define HR_TREE_COLUMNS 512u
 
-struct hr_tree_bus {
+struct hr_lspci_tree_bus {
 	uint32_t domain, bus;
 	bool root; /* the root of the tree: its branches are root buses */
 	bool lost; /* the line above that states the bus is missing, as after grep */
 };
 
 /* Starts zeroed. */
-struct hr_tree {
+struct hr_lspci_tree {
 	bool on;       /* the preceding line was part of the tree */
 	unsigned line; /* first line of the tree */
 	bool used[HR_TREE_COLUMNS];
-	struct hr_tree_bus column[HR_TREE_COLUMNS]; /* bus of the branches in each column */
+	struct hr_lspci_tree_bus column[HR_TREE_COLUMNS]; /* bus of the branches in each column */
 };
 
-bool hr_tree_begins(const char *line);
+bool hr_lspci_tree_begins(const char *line);
 /* 1: the line is part of a tree; 0: it is not; -EINVAL: it contradicts known facts. */
-int hr_tree_line(struct hr_tree *t, struct hr_model *m, const char *line, unsigned number);
+int hr_lspci_tree_line(struct hr_lspci_tree *t, struct hr_model *m, const char *line,
+		       unsigned number);
 
 /* ---- ACS controls outside the listing of a function.
  *

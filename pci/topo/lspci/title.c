@@ -129,7 +129,7 @@ static const char *set_class(struct hr_fn *f, const char *title)
 	return colon ? colon + 2 : title;
 }
 
-void hr_text_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
+void hr_lspci_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
 	const char *interface = strstr(title, " (prog-if ");
 
@@ -172,7 +172,7 @@ static bool is_gpu_title(const struct hr_fn *f, const char *title)
 	       !hr_device_is(vendor, device, HR_DEV_NO_GPU) && !hr_name_has_any(title, no_gpu);
 }
 
-void hr_text_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
+void hr_lspci_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length)
 {
 	static const char *const ssd[] = { "NVMe*", "Non-Volatile", "SSD*", NULL };
 	/* Controllers with drives behind them; their names may contain "NVMe", too. */

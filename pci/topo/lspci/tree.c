@@ -34,7 +34,7 @@ static bool digits(const char **at, unsigned least, unsigned most, uint32_t *val
 }
 
 /* "[0000:80]", "[81]" or "[82-85]"; a bus without domain keeps the last domain. */
-static bool label(const char **at, struct hr_tree_bus *bus, uint32_t *last)
+static bool label(const char **at, struct hr_lspci_tree_bus *bus, uint32_t *last)
 {
 	const char *p = *at + 1;
 	uint32_t number;
@@ -60,7 +60,7 @@ static bool label(const char **at, struct hr_tree_bus *bus, uint32_t *last)
 	return *p == ']';
 }
 
-static int contradicts(const struct hr_tree *t, struct hr_model *m, const struct hr_fn *f)
+static int contradicts(const struct hr_lspci_tree *t, struct hr_model *m, const struct hr_fn *f)
 {
 	char bdf[HR_BDF_MAX];
 
@@ -70,8 +70,8 @@ static int contradicts(const struct hr_tree *t, struct hr_model *m, const struct
 		       t->line, hr_bdf(f, bdf));
 }
 
-static int take_bridge(const struct hr_tree *t, struct hr_model *m, struct hr_fn *f,
-		       const struct hr_tree_bus *below, uint32_t last)
+static int take_bridge(const struct hr_lspci_tree *t, struct hr_model *m, struct hr_fn *f,
+		       const struct hr_lspci_tree_bus *below, uint32_t last)
 {
 	if (f->fact[HR_F_SECONDARY].source >= HR_SRC_TEXT &&
 	    f->fact[HR_F_SECONDARY].value != below->bus)
@@ -94,7 +94,7 @@ static bool slot(const char **at, uint32_t *dev, uint32_t *fn)
 }
 
 static struct hr_fn *take_function(struct hr_model *m, const char **at,
-				   const struct hr_tree_bus *bus, unsigned line)
+				   const struct hr_lspci_tree_bus *bus, unsigned line)
 {
 	uint32_t dev, fn;
 	struct hr_fn *f;
@@ -108,8 +108,8 @@ static struct hr_fn *take_function(struct hr_model *m, const char **at,
 }
 
 /* Read a line from a branch on: functions, and the buses below them. */
-static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const char *at,
-		  struct hr_tree_bus bus, unsigned number)
+static int branch(struct hr_lspci_tree *t, struct hr_model *m, const char *line, const char *at,
+		  struct hr_lspci_tree_bus bus, unsigned number)
 {
 	struct hr_fn *f = NULL;
 	uint32_t last;
@@ -139,7 +139,7 @@ static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const
 			continue;
 		while (*at == ' ')
 			at++;
-		hr_text_tree_title(m, f, at, strlen(at));
+		hr_lspci_tree_title(m, f, at, strlen(at));
 		return 0;
 	}
 }
@@ -149,15 +149,15 @@ static int branch(struct hr_tree *t, struct hr_model *m, const char *line, const
  * "+-[0000:80]-+-00.0-[81]--+-00.0  Card" or "|  +-01.1-[01]--+-00.0  Card". The text at the branch
  * or at the bus; NULL: another line.
  */
-static const char *remnant(const char *line, struct hr_tree_bus *bus)
+static const char *remnant(const char *line, struct hr_lspci_tree_bus *bus)
 {
 	const char *at = line + strspn(line, " |");
-	struct hr_tree_bus below = { .domain = 0 };
+	struct hr_lspci_tree_bus below = { .domain = 0 };
 	uint32_t dev, fn, last;
 
 	if (!*at || !strchr("+\\`", *at) || at[1] != '-')
 		return NULL;
-	*bus = (struct hr_tree_bus){ .root = at[2] == '[', .lost = at[2] != '[' };
+	*bus = (struct hr_lspci_tree_bus){ .root = at[2] == '[', .lost = at[2] != '[' };
 	at += 2;
 	if (bus->root)
 		return label(&(const char *){ at }, &below, &last) ? at - 2 : NULL;
@@ -166,27 +166,28 @@ static const char *remnant(const char *line, struct hr_tree_bus *bus)
 	return label(&(const char *){ at + 1 }, &below, &last) ? at : NULL;
 }
 
-bool hr_tree_begins(const char *line)
+bool hr_lspci_tree_begins(const char *line)
 {
 	return strncmp(line, "-[", 2) == 0 || strncmp(line, "-+-[", 4) == 0;
 }
 
 /* column[] keeps values that used[] makes void: a file may begin many trees. */
-static void restart(struct hr_tree *t, unsigned line)
+static void restart(struct hr_lspci_tree *t, unsigned line)
 {
 	t->line = line;
 	memset(t->used, 0, sizeof t->used);
 }
 
-int hr_tree_line(struct hr_tree *t, struct hr_model *m, const char *line, unsigned number)
+int hr_lspci_tree_line(struct hr_lspci_tree *t, struct hr_model *m, const char *line,
+		       unsigned number)
 {
-	struct hr_tree_bus bus;
+	struct hr_lspci_tree_bus bus;
 	const char *at = line, *rest;
 	int err;
 
-	if (hr_tree_begins(line)) {
+	if (hr_lspci_tree_begins(line)) {
 		restart(t, number);
-		err = branch(t, m, line, line, (struct hr_tree_bus){ .root = true }, number);
+		err = branch(t, m, line, line, (struct hr_lspci_tree_bus){ .root = true }, number);
 		t->on = true;
 		return err ? err : 1;
 	}

@@ -478,7 +478,7 @@ static bool last_has(const char *cmdline, const char *word, const char *value)
 bool hr_sys_iommu_wanted(const struct hr_topology *e, const struct hr_fn *f)
 {
 	const char *cmdline = e->m->sys.cmdline;
-	const int passthrough = hr_boot_passthrough(cmdline);
+	const int passthrough = hr_cmdline_passthrough(cmdline);
 
 	return passthrough != 1 && !has_word(e, "iommu=off") &&
 	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
@@ -522,5 +522,5 @@ bool hr_sys_raid(const struct hr_topology *e, const struct hr_fn *f)
 /* Not a rule: passthrough by the command line, for a mode that sysfs does not show. */
 bool hr_sys_passthrough(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return hr_boot_passthrough(e->m->sys.cmdline) == 1;
+	return hr_cmdline_passthrough(e->m->sys.cmdline) == 1;
 }

@@ -21,16 +21,16 @@ static bool isolates_by_quirk(const struct hr_fn *f)
 struct former {
 	struct hr_model *m;
 	struct hr_groups *g;
-	const struct hr_boot *boot; /* NULL: use the present registers */
-	bool *open;		    /* [functions]: isolated from here to the root */
-	bool *enabled;		    /* [functions]: acs_enabled() */
+	const struct hr_next_boot *boot; /* NULL: use the present registers */
+	bool *open;			 /* [functions]: isolated from here to the root */
+	bool *enabled;			 /* [functions]: acs_enabled() */
 };
 
 static bool flags_enabled(const struct former *w, uint32_t index)
 {
 	const struct hr_fn *f = &w->m->fn[index];
 	uint32_t want = HR_ACS_ISOLATION & hr_get(f, HR_F_ACS_CAP, 0);
-	uint32_t ctl = w->boot ? hr_boot_acs(w->m, w->boot, (int32_t)index, NULL)
+	uint32_t ctl = w->boot ? hr_next_boot_acs(w->m, w->boot, (int32_t)index, NULL)
 			       : hr_get(f, HR_F_ACS_CTL, 0);
 
 	return hr_has_acs(f) && (ctl & want) == want;
@@ -165,7 +165,7 @@ static int form(const struct former *w)
 	return compare(m, w->g);
 }
 
-int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_groups *g)
+int hr_groups_at_boot(struct hr_model *m, const struct hr_next_boot *boot, struct hr_groups *g)
 {
 	struct former w = { m, g, boot, hr_model_alloc(m, m->count), hr_model_alloc(m, m->count) };
 

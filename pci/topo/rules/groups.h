@@ -25,7 +25,7 @@ struct hr_groups {
 /* Predict from the ACS controls of the model. Memory comes from the model. 0 or -ENOMEM. */
 int hr_groups_predict(struct hr_model *m, struct hr_groups *g);
 /* Predict from the ACS controls after a boot: groups are formed at boot and do not change later. */
-int hr_groups_at_boot(struct hr_model *m, const struct hr_boot *boot, struct hr_groups *g);
+int hr_groups_at_boot(struct hr_model *m, const struct hr_next_boot *boot, struct hr_groups *g);
 
 /*
  * The function that prevents VFIO from opening the group of `fn` because of its driver, or

@@ -208,7 +208,7 @@ uint8_t hr_pair_ht_window(const struct hr_topology *e, const struct hr_pair *p)
 	uint8_t flows = (uint8_t)((hr_in_ht_range(&e->derived[p->gpu]) ? F2 | F3 : 0) |
 				  (hr_in_ht_range(&e->derived[p->ssd]) ? F1 | F4 : 0));
 
-	return flows && with_iommu && hr_boot_is_amd(e->m) ? flows & p->climbs : 0;
+	return flows && with_iommu && hr_next_boot_is_amd(e->m) ? flows & p->climbs : 0;
 }
 
 /* ---- ACS */

@@ -6,26 +6,26 @@
 
 #include "pci/topo/rules/rules.h"
 
-static const char *const word[HR_PEER_KINDS] = { "GPU", "NVME", "NIC" };
+static const char *const word[HR_ENDPOINT_KINDS] = { "GPU", "NVME", "NIC" };
 
-const char *hr_peer_word(enum hr_topo_peer_kind kind)
+const char *hr_endpoint_word(enum hr_endpoint_kind kind)
 {
 	return word[kind];
 }
 
-unsigned hr_peer_kinds(const char *list)
+unsigned hr_endpoint_kinds(const char *list)
 {
-	static const char *const name[HR_PEER_KINDS] = { "gpu", "nvme", "nic" };
+	static const char *const name[HR_ENDPOINT_KINDS] = { "gpu", "nvme", "nic" };
 	unsigned kinds = 0;
 
 	for (;;) {
 		size_t n = strcspn(list, ",");
 		unsigned kind = 0;
 
-		while (kind < HR_PEER_KINDS &&
+		while (kind < HR_ENDPOINT_KINDS &&
 		       (strlen(name[kind]) != n || strncmp(name[kind], list, n) != 0))
 			kind++;
-		if (kind == HR_PEER_KINDS)
+		if (kind == HR_ENDPOINT_KINDS)
 			return 0;
 		kinds |= 1u << kind;
 		if (!list[n])
@@ -34,9 +34,9 @@ unsigned hr_peer_kinds(const char *list)
 	}
 }
 
-static void add(struct hr_topo_peers *peers, int32_t fn, enum hr_topo_peer_kind kind)
+static void add(struct hr_endpoints *peers, int32_t fn, enum hr_endpoint_kind kind)
 {
-	peers->peer[peers->count++] = (struct hr_topo_peer){ fn, kind, peers->by_kind[kind]++ };
+	peers->peer[peers->count++] = (struct hr_endpoint){ fn, kind, peers->by_kind[kind]++ };
 }
 
 /* A network card that the command line names as a GPU or an SSD is not listed as a network card. */
@@ -51,7 +51,7 @@ static bool is_listed(const struct hr_topology *e, int32_t fn)
 	return false;
 }
 
-int32_t hr_peer_nic(const struct hr_topology *e, uint32_t number)
+int32_t hr_endpoint_nic(const struct hr_topology *e, uint32_t number)
 {
 	for (int32_t i = 0; i < (int32_t)e->m->count; i++)
 		if (hr_is_nic(&e->m->fn[i]) && !is_listed(e, i) && number-- == 0)
@@ -63,32 +63,32 @@ static struct hr_topology *engine_of(const struct hr_topology *e, struct hr_mode
 				     enum hr_mode mode)
 {
 	struct hr_topology *other = hr_model_alloc(m, sizeof *other);
-	struct hr_options opt = e->opt;
+	struct hr_topo_options opt = e->opt;
 
 	opt.mode = mode;
 	return other && hr_topology_init(other, m, &opt) == 0 ? other : NULL;
 }
 
-int hr_peers_init(struct hr_topo_peers *peers, const struct hr_topology *e, struct hr_model *m,
-		  unsigned kinds)
+int hr_endpoints_init(struct hr_endpoints *peers, const struct hr_topology *e, struct hr_model *m,
+		      unsigned kinds)
 {
-	*peers = (struct hr_topo_peers){ .topology = e };
+	*peers = (struct hr_endpoints){ .topology = e };
 	peers->peer = hr_model_alloc(m, (m->count + e->gpus + e->ssds) * sizeof *peers->peer);
 	peers->gpus = engine_of(e, m, HR_MODE_GPU);
 	peers->nics = engine_of(e, m, HR_MODE_KERNEL);
 	if (!peers->peer || !peers->gpus || !peers->nics)
 		return -ENOMEM;
-	for (uint32_t i = 0; kinds >> HR_PEER_GPU & 1 && i < e->gpus; i++)
-		add(peers, e->gpu[i], HR_PEER_GPU);
-	for (uint32_t i = 0; kinds >> HR_PEER_NVME & 1 && i < e->ssds; i++)
-		add(peers, e->ssd[i], HR_PEER_NVME);
-	for (uint32_t i = 0; kinds >> HR_PEER_NIC & 1 && i < m->count; i++)
+	for (uint32_t i = 0; kinds >> HR_ENDPOINT_GPU & 1 && i < e->gpus; i++)
+		add(peers, e->gpu[i], HR_ENDPOINT_GPU);
+	for (uint32_t i = 0; kinds >> HR_ENDPOINT_NVME & 1 && i < e->ssds; i++)
+		add(peers, e->ssd[i], HR_ENDPOINT_NVME);
+	for (uint32_t i = 0; kinds >> HR_ENDPOINT_NIC & 1 && i < m->count; i++)
 		if (hr_is_nic(&m->fn[i]) && !is_listed(e, (int32_t)i))
-			add(peers, (int32_t)i, HR_PEER_NIC);
+			add(peers, (int32_t)i, HR_ENDPOINT_NIC);
 	return 0;
 }
 
-static void take(struct hr_peer_pair *out, const struct hr_pair *p)
+static void take(struct hr_endpoint_pair *out, const struct hr_pair *p)
 {
 	out->modifiers |= p->modifiers;
 	if (out->has_verdict && hr_verdict_order(p->verdict) <= hr_verdict_order(out->verdict))
@@ -98,7 +98,7 @@ static void take(struct hr_peer_pair *out, const struct hr_pair *p)
 	out->rule = p->rule;
 }
 
-static void kernel_verdict_only(const struct hr_topo_peers *peers, struct hr_peer_pair *out)
+static void kernel_verdict_only(const struct hr_endpoints *peers, struct hr_endpoint_pair *out)
 {
 	out->by = peers->topology;
 	out->to_a.gpu = out->a.fn;
@@ -106,8 +106,8 @@ static void kernel_verdict_only(const struct hr_topo_peers *peers, struct hr_pee
 	hr_pair_evaluate_kernel(peers->topology, &out->to_a);
 }
 
-void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j,
-		       struct hr_peer_pair *out)
+void hr_endpoints_evaluate(const struct hr_endpoints *peers, uint32_t i, uint32_t j,
+			   struct hr_endpoint_pair *out)
 {
 	bool swap = peers->peer[i].kind > peers->peer[j].kind;
 	const struct hr_topology *e = peers->topology;
@@ -115,20 +115,20 @@ void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j
 	memset(out, 0, sizeof *out);
 	out->a = peers->peer[swap ? j : i];
 	out->b = peers->peer[swap ? i : j];
-	if (out->a.kind != HR_PEER_GPU) {
+	if (out->a.kind != HR_ENDPOINT_GPU) {
 		kernel_verdict_only(peers, out);
 		return;
 	}
-	if (out->b.kind == HR_PEER_NVME) {
+	if (out->b.kind == HR_ENDPOINT_NVME) {
 		out->by = e;
 		hr_pair_evaluate(e, out->a.fn, out->b.fn, &out->to_a);
 		take(out, &out->to_a);
 		return;
 	}
-	out->by = out->b.kind == HR_PEER_GPU ? peers->gpus : peers->nics;
+	out->by = out->b.kind == HR_ENDPOINT_GPU ? peers->gpus : peers->nics;
 	hr_pair_evaluate_flows(out->by, out->a.fn, out->b.fn, F2 | F3, &out->to_a);
 	take(out, &out->to_a);
-	if (out->b.kind != HR_PEER_GPU)
+	if (out->b.kind != HR_ENDPOINT_GPU)
 		return;
 	hr_pair_evaluate_flows(out->by, out->b.fn, out->a.fn, F2 | F3, &out->to_b);
 	take(out, &out->to_b);
@@ -139,8 +139,8 @@ void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j
 			     hr_address(&e->m->fn[out->b.fn]), &out->fabric, &out->through_switch);
 }
 
-const char *hr_peer_distance(const struct hr_topo_peers *peers, const struct hr_peer_pair *p,
-			     char *text)
+const char *hr_endpoint_distance(const struct hr_endpoints *peers, const struct hr_endpoint_pair *p,
+				 char *text)
 {
 	if (p->links)
 		snprintf(text, 16, "%s%u", p->fabric == HR_XGMI ? "XGMI" : "NV", p->links);

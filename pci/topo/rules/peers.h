@@ -19,24 +19,24 @@
 #include "pci/topo/rules/explain.h"
 #include "pci/topo/gpu_peers.h"
 
-enum hr_topo_peer_kind { HR_PEER_GPU, HR_PEER_NVME, HR_PEER_NIC, HR_PEER_KINDS };
+enum hr_endpoint_kind { HR_ENDPOINT_GPU, HR_ENDPOINT_NVME, HR_ENDPOINT_NIC, HR_ENDPOINT_KINDS };
 
-struct hr_topo_peer {
+struct hr_endpoint {
 	int32_t fn; /* index of the function */
-	enum hr_topo_peer_kind kind;
+	enum hr_endpoint_kind kind;
 	uint32_t number; /* number within its kind: GPU0, NVME3, NIC1 */
 };
 
-struct hr_topo_peers {
+struct hr_endpoints {
 	const struct hr_topology *topology; /* evaluates GPU and NVMe */
 	struct hr_topology *gpus, *nics;    /* evaluate GPU and GPU, GPU and NIC */
-	struct hr_topo_peer *peer;	    /* GPUs first, then SSDs, then network cards */
-	uint32_t count, by_kind[HR_PEER_KINDS];
+	struct hr_endpoint *peer;	    /* GPUs first, then SSDs, then network cards */
+	uint32_t count, by_kind[HR_ENDPOINT_KINDS];
 };
 
-struct hr_peer_pair {
-	struct hr_topo_peer a, b; /* the peer of the lower kind is a */
-	bool has_verdict;	  /* one of them is a GPU, so there is a verdict */
+struct hr_endpoint_pair {
+	struct hr_endpoint a, b; /* the peer of the lower kind is a */
+	bool has_verdict;	 /* one of them is a GPU, so there is a verdict */
 	enum hr_verdict verdict;
 	uint8_t rule; /* row that decided */
 	uint16_t modifiers;
@@ -51,24 +51,24 @@ struct hr_peer_pair {
 		driver; /* of two GPUs: answer of NVIDIA's driver about reads and writes */
 };
 
-/* Parse "gpu,nvme,nic" to bits 1 << enum hr_topo_peer_kind; 0: not such a list. */
-unsigned hr_peer_kinds(const char *list);
+/* Parse "gpu,nvme,nic" to bits 1 << enum hr_endpoint_kind; 0: not such a list. */
+unsigned hr_endpoint_kinds(const char *list);
 /* "GPU", "NVME", "NIC" */
-const char *hr_peer_word(enum hr_topo_peer_kind kind);
+const char *hr_endpoint_word(enum hr_endpoint_kind kind);
 
 /*
  * List the peers of these kinds. GPUs and SSDs come from the topology, which must live as long as
  * *peers. Memory comes from the model. 0 or -ENOMEM.
  */
-int hr_peers_init(struct hr_topo_peers *peers, const struct hr_topology *e, struct hr_model *m,
-		  unsigned kinds);
+int hr_endpoints_init(struct hr_endpoints *peers, const struct hr_topology *e, struct hr_model *m,
+		      unsigned kinds);
 /* The network card with that number, also when no peers are listed; HR_NO_FN: none. */
-int32_t hr_peer_nic(const struct hr_topology *e, uint32_t number);
+int32_t hr_endpoint_nic(const struct hr_topology *e, uint32_t number);
 /* Evaluate two peers of peers->peer, in any order. */
-void hr_peers_evaluate(const struct hr_topo_peers *peers, uint32_t i, uint32_t j,
-		       struct hr_peer_pair *out);
+void hr_endpoints_evaluate(const struct hr_endpoints *peers, uint32_t i, uint32_t j,
+			   struct hr_endpoint_pair *out);
 /* "NV18", "XGMI2", or PIX PXB PHB NODE SYS like hr_distance_word(); text[16]; returns text. */
-const char *hr_peer_distance(const struct hr_topo_peers *peers, const struct hr_peer_pair *p,
-			     char *text);
+const char *hr_endpoint_distance(const struct hr_endpoints *peers, const struct hr_endpoint_pair *p,
+				 char *text);
 
 #endif

@@ -73,5 +73,5 @@ uint32_t hr_traits_of(const struct hr_topology *e)
 		traits |= when(own && mps && own != mps, HR_TRAIT_MPS_DIFFER);
 		mps = own ? own : mps;
 	}
-	return hr_boot_is_amd(e->m) ? traits : traits & ~(uint32_t)HR_TRAIT_HT;
+	return hr_next_boot_is_amd(e->m) ? traits : traits & ~(uint32_t)HR_TRAIT_HT;
 }

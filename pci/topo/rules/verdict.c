@@ -113,9 +113,9 @@ static void find_iommu(struct hr_topology *e)
 /* VFIO and the remedies turn the IOMMU on, so predict the ACS that Linux sets then. */
 static void find_boot(struct hr_topology *e)
 {
-	hr_boot_read(e->m, e->opt.kernel, e->iommu, e->m->sys.cmdline, &e->boot);
+	hr_next_boot_predict(e->m, e->opt.kernel, e->iommu, e->m->sys.cmdline, &e->boot);
 	if (e->boot.iommu != HR_IOMMU_PT && e->boot.iommu != HR_IOMMU_ON)
-		hr_boot_force(e->m, &e->boot, HR_IOMMU_PT);
+		hr_next_boot_force(e->m, &e->boot, HR_IOMMU_PT);
 }
 
 static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
@@ -318,7 +318,7 @@ static bool has_bars(const struct hr_model *m)
 	return false;
 }
 
-int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_options *opt)
+int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_topo_options *opt)
 {
 	memset(e, 0, sizeof *e);
 	e->m = m;
@@ -354,7 +354,8 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
 		d->mps = hr_get(&m->fn[i], HR_F_MPS, 0);
 		derive_acs(d, &m->fn[i]);
 		d->acs_assumed = m->fn[i].acs_assumed;
-		d->boot_redirect = hr_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
+		d->boot_redirect =
+			hr_next_boot_acs(m, &e->boot, (int32_t)i, NULL) & HR_ACS_REDIRECT;
 		e->step[i] = (struct hr_step){ d->parent, (uint16_t)d->depth,
 					       hr_walk_flags(e, (int32_t)i) };
 		if (!hr_is_bridge(&m->fn[i]))

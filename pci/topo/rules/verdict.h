@@ -83,7 +83,7 @@ enum hr_vm {
 	HR_VM_IGNORE, /* none: the emulated topology is evaluated as if it was hardware */
 };
 
-struct hr_options {
+struct hr_topo_options {
 	enum hr_mode mode;
 	uint32_t kernel;     /* version of the p2pdma table: major << 16 | minor; 0: newest */
 	enum hr_iommu iommu; /* HR_IOMMU_UNKNOWN: the model's mode */
@@ -233,7 +233,7 @@ struct hr_step {
 
 struct hr_topology {
 	const struct hr_model *m;
-	struct hr_options opt;
+	struct hr_topo_options opt;
 	enum hr_iommu iommu;	/* mode in force */
 	bool iommu_active;	/* groups exist, in any mode */
 	bool bars;		/* a function has a BAR */
@@ -256,7 +256,7 @@ struct hr_topology {
 	int32_t *free_next;   /* [functions]: the free slot after that one */
 	int32_t free_root;    /* first free slot of a CPU, or HR_NO_FN */
 	/* The next boot with the present command line and an IOMMU on. */
-	struct hr_boot boot;
+	struct hr_next_boot boot;
 	struct hr_groups groups; /* groups formed then, in VFIO modes; of == NULL: not needed */
 	/* [functions]: prevents VFIO from opening its group, or HR_NO_FN. */
 	int32_t *blocker;
@@ -303,7 +303,7 @@ struct hr_pair {
  * Prepare the evaluation of a topology: find endpoints, try all rules on functions. Memory comes
  * from the model. 0 or -ENOMEM. Call it again after facts changed (what-if).
  */
-int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_options *opt);
+int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_topo_options *opt);
 
 /* Evaluate one pair; both are indices of functions. Any two functions are allowed. */
 void hr_pair_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd, struct hr_pair *p);

@@ -85,7 +85,7 @@ static void enter(const char *root)
 
 static int read_live(void)
 {
-	struct hr_options opt = { 0 };
+	struct hr_topo_options opt = { 0 };
 
 	hr_model_reset(&model);
 	if (hr_source_live(&model))
@@ -130,7 +130,7 @@ static int fix_and_read_back(void)
 static int choose(void)
 {
 	struct hr_path_choice choice = { 0 }, same = { 0 };
-	struct hr_options opt = { 0 };
+	struct hr_topo_options opt = { 0 };
 
 	if (hr_model_init(&model) || hr_source_live(&model) ||
 	    hr_topology_init(&topology, &model, &opt))

@@ -10,7 +10,7 @@ static struct hr_path_choice choice;
 
 TestSuite(topo_suspect, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
-static void evaluate(const char *ssd, const struct hr_options *opt)
+static void evaluate(const char *ssd, const struct hr_topo_options *opt)
 {
 	struct hr_pair p;
 
@@ -39,7 +39,7 @@ Test(topo_suspect, a_rule_against_a_direct_path_is_named)
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		const struct hr_options opt = { .mode = row[i].mode, .iommu = row[i].iommu };
+		const struct hr_topo_options opt = { .mode = row[i].mode, .iommu = row[i].iommu };
 
 		fake_two_ports(&machine);
 		fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2,
@@ -59,7 +59,7 @@ Test(topo_suspect, a_rule_against_a_direct_path_is_named)
  */
 Test(topo_suspect, the_worst_of_several_suspects_is_named)
 {
-	const struct hr_options opt = { .mode = HR_MODE_HOST, .iommu = HR_IOMMU_OFF };
+	const struct hr_topo_options opt = { .mode = HR_MODE_HOST, .iommu = HR_IOMMU_OFF };
 
 	fake_put(fake_find(&machine, "00:00.0"), HR_CFG_DEVICE, 2, 0x09a2);
 	fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_RR);
@@ -84,7 +84,7 @@ Test(topo_suspect, the_first_of_equal_suspects_is_named)
 		{ GPU, NULL, "02:01.0", GPU },
 		{ GPU, SIBLING, "02:00.0", GPU },
 	};
-	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+	const struct hr_topo_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		fake_two_ports(&machine);
@@ -137,7 +137,7 @@ static const char *make_chain(unsigned levels)
 
 Test(topo_suspect, all_recorded_errors_are_named)
 {
-	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+	const struct hr_topo_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
 	static const struct {
 		uint32_t bits;
 		const char *says;
@@ -165,7 +165,7 @@ Test(topo_suspect, all_recorded_errors_are_named)
 /* 64 findings are kept; the finding that decided is the last of all. */
 Test(topo_suspect, the_finding_that_decided_is_named_after_many_others)
 {
-	const struct hr_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
+	const struct hr_topo_options opt = { .mode = HR_MODE_GPU, .iommu = HR_IOMMU_OFF };
 
 	for (unsigned levels = 1; levels <= 30; levels++) {
 		const char *gpu = make_chain(levels);

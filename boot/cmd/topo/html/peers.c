@@ -8,17 +8,17 @@
 
 #define PEERS_MAX 32u
 
-static void put_cell(FILE *out, const struct hr_topo_peers *peers, uint32_t i, uint32_t j)
+static void put_cell(FILE *out, const struct hr_endpoints *peers, uint32_t i, uint32_t j)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char distance[16], verdict[48], title[96];
 
 	if (i == j) {
 		fputs("<td><span class=\"no\">X</span></td>", out);
 		return;
 	}
-	hr_peers_evaluate(peers, i, j, &p);
-	hr_peer_distance(peers, &p, distance);
+	hr_endpoints_evaluate(peers, i, j, &p);
+	hr_endpoint_distance(peers, &p, distance);
 	if (!p.has_verdict) {
 		hr_html_put(out, "<td><span class=\"no\">~</span></td>", distance);
 		return;
@@ -30,25 +30,25 @@ static void put_cell(FILE *out, const struct hr_topo_peers *peers, uint32_t i, u
 		    p.modifiers & HR_MOD_DEGRADED ? "*" : "");
 }
 
-static void put_name(FILE *out, const struct hr_topo *t, const struct hr_topo_peer *peer)
+static void put_name(FILE *out, const struct hr_topo *t, const struct hr_endpoint *peer)
 {
 	const struct hr_fn *f = &t->model.fn[peer->fn];
 	char name[32], bdf[HR_BDF_MAX];
 
-	snprintf(name, sizeof name, "%s%u", hr_peer_word(peer->kind), peer->number);
+	snprintf(name, sizeof name, "%s%u", hr_endpoint_word(peer->kind), peer->number);
 	hr_html_put(out, "<th title=\"~ ~\">~ <small>~</small></th>", hr_bdf(f, bdf),
 		    hr_topo_title(f), name, f->devices ? f->devices : "");
 }
 
 int hr_html_peers(struct hr_topo *t, FILE *out)
 {
-	struct hr_topo_peers peers;
-	const int err = hr_peers_init(&peers, &t->topology, &t->model,
-				      1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
+	struct hr_endpoints peers;
+	const int err = hr_endpoints_init(&peers, &t->topology, &t->model,
+					  1u << HR_ENDPOINT_GPU | 1u << HR_ENDPOINT_NIC);
 
 	if (err)
 		return err;
-	if (peers.by_kind[HR_PEER_GPU] == 0 || peers.count < 2 || peers.count > PEERS_MAX)
+	if (peers.by_kind[HR_ENDPOINT_GPU] == 0 || peers.count < 2 || peers.count > PEERS_MAX)
 		return 0;
 	fputs("<section><h2>GPUs and network cards</h2><div class=\"scroll\"><table><thead><tr>"
 	      "<th></th>",

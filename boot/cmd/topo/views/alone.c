@@ -92,7 +92,7 @@ void hr_topo_alone(struct hr_topo *t)
 	if (hr_topo_has_other_pairs(t)) {
 		fprintf(t->out, "GPUs%s instead, as with --peers gpu,nic:\n",
 			hr_topo_cards(t) > e->gpus ? " and network cards" : "");
-		hr_topo_peers_text(t, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC);
+		hr_topo_peers_text(t, 1u << HR_ENDPOINT_GPU | 1u << HR_ENDPOINT_NIC);
 	} else if (e->gpus && e->ssds == 0 && hr_topo_cards(t) > 1) {
 		fputs("headrace topo --peers gpu,nic shows GPUs and network cards instead\n",
 		      t->out);

@@ -184,7 +184,7 @@ static void put_triangle(const struct hr_topo *t, const struct hr_groups *before
 /* Groups after a boot with the parameter. */
 static int boot_groups(struct hr_topo *t, const struct hr_fix *fix, struct hr_groups *g)
 {
-	struct hr_boot boot = t->topology.boot;
+	struct hr_next_boot boot = t->topology.boot;
 
 	boot.disable = hr_fix_list(&t->model, fix);
 	return !boot.disable || hr_groups_at_boot(&t->model, &boot, g) ? HR_TOPO_NO_ACCESS : 0;

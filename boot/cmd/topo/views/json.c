@@ -157,7 +157,7 @@ int hr_topo_json(struct hr_topo *t, int code)
 	put_functions(t, &out);
 	hr_topo_json_pairs(t, &out, s);
 	if (hr_topo_has_other_pairs(t))
-		hr_topo_peers_json(t, 1u << HR_PEER_GPU | 1u << HR_PEER_NIC, &out);
+		hr_topo_peers_json(t, 1u << HR_ENDPOINT_GPU | 1u << HR_ENDPOINT_NIC, &out);
 	free(h);
 	hr_survey_free(s);
 	return hr_topo_json_end(&out, code);

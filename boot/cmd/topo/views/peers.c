@@ -21,19 +21,19 @@
 #define LISTED_MAX 64u /* peers listed by name, without --all */
 #define NAME_BYTES 24u
 
-const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p)
+const struct hr_pair *hr_peer_worst(const struct hr_endpoint_pair *p)
 {
-	bool back = p->has_verdict && p->b.kind == HR_PEER_GPU &&
+	bool back = p->has_verdict && p->b.kind == HR_ENDPOINT_GPU &&
 		    hr_verdict_order(p->to_b.verdict) > hr_verdict_order(p->to_a.verdict);
 
 	return back ? &p->to_b : &p->to_a;
 }
 
-char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair *p, char *text)
+char *hr_peer_cell(const struct hr_endpoints *peers, const struct hr_endpoint_pair *p, char *text)
 {
 	char distance[16];
 
-	hr_peer_distance(peers, p, distance);
+	hr_endpoint_distance(peers, p, distance);
 	if (p->has_verdict)
 		snprintf(text, 48, "%s %s%s%s%s", distance, hr_matrix_word(p->verdict),
 			 p->modifiers & HR_MOD_DEGRADED ? "*" : "",
@@ -56,22 +56,22 @@ static uint32_t hash(const char *text)
 }
 
 /* Hashes of the texts of all cells. */
-static uint32_t *all_cells(const struct hr_topo_peers *peers)
+static uint32_t *all_cells(const struct hr_endpoints *peers)
 {
 	const uint32_t n = peers->count;
 	uint32_t *cell = calloc((size_t)n * n + 1, sizeof *cell);
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char text[48];
 
 	for (uint32_t i = 0; cell && i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++) {
-			hr_peers_evaluate(peers, i, j, &p);
+			hr_endpoints_evaluate(peers, i, j, &p);
 			cell[i * n + j] = cell[j * n + i] = hash(hr_peer_cell(peers, &p, text));
 		}
 	return cell;
 }
 
-static bool equal(const struct hr_topo_peers *peers, const uint32_t *cell, uint32_t i, uint32_t j)
+static bool equal(const struct hr_endpoints *peers, const uint32_t *cell, uint32_t i, uint32_t j)
 {
 	const uint32_t n = peers->count;
 
@@ -81,7 +81,7 @@ static bool equal(const struct hr_topo_peers *peers, const uint32_t *cell, uint3
 	return peers->peer[i].kind == peers->peer[j].kind;
 }
 
-struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_t *count)
+struct hr_topo_peer_set *hr_peer_sets(const struct hr_endpoints *peers, uint32_t *count)
 {
 	const bool compare = peers->count <= HR_PEERS_COMPARED;
 	struct hr_topo_peer_set *set = calloc(peers->count + 1, sizeof *set);
@@ -110,27 +110,27 @@ struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_
 
 char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capacity)
 {
-	return hr_set_text(hr_peer_word(s->kind), &s->set, text, capacity);
+	return hr_set_text(hr_endpoint_word(s->kind), &s->set, text, capacity);
 }
 
 /* ---- text */
 
 /* "", or a word about the RDMA of a network card, as far as the source tells. */
-static const char *rdma_text(const struct hr_fn *f, enum hr_topo_peer_kind kind)
+static const char *rdma_text(const struct hr_fn *f, enum hr_endpoint_kind kind)
 {
-	if (kind != HR_PEER_NIC || (!hr_is_rdma(f) && !hr_known(f, HR_F_RDMA)))
+	if (kind != HR_ENDPOINT_NIC || (!hr_is_rdma(f) && !hr_known(f, HR_F_RDMA)))
 		return "";
 	return hr_is_rdma(f) ? "RDMA, " : "no RDMA, ";
 }
 
-static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
+static void print_peer(const struct hr_topo *t, const struct hr_endpoint *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->topology, p->fn);
 	char bdf[HR_BDF_MAX], line[2048], number[16], nearest[16] = "?", what[256], disk[400];
 	int used;
 
-	snprintf(number, sizeof number, "%s%u", hr_peer_word(p->kind), p->number);
+	snprintf(number, sizeof number, "%s%u", hr_endpoint_word(p->kind), p->number);
 	if (node != ~0u)
 		snprintf(nearest, sizeof nearest, "%u", node);
 	used = fprintf(t->out, "  %-7s %s  ", number, hr_bdf(f, bdf));
@@ -142,7 +142,7 @@ static void print_peer(const struct hr_topo *t, const struct hr_topo_peer *p)
 	hr_print_wrapped(t->out, (unsigned)used, 10, line);
 }
 
-static void print_list(const struct hr_topo *t, const struct hr_topo_peers *peers)
+static void print_list(const struct hr_topo *t, const struct hr_endpoints *peers)
 {
 	for (uint32_t i = 0; i < peers->count && (t->all || i < LISTED_MAX); i++)
 		print_peer(t, &peers->peer[i]);
@@ -152,28 +152,28 @@ static void print_list(const struct hr_topo *t, const struct hr_topo_peers *peer
 
 struct grid {
 	const struct hr_topo *t;
-	const struct hr_topo_peers *peers;
+	const struct hr_endpoints *peers;
 	const struct hr_topo_peer_set *set;
 	uint32_t sets;
 	unsigned cell, name; /* columns of text */
 };
 
 /* The cell of two sets. A set with itself: "X" when it has one member. */
-static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j, struct hr_peer_pair *p,
-			     char *text)
+static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j,
+			     struct hr_endpoint_pair *p, char *text)
 {
 	p->has_verdict = false;
 	p->driver = HR_P2P_UNREAD;
 	if (i == j && g->set[i].first == g->set[i].second)
 		return "X";
-	hr_peers_evaluate(g->peers, g->set[i].first, i == j ? g->set[i].second : g->set[j].first,
-			  p);
+	hr_endpoints_evaluate(g->peers, g->set[i].first,
+			      i == j ? g->set[i].second : g->set[j].first, p);
 	return hr_peer_cell(g->peers, p, text);
 }
 
 static void measure(struct grid *g)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char text[48];
 
 	g->cell = g->name = 0;
@@ -191,7 +191,7 @@ static void measure(struct grid *g)
 
 static void print_columns(const struct grid *g, uint32_t from, uint32_t to)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char text[48];
 
 	fprintf(g->t->out, "\n%-*s", (int)g->name, "");
@@ -242,7 +242,7 @@ static bool tell(struct told *told, uint8_t rule, int32_t fn)
 }
 
 /* Print the rule that decided, the function where it was found, and its remedy, once each. */
-static void print_reason(const struct grid *g, const struct hr_peer_pair *p, struct told *told)
+static void print_reason(const struct grid *g, const struct hr_endpoint_pair *p, struct told *told)
 {
 	const struct hr_pair *worst = hr_peer_worst(p);
 	const struct hr_rule *r = &hr_rules[p->rule];
@@ -279,7 +279,7 @@ char *hr_peer_refusal(enum hr_p2p_status driver, enum hr_verdict verdict, char *
 }
 
 /* Print the answer of NVIDIA's driver when it refuses, with its meaning once. */
-static void print_refusal(const struct grid *g, const struct hr_peer_pair *p, unsigned *told)
+static void print_refusal(const struct grid *g, const struct hr_endpoint_pair *p, unsigned *told)
 {
 	const unsigned way = 1u << p->driver
 				<< (p->verdict == HR_UNKNOWN   ? 8
@@ -299,7 +299,7 @@ static void print_refusal(const struct grid *g, const struct hr_peer_pair *p, un
 static void print_reasons(const struct grid *g)
 {
 	struct told told = { .n = 0 };
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	unsigned refusals = 0;
 	char a[NAME_BYTES], b[NAME_BYTES], text[48], verdict[48];
 
@@ -322,12 +322,12 @@ static void print_reasons(const struct grid *g)
 }
 
 /* The driver's answers are the only source about peer access between GPUs of NVIDIA. */
-static void print_unread(const struct hr_topo *t, const struct hr_topo_peers *peers)
+static void print_unread(const struct hr_topo *t, const struct hr_endpoints *peers)
 {
 	unsigned gpus = 0;
 	bool consumer = false;
 
-	for (uint32_t i = 0; i < peers->by_kind[HR_PEER_GPU]; i++) {
+	for (uint32_t i = 0; i < peers->by_kind[HR_ENDPOINT_GPU]; i++) {
 		const struct hr_fn *f = &t->model.fn[peers->peer[i].fn];
 
 		gpus += hr_get(f, HR_F_VENDOR, 0) == 0x10de;
@@ -354,7 +354,7 @@ static const char legend[] =
 
 static bool iommu_assumed(const struct grid *g)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char text[48];
 
 	for (uint32_t i = 0; i < g->sets; i++)
@@ -369,7 +369,7 @@ static bool iommu_assumed(const struct grid *g)
 /* A distance NODE of functions whose NUMA nodes the input does not state. */
 static bool node_unread(const struct grid *g)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	char text[48];
 
 	for (uint32_t i = 0; i < g->sets; i++)
@@ -381,7 +381,7 @@ static bool node_unread(const struct grid *g)
 	return false;
 }
 
-static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
+static int print_text(const struct hr_topo *t, const struct hr_endpoints *peers, int code)
 {
 	struct grid g = { .t = t, .peers = peers };
 	struct hr_topo_peer_set *set = hr_peer_sets(peers, &g.sets);
@@ -408,17 +408,17 @@ static int print_text(const struct hr_topo *t, const struct hr_topo_peers *peers
 
 /* ---- JSON */
 
-static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr_topo_peer *p)
+static void put_peer(const struct hr_topo *t, struct hr_json *o, const struct hr_endpoint *p)
 {
 	const struct hr_fn *f = &t->model.fn[p->fn];
 	uint32_t node = hr_node(&t->topology, p->fn);
 	char name[16];
 
-	snprintf(name, sizeof name, "%s%u", hr_peer_word(p->kind), p->number);
+	snprintf(name, sizeof name, "%s%u", hr_endpoint_word(p->kind), p->number);
 	hr_json_object(o, NULL);
 	hr_topo_json_address(t, o, "address", p->fn);
 	hr_json_string(o, "name", name);
-	hr_json_string(o, "kind", hr_peer_word(p->kind));
+	hr_json_string(o, "kind", hr_endpoint_word(p->kind));
 	hr_json_string(o, "title", hr_topo_title(f));
 	if (hr_known(f, HR_F_VENDOR))
 		hr_json_u64(o, "vendor", hr_get(f, HR_F_VENDOR, 0));
@@ -449,7 +449,7 @@ static void put_direction(struct hr_json *o, const char *key, const struct hr_pa
 	hr_json_close(o);
 }
 
-static void put_verdict(struct hr_json *o, const struct hr_peer_pair *p)
+static void put_verdict(struct hr_json *o, const struct hr_endpoint_pair *p)
 {
 	char text[64];
 
@@ -457,19 +457,19 @@ static void put_verdict(struct hr_json *o, const struct hr_peer_pair *p)
 	hr_json_string(o, "rule", hr_rules[p->rule].id);
 	hr_json_bool(o, "degraded", p->modifiers & HR_MOD_DEGRADED);
 	put_direction(o, "to_a", &p->to_a);
-	if (p->b.kind == HR_PEER_GPU)
+	if (p->b.kind == HR_ENDPOINT_GPU)
 		put_direction(o, "to_b", &p->to_b);
 }
 
 /* "driver": the answers of NVIDIA's driver for both directions. */
-static void put_driver(const struct hr_topo *t, struct hr_json *o, const struct hr_peer_pair *p)
+static void put_driver(const struct hr_topo *t, struct hr_json *o, const struct hr_endpoint_pair *p)
 {
 	static const char *const key[] = { "a_to_b", "b_to_a" };
 	const uint64_t a = hr_address(&t->model.fn[p->a.fn]), b = hr_address(&t->model.fn[p->b.fn]);
 	const struct hr_p2p *const way[] = { hr_p2p_find(&t->model, a, b),
 					     hr_p2p_find(&t->model, b, a) };
 
-	if (p->b.kind != HR_PEER_GPU || (!way[0] && !way[1]))
+	if (p->b.kind != HR_ENDPOINT_GPU || (!way[0] && !way[1]))
 		return;
 	hr_json_object(o, "driver");
 	for (unsigned i = 0; i < 2; i++) {
@@ -485,8 +485,8 @@ static void put_driver(const struct hr_topo *t, struct hr_json *o, const struct 
 	hr_json_close(o);
 }
 
-static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_topo_peers *peers,
-		     const struct hr_peer_pair *p)
+static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr_endpoints *peers,
+		     const struct hr_endpoint_pair *p)
 {
 	hr_json_object(o, NULL);
 	hr_topo_json_address(t, o, "a", p->a.fn);
@@ -506,10 +506,10 @@ static void put_pair(const struct hr_topo *t, struct hr_json *o, const struct hr
 	hr_json_close(o);
 }
 
-static void put_all(const struct hr_topo *t, const struct hr_topo_peers *peers, struct hr_json *o,
+static void put_all(const struct hr_topo *t, const struct hr_endpoints *peers, struct hr_json *o,
 		    const char *pairs)
 {
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 
 	hr_json_array(o, "peers");
 	for (uint32_t i = 0; i < peers->count; i++)
@@ -518,13 +518,13 @@ static void put_all(const struct hr_topo *t, const struct hr_topo_peers *peers, 
 	hr_json_array(o, pairs);
 	for (uint32_t i = 0; i < peers->count; i++)
 		for (uint32_t j = i + 1; j < peers->count && !o->error; j++) {
-			hr_peers_evaluate(peers, i, j, &p);
+			hr_endpoints_evaluate(peers, i, j, &p);
 			put_pair(t, o, peers, &p);
 		}
 	hr_json_close(o);
 }
 
-static int print_json(const struct hr_topo *t, const struct hr_topo_peers *peers, int code)
+static int print_json(const struct hr_topo *t, const struct hr_endpoints *peers, int code)
 {
 	const struct hr_topo_machine machine = hr_topo_machine(t);
 	struct hr_json out;
@@ -535,27 +535,27 @@ static int print_json(const struct hr_topo *t, const struct hr_topo_peers *peers
 }
 
 /* Exit code of the worst pair with a GPU; HR_TOPO_NONE: no such pair. */
-static int evaluate_all(const struct hr_topo_peers *peers)
+static int evaluate_all(const struct hr_endpoints *peers)
 {
 	enum hr_topo_exit worst = HR_TOPO_DIRECT;
-	struct hr_peer_pair p;
+	struct hr_endpoint_pair p;
 	struct hr_pair sum;
 
-	for (uint32_t i = 0; i < peers->by_kind[HR_PEER_GPU]; i++)
+	for (uint32_t i = 0; i < peers->by_kind[HR_ENDPOINT_GPU]; i++)
 		for (uint32_t j = i + 1; j < peers->count; j++) {
-			hr_peers_evaluate(peers, i, j, &p);
+			hr_endpoints_evaluate(peers, i, j, &p);
 			sum = *hr_peer_worst(&p);
 			sum.modifiers = p.modifiers;
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&sum));
 		}
-	return peers->by_kind[HR_PEER_GPU] && peers->count > 1 ? (int)worst : HR_TOPO_NONE;
+	return peers->by_kind[HR_ENDPOINT_GPU] && peers->count > 1 ? (int)worst : HR_TOPO_NONE;
 }
 
 void hr_topo_peers_text(struct hr_topo *t, unsigned kinds)
 {
-	struct hr_topo_peers peers;
+	struct hr_endpoints peers;
 
-	if (hr_peers_init(&peers, &t->topology, &t->model, kinds))
+	if (hr_endpoints_init(&peers, &t->topology, &t->model, kinds))
 		fputs("headrace: error: out of memory\n", stderr);
 	else
 		print_text(t, &peers, 0);
@@ -563,23 +563,23 @@ void hr_topo_peers_text(struct hr_topo *t, unsigned kinds)
 
 void hr_topo_peers_json(struct hr_topo *t, unsigned kinds, struct hr_json *o)
 {
-	struct hr_topo_peers peers;
+	struct hr_endpoints peers;
 
-	if (hr_peers_init(&peers, &t->topology, &t->model, kinds) == 0)
+	if (hr_endpoints_init(&peers, &t->topology, &t->model, kinds) == 0)
 		put_all(t, &peers, o, "peer_pairs");
 }
 
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 {
 	const bool json = strcmp(format, "json") == 0;
-	struct hr_topo_peers peers;
+	struct hr_endpoints peers;
 	int code, shown;
 
 	if (!json && strcmp(format, "table") != 0) {
 		hr_usage_error("topo", "--peers is shown as text or json, not as %s", format);
 		return HR_TOPO_USAGE;
 	}
-	if (hr_peers_init(&peers, &t->topology, &t->model, kinds)) {
+	if (hr_endpoints_init(&peers, &t->topology, &t->model, kinds)) {
 		fputs("headrace: error: out of memory\n", stderr);
 		return HR_TOPO_NO_ACCESS;
 	}
@@ -592,7 +592,8 @@ int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format)
 	shown = json ? print_json(t, &peers, code) : print_text(t, &peers, code);
 	if (code == HR_TOPO_NONE)
 		fprintf(stderr, "headrace topo: no pair to evaluate: %u GPU%s, %u others\n",
-			peers.by_kind[HR_PEER_GPU], peers.by_kind[HR_PEER_GPU] == 1 ? "" : "s",
-			peers.count - peers.by_kind[HR_PEER_GPU]);
+			peers.by_kind[HR_ENDPOINT_GPU],
+			peers.by_kind[HR_ENDPOINT_GPU] == 1 ? "" : "s",
+			peers.count - peers.by_kind[HR_ENDPOINT_GPU]);
 	return shown;
 }

@@ -245,7 +245,7 @@ static void add_up(const struct hr_topo *t, struct sum *s, const struct hr_rate 
 		if (s->edge == HR_NO_EDGE && r[i].gbs > 0)
 			s->edge = r[i].edge;
 	}
-	s->bound = hr_band_bound(&t->topology, r, n);
+	s->bound = hr_rates_are_bounds(&t->topology, r, n);
 }
 
 static int alone(struct hr_topo *t, enum hr_direction direction, struct figures *f)
@@ -256,7 +256,7 @@ static int alone(struct hr_topo *t, enum hr_direction direction, struct figures 
 	for (uint32_t i = 0; i < e->gpus; i++)
 		for (uint32_t j = 0; j < e->ssds && n < f->alones; j++, n++) {
 			f->alone[n] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
-			if (hr_band_solve(e, &t->model, direction, &f->alone[n], 1))
+			if (hr_rates_solve(e, &t->model, direction, &f->alone[n], 1))
 				return fail(t, -ENOMEM);
 		}
 	return 0;
@@ -285,7 +285,7 @@ static int together(struct hr_topo *t, enum hr_direction direction, uint32_t fro
 	for (uint32_t i = from; i < to; i++)
 		for (uint32_t j = 0; j < e->ssds; j++)
 			r[k++] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
-	err = hr_band_solve(e, &t->model, direction, r, k);
+	err = hr_rates_solve(e, &t->model, direction, r, k);
 	if (!err)
 		add_up(t, s, r, k);
 	hr_model_release(&t->model, used);
@@ -414,7 +414,7 @@ static int compute_plan(struct hr_topo *t, void *to)
 	struct plan *p = to;
 	const unsigned n = t->topology.ssds;
 
-	if (hr_band_solve(&t->topology, &t->model, HR_TO_GPU, p->rate, n))
+	if (hr_rates_solve(&t->topology, &t->model, HR_TO_GPU, p->rate, n))
 		return fail(t, -ENOMEM);
 	add_up(t, &p->sum, p->rate, n);
 	return 0;
@@ -458,7 +458,7 @@ int hr_topo_plan(struct hr_topo *t)
 		return HR_TOPO_NONE;
 	if (!now.rate || !fixed.rate)
 		return HR_TOPO_NO_ACCESS;
-	err = hr_band_plan(&t->topology, &t->model, HR_TO_GPU, now.rate);
+	err = hr_rates_assign(&t->topology, &t->model, HR_TO_GPU, now.rate);
 	if (err)
 		return fail(t, err);
 	add_up(t, &now.sum, now.rate, n);

@@ -128,7 +128,7 @@ char *hr_matrix_name(const struct hr_topo *t, const struct hr_survey *s, bool ro
 
 /* A set of equal peers. */
 struct hr_topo_peer_set {
-	enum hr_topo_peer_kind kind;
+	enum hr_endpoint_kind kind;
 	uint32_t first; /* index in peers->peer */
 	/* Another member, for the cell of the set with itself; equal to first: none. */
 	uint32_t second;
@@ -139,11 +139,11 @@ struct hr_topo_peer_set {
  * The sets in the order of their first peers; *count is their number. The caller frees them. NULL:
  * out of memory.
  */
-struct hr_topo_peer_set *hr_peer_sets(const struct hr_topo_peers *peers, uint32_t *count);
+struct hr_topo_peer_set *hr_peer_sets(const struct hr_endpoints *peers, uint32_t *count);
 /* Name of a set: "NVME0-5". Returns text. */
 char *hr_peer_set_name(const struct hr_topo_peer_set *s, char *text, size_t capacity);
 /* Text of a cell: "NV18 DIRECT", "PIX REDIR*", "PHB RC GNS", without a GPU "PHB". text[48]. */
-char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair *p, char *text);
+char *hr_peer_cell(const struct hr_endpoints *peers, const struct hr_endpoint_pair *p, char *text);
 /*
  * The sentence about two GPUs whose peer access NVIDIA's driver refuses; `verdict` is that of PCI
  * Express. Returns text.
@@ -151,10 +151,10 @@ char *hr_peer_cell(const struct hr_topo_peers *peers, const struct hr_peer_pair 
 char *hr_peer_refusal(enum hr_p2p_status driver, enum hr_verdict verdict, char *text,
 		      size_t capacity);
 /* The direction that decided. */
-const struct hr_pair *hr_peer_worst(const struct hr_peer_pair *p);
+const struct hr_pair *hr_peer_worst(const struct hr_endpoint_pair *p);
 
 /*
- * Show GPUs, SSDs and network cards of these kinds (1 << enum hr_topo_peer_kind) against each other, in
+ * Show GPUs, SSDs and network cards of these kinds (1 << enum hr_endpoint_kind) against each other, in
  * format "table" or "json"; another format is a usage error.
  */
 int hr_topo_peers(struct hr_topo *t, unsigned kinds, const char *format);

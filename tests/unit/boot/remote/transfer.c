@@ -269,7 +269,7 @@ Test(flow, a_receiver_that_breaks_the_protocol_ends_the_connection)
 {
 	static const struct {
 		uint32_t count;
-		struct hr_link_offer offer[2];
+		struct hr_link_offer_entry offer[2];
 		const char *text;
 	} row[] = {
 		{ 0, { { 0 } }, BROKEN "a wrong number of offers" },

@@ -237,7 +237,7 @@ static void watch(void)
 {
 	uint32_t word;
 
-	cr_assert_eq(hr_one_watch(&watched, 9, &word), watched_ways);
+	cr_assert_eq(hr_single_miss_poll(&watched, 9, &word), watched_ways);
 	if (hr_lane() < HR_WAYS)
 		cr_assert_eq(word, watched.tag[hr_lane()], "lane %u", hr_lane());
 	else

@@ -42,7 +42,7 @@ static void *wait_for_turn(void *argument)
 
 Test(seam, threads_start_wait_and_end)
 {
-	struct hr_thread thread[4];
+	struct hr_cpu_thread thread[4];
 	unsigned number[4];
 	cpu_set_t all, one;
 

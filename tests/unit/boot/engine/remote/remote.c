@@ -63,7 +63,7 @@ static const char *takes = "copy"; /* operator */
 static struct {
 	enum hr_link_side side;
 	const struct row *row;
-	struct hr_thread thread;
+	struct hr_cpu_thread thread;
 	uint32_t quit; /* the appliance is down */
 	uint64_t next, count, rounds, busy[RIG_SLOTS];
 	bool has[TILES_MAX], left;

@@ -198,7 +198,7 @@ Test(io_writes, a_page_that_no_worker_fills_is_read)
 /* A worker that claims a page and ends with an error before it has filled the frame. */
 static void claim_then_fail(struct hr_objects *objects)
 {
-	struct hr_use use = hr_use_none();
+	struct hr_lane_pages use = hr_use_none();
 
 	use.page = 3;
 	use.writes = use.whole = true;

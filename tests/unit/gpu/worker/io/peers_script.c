@@ -553,7 +553,8 @@ static void send_answer(struct hr_objects *objects)
 
 Test(io_peers_script, a_message_that_does_not_fit_ends_the_run)
 {
-	static const enum hr_peer_kind wrong[] = { HR_PEER_NOTHING, HR_PEER_KINDS, HR_PEER_GET };
+	static const enum hr_peer_kind wrong[] = { HR_PEER_NOTHING, HR_ENDPOINT_KINDS,
+						   HR_PEER_GET };
 
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		answer = wrong[i];

@@ -19,7 +19,7 @@
 
 TestSuite(topo_fix, .init = fake_evaluate_up, .fini = fake_evaluate_down, .timeout = 60);
 
-static struct hr_options opt;
+static struct hr_topo_options opt;
 static uid_t user;
 
 uid_t geteuid(void)

@@ -17,7 +17,7 @@
 
 static struct hr_model model;
 static struct hr_topology topology;
-static struct hr_topo_peers peers;
+static struct hr_endpoints peers;
 static const char *input;
 static size_t input_bytes;
 static int fd = -1;
@@ -53,8 +53,8 @@ static int evaluate(void)
 	int err = parse();
 
 	if (!err)
-		err = hr_topology_init(&topology, &model, &(struct hr_options){ 0 });
-	return err ? err : hr_peers_init(&peers, &topology, &model, 7);
+		err = hr_topology_init(&topology, &model, &(struct hr_topo_options){ 0 });
+	return err ? err : hr_endpoints_init(&peers, &topology, &model, 7);
 }
 
 /* Run with that many bytes for the model. Returns the bytes that it used. */

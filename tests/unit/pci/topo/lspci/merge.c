@@ -26,14 +26,14 @@ static void clear(void)
 
 static bool contradict(void)
 {
-	const bool one = hr_fn_contradicts(&was, &is, said, sizeof said);
+	const bool one = hr_function_contradicts(&was, &is, said, sizeof said);
 	const struct hr_fn swapped = was;
 	char other[256];
 
 	/* The order does not matter. */
 	was = is;
 	is = swapped;
-	cr_expect_eq(hr_fn_contradicts(&was, &is, other, sizeof other), one);
+	cr_expect_eq(hr_function_contradicts(&was, &is, other, sizeof other), one);
 	is = was;
 	was = swapped;
 	return one;
@@ -244,7 +244,7 @@ Test(topo_merge, the_better_source_stays_and_what_is_unknown_is_added)
 			fill(&was, 2, row[i].before);
 		if (row[i].here)
 			fill(&is, row[i].bytes, row[i].here);
-		hr_fn_merge(&was, &is);
+		hr_function_merge(&was, &is);
 		cr_expect_str_eq(fake_described(&was), row[i].want, "row %zu: %s", i,
 				 fake_described(&was));
 		cr_expect_eq(was.placed, row[i].before || row[i].here);
@@ -276,13 +276,13 @@ Test(topo_merge, parts_are_merged_one_by_one)
 	was.config = first;
 	is.config = second;
 	was.config_bytes = is.config_bytes = 1;
-	hr_fn_merge(&was, &is);
+	hr_function_merge(&was, &is);
 	cr_expect_str_eq(fake_described(&was), "bar2=1+80 f1 5,4 bar3=2+40 f2 3,5 bar5=0+20 f1 3,3 "
 					       "config=1");
 	cr_expect_eq(was.config, second);
 	is.config = NULL;
 	is.config_bytes = 9;
-	hr_fn_merge(&was, &is);
+	hr_function_merge(&was, &is);
 	cr_expect_eq(was.config, second);
 	cr_expect_eq(was.config_bytes, 1u);
 }
@@ -295,7 +295,7 @@ Test(topo_merge, access_is_denied_until_the_capabilities_are_known)
 		is.denied = bits >> 1 & 1;
 		if (bits & 4)
 			is.fact[HR_F_CAPS] = (struct hr_fact){ 0, HR_SRC_TEXT };
-		hr_fn_merge(&was, &is);
+		hr_function_merge(&was, &is);
 		cr_expect_eq(was.denied, bits == 1 || bits == 2 || bits == 3, "%u", bits);
 	}
 }

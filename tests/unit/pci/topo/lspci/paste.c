@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct hr_paste paste;
+static struct hr_lspci_paste paste;
 
 static bool begins(const char *line, size_t length)
 {
@@ -22,7 +22,7 @@ static void expect_line(const char *text, const char *rest)
 
 	snprintf(line, sizeof line, "%s", text);
 	line[length] = '\0';
-	at = hr_paste_line(&paste, begins, line, &length);
+	at = hr_lspci_paste_line(&paste, begins, line, &length);
 	cr_expect_eq(length, strlen(rest), "'%s': %zu characters", text, length);
 	cr_expect(strncmp(at, rest, length + 1) == 0, "'%s': '%.*s'", text, (int)length, at);
 }

@@ -18,7 +18,7 @@ TestSuite(topo_explain, .init = fake_evaluate_up, .fini = fake_evaluate_down, .t
 /* A pair below a switch with redirects, so that each variable of a template has a value. */
 static void pair(struct hr_pair *p)
 {
-	static const struct hr_options opt = { 0 };
+	static const struct hr_topo_options opt = { 0 };
 
 	fake_put(fake_find(&machine, "02:00.0"), ACS, 2, HR_ACS_ISOLATION);
 	fake_put(fake_find(&machine, "02:01.0"), ACS, 2, HR_ACS_ISOLATION);
@@ -62,7 +62,7 @@ Test(topo_explain, texts_end_within_their_buffers)
 
 static int evaluate(void)
 {
-	static const struct hr_options none;
+	static const struct hr_topo_options none;
 
 	return hr_topology_init(&topology, &model, &none);
 }
@@ -77,9 +77,10 @@ static int predict(void)
 static int predict_boot(void)
 {
 	static struct hr_groups groups;
-	static struct hr_boot boot;
+	static struct hr_next_boot boot;
 
-	hr_boot_read(&model, hr_kernel_of_release("6.8"), HR_IOMMU_UNKNOWN, "iommu=pt", &boot);
+	hr_next_boot_predict(&model, hr_kernel_of_release("6.8"), HR_IOMMU_UNKNOWN, "iommu=pt",
+			     &boot);
 	return hr_groups_at_boot(&model, &boot, &groups);
 }
 
@@ -121,14 +122,14 @@ Test(topo_explain, the_line_of_a_boot_has_the_other_words)
 		  "quiet x " },
 		{ "\"pci=a b\"  y=\"c d\" z=\"e\"", "\"pci=a b\" y=\"c d\" z=\"e\" " },
 	};
-	static char line[HR_BOOT_LINE_MAX], want[HR_BOOT_LINE_MAX];
+	static char line[HR_CMDLINE_MAX], want[HR_CMDLINE_MAX];
 	struct hr_pair p;
 
 	pair(&p);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		strcpy(model.sys.cmdline, row[i].now);
 		snprintf(want, sizeof want, "%s%s", row[i].want,
-			 hr_boot_line(&model, HR_IOMMU_PT, line));
+			 hr_next_boot_cmdline(&model, HR_IOMMU_PT, line));
 		cr_expect_str_eq(line, want);
 	}
 }
@@ -136,19 +137,19 @@ Test(topo_explain, the_line_of_a_boot_has_the_other_words)
 /* A last word in quotes has its place with its marks, or is left out. */
 Test(topo_explain, the_line_of_a_boot_ends_within_its_buffer)
 {
-	static char line[HR_BOOT_LINE_MAX + 64];
+	static char line[HR_CMDLINE_MAX + 64];
 	char *now = model.sys.cmdline;
 	struct hr_pair p;
 
 	pair(&p);
-	for (unsigned n = HR_BOOT_LINE_MAX - 12; n <= HR_BOOT_LINE_MAX - 6; n++) {
+	for (unsigned n = HR_CMDLINE_MAX - 12; n <= HR_CMDLINE_MAX - 6; n++) {
 		memset(now, 'a', n);
 		strcpy(now + n, " \"b c");
 		memset(line, '#', sizeof line);
-		hr_boot_line(&model, HR_IOMMU_PT, line);
-		cr_expect_lt(strlen(line), HR_BOOT_LINE_MAX, "%u", n);
-		cr_expect_eq(line[HR_BOOT_LINE_MAX], '#', "%u", n);
-		cr_expect_eq(strncmp(line + n, " \"b c\" ", 7) == 0, n < HR_BOOT_LINE_MAX - 8,
+		hr_next_boot_cmdline(&model, HR_IOMMU_PT, line);
+		cr_expect_lt(strlen(line), HR_CMDLINE_MAX, "%u", n);
+		cr_expect_eq(line[HR_CMDLINE_MAX], '#', "%u", n);
+		cr_expect_eq(strncmp(line + n, " \"b c\" ", 7) == 0, n < HR_CMDLINE_MAX - 8,
 			     "%u: %s", n, line + n);
 	}
 }

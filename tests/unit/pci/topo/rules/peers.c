@@ -18,7 +18,7 @@
 
 static struct hr_model model, other;
 static struct hr_topology topology;
-static struct hr_topo_peers peers;
+static struct hr_endpoints peers;
 
 static void set_up(void)
 {
@@ -39,19 +39,20 @@ enum { GPU0, GPU1, NVME0, NVME1, NIC0, NIC1 };
 
 static void expect(uint32_t i, uint32_t j, enum hr_verdict verdict, const char *distance)
 {
-	struct hr_peer_pair p, q;
+	struct hr_endpoint_pair p, q;
 	char text[16], name[48];
 
-	hr_peers_evaluate(&peers, i, j, &p);
-	hr_peers_evaluate(&peers, j, i, &q);
+	hr_endpoints_evaluate(&peers, i, j, &p);
+	hr_endpoints_evaluate(&peers, j, i, &q);
 	cr_expect_eq(p.has_verdict, verdict != HR_VERDICTS, "%u and %u", i, j);
 	if (p.has_verdict) {
 		cr_expect_eq(p.verdict, verdict, "%u and %u: %s", i, j,
 			     hr_verdict_text(p.verdict, p.rule, name));
 		cr_expect_eq(q.verdict, p.verdict, "%u and %u the other way round", i, j);
 	}
-	cr_expect_str_eq(hr_peer_distance(&peers, &p, text), distance, "%u and %u: %s", i, j, text);
-	cr_expect_str_eq(hr_peer_distance(&peers, &q, text), distance);
+	cr_expect_str_eq(hr_endpoint_distance(&peers, &p, text), distance, "%u and %u: %s", i, j,
+			 text);
+	cr_expect_str_eq(hr_endpoint_distance(&peers, &q, text), distance);
 }
 
 /* ---- links */
@@ -162,8 +163,8 @@ Test(topo_peers, sysfs_gives_names_cpus_and_amd_links)
 		  "%s", model.fn[2].devices);
 	cr_expect_str_eq(model.fn[3].devices, "nvme4");
 	cr_expect_str_eq(model.fn[4].devices, "mlx5_0 ens1");
-	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_options){ 0 }), 0);
-	cr_assert_eq(hr_peers_init(&peers, &topology, &model, ALL_KINDS), 0);
+	cr_assert_eq(hr_topology_init(&topology, &model, &(struct hr_topo_options){ 0 }), 0);
+	cr_assert_eq(hr_endpoints_init(&peers, &topology, &model, ALL_KINDS), 0);
 	expect(0, 1, HR_UNKNOWN, "XGMI1");
 	/* A capture contains all links. */
 	fd = memfd_create("capture", 0);
@@ -179,11 +180,11 @@ Test(topo_peers, sysfs_gives_names_cpus_and_amd_links)
 
 Test(topo_peers, a_list_of_kinds_is_read_or_refused)
 {
-	cr_expect_eq(hr_peer_kinds("gpu,nvme,nic"), 7u);
-	cr_expect_eq(hr_peer_kinds("nic"), 1u << HR_PEER_NIC);
-	cr_expect_eq(hr_peer_kinds(""), 0u);
-	cr_expect_eq(hr_peer_kinds("gpu,"), 0u);
-	cr_expect_eq(hr_peer_kinds("gpu,tpu"), 0u);
+	cr_expect_eq(hr_endpoint_kinds("gpu,nvme,nic"), 7u);
+	cr_expect_eq(hr_endpoint_kinds("nic"), 1u << HR_ENDPOINT_NIC);
+	cr_expect_eq(hr_endpoint_kinds(""), 0u);
+	cr_expect_eq(hr_endpoint_kinds("gpu,"), 0u);
+	cr_expect_eq(hr_endpoint_kinds("gpu,tpu"), 0u);
 }
 
 /* ---- all of each pair */
