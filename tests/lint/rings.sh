@@ -67,7 +67,7 @@ check() {
     local bad=0 ring found
     found=$(rings "$1")
     while read -r ring; do
-        [ -z "$ring" ] || exceptions | sed 's, *#.*,,' | grep -qxF "$ring" ||
+        [ -z "$ring" ] || exceptions | sed 's, *#.*,,' | grep -xF "$ring" >/dev/null ||
             { echo "files that call each other in a circle: $ring"; bad=1; }
     done <<<"$found"
     while read -r ring; do
