@@ -24,8 +24,8 @@ struct hr_gpus_page {
 };
 
 /* Ends with _exit(): the driver's exit handlers may wait for the GPU. */
-static void __attribute__((noreturn))
-look(struct hr_gpus_page *page, const struct hr_config *config, uint32_t which, pid_t supervisor)
+static _Noreturn void look(struct hr_gpus_page *page, const struct hr_config *config,
+			   uint32_t which, pid_t supervisor)
 {
 	hr_tick_set(NULL, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -26,8 +26,8 @@
 /* ---- which appliance */
 
 /* The directory of this user, and that of root, whose appliance may permit this user to ask. */
-static unsigned
-list_directories(char path[DIRECTORIES][sizeof(((struct sockaddr_un *)0)->sun_path)], int *err)
+static unsigned list_directories(
+	char path[DIRECTORIES][sizeof(((struct sockaddr_un *)0)->sun_path)], int *err)
 {
 	const char *given = getenv("RUNTIME_DIRECTORY");
 	unsigned count = 0;

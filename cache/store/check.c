@@ -312,8 +312,8 @@ static const char *record_fault(const struct hr_superblock_head *head,
 	return flags_fault(head, o);
 }
 
-__attribute__((format(printf, 2, 3))) static uint32_t
-fault(const struct hr_store_findings *findings, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static uint32_t fault(
+	const struct hr_store_findings *findings, const char *format, ...)
 {
 	char line[HR_STORE_LINE];
 	va_list args;

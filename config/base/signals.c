@@ -9,8 +9,7 @@
 /* The kernel runs a handler on any thread, so these are atomic. */
 static int pending;
 static bool hung_up;
-static bool
-	announces; /* a first SIGINT is to be announced, because a second one ends the process */
+static bool announces; /* the first SIGINT, because a second one ends the process */
 
 static void remember(int signal_number)
 {

@@ -97,9 +97,9 @@ static inline bool is_new(uint32_t *seen, uint32_t look, uint32_t cid)
  * up to the first other command. A command whose CID fails is_new() counts as other. Returns the
  * number executed. Each field is loaded once. memory: whether to move data.
  */
-static inline __attribute__((always_inline)) uint32_t
-move_pages(struct soft *soft, const struct view *v, const struct hr_sqe *sqe, uint32_t n,
-	   const struct sent *sent, struct batch *b, const bool memory)
+static inline __attribute__((always_inline)) uint32_t move_pages(
+	struct soft *soft, const struct view *v, const struct hr_sqe *sqe, uint32_t n,
+	const struct sent *sent, struct batch *b, const bool memory)
 {
 	uint32_t *const seen = sent->seen, *dw3 = b->dw3 + b->count, i;
 	const uint32_t number = sent->look;

@@ -78,8 +78,8 @@ struct ends {
 };
 
 /* Ends with exit(), not _exit(), because the GPU driver and leak checkers have exit handlers. */
-static void __attribute__((noreturn))
-be_engine(struct hr_process *p, struct hr_engine *engine, const struct ends *own, pid_t supervisor)
+static _Noreturn void be_engine(struct hr_process *p, struct hr_engine *engine,
+				const struct ends *own, pid_t supervisor)
 {
 	static struct hr_attempt attempt; /* one per process */
 

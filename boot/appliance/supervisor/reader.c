@@ -23,8 +23,8 @@ struct hr_reader_page {
 };
 
 /* Ends with _exit(), so that exit handlers of an operator do not run. */
-static void __attribute__((noreturn))
-be_reader(struct hr_reader_page *page, hr_read_config *read, void *to, pid_t supervisor)
+static _Noreturn void be_reader(struct hr_reader_page *page, hr_read_config *read, void *to,
+				pid_t supervisor)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != supervisor) /* the supervisor died before prctl() */

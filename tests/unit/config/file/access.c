@@ -319,9 +319,9 @@ Test(config_access, each_mistake_is_reported_with_line_and_expected_value)
 }
 
 /* Names of all objects of a kind, with blanks between them. */
-static const char *
-names_of(const struct hr_config_object *(*kind)(const struct hr_config_pipeline *, uint32_t),
-	 uint32_t pipeline)
+static const char *names_of(
+	const struct hr_config_object *(*kind)(const struct hr_config_pipeline *, uint32_t),
+	uint32_t pipeline)
 {
 	static char text[256];
 	const struct hr_config_object *found;
