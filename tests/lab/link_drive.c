@@ -480,11 +480,11 @@ static struct drive drive = {
 
 /* The linker calls this one in place of hr_link_advance() (--wrap): a call of hr_link_step() can pass
  * through several states. */
-bool __real_hr_life_step(struct hr_link *link);
-bool __wrap_hr_life_step(struct hr_link *link);
-bool __wrap_hr_life_step(struct hr_link *link)
+bool __real_hr_link_advance(struct hr_link *link);
+bool __wrap_hr_link_advance(struct hr_link *link);
+bool __wrap_hr_link_advance(struct hr_link *link)
 {
-	const bool more = __real_hr_life_step(link);
+	const bool more = __real_hr_link_advance(link);
 
 	if (drive.die && drive.die(link)) {
 		/* The other side gets what this one has said in the state. */
