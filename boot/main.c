@@ -17,7 +17,7 @@
 
 #define HR_VERSION "0.1.0"
 
-/* The rows, each in boot/cmd_NAME.c. */
+/* The rows, each in boot/cmd/NAME.c, or in boot/cmd/request.c. */
 #define ASKING(X) X(status) X(trigger) X(pause) X(resume) X(reload) X(stop)
 #define COMMANDS(X) X(topo) X(check) X(run) X(store) X(post) X(bench) X(boot) ASKING(X)
 

@@ -62,7 +62,7 @@ HR_BOTH uint32_t hr_chunk_count(uint32_t bytes, uint32_t chunk_bytes)
  * hr_qp_publish(). Tokens: HR_TOKEN(buffer_index, chunk).
  * Returns the number of commands (0 for no bytes); -EAGAIN: not enough room for all of them, none
  * is posted; -ERANGE: beyond the object; -EINVAL: offset or bytes not whole blocks, larger than the
- * buffer, or chunks of the buffer larger than the ssd accepts; qp->broken.
+ * buffer, or chunks of the buffer larger than the ssd accepts; qp->error.
  */
 HR_DEVICE int hr_io_read_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
 			      uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
@@ -90,14 +90,14 @@ HR_DEVICE int hr_io_write_each(struct hr_nvme_qp *qp, bool want, const struct hr
 
 /*
  * Post the command of one chunk again, after it failed, with the arguments of its transfer. opcode:
- * nvme_cmd_read or nvme_cmd_write. Collective. 1, -EAGAIN or qp->broken.
+ * nvme_cmd_read or nvme_cmd_write. Collective. 1, -EAGAIN or qp->error.
  */
 HR_DEVICE int hr_io_repost(struct hr_nvme_qp *qp, uint8_t opcode, const struct hr_extent *extent,
 			   uint64_t offset, uint32_t bytes, const struct hr_buffer *buffer,
 			   uint32_t buffer_index, uint32_t chunk, uint32_t flags);
 
 /* Post a flush of the object's namespace; token HR_TOKEN(buffer_index, 0). Collective. Returns 1,
- * -EAGAIN or qp->broken, the same in all lanes. */
+ * -EAGAIN or qp->error, the same in all lanes. */
 HR_DEVICE int hr_io_flush_post(struct hr_nvme_qp *qp, const struct hr_extent *extent,
 			       uint32_t buffer_index);
 

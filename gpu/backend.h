@@ -65,7 +65,7 @@ struct hr_launch_args {
 		*stop;
 };
 
-/* A handle, valid from launch to launch_free: gpu/backend.h. Owned by the backend. */
+/* A handle, valid from launch to launch_free. Owned by the backend. */
 struct hr_launch {
 	struct hr_backend *backend;
 	uint32_t *stop;

@@ -23,7 +23,7 @@ void hr_ranks_divide(struct hr_engine *engine, const struct hr_ranks *ranks);
 /*
  * Collective, after the stage `partition`: compare the pipelines (operator, its code and arguments,
  * tile, verify) and their sources with those of rank 0: length and CRC-32C of whole objects, and
- * whether shards are one data set (boot/ranks/agree.h). Objects are copies, so their ids and places may
+ * whether shards are one data set. Objects are copies, so their ids and places may
  * differ; stores with a sink must be different ones. 0; -EINVAL on all ranks: they differ, and
  * rank 0 has a line for each difference, which names the rank; as hr_job_collect().
  */

@@ -22,7 +22,7 @@ struct hr_merged {
 /*
  * Collective, when the pipelines have ended, queues are up, and the process is not sealed: merge each
  * selected pipeline. On rank 0 the run then has the result, records and checksums of all tiles, the
- * sum of read_bytes, through_tiles and durable_tiles, and the longest duration; its sources are
+ * sum of read_bytes, done_tiles and durable_tiles, and the longest duration; its sources are
  * verified, and after that the sinks of all ranks are completed, or removed when data differ. A run
  * that has failed or was interrupted on any rank counts as failed or interrupted on rank 0 as well.
  * 0 also then; or the error of the merge on this rank, or -ECANCELED for one on another.

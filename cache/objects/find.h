@@ -1,6 +1,6 @@
 /*
  * cache/objects/find.h - look-up of a page in the cache by a compute worker; cache/objects/wait.h has
- * what follows when the page is missing. Only for cache/objects*.h; operators use
+ * what follows when the page is missing. Only for headers of cache/objects; operators use
  * cache/objects/objects.h. Worker code.
  *
  * A hit is inline. It loads the set (32 bytes) and the data by loads that the L1 cache of a GPU does

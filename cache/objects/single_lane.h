@@ -1,6 +1,6 @@
 /*
  * cache/objects/single_lane.h - the miss of a single lane that reads an element: the way with
- * the fewest instructions. Only for cache/objects*.h; operators use cache/objects/objects.h.
+ * the fewest instructions. Only for headers of cache/objects; operators use cache/objects/objects.h.
  * Worker code.
  *
  * A GPU executes each instruction of a miss once, in 5 to 8 cycles, and a pointer chase waits for all

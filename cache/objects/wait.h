@@ -1,6 +1,6 @@
 /*
  * cache/objects/wait.h - quiescent states of a compute worker, and its request and wait for a missing
- * page. Only for cache/objects*.h; operators use cache/objects/objects.h. Worker code.
+ * page. Only for headers of cache/objects; operators use cache/objects/objects.h. Worker code.
  *
  * A miss is in functions that are not inline. Lanes that want different pages wait together: each
  * uses its page as soon as that page is there, so the pages of a call need not be in the cache at the

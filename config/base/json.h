@@ -67,7 +67,7 @@ void hr_json_i64(struct hr_json *j, const char *key, int64_t value);
 void hr_json_fixed(struct hr_json *j, const char *key, double value, int digits);
 /* With enough digits to differ from every other double. NaN and infinities are null. */
 void hr_json_real(struct hr_json *j, const char *key, double value);
-/* A value that is JSON in one line already; the caller has checked it (config/base/json.h). */
+/* A value that is JSON in one line already; the caller has checked it. */
 void hr_json_raw(struct hr_json *j, const char *key, const char *text);
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);

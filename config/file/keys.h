@@ -221,7 +221,7 @@ void hr_config_when_read(struct hr_config_when *when, const struct hr_when_keys 
 
 /*
  * After all pipelines have been read: find the pipelines and objects that the keys name, refuse
- * cycles (config/file/keys.h), and sinks that a second start could not write.
+ * cycles, and sinks that a second start could not write.
  */
 void hr_config_when_check(struct hr_config *config, struct hr_mistakes *mistakes);
 

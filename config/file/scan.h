@@ -14,8 +14,8 @@
  *
  * libconfig reads C strings (a NUL would hide the rest), follows @include, nests without a limit
  * and takes time quadratic in the number of settings of a group. Text that would let a file reach
- * other files, or would take long, is refused here. Numbers are checked here, too
- * (config/file/scan.h), and integers are marked as 64 bits wide.
+ * other files, or would take long, is refused here. Numbers are checked here, too, and
+ * integers are marked as 64 bits wide.
  */
 
 #define HR_SCAN_DEPTH_MAX 16u	    /* depth of brackets; the format needs 5 */

@@ -6,7 +6,7 @@
  *   FREE --feed--> CLOSING                                             (no more tiles)
  *
  * A slot stays FREE while it is offered, so the worker is the only writer of its state. It holds the
- * number of its tile (hr_slot.next_read) from the first offer to the commit. A tile that a producer
+ * number of its tile (hr_slot.read_tile) from the first offer to the commit. A tile that a producer
  * has not committed when it goes is offered to the next one, with the same number. Without a free slot
  * nothing is offered, and the producer waits: that is all of the flow control.
  *

@@ -193,7 +193,7 @@ HR_TAP_INLINE uint64_t hr_tap_entry_check(const struct hr_tap_entry *e, uint64_t
 }
 
 /* ---- what a feed and its producer share. A feed is the other direction of a
- * tap (gpu/tap/protocol.h): another process fills the tiles of a pipeline's source.
+ * tap: another process fills the tiles of a pipeline's source.
  *
  * A producer connects to DIRECTORY/NAME.feed, a SOCK_SEQPACKET Unix socket. Each message is one
  * struct hr_tap_message:

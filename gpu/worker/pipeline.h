@@ -74,7 +74,7 @@ struct hr_slot {
 	uint32_t has_tile;
 	/* used by prefetch only, by writeback only: commands outstanding */
 	uint32_t reads_in_flight, writes_in_flight;
-	/* used by prefetch only: sources of next_read whose reads are posted */
+	/* used by prefetch only: sources of read_tile whose reads are posted */
 	uint32_t posted_sources;
 	uint32_t read_tries, write_tries; /* repeated commands of the tile, by each role */
 	/* Commands that wait to be sent again: of prefetch while the slot is FREE, later of

@@ -1,15 +1,13 @@
 /*
  * nvme/queue/deadline.h - deadlines and repetitions of commands of a queue pair. Worker code;
- * include nvme/queue/queue.h.
+ * nvme/queue/queue.h includes it.
  */
 #ifndef NVME_QUEUE_DEADLINE_H
 #define NVME_QUEUE_DEADLINE_H
 
 #include "nvme/queue/queue.h"
 
-/* ---- deadlines of the commands of a queue pair. Worker code; include
- * nvme/queue/queue.h.
- */
+/* ---- deadlines */
 
 /*
  * Collective. Call when no CQE was reaped, also on a broken queue. True when the deadline of a

@@ -87,8 +87,8 @@ struct hr_nvme_qp {
 	uint16_t entries;      /* of both rings, not zero-based */
 	uint32_t index_mask;   /* bits of the index in a CID; the bits above are the generation */
 	uint32_t sq_tail, sq_published; /* next entry to fill; tail of the last doorbell */
-	uint32_t unpublished;		/* commands between sq_rung and sq_tail */
-	uint32_t unfetched;		/* commands between the newest SQHD and sq_rung */
+	uint32_t unpublished;		/* commands between sq_published and sq_tail */
+	uint32_t unfetched;		/* commands between the newest SQHD and sq_published */
 	uint32_t cq_head;		/* next CQE to read */
 	uint32_t cq_published;		/* head of the last doorbell */
 	uint32_t phase;			/* P of a new CQE; 2 on a broken queue: no CQE is new */
@@ -302,7 +302,7 @@ HR_WORKER void hr_qp_write_sqes(struct hr_nvme_qp *qp, uint32_t tail, hr_mask fi
 /*
  * Collective. Each lane with `want` set puts a copy of *sqe into the ring; hr_qp_push() sets its
  * CID. The controller sees the command after hr_qp_publish(). Returns per lane the CID; -EAGAIN: no
- * room (lower lanes come first); qp->broken; or -EINVAL when want is false.
+ * room (lower lanes come first); qp->error; or -EINVAL when want is false.
  */
 HR_WORKER int hr_qp_push(struct hr_nvme_qp *qp, bool want, const struct hr_sqe *sqe, uint32_t token)
 {
@@ -528,7 +528,7 @@ HR_WORKER hr_mask hr_qp_match_cids(struct hr_nvme_qp *qp, hr_mask fresh, uint32_
 
 /*
  * Collective. Read up to HR_LANES new CQEs, and wait for the first. Returns the mask of the lanes whose
- * *done was filled; 0: no new CQE (or only late and stray ones), or a broken queue: see qp->broken.
+ * *done was filled; 0: no new CQE (or only late and stray ones), or a broken queue: see qp->error.
  * CQEs behind a bad one are not read.
  */
 HR_WORKER hr_mask hr_qp_reap_or(struct hr_nvme_qp *qp, const struct hr_qp_wait *wait,

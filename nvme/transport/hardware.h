@@ -31,16 +31,12 @@ int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, co
  * -ENODEV. */
 int hr_nvme_registers(const struct hr_transport *t, struct hr_error *e);
 
-/* ---- the transport of controllers by physical addresses
- * (nvme/transport/hardware.h).
- */
+/* ---- the transport of controllers by physical addresses */
 
 /* Physical addresses: needs no kernel driver, no translation by an IOMMU, and root. */
 int hr_pci_open(struct hr_transport *t, const char *address, struct hr_error *e);
 
-/* ---- the transport of controllers through the kernel's VFIO
- * (nvme/transport/hardware.h).
- */
+/* ---- the transport of controllers through the kernel's VFIO */
 
 /* Through the kernel's vfio-pci and a type1 IOMMU container, shared by all ssds of the process. */
 int hr_vfio_open(struct hr_transport *t, const char *address, struct hr_error *e);

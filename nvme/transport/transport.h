@@ -4,6 +4,8 @@
  * A transport gives the driver two things: the controller's registers and doorbells as memory
  * (BAR0, NVMe over PCIe Transport), and windows through which the controller can access regions.
  * The code above a transport is the same for soft, pci and vfio.
+ *
+ * boot/engine/devices opens a transport by the prefix of a device string.
  */
 #ifndef NVME_TRANSPORT_TRANSPORT_H
 #define NVME_TRANSPORT_TRANSPORT_H

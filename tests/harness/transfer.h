@@ -13,7 +13,7 @@
 /*
  * Ring, and wait for `posted` commands, the result of a call that posts. Collective. No other command
  * may be in flight. Returns `posted` when it is negative; 0; -ETIMEDOUT: a command was lost; the NVMe
- * status of a failing command; qp->broken.
+ * status of a failing command; qp->error.
  */
 HR_WORKER int transfer_end(struct hr_nvme_qp *qp, int posted)
 {

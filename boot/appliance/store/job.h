@@ -64,7 +64,7 @@ int hr_store_job_check_own(struct hr_store_job *job, const char *name);
 uint32_t hr_store_service_piece(const struct hr_store_service *service,
 				const struct hr_store_job *job);
 
-/* ---- the steps of a put (boot/appliance/store/job.h): its
+/* ---- the steps of a put: its
  * incomplete object, the items that the client sends, and the commit.
  */
 
@@ -81,8 +81,8 @@ int hr_store_job_check_made(struct hr_store_service *service, struct hr_store_jo
 /* HR_STORE_JOB_FINISHES: make the object of a put or a copy a whole one. */
 void hr_store_job_finish(struct hr_store_service *service, struct hr_store_job *job);
 
-/* ---- the steps of store-rm, store-mv and store-cp
- * (boot/appliance/store/job.h). An object that a run uses, or that another client makes, is refused.
+/* ---- the steps of store-rm, store-mv and store-cp. An object that a run uses, or that
+ * another client makes, is refused.
  */
 
 /* Remove or rename objects, and reply. */

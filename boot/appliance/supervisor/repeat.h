@@ -44,7 +44,7 @@ struct hr_repeat {
 	hr_pipeline_set refused; /* pipelines that have failed because of its bring-up */
 	hr_pipeline_set held;	 /* pipelines whose starts a warning of an ssd holds */
 	hr_pipeline_set blamed;	 /* pipelines whose runs have ended it, or lost it a gpu */
-	/* Another reading of the configuration (boot/appliance/supervisor/repeat.h). */
+	/* Another reading of the configuration. */
 	hr_read_config *read; /* NULL: the file cannot be read again */
 	void *read_to;
 	struct hr_config_reader reader;

@@ -48,9 +48,7 @@ void hr_post_entries(const struct hr_gpu_facts *facts, char *detail);
 /* Known answers of one operator's worker code. */
 int hr_post_operator(uint32_t id, char *detail, struct hr_error *e);
 
-/* ---- the step of the self-test of a gpu and an ssd together
- * (boot/cmd/post/step.h).
- */
+/* ---- the step of the self-test of a gpu and an ssd together */
 
 /*
  * Compare the data that ssd d and the memory of gpu g exchange, both ways

@@ -53,9 +53,7 @@ uint32_t hr_stall_not_started(const struct hr_stall *watch);
 /* "prefetch", "compute", "write-back", "I/O". */
 const char *hr_role_name(uint32_t role);
 
-/* ---- the message about workers that make no progress
- * (boot/engine/runner/stall.h).
- */
+/* ---- the message about workers that make no progress */
 
 /*
  * Log which worker of the watched run has exceeded its limit: role and index of hr_stall_check(). Also

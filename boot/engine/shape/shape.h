@@ -28,7 +28,7 @@ const char *hr_run_bounce(const struct hr_engine *engine, const struct hr_run *r
  */
 
 /*
- * Set blocks, workers, threads, and all numbers of run->access_cpu and run->access_layout that plan
+ * Set blocks, workers, threads, and all numbers of run->gpu[].cpu and run->gpu[].layout that plan
  * needs. After `objects` and the paths. 0; -EINVAL, -ENOTSUP, in engine->error with file and line.
  */
 int hr_access_shape(struct hr_engine *engine, struct hr_run *run);

@@ -1,5 +1,5 @@
 /*
- * gpu/worker/io/io.h - an I/O worker of an access operator's run; only for access.c and io*.c of this
+ * gpu/worker/io/io.h - an I/O worker of an access operator's run; only for files of this
  * folder. Worker code.
  *
  * A worker with nothing to do takes a single request the short way: single.c. Otherwise it

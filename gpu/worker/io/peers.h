@@ -157,9 +157,7 @@ HR_DEVICE uint32_t hr_io_peers_behind(const struct hr_io_worker *w);
 /* The worker ends. Collective. */
 HR_DEVICE_SLOW void hr_io_peers_end(struct hr_io_worker *w);
 
-/* ---- an I/O worker as the home of rows: gpu/worker/io/peers.h.
- * Worker code.
- */
+/* ---- an I/O worker as the home of rows */
 
 /* Messages to the home of this gpu: take them from a gpu, and act. True when there were any.
  * Collective. */
@@ -169,9 +167,7 @@ HR_DEVICE bool hr_peer_home_take(struct hr_io_worker *w, uint32_t gpu);
 HR_DEVICE bool hr_peer_home_late(const struct hr_io_worker *w, uint32_t set, uint32_t *gpu,
 				 uint32_t *page);
 
-/* ---- pages of the own gpu that other gpus have or want:
- * gpu/worker/io/peers.h. Worker code.
- */
+/* ---- pages of the own gpu that other gpus have or want */
 
 /* Messages of homes: take them from a gpu, and act. True when there were any. Collective. */
 HR_DEVICE bool hr_peer_pages_take(struct hr_io_worker *w, uint32_t gpu);
