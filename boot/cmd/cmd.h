@@ -1,8 +1,8 @@
 /*
  * boot/cmd/cmd.h - the commands of the command line, and their common parts.
  *
- * A command is a file boot/cmd/NAME.c with a row, or a row of request.c; boot/main.c lists the rows. main handles
- * `--help`; the command parses everything after its name. Results go to stdout,
+ * A command is a file boot/cmd/NAME.c with a row, or a row of request.c; boot/main.c lists the
+ * rows. main handles `--help`; the command parses everything after its name. Results go to stdout,
  * messages and progress to stderr. `--json` prints one object.
  */
 #ifndef BOOT_CMD_CMD_H
