@@ -13,7 +13,7 @@
 #define NO_OVERRIDE "\n"
 
 /* Write text to an attribute with one write(). 0 or -errno. */
-static int put(const char *path, const char *text)
+static int write_attribute(const char *path, const char *text)
 {
 	const int fd = open(path, O_WRONLY | O_CLOEXEC);
 	int err = 0;
@@ -80,15 +80,15 @@ static int record_undo(struct hr_binding *b)
 	return b->undo[2] < 0 ? b->undo[2] : 0;
 }
 
-static int give(const struct hr_binding *b, const char *driver)
+static int rebind_function(const struct hr_binding *b, const char *driver)
 {
 	char path[96];
-	int err = driver ? put(override_path(b->bdf, path), driver) : 0;
+	int err = driver ? write_attribute(override_path(b->bdf, path), driver) : 0;
 
 	if (!err && b->driver[0])
-		err = put(unbind_path(b->bdf, path), b->bdf);
+		err = write_attribute(unbind_path(b->bdf, path), b->bdf);
 	if (!err && driver)
-		err = put(BUS "/drivers_probe", b->bdf);
+		err = write_attribute(BUS "/drivers_probe", b->bdf);
 	return err;
 }
 
@@ -104,7 +104,7 @@ static int check_driver(const char *bdf, const char *driver, struct hr_error *e)
 }
 
 /* Check that the driver that is bound now is the wanted one. */
-static int verify(const char *bdf, const char *driver, struct hr_error *e)
+static int verify_driver(const char *bdf, const char *driver, struct hr_error *e)
 {
 	struct hr_function_state now;
 	const int err = hr_function_look(bdf, &now, e);
@@ -117,7 +117,7 @@ static int verify(const char *bdf, const char *driver, struct hr_error *e)
 }
 
 /* The driver may have changed between the first look and the lock. */
-static int still_has(const struct hr_function_state *state, struct hr_error *e)
+static int recheck_driver(const struct hr_function_state *state, struct hr_error *e)
 {
 	struct hr_function_state now;
 	const int err = hr_function_look(state->bdf, &now, e);
@@ -136,9 +136,9 @@ static int rebind(struct hr_binding *b, const char *driver, struct hr_error *e)
 	int err = record_undo(b);
 
 	if (!err)
-		err = give(b, driver);
+		err = rebind_function(b, driver);
 	if (!err)
-		return verify(b->bdf, driver, e);
+		return verify_driver(b->bdf, driver, e);
 	return hr_fail(e, HR_ERROR_MISSING, err == -EPERM ? -EACCES : err,
 		       "%s: cannot be taken from %s%s%s: %s%s", b->bdf,
 		       b->driver[0] ? b->driver : "no driver", driver ? " and given to " : "",
@@ -154,28 +154,29 @@ static void put_back(const struct hr_binding *b)
 
 	if (hr_function_look(b->bdf, &now, NULL) != 0) /* the function is gone */
 		return;
-	err = put(override_path(b->bdf, path), b->override[0] ? b->override : NO_OVERRIDE);
+	err = write_attribute(override_path(b->bdf, path),
+			      b->override[0] ? b->override : NO_OVERRIDE);
 	if (err)
 		hr_warn("%s: cannot restore driver_override: %s", b->bdf, strerror(-err));
 	if (strcmp(now.driver, b->driver) == 0)
 		return;
-	err = now.driver[0] ? put(unbind_path(b->bdf, path), b->bdf) : 0;
+	err = now.driver[0] ? write_attribute(unbind_path(b->bdf, path), b->bdf) : 0;
 	if (err)
 		hr_warn("%s: cannot unbind it from %s: %s", b->bdf, now.driver, strerror(-err));
-	err = b->driver[0] ? put(bind_path(b->driver, path), b->bdf) : 0;
+	err = b->driver[0] ? write_attribute(bind_path(b->driver, path), b->bdf) : 0;
 	if (err)
 		hr_warn("%s: cannot bind it to %s again: %s", b->bdf, b->driver, strerror(-err));
 }
 
-static void forget(struct hr_binding *b)
+static void clear_binding(struct hr_binding *b)
 {
 	for (unsigned i = 0; i < 3; i++)
 		hr_undo_drop(b->undo[i]);
 	memset(b, 0, sizeof *b);
 }
 
-static int take(struct hr_binding *b, const struct hr_function_state *state, const char *driver,
-		struct hr_error *e)
+static int bind_and_record(struct hr_binding *b, const struct hr_function_state *state,
+			   const char *driver, struct hr_error *e)
 {
 	int err;
 
@@ -187,7 +188,7 @@ static int take(struct hr_binding *b, const struct hr_function_state *state, con
 	err = rebind(b, driver, e);
 	if (err) {
 		put_back(b);
-		forget(b);
+		clear_binding(b);
 		return err;
 	}
 	hr_info("%s: taken from %s%s%s", b->bdf, b->driver[0] ? b->driver : "no driver",
@@ -205,9 +206,9 @@ int hr_bind(struct hr_binding *b, const struct hr_function_state *state, const c
 		err = hr_function_lock(state->bdf, &lock, e);
 	if (err)
 		return err;
-	err = still_has(state, e);
+	err = recheck_driver(state, e);
 	if (!err)
-		err = take(b, state, driver, e);
+		err = bind_and_record(b, state, driver, e);
 	close(lock);
 	return err;
 }
@@ -226,5 +227,5 @@ void hr_bind_undo(struct hr_binding *b)
 		put_back(b);
 	if (!err)
 		close(lock);
-	forget(b);
+	clear_binding(b);
 }

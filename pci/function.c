@@ -153,7 +153,7 @@ static void read_lockdown(char *mode, size_t capacity)
 }
 
 /* The remedy for an access to a function's files that the kernel refuses. */
-static const char *remedy(int err)
+static const char *sysfs_remedy(int err)
 {
 	char mode[32];
 
@@ -178,9 +178,10 @@ static int check_access(const char *bdf, struct hr_error *e)
 	if (fd >= 0)
 		return close(fd), 0;
 	err = -errno;
-	if (*remedy(err))
+	if (*sysfs_remedy(err))
 		return hr_fail(e, HR_ERROR_MISSING, err == -EPERM ? -EACCES : err,
-			       "%s: its configuration space is not writable%s", bdf, remedy(err));
+			       "%s: its configuration space is not writable%s", bdf,
+			       sysfs_remedy(err));
 	return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", bdf, path, strerror(-err));
 }
 
@@ -210,7 +211,7 @@ int hr_function_lock(const char *bdf, int *fd, struct hr_error *e)
 	return err;
 }
 
-static int find(struct hr_function *f, struct hr_error *e)
+static int probe_function(struct hr_function *f, struct hr_error *e)
 {
 	uint32_t domain, bus, dev, fn;
 
@@ -249,7 +250,7 @@ int hr_function_open(struct hr_function *f, const char *bdf, struct hr_error *e)
 			bdf);
 		goto locked;
 	}
-	err = find(f, e);
+	err = probe_function(f, e);
 	if (!err) {
 		f->virtual = is_virtual(f->bdf);
 		return 0;
@@ -320,7 +321,7 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err == -EBUSY ? err : -ENODEV,
 			       "%s: the kernel does not enable it (%s)%s", f->bdf, strerror(-err),
-			       err == -EBUSY ? ": a driver is bound" : remedy(err));
+			       err == -EBUSY ? ": a driver is bound" : sysfs_remedy(err));
 	f->counted = true;
 	if (bits & HR_COMMAND_BME) {
 		err = record_undo(f, e);
@@ -338,7 +339,7 @@ int hr_function_enable(struct hr_function *f, uint16_t bits, struct hr_error *e)
 	if (err == EPERM)
 		return hr_fail(e, HR_ERROR_MISSING, -EPERM,
 			       "%s: the kernel refuses to change its command register%s", f->bdf,
-			       remedy(-err));
+			       sysfs_remedy(-err));
 	if (err || pci_device_cfg_read_u16(f->dev, &now, HR_CFG_COMMAND) ||
 	    (now & bits & ~COMMAND_INTX_OFF) != (bits & ~COMMAND_INTX_OFF))
 		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
@@ -445,7 +446,7 @@ int hr_function_map(struct hr_function *f, unsigned bar, struct hr_bar_map *map,
 		       strerror(err),
 		       err == EINVAL || err == EBUSY
 			       ? " (a kernel driver owns it: unbind the driver)"
-			       : remedy(-err));
+			       : sysfs_remedy(-err));
 }
 
 void hr_function_unmap(struct hr_function *f, struct hr_bar_map *map)

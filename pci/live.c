@@ -27,7 +27,7 @@ static uint32_t read_config(struct pci_device *dev, uint8_t *to, uint32_t from, 
  * Only Express functions have an extended configuration space. Each register read costs
  * microseconds, more under a hypervisor, so the extended space of other functions is not read.
  */
-static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *dev)
+static int read_function_config(struct hr_model *m, struct hr_fn *f, struct pci_device *dev)
 {
 	uint8_t config[HR_CFG_EXTENDED];
 	uint32_t bytes = read_config(dev, config, 0, HR_CFG_CONV);
@@ -48,7 +48,8 @@ static int take_config(struct hr_model *m, struct hr_fn *f, struct pci_device *d
 	return 0;
 }
 
-static int take_device(struct hr_model *m, const struct hr_files *files, struct pci_device *dev)
+static int add_live_function(struct hr_model *m, const struct hr_files *files,
+			     struct pci_device *dev)
 {
 	struct hr_fn *f = hr_model_add(m, dev->domain, dev->bus, dev->dev, dev->func);
 	char folder[64], bdf[HR_BDF_MAX];
@@ -59,7 +60,7 @@ static int take_device(struct hr_model *m, const struct hr_files *files, struct 
 
 	if (!f)
 		return -E2BIG;
-	err = take_config(m, f, dev);
+	err = read_function_config(m, f, dev);
 	if (err)
 		return err;
 	snprintf(title, sizeof title, "%s%s%s", vendor ? vendor : "", vendor && name ? " " : "",
@@ -85,7 +86,7 @@ int hr_source_live(struct hr_model *m)
 	m->sys.live = true;
 	all = pci_slot_match_iterator_create(NULL);
 	while (!err && all && (dev = pci_device_next(all)))
-		err = take_device(m, &files, dev);
+		err = add_live_function(m, &files, dev);
 	pci_iterator_destroy(all);
 	hr_pciaccess_put();
 	if (!err && m->count == 0)

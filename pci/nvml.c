@@ -36,7 +36,7 @@ struct nvml {
 };
 
 /* dlsym() returns an object pointer; POSIX allows converting it to a function pointer. */
-static bool find(const struct nvml *n, const char *name, void *call)
+static bool find_nvml_symbol(const struct nvml *n, const char *name, void *call)
 {
 	void *symbol = dlsym(n->library, name);
 
@@ -44,18 +44,18 @@ static bool find(const struct nvml *n, const char *name, void *call)
 	return symbol;
 }
 
-static bool load(struct nvml *n)
+static bool load_nvml(struct nvml *n)
 {
 	n->p2p_status = NULL;
 	n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (n->library)
-		find(n, "nvmlDeviceGetP2PStatus", &n->p2p_status);
-	return n->library && find(n, "nvmlInitWithFlags", &n->init) &&
-	       find(n, "nvmlShutdown", &n->shutdown) &&
-	       find(n, "nvmlDeviceGetHandleByPciBusId_v2", &n->by_bus_id) &&
-	       find(n, "nvmlDeviceGetNvLinkState", &n->state) &&
-	       find(n, "nvmlDeviceGetNvLinkRemoteDeviceType", &n->remote_type) &&
-	       find(n, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &n->remote_pci);
+		find_nvml_symbol(n, "nvmlDeviceGetP2PStatus", &n->p2p_status);
+	return n->library && find_nvml_symbol(n, "nvmlInitWithFlags", &n->init) &&
+	       find_nvml_symbol(n, "nvmlShutdown", &n->shutdown) &&
+	       find_nvml_symbol(n, "nvmlDeviceGetHandleByPciBusId_v2", &n->by_bus_id) &&
+	       find_nvml_symbol(n, "nvmlDeviceGetNvLinkState", &n->state) &&
+	       find_nvml_symbol(n, "nvmlDeviceGetNvLinkRemoteDeviceType", &n->remote_type) &&
+	       find_nvml_symbol(n, "nvmlDeviceGetNvLinkRemotePciInfo_v2", &n->remote_pci);
 }
 
 /*
@@ -156,7 +156,7 @@ int hr_read_nvml(struct hr_model *m)
 	struct nvml n = { .library = NULL };
 	int err = -ENOENT;
 
-	if (load(&n) && n.init(INIT_NO_GPUS) == 0) {
+	if (load_nvml(&n) && n.init(INIT_NO_GPUS) == 0) {
 		read_gpus(m, &n);
 		n.shutdown();
 		err = 0;

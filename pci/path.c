@@ -28,8 +28,8 @@ static unsigned weight(const struct hr_pair *p, const struct hr_finding *f)
 	return is_yes(r->verdict) ? 0 : UINT8_MAX + 1 + hr_verdict_order(r->verdict);
 }
 
-static void say_suspect(const struct hr_topology *e, const struct hr_pair *p,
-			const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
+static void explain_suspect(const struct hr_topology *e, const struct hr_pair *p,
+			    const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
 {
 	const struct hr_finding *most = NULL;
 
@@ -47,8 +47,8 @@ static void say_suspect(const struct hr_topology *e, const struct hr_pair *p,
 }
 
 /* Explain the finding that decided. A rule on pairs names no function. */
-static void say_why(const struct hr_topology *e, const struct hr_pair *p,
-		    const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
+static void explain_reason(const struct hr_topology *e, const struct hr_pair *p,
+			   const struct hr_finding *found, unsigned n, struct hr_path_choice *c)
 {
 	struct hr_finding decided = { p->rule, HR_NO_FN, 0 };
 
@@ -75,22 +75,22 @@ void hr_path_evaluate(const struct hr_topology *e, int32_t gpu, int32_t ssd,
 	c->direct = is_yes(p.verdict);
 	hr_verdict_text(p.verdict, p.rule, c->verdict_text);
 	snprintf(c->rule, sizeof c->rule, "%s", hr_rules[p.rule].id);
-	say_why(e, &p, found, n, c);
-	say_suspect(e, &p, found, n, c);
+	explain_reason(e, &p, found, n, c);
+	explain_suspect(e, &p, found, n, c);
 }
 
 struct address {
 	uint32_t domain, bus, dev, fn;
 };
 
-static int parse(const char *text, struct address *a)
+static int parse_bdf_only(const char *text, struct address *a)
 {
 	const size_t n = hr_bdf_parse(text, &a->domain, &a->bus, &a->dev, &a->fn);
 
 	return n == 0 || text[n] != '\0' ? -EINVAL : 0;
 }
 
-static int find(const struct hr_model *m, const struct address *a, int32_t *index)
+static int find_by_address(const struct hr_model *m, const struct address *a, int32_t *index)
 {
 	*index = hr_model_find(m, a->domain, a->bus, a->dev, a->fn);
 	return *index == HR_NO_FN ? -ENOENT : 0;
@@ -106,15 +106,15 @@ int hr_path_choose(const char *gpu, const char *ssd, enum hr_mode mode,
 	int32_t a, b;
 	int err;
 
-	if (parse(gpu, &at[0]) != 0 || parse(ssd, &at[1]) != 0)
+	if (parse_bdf_only(gpu, &at[0]) != 0 || parse_bdf_only(ssd, &at[1]) != 0)
 		return -EINVAL;
 	err = hr_model_init(&model);
 	if (!err)
 		err = hr_source_live(&model);
 	if (!err)
-		err = find(&model, &at[0], &a);
+		err = find_by_address(&model, &at[0], &a);
 	if (!err)
-		err = find(&model, &at[1], &b);
+		err = find_by_address(&model, &at[1], &b);
 	if (!err)
 		err = hr_topology_init(&topology, &model, &opt);
 	if (!err)

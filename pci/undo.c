@@ -142,7 +142,7 @@ static long clone_child(void)
 }
 
 /* Start the child. 0: state.record is valid. */
-static int start(void)
+static int start_undo_child(void)
 {
 	const size_t bytes = sizeof(struct undo_record);
 	long pid;
@@ -167,7 +167,7 @@ static int start(void)
 	return 0;
 }
 
-static void stop(void)
+static void stop_undo_child(void)
 {
 	kill(state.child, SIGKILL);
 	while (waitpid(state.child, NULL, 0) < 0 && errno == EINTR)
@@ -194,7 +194,7 @@ int hr_undo_add(enum hr_undo_when when, const char *path, uint64_t offset, const
 	if (strlen(path) >= HR_UNDO_FILE_NAME_MAX || size > HR_UNDO_BYTES_MAX)
 		return -E2BIG;
 	if (!state.record)
-		err = start();
+		err = start_undo_child();
 	if (err)
 		return err;
 	id = free_entry(state.record);
@@ -218,7 +218,7 @@ void hr_undo_drop(int id)
 		return;
 	__atomic_store_n(&state.record->step[id].live, 0, __ATOMIC_RELEASE);
 	if (--state.live == 0)
-		stop();
+		stop_undo_child();
 }
 
 int hr_undo_keep_fd(int fd)

@@ -10,7 +10,7 @@ struct cfg {
 	uint32_t bytes;
 };
 
-static bool has(const struct cfg *c, uint32_t offset, uint32_t width)
+static bool config_has(const struct cfg *c, uint32_t offset, uint32_t width)
 {
 	return offset + width <= c->bytes;
 }
@@ -30,7 +30,7 @@ static uint32_t get32(const struct cfg *c, uint32_t offset)
 	return get16(c, offset) | get16(c, offset + 2) << 16;
 }
 
-static void set(const struct cfg *c, enum hr_fact_id id, uint32_t value)
+static void set_config_fact(const struct cfg *c, enum hr_fact_id id, uint32_t value)
 {
 	hr_fn_set(c->f, id, value, HR_SRC_CONFIG);
 }
@@ -38,20 +38,20 @@ static void set(const struct cfg *c, enum hr_fact_id id, uint32_t value)
 /* Set a fact from a register of that width, when the register was read. */
 static void set8(const struct cfg *c, enum hr_fact_id id, uint32_t offset)
 {
-	if (has(c, offset, 1))
-		set(c, id, get8(c, offset));
+	if (config_has(c, offset, 1))
+		set_config_fact(c, id, get8(c, offset));
 }
 
 static void set16(const struct cfg *c, enum hr_fact_id id, uint32_t offset)
 {
-	if (has(c, offset, 2))
-		set(c, id, get16(c, offset));
+	if (config_has(c, offset, 2))
+		set_config_fact(c, id, get16(c, offset));
 }
 
 static void set32(const struct cfg *c, enum hr_fact_id id, uint32_t offset)
 {
-	if (has(c, offset, 4))
-		set(c, id, get32(c, offset));
+	if (config_has(c, offset, 4))
+		set_config_fact(c, id, get32(c, offset));
 }
 
 bool hr_acs_is_wide(uint32_t vendor, uint32_t device)
@@ -85,7 +85,7 @@ static void decode_bars(const struct cfg *c, uint32_t first, struct hr_bar *bars
 		uint32_t offset = first + 4 * i, low;
 		struct hr_bar *bar = &bars[i];
 
-		if (!has(c, offset, 4))
+		if (!config_has(c, offset, 4))
 			return;
 		if (bar->flags & HR_BAR_UPPER && bar->source == HR_SRC_CONFIG)
 			continue;
@@ -107,7 +107,7 @@ static void decode_bars(const struct cfg *c, uint32_t first, struct hr_bar *bars
 		}
 		bar->flags = (uint8_t)(HR_BAR_MEM | (low & 8 ? HR_BAR_PREF : 0));
 		bar->base = low & ~0xfu;
-		if ((low & 6) == 4 && i + 1 < count && has(c, offset + 4, 4)) {
+		if ((low & 6) == 4 && i + 1 < count && config_has(c, offset + 4, 4)) {
 			bar->flags |= HR_BAR_64;
 			bar->base |= (uint64_t)get32(c, offset + 4) << 32;
 			bars[i + 1] =
@@ -129,13 +129,13 @@ static void decode_windows(const struct cfg *c)
 {
 	struct hr_window *mem = &c->f->mem, *pref = &c->f->pref;
 
-	if (has(c, HR_CFG_MEM_BASE, 4)) {
+	if (config_has(c, HR_CFG_MEM_BASE, 4)) {
 		mem->base = (uint64_t)(get16(c, HR_CFG_MEM_BASE) & 0xfff0) << 16;
 		mem->limit = (uint64_t)(get16(c, HR_CFG_MEM_LIMIT) & 0xfff0) << 16 | 0xfffff;
 		mem->source = HR_SRC_CONFIG;
 		close_unset(mem);
 	}
-	if (has(c, HR_CFG_PREF_BASE, 12)) {
+	if (config_has(c, HR_CFG_PREF_BASE, 12)) {
 		pref->base = (uint64_t)(get16(c, HR_CFG_PREF_BASE) & 0xfff0) << 16;
 		pref->limit = (uint64_t)(get16(c, HR_CFG_PREF_LIMIT) & 0xfff0) << 16 | 0xfffff;
 		if ((get16(c, HR_CFG_PREF_BASE) & 0xf) == 1) {
@@ -159,21 +159,22 @@ static void decode_bridge(const struct cfg *c)
 
 static void decode_link(const struct cfg *c, uint32_t cap)
 {
-	if (has(c, cap + HR_EXP_LNKCAP, 4)) {
+	if (config_has(c, cap + HR_EXP_LNKCAP, 4)) {
 		uint32_t lnkcap = get32(c, cap + HR_EXP_LNKCAP);
 
-		set(c, HR_F_SPEED_MAX, HR_FIELD_GET(lnkcap, HR_LNK_SPEED));
-		set(c, HR_F_WIDTH_MAX, HR_FIELD_GET(lnkcap, HR_LNK_WIDTH));
-		set(c, HR_F_PORT_NUMBER, lnkcap >> 24);
-		set(c, HR_F_LLACTREP, !!(lnkcap & HR_LNKCAP_LLACTREP));
+		set_config_fact(c, HR_F_SPEED_MAX, HR_FIELD_GET(lnkcap, HR_LNK_SPEED));
+		set_config_fact(c, HR_F_WIDTH_MAX, HR_FIELD_GET(lnkcap, HR_LNK_WIDTH));
+		set_config_fact(c, HR_F_PORT_NUMBER, lnkcap >> 24);
+		set_config_fact(c, HR_F_LLACTREP, !!(lnkcap & HR_LNKCAP_LLACTREP));
 	}
-	if (has(c, cap + HR_EXP_LNKCTL, 4)) {
+	if (config_has(c, cap + HR_EXP_LNKCTL, 4)) {
 		uint32_t lnksta = get16(c, cap + HR_EXP_LNKSTA);
 
-		set(c, HR_F_ASPM, HR_FIELD_GET(get16(c, cap + HR_EXP_LNKCTL), HR_LNKCTL_ASPM));
-		set(c, HR_F_SPEED, HR_FIELD_GET(lnksta, HR_LNK_SPEED));
-		set(c, HR_F_WIDTH, HR_FIELD_GET(lnksta, HR_LNK_WIDTH));
-		set(c, HR_F_DLACTIVE, !!(lnksta & HR_LNKSTA_DLACTIVE));
+		set_config_fact(c, HR_F_ASPM,
+				HR_FIELD_GET(get16(c, cap + HR_EXP_LNKCTL), HR_LNKCTL_ASPM));
+		set_config_fact(c, HR_F_SPEED, HR_FIELD_GET(lnksta, HR_LNK_SPEED));
+		set_config_fact(c, HR_F_WIDTH, HR_FIELD_GET(lnksta, HR_LNK_WIDTH));
+		set_config_fact(c, HR_F_DLACTIVE, !!(lnksta & HR_LNKSTA_DLACTIVE));
 	}
 }
 
@@ -181,15 +182,15 @@ static void decode_link(const struct cfg *c, uint32_t cap)
 static void decode_express2(const struct cfg *c, uint32_t cap)
 {
 	if ((get16(c, cap + HR_EXP_FLAGS) & 0xf) < 2) {
-		set(c, HR_F_DEVCAP2, 0);
-		set(c, HR_F_DEVCTL2, 0);
+		set_config_fact(c, HR_F_DEVCAP2, 0);
+		set_config_fact(c, HR_F_DEVCTL2, 0);
 		return;
 	}
 	set32(c, HR_F_DEVCAP2, cap + HR_EXP_DEVCAP2);
 	set16(c, HR_F_DEVCTL2, cap + HR_EXP_DEVCTL2);
-	if (has(c, cap + HR_EXP_LNKCTL2, 2))
-		set(c, HR_F_SPEED_TARGET,
-		    HR_FIELD_GET(get16(c, cap + HR_EXP_LNKCTL2), HR_LNK_SPEED));
+	if (config_has(c, cap + HR_EXP_LNKCTL2, 2))
+		set_config_fact(c, HR_F_SPEED_TARGET,
+				HR_FIELD_GET(get16(c, cap + HR_EXP_LNKCTL2), HR_LNK_SPEED));
 }
 
 static void decode_slot(const struct cfg *c, uint32_t cap)
@@ -197,30 +198,32 @@ static void decode_slot(const struct cfg *c, uint32_t cap)
 	bool slot = get16(c, cap + HR_EXP_FLAGS) & HR_EXP_SLOT_IMPLEMENTED;
 
 	if (hr_is_bridge(c->f))
-		set(c, HR_F_SLOT_IMPL, slot);
+		set_config_fact(c, HR_F_SLOT_IMPL, slot);
 	if (!slot)
 		return;
-	if (has(c, cap + HR_EXP_SLTCAP, 4))
-		set(c, HR_F_SLOT, HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
-	if (has(c, cap + HR_EXP_SLTSTA, 2))
-		set(c, HR_F_PRESENT, !!(get16(c, cap + HR_EXP_SLTSTA) & HR_SLTSTA_PDS));
+	if (config_has(c, cap + HR_EXP_SLTCAP, 4))
+		set_config_fact(c, HR_F_SLOT,
+				HR_FIELD_GET(get32(c, cap + HR_EXP_SLTCAP), HR_SLTCAP_NUMBER));
+	if (config_has(c, cap + HR_EXP_SLTSTA, 2))
+		set_config_fact(c, HR_F_PRESENT, !!(get16(c, cap + HR_EXP_SLTSTA) & HR_SLTSTA_PDS));
 }
 
 static void decode_express(const struct cfg *c, uint32_t cap)
 {
-	set(c, HR_F_EXP, cap);
-	if (!has(c, cap + HR_EXP_FLAGS, 2))
+	set_config_fact(c, HR_F_EXP, cap);
+	if (!config_has(c, cap + HR_EXP_FLAGS, 2))
 		return;
-	set(c, HR_F_PORT, HR_FIELD_GET(get16(c, cap + HR_EXP_FLAGS), HR_EXP_TYPE));
-	if (has(c, cap + HR_EXP_DEVCAP, 4))
-		set(c, HR_F_MPSS,
-		    128u << HR_FIELD_GET(get32(c, cap + HR_EXP_DEVCAP), HR_DEVCAP_MPSS));
-	if (has(c, cap + HR_EXP_DEVCTL, 2)) {
+	set_config_fact(c, HR_F_PORT, HR_FIELD_GET(get16(c, cap + HR_EXP_FLAGS), HR_EXP_TYPE));
+	if (config_has(c, cap + HR_EXP_DEVCAP, 4))
+		set_config_fact(
+			c, HR_F_MPSS,
+			128u << HR_FIELD_GET(get32(c, cap + HR_EXP_DEVCAP), HR_DEVCAP_MPSS));
+	if (config_has(c, cap + HR_EXP_DEVCTL, 2)) {
 		uint32_t devctl = get16(c, cap + HR_EXP_DEVCTL);
 
-		set(c, HR_F_DEVCTL, devctl);
-		set(c, HR_F_MPS, 128u << HR_FIELD_GET(devctl, HR_DEVCTL_MPS));
-		set(c, HR_F_MRRS, 128u << HR_FIELD_GET(devctl, HR_DEVCTL_MRRS));
+		set_config_fact(c, HR_F_DEVCTL, devctl);
+		set_config_fact(c, HR_F_MPS, 128u << HR_FIELD_GET(devctl, HR_DEVCTL_MPS));
+		set_config_fact(c, HR_F_MRRS, 128u << HR_FIELD_GET(devctl, HR_DEVCTL_MRRS));
 	}
 	set16(c, HR_F_DEVSTA, cap + HR_EXP_DEVSTA);
 	decode_link(c, cap);
@@ -256,13 +259,13 @@ static void decode_ea_entry(const struct cfg *c, uint32_t at)
 	if (!bar || !(head & HR_EA_ENABLE))
 		return;
 	if (low & HR_EA_WIDE) {
-		if (!has(c, next, 4))
+		if (!config_has(c, next, 4))
 			return;
 		base |= (uint64_t)get32(c, next) << 32;
 		next += 4;
 	}
 	if (most & HR_EA_WIDE) {
-		if (!has(c, next, 4))
+		if (!config_has(c, next, 4))
 			return;
 		offset |= (uint64_t)get32(c, next) << 32;
 	}
@@ -283,10 +286,10 @@ static void decode_ea(const struct cfg *c, uint32_t cap)
 	bool bridge = HR_FIELD_GET(get8(c, HR_CFG_HEADER), HR_HEADER_TYPE) == 1;
 	uint32_t at = cap + (bridge ? 8u : 4u), count;
 
-	if (!has(c, cap + 2, 1))
+	if (!config_has(c, cap + 2, 1))
 		return;
 	count = HR_FIELD_GET(get8(c, cap + 2), HR_EA_COUNT);
-	for (uint32_t i = 0; i < count && at + 12 <= HR_CFG_CONV && has(c, at, 12); i++) {
+	for (uint32_t i = 0; i < count && at + 12 <= HR_CFG_CONV && config_has(c, at, 12); i++) {
 		decode_ea_entry(c, at);
 		at += 4 * (HR_FIELD_GET(get32(c, at), HR_EA_DWORDS) + 1);
 	}
@@ -302,7 +305,7 @@ static bool decode_caps(const struct cfg *c)
 	while (cap) {
 		if (cap < HR_CFG_BASIC || seen[cap >> 3] & 1u << (cap & 7))
 			return false;
-		if (!has(c, cap, 2))
+		if (!config_has(c, cap, 2))
 			return false;
 		seen[cap >> 3] |= (uint8_t)(1u << (cap & 7));
 		if (get8(c, cap) == 0xff)
@@ -313,8 +316,9 @@ static bool decode_caps(const struct cfg *c)
 		}
 		if (get8(c, cap) == HR_CAP_EA)
 			decode_ea(c, cap);
-		if (get8(c, cap) == HR_CAP_PM && has(c, cap + HR_PM_CTL, 2))
-			set(c, HR_F_PM, HR_FIELD_GET(get16(c, cap + HR_PM_CTL), HR_PM_STATE));
+		if (get8(c, cap) == HR_CAP_PM && config_has(c, cap + HR_PM_CTL, 2))
+			set_config_fact(c, HR_F_PM,
+					HR_FIELD_GET(get16(c, cap + HR_PM_CTL), HR_PM_STATE));
 		cap = get8(c, cap + 1) & ~3u;
 	}
 	return true;
@@ -324,7 +328,7 @@ static void decode_acs(const struct cfg *c, uint32_t cap)
 {
 	bool wide = hr_acs_is_wide(get16(c, HR_CFG_VENDOR), get16(c, HR_CFG_DEVICE));
 
-	set(c, HR_F_ACS, cap);
+	set_config_fact(c, HR_F_ACS, cap);
 	set16(c, HR_F_ACS_CAP, cap + HR_ACS_CAP);
 	set16(c, HR_F_ACS_CTL, cap + (wide ? 8u : HR_ACS_CTL));
 	if (!wide && hr_has(c->f, HR_F_ACS_CAP, HR_ACS_EC))
@@ -336,13 +340,13 @@ static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 {
 	uint32_t count;
 
-	if (!has(c, cap + HR_REBAR_CTL, 4))
+	if (!config_has(c, cap + HR_REBAR_CTL, 4))
 		return;
 	count = HR_FIELD_GET(get32(c, cap + HR_REBAR_CTL), HR_REBAR_COUNT);
 	for (uint32_t i = 0; i < count && i < HR_BARS_MAX; i++) {
 		uint32_t offset = cap + HR_REBAR_CTL + 8 * i, ctl, index, size;
 
-		if (!has(c, offset, 4))
+		if (!config_has(c, offset, 4))
 			return;
 		ctl = get32(c, offset);
 		index = HR_FIELD_GET(ctl, HR_REBAR_INDEX);
@@ -362,7 +366,7 @@ static void decode_rebar(const struct cfg *c, uint32_t cap, struct hr_bar *bars)
 /* The function is a physical one: its capability holds the facts of its virtual functions. */
 static void decode_sriov(const struct cfg *c, uint32_t cap)
 {
-	set(c, HR_F_SRIOV, cap);
+	set_config_fact(c, HR_F_SRIOV, cap);
 	set16(c, HR_F_VF_CTL, cap + HR_SRIOV_CTL);
 	set16(c, HR_F_VFS, cap + HR_SRIOV_VFS);
 	set16(c, HR_F_VF_OFFSET, cap + HR_SRIOV_OFFSET);
@@ -382,19 +386,19 @@ static void decode_ecap(const struct cfg *c, uint32_t id, uint32_t cap)
 		decode_acs(c, cap);
 		break;
 	case HR_ECAP_VENDOR:
-		if (has(c, cap + HR_VSEC_ID, 2) && get16(c, HR_CFG_VENDOR) == 0x8086 &&
+		if (config_has(c, cap + HR_VSEC_ID, 2) && get16(c, HR_CFG_VENDOR) == 0x8086 &&
 		    get16(c, cap + HR_VSEC_ID) == HR_VSEC_THUNDERBOLT)
-			set(c, HR_F_TUNNEL, 1);
+			set_config_fact(c, HR_F_TUNNEL, 1);
 		break;
 	case HR_ECAP_ATS:
-		set(c, HR_F_ATS, cap);
+		set_config_fact(c, HR_F_ATS, cap);
 		set16(c, HR_F_ATS_CTL, cap + HR_ATS_CTL);
 		break;
 	case HR_ECAP_DPC:
 		set16(c, HR_F_DPC, cap + HR_DPC_STATUS);
 		break;
 	case HR_ECAP_REBAR:
-		set(c, HR_F_REBAR, cap);
+		set_config_fact(c, HR_F_REBAR, cap);
 		decode_rebar(c, cap, c->f->bar);
 		break;
 	case HR_ECAP_VF_REBAR:
@@ -422,7 +426,8 @@ static uint32_t decode_ecaps(const struct cfg *c)
 		cap = HR_FIELD_GET(header, HR_ECAP_NEXT) & ~3u;
 		if (cap == 0)
 			return 1;
-		if (cap < HR_CFG_CONV || seen[cap >> 5] & 1u << (cap >> 2 & 7) || !has(c, cap, 4))
+		if (cap < HR_CFG_CONV || seen[cap >> 5] & 1u << (cap >> 2 & 7) ||
+		    !config_has(c, cap, 4))
 			return 2;
 		header = get32(c, cap);
 		if (header == ~0u)
@@ -442,13 +447,13 @@ static bool from_registers(const struct hr_fn *f, enum hr_fact_id id)
 static void settle_absent(const struct cfg *c)
 {
 	if (hr_get(c->f, HR_F_CAPS, 2) < 2 && !from_registers(c->f, HR_F_EXP))
-		set(c, HR_F_EXP, 0);
+		set_config_fact(c, HR_F_EXP, 0);
 	if (!from_registers(c->f, HR_F_ECAPS) || hr_get(c->f, HR_F_ECAPS, 2) == 2)
 		return;
 	if (!from_registers(c->f, HR_F_ACS))
-		set(c, HR_F_ACS, 0);
+		set_config_fact(c, HR_F_ACS, 0);
 	if (!from_registers(c->f, HR_F_ATS))
-		set(c, HR_F_ATS, 0);
+		set_config_fact(c, HR_F_ATS, 0);
 }
 
 static void decode_lists(const struct cfg *c)
@@ -456,8 +461,8 @@ static void decode_lists(const struct cfg *c)
 	bool has_list = hr_has(c->f, HR_F_STATUS, HR_STATUS_CAPS);
 
 	if (!has_list) {
-		set(c, HR_F_CAPS, 0);
-		set(c, HR_F_ECAPS, 0);
+		set_config_fact(c, HR_F_CAPS, 0);
+		set_config_fact(c, HR_F_ECAPS, 0);
 		settle_absent(c);
 		return;
 	}
@@ -466,14 +471,14 @@ static void decode_lists(const struct cfg *c)
 		return;
 	}
 	if (!decode_caps(c)) {
-		set(c, HR_F_CAPS, 2);
+		set_config_fact(c, HR_F_CAPS, 2);
 		return;
 	}
-	set(c, HR_F_CAPS, 1);
+	set_config_fact(c, HR_F_CAPS, 1);
 	if (hr_get(c->f, HR_F_EXP, 0) == 0)
-		set(c, HR_F_ECAPS, 0);
-	else if (has(c, HR_CFG_CONV, 4))
-		set(c, HR_F_ECAPS, decode_ecaps(c));
+		set_config_fact(c, HR_F_ECAPS, 0);
+	else if (config_has(c, HR_CFG_CONV, 4))
+		set_config_fact(c, HR_F_ECAPS, decode_ecaps(c));
 	settle_absent(c);
 }
 
@@ -481,7 +486,7 @@ static void decode_lists(const struct cfg *c)
  * True for a virtual function, which has neither identifiers nor BARs (PCIe Base 9.3.4.1) but the
  * rest of a header. A function that is gone reads all ones everywhere.
  */
-static bool looks_virtual(const struct cfg *c)
+static bool is_headless_vf(const struct cfg *c)
 {
 	uint32_t bars = 0;
 
@@ -495,14 +500,14 @@ void hr_decode(struct hr_fn *f, const uint8_t *config, uint32_t bytes)
 {
 	struct cfg c = { f, config, bytes < HR_CFG_EXTENDED ? bytes : HR_CFG_EXTENDED };
 
-	if (!has(&c, 0, HR_CFG_BASIC))
+	if (!config_has(&c, 0, HR_CFG_BASIC))
 		return;
-	if (get32(&c, 0) == ~0u && !looks_virtual(&c)) {
-		set(&c, HR_F_GONE, 1);
+	if (get32(&c, 0) == ~0u && !is_headless_vf(&c)) {
+		set_config_fact(&c, HR_F_GONE, 1);
 		return;
 	}
 	if (hr_known(f, HR_F_GONE))
-		set(&c, HR_F_GONE, 0);
+		set_config_fact(&c, HR_F_GONE, 0);
 	f->vf |= get32(&c, 0) == ~0u;
 	if (!f->vf) {
 		set16(&c, HR_F_VENDOR, HR_CFG_VENDOR);
@@ -511,7 +516,7 @@ void hr_decode(struct hr_fn *f, const uint8_t *config, uint32_t bytes)
 	set16(&c, HR_F_COMMAND, HR_CFG_COMMAND);
 	set16(&c, HR_F_STATUS, HR_CFG_STATUS);
 	set8(&c, HR_F_REVISION, HR_CFG_REVISION);
-	set(&c, HR_F_CLASS, get32(&c, HR_CFG_REVISION) >> 8);
+	set_config_fact(&c, HR_F_CLASS, get32(&c, HR_CFG_REVISION) >> 8);
 	set8(&c, HR_F_HEADER, HR_CFG_HEADER);
 	if (hr_is_bridge(f))
 		decode_bridge(&c);

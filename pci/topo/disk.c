@@ -83,7 +83,8 @@ bool hr_disk_text_line(const struct hr_disk *d, unsigned at, char *text, size_t 
 }
 
 /* Append to text[bytes], which has `used` bytes. Returns the new number. */
-static size_t add(char *text, size_t bytes, size_t used, const char *label, const char *value)
+static size_t append_label(char *text, size_t bytes, size_t used, const char *label,
+			   const char *value)
 {
 	int n;
 
@@ -115,18 +116,18 @@ char *hr_disk_text(const struct hr_disk *d, bool serial, char *text, size_t byte
 	text[0] = '\0';
 	if (!d)
 		return text;
-	used = add(text, bytes, 0, "", d->model);
+	used = append_label(text, bytes, 0, "", d->model);
 	if (serial)
-		used = add(text, bytes, used, "serial ", d->serial);
-	used = add(text, bytes, used, "firmware ", d->firmware);
+		used = append_label(text, bytes, used, "serial ", d->serial);
+	used = append_label(text, bytes, used, "firmware ", d->firmware);
 	for (uint32_t i = 0; i < d->namespaces && i < NAMED; i++) {
 		put_size(d->namespace[i].bytes, size);
 		snprintf(item, sizeof item, "%.31s %s", d->namespace[i].name, size);
-		used = add(text, bytes, used, "", item);
+		used = append_label(text, bytes, used, "", item);
 	}
 	if (d->namespaces + d->more > NAMED) {
 		snprintf(item, sizeof item, "and %u more", d->namespaces + d->more - NAMED);
-		add(text, bytes, used, "", item);
+		append_label(text, bytes, used, "", item);
 	}
 	return text;
 }

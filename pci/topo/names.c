@@ -135,7 +135,7 @@ bool hr_name_has_any(const char *title, const char *const *tokens)
 	return false;
 }
 
-static int find(uint32_t vendor, const char *title)
+static int find_bridge_name(uint32_t vendor, const char *title)
 {
 	for (unsigned i = 0; i < sizeof bridges / sizeof *bridges; i++)
 		if (bridges[i].vendor == vendor && hr_name_has_token(title, bridges[i].name))
@@ -145,14 +145,14 @@ static int find(uint32_t vendor, const char *title)
 
 uint32_t hr_name_host(uint32_t vendor, const char *title)
 {
-	int row = find(vendor, title);
+	int row = find_bridge_name(vendor, title);
 
 	return row < 0 ? 0 : bridges[row].device;
 }
 
 bool hr_name_unlisted(uint32_t vendor, const char *title)
 {
-	int row = find(vendor, title);
+	int row = find_bridge_name(vendor, title);
 
 	return row >= 0 && bridges[row].device == 0;
 }

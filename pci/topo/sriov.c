@@ -158,7 +158,7 @@ static void place_bars(struct hr_fn *f, const struct hr_fn *pf)
 	}
 }
 
-static void complete(struct hr_model *m, struct hr_fn *f)
+static void complete_vf(struct hr_model *m, struct hr_fn *f)
 {
 	static const enum hr_fact_id of_pf[] = { HR_F_MPS,	 HR_F_MRRS,  HR_F_DEVCTL,
 						 HR_F_SPEED_MAX, HR_F_SPEED, HR_F_SPEED_TARGET,
@@ -187,5 +187,5 @@ void hr_virtual_complete(struct hr_model *m)
 {
 	for (uint32_t i = 0; i < m->count; i++)
 		if (m->fn[i].vf)
-			complete(m, &m->fn[i]);
+			complete_vf(m, &m->fn[i]);
 }

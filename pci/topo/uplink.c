@@ -5,7 +5,7 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 
-static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+static bool is_device_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
 }
@@ -41,14 +41,14 @@ static bool is_inside(const struct hr_model *m, const struct hr_fn *f)
 
 	if (hr_is_bridge(f) || !up || !is_port(up, HR_PORT_UPSTREAM))
 		return false;
-	return is(down, HR_DEV_CARD_SWITCH) || (is_constant(f) && is_faster(up, f));
+	return is_device_kind(down, HR_DEV_CARD_SWITCH) || (is_constant(f) && is_faster(up, f));
 }
 
 bool hr_uplink_is_card(const struct hr_model *m, const struct hr_fn *f)
 {
 	if (!is_port(f, HR_PORT_UPSTREAM))
 		return false;
-	if (is(f, HR_DEV_CARD_SWITCH))
+	if (is_device_kind(f, HR_DEV_CARD_SWITCH))
 		return true;
 	for (int32_t down = f->child; down != HR_NO_FN; down = m->fn[down].sibling)
 		for (int32_t at = m->fn[down].child; at != HR_NO_FN; at = m->fn[at].sibling)
@@ -65,7 +65,8 @@ bool hr_uplink_is_tunnel_end(const struct hr_fn *f)
 
 	if (!hr_is_bridge(f))
 		return false;
-	if (hr_get(f, HR_F_TUNNEL, 0) || is(f, HR_DEV_TUNNEL) || is(f, HR_DEV_TUNNEL_ROOT))
+	if (hr_get(f, HR_F_TUNNEL, 0) || is_device_kind(f, HR_DEV_TUNNEL) ||
+	    is_device_kind(f, HR_DEV_TUNNEL_ROOT))
 		return true;
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
 		if (strstr(f->name, names[i]))
@@ -76,13 +77,13 @@ bool hr_uplink_is_tunnel_end(const struct hr_fn *f)
 /* Controllers of other generations: below 20 Gbit/s, or Thunderbolt 5. */
 static bool is_slow_end(const struct hr_fn *f)
 {
-	return is(f, HR_DEV_TUNNEL_SLOW) || strstr(f->name, "Thunderbolt 2") ||
+	return is_device_kind(f, HR_DEV_TUNNEL_SLOW) || strstr(f->name, "Thunderbolt 2") ||
 	       strstr(f->name, "Thunderbolt Controller");
 }
 
 static bool is_fast_end(const struct hr_fn *f)
 {
-	return is(f, HR_DEV_TUNNEL_FAST) || strstr(f->name, "Thunderbolt 5") ||
+	return is_device_kind(f, HR_DEV_TUNNEL_FAST) || strstr(f->name, "Thunderbolt 5") ||
 	       strstr(f->name, "80/120G");
 }
 
@@ -123,7 +124,7 @@ static bool is_behind_tunnel(const struct hr_fn *up)
 
 static bool is_chipset(const struct hr_fn *f)
 {
-	return hr_known(f, HR_F_DEVICE) ? is(f, HR_DEV_CHIPSET_PORT)
+	return hr_known(f, HR_F_DEVICE) ? is_device_kind(f, HR_DEV_CHIPSET_PORT)
 					: hr_name_chipset(hr_get(f, HR_F_VENDOR, 0), f->name);
 }
 

@@ -85,7 +85,7 @@ struct said {
 	int passthrough; /* 1, 0, -1 not given */
 };
 
-static void say_iommu(struct said *s, const char *option, size_t n)
+static void parse_iommu_option(struct said *s, const char *option, size_t n)
 {
 	s->off |= begins(option, n, "off");
 	s->soft |= begins(option, n, "soft");
@@ -95,7 +95,7 @@ static void say_iommu(struct said *s, const char *option, size_t n)
 		s->passthrough = 0;
 }
 
-static void say_intel(struct said *s, const char *option, size_t n)
+static void parse_intel_iommu_option(struct said *s, const char *option, size_t n)
 {
 	if (begins(option, n, "on"))
 		s->intel = 1;
@@ -103,12 +103,12 @@ static void say_intel(struct said *s, const char *option, size_t n)
 		s->intel = 0;
 }
 
-static void say_amd(struct said *s, const char *option, size_t n)
+static void parse_amd_iommu_option(struct said *s, const char *option, size_t n)
 {
 	s->amd_off |= begins(option, n, "off");
 }
 
-static void say_remapping(struct said *s, const char *option, size_t n)
+static void parse_intremap_option(struct said *s, const char *option, size_t n)
 {
 	s->no_remapping |= begins(option, n, "off");
 }
@@ -130,7 +130,7 @@ static void each_option(struct said *s, const struct word *w, const char *key,
 	}
 }
 
-static void take_pci(struct hr_next_boot *b, const struct word *w)
+static void parse_pci_options(struct hr_next_boot *b, const struct word *w)
 {
 	size_t n;
 	const char *at = value_of(w, "pci=", &n), *end = at ? at + n : NULL;
@@ -149,7 +149,7 @@ static void take_pci(struct hr_next_boot *b, const struct word *w)
 	}
 }
 
-static void take_words(struct hr_next_boot *b, struct said *s, const char *cmdline)
+static void parse_kernel_options(struct hr_next_boot *b, struct said *s, const char *cmdline)
 {
 	const char *bit;
 	struct word w;
@@ -157,14 +157,14 @@ static void take_words(struct hr_next_boot *b, struct said *s, const char *cmdli
 
 	*s = (struct said){ .intel = -1, .passthrough = -1 };
 	while (next_word(&cmdline, &w)) {
-		each_option(s, &w, "iommu=", say_iommu);
-		each_option(s, &w, "intel_iommu=", say_intel);
-		each_option(s, &w, "amd_iommu=", say_amd);
-		each_option(s, &w, "intremap=", say_remapping);
+		each_option(s, &w, "iommu=", parse_iommu_option);
+		each_option(s, &w, "intel_iommu=", parse_intel_iommu_option);
+		each_option(s, &w, "amd_iommu=", parse_amd_iommu_option);
+		each_option(s, &w, "intremap=", parse_intremap_option);
 		bit = value_of(&w, "iommu.passthrough=", &n);
 		if (bit && n)
 			s->passthrough = strchr("1yYtT", *bit) || begins(bit, n, "on");
-		take_pci(b, &w);
+		parse_pci_options(b, &w);
 	}
 }
 
@@ -173,7 +173,7 @@ int hr_cmdline_passthrough(const char *cmdline)
 	struct hr_next_boot unused = { 0 };
 	struct said s;
 
-	take_words(&unused, &s, cmdline);
+	parse_kernel_options(&unused, &s, cmdline);
 	return s.passthrough;
 }
 
@@ -309,7 +309,7 @@ void hr_next_boot_predict(const struct hr_model *m, uint32_t kernel, enum hr_iom
 		b->kernel = UINT32_MAX;
 	now = mode_now(m, now);
 	b->asked = has_asked(m, maker, now);
-	take_words(b, &said, cmdline);
+	parse_kernel_options(b, &said, cmdline);
 	up = comes_up(b, &said, maker, now);
 	if (is_off(&said, maker, b->kernel) || up == 0) {
 		b->iommu = HR_IOMMU_OFF;
@@ -327,7 +327,7 @@ void hr_boot_words(const struct hr_model *m, int *passthrough, bool *asked, cons
 	struct hr_next_boot unused = { 0 };
 	struct said s;
 
-	take_words(&unused, &s, m->sys.cmdline);
+	parse_kernel_options(&unused, &s, m->sys.cmdline);
 	*passthrough = s.passthrough;
 	*asked = maker == INTEL ? s.intel == 1 : maker == AMD && s.passthrough >= 0;
 	*off = NULL;
@@ -452,7 +452,7 @@ struct setting {
 };
 
 /* Parse "x0x00xx@": the rightmost character is SV. False: another text. */
-static bool take_setting(const char **text, struct setting *s)
+static bool parse_acs_setting(const char **text, struct setting *s)
 {
 	const char *at = strchr(*text, '@');
 	size_t shown = strcspn(*text, " \t\"");
@@ -483,7 +483,7 @@ static bool listed(const struct hr_model *m, const struct hr_next_boot *b, int32
 		int match;
 
 		if (!fixed && (first || b->kernel >= HR_KERNEL_ACS_MENDED) &&
-		    !take_setting(&text, s))
+		    !parse_acs_setting(&text, s))
 			return false;
 		match = match_one(m, fn, &text);
 		if (match)
@@ -505,8 +505,8 @@ static uint32_t configure(const struct hr_next_boot *b, const struct setting *s,
 	return (firmware & ~s->mask) | (s->flags & s->mask);
 }
 
-static uint32_t after(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
-		      uint32_t firmware)
+static uint32_t acs_after_boot(const struct hr_model *m, const struct hr_next_boot *b, int32_t fn,
+			       uint32_t firmware)
 {
 	const struct hr_fn *f = &m->fn[fn];
 	const uint32_t cap = supported(f);
@@ -542,9 +542,9 @@ uint32_t hr_next_boot_acs(const struct hr_model *m, const struct hr_next_boot *b
 		*assumed = false;
 	if (!hr_has_acs(f) || f->fact[HR_F_ACS_CTL].source == HR_SRC_USER)
 		return now;
-	ctl = after(m, b, fn, now & ~kernels);
+	ctl = acs_after_boot(m, b, fn, now & ~kernels);
 	if (assumed)
-		*assumed = ((ctl ^ after(m, b, fn, now)) & HR_ACS_REDIRECT) != 0;
+		*assumed = ((ctl ^ acs_after_boot(m, b, fn, now)) & HR_ACS_REDIRECT) != 0;
 	return ctl;
 }
 

@@ -20,7 +20,7 @@ struct evidence {
 };
 
 static void __attribute__((format(printf, 4, 5)))
-set(struct hr_model *m, enum hr_iommu mode, enum hr_src source, const char *format, ...)
+set_iommu_mode(struct hr_model *m, enum hr_iommu mode, enum hr_src source, const char *format, ...)
 {
 	va_list list;
 
@@ -33,7 +33,7 @@ set(struct hr_model *m, enum hr_iommu mode, enum hr_src source, const char *form
 
 static void by_log(struct hr_model *m, enum hr_iommu mode, const struct hr_log_fact *fact)
 {
-	set(m, mode, HR_SRC_LOG, "kernel log, line %u: %s", fact->line, fact->text);
+	set_iommu_mode(m, mode, HR_SRC_LOG, "kernel log, line %u: %s", fact->line, fact->text);
 }
 
 /* An IOMMU is on; the mode is stated by the log, or by the command line. */
@@ -47,21 +47,23 @@ static void decide_on(const struct evidence *e)
 	else if (e->log->type.line)
 		by_log(e->m, e->log->type_value, &e->log->type);
 	else if (e->passthrough >= 0)
-		set(e->m, e->passthrough ? HR_IOMMU_PT : HR_IOMMU_ON, HR_SRC_INFERRED,
-		    "command line: %s", e->passthrough ? "passthrough" : "no passthrough");
+		set_iommu_mode(e->m, e->passthrough ? HR_IOMMU_PT : HR_IOMMU_ON, HR_SRC_INFERRED,
+			       "command line: %s",
+			       e->passthrough ? "passthrough" : "no passthrough");
 	else if (kernel && kernel < HR_KERNEL_DEFAULT_TYPE && sys->cmdline[0])
-		set(e->m, HR_IOMMU_ON, HR_SRC_INFERRED,
-		    "an IOMMU is on, and this kernel translates unless its command line has pt");
+		set_iommu_mode(
+			e->m, HR_IOMMU_ON, HR_SRC_INFERRED,
+			"an IOMMU is on, and this kernel translates unless its command line has pt");
 	else if (sys->iommu_type.source)
-		set(e->m, (enum hr_iommu)sys->iommu_type.value, HR_SRC_LOG,
-		    "an IOMMU is on, and the kernel's default is stated");
+		set_iommu_mode(e->m, (enum hr_iommu)sys->iommu_type.value, HR_SRC_LOG,
+			       "an IOMMU is on, and the kernel's default is stated");
 	else if (e->log->on.line)
-		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-		    "kernel log, line %u: %s; its mode is not stated", e->log->on.line,
-		    e->log->on.text);
+		set_iommu_mode(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+			       "kernel log, line %u: %s; its mode is not stated", e->log->on.line,
+			       e->log->on.text);
 	else
-		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-		    "functions have IOMMU groups; the mode is not stated");
+		set_iommu_mode(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+			       "functions have IOMMU groups; the mode is not stated");
 }
 
 /*
@@ -80,28 +82,33 @@ static void decide_unseen(const struct evidence *e)
 	if (log->off.line)
 		by_log(e->m, HR_IOMMU_OFF, &log->off);
 	else if (e->off_word)
-		set(e->m, HR_IOMMU_OFF, HR_SRC_INFERRED, "command line: %s", e->off_word);
+		set_iommu_mode(e->m, HR_IOMMU_OFF, HR_SRC_INFERRED, "command line: %s",
+			       e->off_word);
 	else if (is_silent(log))
-		set(e->m, HR_IOMMU_OFF, HR_SRC_LOG, "kernel log: %s",
-		    log->dmar.line   ? "a DMAR table, but no message that the IOMMU is on"
-		    : log->ivrs.line ? "an IVRS table, but no message that the IOMMU is on"
-				     : "no DMAR or IVRS table, and no IOMMU");
+		set_iommu_mode(e->m, HR_IOMMU_OFF, HR_SRC_LOG, "kernel log: %s",
+			       log->dmar.line ? "a DMAR table, but no message that the IOMMU is on"
+			       : log->ivrs.line
+				       ? "an IVRS table, but no message that the IOMMU is on"
+				       : "no DMAR or IVRS table, and no IOMMU");
 	else if (e->asked && e->passthrough == 1)
-		set(e->m, HR_IOMMU_PT, HR_SRC_INFERRED, "command line: on, with passthrough");
+		set_iommu_mode(e->m, HR_IOMMU_PT, HR_SRC_INFERRED,
+			       "command line: on, with passthrough");
 	else if (e->asked)
-		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-		    "command line: on; whether firmware has an IOMMU, and its mode, are not stated");
+		set_iommu_mode(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+			       "command line: on; whether firmware has an IOMMU, and its mode, "
+			       "are not stated");
 	else if (log->type.line && log->type_value == HR_IOMMU_PT)
 		by_log(e->m, HR_IOMMU_PT, &log->type);
 	else if (log->asked.line)
-		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-		    "kernel log, line %u: %s; whether firmware has one, and its mode, are not "
-		    "stated",
-		    log->asked.line, log->asked.text);
+		set_iommu_mode(
+			e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+			"kernel log, line %u: %s; whether firmware has one, and its mode, are not "
+			"stated",
+			log->asked.line, log->asked.text);
 	else if (log->type.line)
-		set(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-		    "kernel log, line %u: %s, if an IOMMU is on, which is not stated",
-		    log->type.line, log->type.text);
+		set_iommu_mode(e->m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+			       "kernel log, line %u: %s, if an IOMMU is on, which is not stated",
+			       log->type.line, log->type.text);
 }
 
 void hr_iommu_decide(struct hr_model *m)
@@ -113,9 +120,10 @@ void hr_iommu_decide(struct hr_model *m)
 		hr_fact_set(&m->sys.iommu_type, e.log->type_value, HR_SRC_LOG);
 	if (m->sys.iommu.source) {
 		if (!m->sys.iommu_reason[0])
-			set(m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
-			    m->sys.iommu.value == HR_IOMMU_OFF ? "sysfs: no IOMMU and no groups"
-							       : "sysfs: type of the IOMMU groups");
+			set_iommu_mode(m, HR_IOMMU_UNKNOWN, HR_SRC_NONE,
+				       m->sys.iommu.value == HR_IOMMU_OFF
+					       ? "sysfs: no IOMMU and no groups"
+					       : "sysfs: type of the IOMMU groups");
 		return;
 	}
 	for (uint32_t i = 0; i < m->count && !e.groups; i++)

@@ -18,7 +18,7 @@ struct change {
 	struct hr_error *error;
 };
 
-static int wrong(struct change *c, const char *what)
+static int refuse_change(struct change *c, const char *what)
 {
 	return hr_fail(c->error, HR_ERROR_USAGE, -EINVAL, "%s: '%.100s'", what, c->value);
 }
@@ -28,13 +28,13 @@ static int set_acs(struct change *c, struct hr_fn *f)
 	uint32_t cap = hr_get(f, HR_F_ACS_CAP, 0), ctl = hr_get(f, HR_F_ACS_CTL, 0);
 
 	if (!hr_has_acs(f))
-		return wrong(c, "the function has no ACS capability, or it was not read");
+		return refuse_change(c, "the function has no ACS capability, or it was not read");
 	if (strcmp(c->value, "clear") == 0)
 		ctl &= ~HR_ACS_REDIRECT;
 	else if (strcmp(c->value, "set") == 0)
 		ctl |= HR_ACS_ISOLATION & cap;
 	else if (!hr_number_parse_u32(c->value, 16, &ctl) || ctl > 0x7f)
-		return wrong(c, "ACS is clear, set, or a value up to 7f");
+		return refuse_change(c, "ACS is clear, set, or a value up to 7f");
 	hr_fn_set(f, HR_F_ACS_CTL, ctl, HR_SRC_USER);
 	c->m->regrouped = true;
 	return 0;
@@ -46,9 +46,9 @@ static int set_mps(struct change *c, struct hr_fn *f)
 
 	if (!hr_number_parse_u32(c->value, 10, &bytes) || bytes < 128 || bytes > 4096 ||
 	    bytes & (bytes - 1))
-		return wrong(c, "MPS is 128, 256, 512, 1024, 2048 or 4096");
+		return refuse_change(c, "MPS is 128, 256, 512, 1024, 2048 or 4096");
 	if (bytes > hr_get(f, HR_F_MPSS, 4096))
-		return wrong(c, "the function does not support that payload");
+		return refuse_change(c, "the function does not support that payload");
 	hr_fn_set(f, HR_F_MPS, bytes, HR_SRC_USER);
 	return 0;
 }
@@ -61,13 +61,13 @@ static int set_link(struct change *c, struct hr_fn *f)
 	uint32_t up_width = hr_get(up, HR_F_WIDTH_MAX, width);
 
 	if (strcmp(c->value, "full") != 0)
-		return wrong(c, "a link is set to full");
+		return refuse_change(c, "a link is set to full");
 	hr_fn_set(f, HR_F_SPEED, speed < up_speed ? speed : up_speed, HR_SRC_USER);
 	hr_fn_set(f, HR_F_WIDTH, width < up_width ? width : up_width, HR_SRC_USER);
 	return 0;
 }
 
-static int32_t find(struct change *c, const char *text)
+static int32_t find_changed_function(struct change *c, const char *text)
 {
 	uint32_t domain, bus, dev, fn;
 	size_t n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
@@ -85,17 +85,17 @@ static bool same_slot(const struct hr_model *m, const struct hr_fn *a, const str
 }
 
 /* Move all functions of the slot. The firmware will assign other addresses. */
-static int move(struct change *c, struct hr_fn *f)
+static int move_card(struct change *c, struct hr_fn *f)
 {
-	int32_t port = find(c, c->value);
+	int32_t port = find_changed_function(c, c->value);
 
 	if (port == HR_NO_FN || !hr_is_bridge(&c->m->fn[port]))
-		return wrong(c, "a card moves below a bridge of this machine");
+		return refuse_change(c, "a card moves below a bridge of this machine");
 	if (hr_get(&c->m->fn[port], HR_F_PORT, HR_PORT_ROOT) == HR_PORT_UPSTREAM)
-		return wrong(c, "a card does not fit below the upstream port of a switch");
+		return refuse_change(c, "a card does not fit below the upstream port of a switch");
 	for (int32_t up = port; up != HR_NO_FN; up = c->m->fn[up].parent)
 		if (&c->m->fn[up] == f)
-			return wrong(c, "a card cannot move below itself");
+			return refuse_change(c, "a card cannot move below itself");
 	for (uint32_t i = 0; i < c->m->count; i++) {
 		struct hr_fn *other = &c->m->fn[i];
 
@@ -139,7 +139,7 @@ static int boot(struct change *c, const char *line, enum hr_iommu forced)
 	struct hr_next_boot b;
 
 	if (c->m->booted)
-		return wrong(c, "one boot at a time: iommu= or boot=, with all its words");
+		return refuse_change(c, "one boot at a time: iommu= or boot=, with all its words");
 	hr_next_boot_predict(c->m, c->opt->kernel, c->opt->iommu, line, &b);
 	if (forced != HR_IOMMU_UNKNOWN)
 		hr_next_boot_force(c->m, &b, forced);
@@ -165,7 +165,7 @@ static int set_iommu(struct change *c)
 			hr_next_boot_cmdline(c->m, (enum hr_iommu)i, line);
 			return boot(c, line, (enum hr_iommu)i);
 		}
-	return wrong(c, "the IOMMU is off, pt or on");
+	return refuse_change(c, "the IOMMU is off, pt or on");
 }
 
 static int set_boot(struct change *c)
@@ -174,7 +174,7 @@ static int set_boot(struct change *c)
 	int n = snprintf(line, sizeof line, "%s %s", c->m->sys.cmdline, c->value);
 
 	if (n < 0 || (size_t)n >= sizeof line)
-		return wrong(c, "the command line is too long");
+		return refuse_change(c, "the command line is too long");
 	return boot(c, line, HR_IOMMU_UNKNOWN);
 }
 
@@ -187,7 +187,7 @@ static int for_all(struct change *c, int (*set)(struct change *, struct hr_fn *)
 		if (hr_known(&c->m->fn[i], set == set_acs ? HR_F_ACS_CTL : HR_F_MPS))
 			done += set(c, &c->m->fn[i]) == 0;
 	hr_error_clear(c->error); /* of single functions */
-	return done ? 0 : wrong(c, "no function can take that value");
+	return done ? 0 : refuse_change(c, "no function can take that value");
 }
 
 int hr_change_apply(struct hr_model *m, struct hr_topo_options *opt, const char *text,
@@ -200,7 +200,7 @@ int hr_change_apply(struct hr_model *m, struct hr_topo_options *opt, const char 
 	} kinds[] = { { "acs:", set_acs, true },
 		      { "mps:", set_mps, true },
 		      { "link:", set_link, false },
-		      { "move:", move, false } };
+		      { "move:", move_card, false } };
 	struct change c = { m, opt, strchr(text, '='), error };
 
 	if (!c.value)
@@ -219,7 +219,7 @@ int hr_change_apply(struct hr_model *m, struct hr_topo_options *opt, const char 
 			continue;
 		if (kinds[i].all && strncmp(where, "all=", 4) == 0)
 			return for_all(&c, kinds[i].set);
-		fn = find(&c, where);
+		fn = find_changed_function(&c, where);
 		if (fn == HR_NO_FN)
 			return hr_fail(error, HR_ERROR_USAGE, -EINVAL,
 				       "there is no function '%.*s'", (int)(c.value - 1 - where),

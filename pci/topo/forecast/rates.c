@@ -323,7 +323,7 @@ static void grow(struct solver *s, uint32_t full, double growth)
 		}
 }
 
-static void prepare(struct solver *s, enum hr_direction direction)
+static void prepare_solver(struct solver *s, enum hr_direction direction)
 {
 	for (uint32_t i = 0; i < s->edges; i++) {
 		double limit = capacity(s->e, i);
@@ -359,7 +359,7 @@ static void solve(struct solver *s, enum hr_direction direction, struct hr_rate 
 
 	s->rate = rate;
 	s->n = n;
-	prepare(s, direction);
+	prepare_solver(s, direction);
 	/* Each round stops at least the flows of one edge, so the loop ends. */
 	while ((full = next_full(s, &growth)) != HR_NO_EDGE)
 		grow(s, full, growth);
@@ -465,7 +465,7 @@ static unsigned rank_of(const struct hr_topology *e, int32_t gpu, int32_t ssd)
 }
 
 /* The GPU with the best rank; among equals the GPU with the fewest SSDs. */
-static int32_t choose(const struct hr_topology *e, int32_t ssd, const uint32_t *taken)
+static int32_t choose_gpu_for_ssd(const struct hr_topology *e, int32_t ssd, const uint32_t *taken)
 {
 	unsigned best_rank = 0;
 	uint32_t best = 0;
@@ -530,7 +530,7 @@ int hr_rates_assign(const struct hr_topology *e, struct hr_model *m, enum hr_dir
 		return -ENOMEM;
 	}
 	for (uint32_t j = 0; j < e->ssds; j++) {
-		int32_t gpu = choose(e, e->ssd[j], taken);
+		int32_t gpu = choose_gpu_for_ssd(e, e->ssd[j], taken);
 
 		taken[gpu]++;
 		rate[j] = (struct hr_rate){ .gpu = e->gpu[gpu], .ssd = e->ssd[j] };

@@ -19,7 +19,7 @@
 #define FILE_MARK "*** file "
 #define PREFIX_MAX 300u
 
-static bool starts(const char *text, const char *word)
+static bool begins_with(const char *text, const char *word)
 {
 	return strncmp(text, word, strlen(word)) == 0;
 }
@@ -63,8 +63,8 @@ static enum hr_section of_file(const char *path)
 	const size_t n = strcspn(path, " \t");
 
 	/* "/proc/driver/nvidia/./version" */
-	if (starts(path, "/proc/driver/nvidia/./version") ||
-	    starts(path, "/proc/driver/nvidia/./params"))
+	if (begins_with(path, "/proc/driver/nvidia/./version") ||
+	    begins_with(path, "/proc/driver/nvidia/./params"))
 		return HR_SECTION_NVIDIA;
 	for (unsigned i = 0; i < sizeof files / sizeof *files; i++)
 		if (strlen(files[i].path) == n && strncmp(path, files[i].path, n) == 0)
@@ -79,7 +79,7 @@ static bool is_earlier_boot(const char *command)
 	const char *at = strstr(command, " -b ");
 
 	at = at ? at + 4 : strstr(command, "--boot");
-	at = at && starts(at, "--boot") ? at + 6 + strspn(at + 6, " =") : at;
+	at = at && begins_with(at, "--boot") ? at + 6 + strspn(at + 6, " =") : at;
 	return at && *at == '-' && at[1] >= '1' && at[1] <= '9';
 }
 
@@ -95,7 +95,7 @@ static enum hr_section of_command(const char *command)
 	size_t n;
 	const char *name = base_of(command, &n), *file;
 
-	if (starts(command, "PCI devices configuration space dump"))
+	if (begins_with(command, "PCI devices configuration space dump"))
 		return HR_SECTION_LSPCI;
 	for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strlen(commands[i].name) == n && strncmp(name, commands[i].name, n) == 0)
@@ -117,16 +117,16 @@ static enum hr_section of_command(const char *command)
  */
 static bool starred(struct hr_bug_report *r, const char *line, unsigned number)
 {
-	if (starts(line, "*** ls:"))
+	if (begins_with(line, "*** ls:"))
 		return r->known;
-	if (starts(line, FILE_MARK)) {
+	if (begins_with(line, FILE_MARK)) {
 		r->known = true;
 		r->heading = false;
 		r->base = number;
 		r->section = of_command(line + strlen(FILE_MARK));
 		return true;
 	}
-	if (!starts(line, "*** /"))
+	if (!begins_with(line, "*** /"))
 		return false;
 	r->known = true;
 	r->heading = false;
@@ -143,7 +143,7 @@ static bool heading(struct hr_bug_report *r, const char *line, size_t length, un
 		r->section = r->known ? HR_SECTION_OTHER : HR_SECTION_NONE;
 		return true;
 	}
-	if (starts(line, "#==[ ") && strstr(line, " ]=")) {
+	if (begins_with(line, "#==[ ") && strstr(line, " ]=")) {
 		r->known = r->heading = true;
 		r->section = HR_SECTION_OTHER;
 		return true;
@@ -153,12 +153,12 @@ static bool heading(struct hr_bug_report *r, const char *line, size_t length, un
 	if (!r->heading || length == 0)
 		return r->heading;
 	r->heading = false;
-	if (starts(line, "Start of NVIDIA bug report")) {
+	if (begins_with(line, "Start of NVIDIA bug report")) {
 		r->known = true;
 		r->section = HR_SECTION_UNAME;
 		return true;
 	}
-	line += starts(line, "# ") ? 2 : 0;
+	line += begins_with(line, "# ") ? 2 : 0;
 	r->section = of_command(line);
 	if (r->section != HR_SECTION_OTHER)
 		r->known = true;
@@ -172,17 +172,17 @@ static bool heading(struct hr_bug_report *r, const char *line, size_t length, un
 /* "Linux HOST 6.8.0-48-generic #48 ..." or "Linux version 6.8.0-48-generic (..." */
 static bool uname_line(struct hr_bug_report *r, const char *line)
 {
-	const char *at = starts(line, "uname:") ? line + 6 : line;
+	const char *at = begins_with(line, "uname:") ? line + 6 : line;
 	size_t n;
 
 	at += strspn(at, " \t");
-	if (!starts(at, "Linux "))
+	if (!begins_with(at, "Linux "))
 		return false;
 	at += 6 + strcspn(at + 6, " ");
 	at += strspn(at, " ");
 	n = strcspn(at, " ");
 	if (!isdigit((unsigned char)*at) || n >= HR_WORD_MAX || !memchr(at, '.', n) ||
-	    !(starts(at + n, " #") || starts(at + n, " (")))
+	    !(begins_with(at + n, " #") || begins_with(at + n, " (")))
 		return false;
 	snprintf(r->m->sys.kernel, sizeof r->m->sys.kernel, "%.*s", (int)n, at);
 	hr_text_clean(r->m->sys.kernel, n);
@@ -192,7 +192,7 @@ static bool uname_line(struct hr_bug_report *r, const char *line)
 /* The text behind "key<blanks>:<blanks>", or NULL. */
 static const char *value_of(const char *line, const char *key)
 {
-	const char *at = starts(line, key) ? line + strlen(key) : NULL;
+	const char *at = begins_with(line, key) ? line + strlen(key) : NULL;
 
 	if (!at)
 		return NULL;
@@ -220,7 +220,7 @@ static void cpu_line(struct hr_bug_report *r, const char *line)
 	if (value_of(line, "processor"))
 		r->cpus++;
 	if ((at = value_of(line, "vendor_id")) || (at = value_of(line, "Vendor ID")))
-		hr_fact_set(&sys->amd, starts(at, "AuthenticAMD"), HR_SRC_SYSFS);
+		hr_fact_set(&sys->amd, begins_with(at, "AuthenticAMD"), HR_SRC_SYSFS);
 	if (((at = value_of(line, "cpu family")) || (at = value_of(line, "CPU family"))) &&
 	    hr_number_parse(at, 10, UINT32_MAX, &at, &number))
 		hr_fact_set(&sys->family, (uint32_t)number, HR_SRC_SYSFS);
@@ -240,7 +240,7 @@ static void cmdline_line(struct hr_bug_report *r, const char *line, size_t lengt
 
 static void nvidia_line(struct hr_bug_report *r, const char *line)
 {
-	if (starts(line, "NVRM version:"))
+	if (begins_with(line, "NVRM version:"))
 		hr_read_nvidia_version(r->m, line + 13, HR_SRC_SYSFS);
 	else
 		hr_read_nvidia_key(r->m, line);
@@ -249,15 +249,15 @@ static void nvidia_line(struct hr_bug_report *r, const char *line)
 /* Lines of text without sections that have a form of their own. */
 static bool loose_line(struct hr_bug_report *r, const char *line, size_t length, unsigned number)
 {
-	if (starts(line, "NVRM version:")) {
+	if (begins_with(line, "NVRM version:")) {
 		nvidia_line(r, line);
 		return true;
 	}
-	if (starts(line, "BOOT_IMAGE=")) {
+	if (begins_with(line, "BOOT_IMAGE=")) {
 		cmdline_line(r, line, length);
 		return true;
 	}
-	if (starts(line, "vendor_id\t") || starts(line, "cpu family\t")) {
+	if (begins_with(line, "vendor_id\t") || begins_with(line, "cpu family\t")) {
 		cpu_line(r, line);
 		return true;
 	}
@@ -338,7 +338,7 @@ static bool is_report(const struct hr_files *files, const char *prefix)
 	char path[PREFIX_MAX + 64], byte;
 
 	for (unsigned i = 0; i < sizeof report_files / sizeof *report_files; i++) {
-		if (starts(report_files[i].path, "proc/"))
+		if (begins_with(report_files[i].path, "proc/"))
 			continue;
 		snprintf(path, sizeof path, "%s%s", prefix, report_files[i].path);
 		if (files->read(files, path, &byte, 1) > 0)

@@ -13,16 +13,16 @@
 
 #define LOG HR_SRC_LOG
 
-static bool starts(const char *text, const char *word)
+static bool begins_with(const char *text, const char *word)
 {
 	return strncmp(text, word, strlen(word)) == 0;
 }
 
 /* Parse the number after the prefix; the text behind it, or NULL. */
-static const char *number(const char *text, const char *before, int base, uint64_t max,
-			  uint64_t *value)
+static const char *number_after(const char *text, const char *before, int base, uint64_t max,
+				uint64_t *value)
 {
-	const char *at = starts(text, before) ? text + strlen(before) : NULL;
+	const char *at = begins_with(text, before) ? text + strlen(before) : NULL;
 
 	while (at && *at == ' ')
 		at++;
@@ -62,17 +62,17 @@ static bool range_in(const char *text, struct range *r)
 
 	if (!at)
 		return false;
-	*r = (struct range){ .io = starts(at, "[io") || strstr(text, "io port") != NULL };
+	*r = (struct range){ .io = begins_with(at, "[io") || strstr(text, "io port") != NULL };
 	r->wide = strstr(text, "64bit") != NULL;
 	r->prefetch = strstr(text, "pref") != NULL;
 	at++;
-	at += starts(at, "mem") ? 3 : starts(at, "io") ? 2 : 0;
+	at += begins_with(at, "mem") ? 3 : begins_with(at, "io") ? 2 : 0;
 	at += strspn(at, " ");
-	if (starts(at, "size ")) {
+	if (begins_with(at, "size ")) {
 		size = true;
 		at += 5;
 	}
-	if (!starts(at, "0x") || !hr_number_parse(at, 16, UINT64_MAX, &end, &first))
+	if (!begins_with(at, "0x") || !hr_number_parse(at, 16, UINT64_MAX, &end, &first))
 		return false;
 	if (size) {
 		r->limit = first ? first - 1 : 0;
@@ -111,11 +111,11 @@ static void set_window(struct hr_window *w, const struct range *r)
 /* Windows have the resource numbers 8 and 9, or 14 and 15 in kernels with SR-IOV. */
 static void on_bar(struct hr_fn *f, const char *text)
 {
-	const char *at = starts(text, "can't claim ") ? text + 12 : text;
+	const char *at = begins_with(text, "can't claim ") ? text + 12 : text;
 	struct range r;
 	uint64_t index;
 
-	at = number(at, "BAR ", 10, 15, &index);
+	at = number_after(at, "BAR ", 10, 15, &index);
 	if (!at || !range_in(text, &r))
 		return;
 	if (index < HR_BARS_MAX)
@@ -132,8 +132,8 @@ static void on_register(struct hr_fn *f, const char *text)
 	struct range r;
 	uint64_t offset;
 
-	if (number(text, "reg ", 16, 0xfff, &offset) && offset >= HR_CFG_BAR0 && offset % 4 == 0 &&
-	    range_in(text, &r))
+	if (number_after(text, "reg ", 16, 0xfff, &offset) && offset >= HR_CFG_BAR0 &&
+	    offset % 4 == 0 && range_in(text, &r))
 		set_bar(f, (offset - HR_CFG_BAR0) / 4, &r);
 }
 
@@ -152,7 +152,7 @@ static void on_window(struct hr_fn *f, const char *text)
 static void on_bridge(struct hr_fn *f, const char *text)
 {
 	uint64_t first, last;
-	const char *at = number(text, "PCI bridge to [bus ", 16, 0xff, &first);
+	const char *at = number_after(text, "PCI bridge to [bus ", 16, 0xff, &first);
 
 	if (!at)
 		return;
@@ -184,9 +184,9 @@ static void port_type(struct hr_fn *f, const char *text)
 		      { "PCIe Root Complex Event Collector", HR_PORT_RC_EVENTS } };
 
 	for (unsigned i = 0; i < sizeof types / sizeof *types; i++)
-		if (starts(text, types[i].name))
+		if (begins_with(text, types[i].name))
 			hr_fn_set(f, HR_F_PORT, types[i].type, LOG);
-	if (starts(text, "conventional PCI"))
+	if (begins_with(text, "conventional PCI"))
 		hr_fn_set(f, HR_F_EXP, 0, LOG);
 }
 
@@ -197,13 +197,13 @@ static void port_type(struct hr_fn *f, const char *text)
 static void on_identifiers(struct hr_fn *f, const char *text)
 {
 	uint64_t vendor, device, type, class;
-	const char *at = number(text, "[", 16, 0xffff, &vendor);
+	const char *at = number_after(text, "[", 16, 0xffff, &vendor);
 	bool old;
 
-	at = at ? number(at, ":", 16, 0xffff, &device) : NULL;
-	at = at ? number(at, "] type ", 16, 0x7f, &type) : NULL;
+	at = at ? number_after(at, ":", 16, 0xffff, &device) : NULL;
+	at = at ? number_after(at, "] type ", 16, 0x7f, &type) : NULL;
 	old = at && at[-2] == ' ';
-	at = at ? number(at, " class ", 16, 0xffffff, &class) : NULL;
+	at = at ? number_after(at, " class ", 16, 0xffffff, &class) : NULL;
 	if (!at || vendor == 0xffff)
 		return;
 	hr_fn_set(f, HR_F_VENDOR, (uint32_t)vendor, LOG);
@@ -219,17 +219,18 @@ static void on_identifiers(struct hr_fn *f, const char *text)
 static void on_payload(struct hr_fn *f, const char *text)
 {
 	uint64_t now, was, max = 0, read = 0;
-	const char *at = number(text, "Max Payload Size set to ", 10, 4096, &now), *rest;
+	const char *at = number_after(text, "Max Payload Size set to ", 10, 4096, &now), *rest;
 
 	if (!at || now < 128)
 		return;
 	hr_fn_set(f, HR_F_MPS, (uint32_t)now, LOG);
-	rest = number(at, " (was ", 10, 4096, &was);
-	rest = rest ? number(rest, ", max ", 10, 4096, &max) : number(at, "/", 10, 4096, &max);
+	rest = number_after(at, " (was ", 10, 4096, &was);
+	rest = rest ? number_after(rest, ", max ", 10, 4096, &max)
+		    : number_after(at, "/", 10, 4096, &max);
 	if (rest && max >= now)
 		hr_fn_set(f, HR_F_MPSS, (uint32_t)max, LOG);
 	rest = strstr(at, "Max Read Rq ");
-	if (rest && number(rest, "Max Read Rq ", 10, 4096, &read) && read >= 128)
+	if (rest && number_after(rest, "Max Read Rq ", 10, 4096, &read) && read >= 128)
 		hr_fn_set(f, HR_F_MRRS, (uint32_t)read, LOG);
 }
 
@@ -237,7 +238,7 @@ static void on_group(struct hr_fn *f, const char *text)
 {
 	uint64_t group;
 
-	if (number(text, "Adding to iommu group ", 10, UINT32_MAX, &group))
+	if (number_after(text, "Adding to iommu group ", 10, UINT32_MAX, &group))
 		hr_fn_set(f, HR_F_GROUP, (uint32_t)group, LOG);
 }
 
@@ -263,7 +264,7 @@ void hr_kernel_log_function(struct hr_fn *f, const char *text)
 		      { "DMAR: Device uses a private identity domain", on_direct_mapping } };
 
 	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
-		if (starts(text, lines[i].start)) {
+		if (begins_with(text, lines[i].start)) {
 			lines[i].read(f, text);
 			return;
 		}
@@ -278,13 +279,13 @@ static const char *link_rate(const char *text, uint32_t *speed, uint32_t *width)
 
 	*speed = 0;
 	for (uint32_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
-		if (starts(text, speeds[i]))
+		if (begins_with(text, speeds[i]))
 			*speed = i + 1;
 	if (!*speed || !at || at - text > 6)
 		return NULL;
 	at += 5;
-	at += starts(at, " PCIe") ? 5 : 0;
-	at = number(at, " x", 10, 32, &lanes);
+	at += begins_with(at, " PCIe") ? 5 : 0;
+	at = number_after(at, " x", 10, 32, &lanes);
 	*width = at ? (uint32_t)lanes : 0;
 	return at;
 }
@@ -314,7 +315,7 @@ void hr_kernel_log_link(struct hr_kernel_log *l, struct hr_fn *f, const char *te
 	}
 	cap = cap ? strstr(cap, able) : NULL;
 	at = link_rate(at + sizeof limited - 1, &speed, &width);
-	if (at && starts(at, " link at ") && (port = hr_kernel_log_at(l, at + 9, &used)))
+	if (at && begins_with(at, " link at ") && (port = hr_kernel_log_at(l, at + 9, &used)))
 		set_link(port, HR_F_SPEED, speed, HR_F_WIDTH, width);
 	if (cap && link_rate(cap + sizeof able - 1, &speed, &width))
 		set_link(f, HR_F_SPEED_MAX, speed, HR_F_WIDTH_MAX, width);

@@ -17,7 +17,7 @@
 #define HOST_MAX 100u /* bytes before "kernel: " in a journal */
 #define LOG HR_SRC_LOG
 
-static bool starts(const char *text, const char *word)
+static bool begins_with(const char *text, const char *word)
 {
 	return strncmp(text, word, strlen(word)) == 0;
 }
@@ -93,7 +93,7 @@ static size_t level(const char *text)
 		n = strspn(text + 1, "0123456789");
 		return n && text[n + 1] == '>' ? n + 2 : 0;
 	}
-	if (starts(text, "kern ")) {
+	if (begins_with(text, "kern ")) {
 		n = strcspn(text, ":");
 		n += text[n] ? 1 + strcspn(text + n + 1, ":") : 0;
 		return n < 24 && text[n] == ':' ? n + 1 : 0;
@@ -154,7 +154,7 @@ static void on_cmdline(struct hr_kernel_log *l, const char *text, unsigned numbe
 {
 	char *to = l->m->sys.cmdline;
 
-	if (strlen(to) > strlen(text) && starts(to, text))
+	if (strlen(to) > strlen(text) && begins_with(to, text))
 		return;
 	snprintf(to, sizeof l->m->sys.cmdline, "%s", text);
 	hr_text_clean(to, strlen(to));
@@ -166,8 +166,8 @@ static void on_cpu(struct hr_kernel_log *l, const char *text, unsigned number)
 	const char *at = strstr(text, "(family: 0x");
 	uint64_t family;
 
-	if (starts(text, "AMD ") || starts(text, "Intel") || starts(text, "Hygon"))
-		hr_fact_set(&l->m->sys.amd, starts(text, "AMD "), LOG);
+	if (begins_with(text, "AMD ") || begins_with(text, "Intel") || begins_with(text, "Hygon"))
+		hr_fact_set(&l->m->sys.amd, begins_with(text, "AMD "), LOG);
 	if (at && hr_number_parse(at + 11, 16, 0xff, &at, &family))
 		hr_fact_set(&l->m->sys.family, (uint32_t)family, LOG);
 }
@@ -178,21 +178,21 @@ static void on_cpus(struct hr_kernel_log *l, const char *text, unsigned number)
 	const char *at = strstr(text, ", ");
 	uint64_t cpus;
 
-	if (at && hr_number_parse(at + 2, 10, 65536, &at, &cpus) && starts(at, " CPU"))
+	if (at && hr_number_parse(at + 2, 10, 65536, &at, &cpus) && begins_with(at, " CPU"))
 		hr_fact_set(&l->m->sys.cpus, (uint32_t)cpus, LOG);
 }
 
 /* The first domain of Xen sees the hardware, and the line does not tell it from others. */
 static void on_hypervisor(struct hr_kernel_log *l, const char *text, unsigned number)
 {
-	if (!starts(text, "Xen PV"))
+	if (!begins_with(text, "Xen PV"))
 		hr_fact_set(&l->m->sys.hypervisor, 1, LOG);
 }
 
 static void on_boot(struct hr_kernel_log *l, const char *text, unsigned number)
 {
-	if (!starts(text, "Xen") || starts(text, "Xen HVM"))
-		hr_fact_set(&l->m->sys.hypervisor, !starts(text, "bare hardware"), LOG);
+	if (!begins_with(text, "Xen") || begins_with(text, "Xen HVM"))
+		hr_fact_set(&l->m->sys.hypervisor, !begins_with(text, "bare hardware"), LOG);
 }
 
 static void on_nvidia(struct hr_kernel_log *l, const char *text, unsigned number)
@@ -209,9 +209,9 @@ static void on_init(struct hr_kernel_log *l, const char *text, unsigned number)
 
 static void on_type(struct hr_kernel_log *l, const char *text, unsigned number)
 {
-	bool pt = starts(text, "Passthrough");
+	bool pt = begins_with(text, "Passthrough");
 
-	if (!pt && !starts(text, "Translated"))
+	if (!pt && !begins_with(text, "Translated"))
 		return;
 	l->iommu.type_value = pt ? HR_IOMMU_PT : HR_IOMMU_ON;
 	l->iommu.type = (struct hr_log_fact){ number, pt ? "Default domain type: Passthrough"
@@ -223,9 +223,9 @@ static void on_table(struct hr_kernel_log *l, const char *text, unsigned number)
 	struct hr_log_fact fact = { number, "" };
 
 	l->iommu.tables = fact;
-	if (starts(text, "DMAR"))
+	if (begins_with(text, "DMAR"))
 		l->iommu.dmar = fact;
-	if (starts(text, "IVRS"))
+	if (begins_with(text, "IVRS"))
 		l->iommu.ivrs = fact;
 }
 
@@ -250,22 +250,22 @@ static bool iommu_message(struct hr_log_iommu *o, const char *text, unsigned num
 	static const char *const pt[] = { "AMD-Vi: Initialized for Passthrough Mode" };
 
 	for (unsigned i = 0; i < sizeof on / sizeof *on; i++)
-		if (starts(text, on[i])) {
+		if (begins_with(text, on[i])) {
 			if (!o->on.line)
 				o->on = (struct hr_log_fact){ number, on[i] };
 			return true;
 		}
 	for (unsigned i = 0; i < sizeof off / sizeof *off; i++)
-		if (starts(text, off[i])) {
+		if (begins_with(text, off[i])) {
 			o->off = (struct hr_log_fact){ number, off[i] };
 			return true;
 		}
 	for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++)
-		if (starts(text, asked[i])) {
+		if (begins_with(text, asked[i])) {
 			o->asked = (struct hr_log_fact){ number, asked[i] };
 			return true;
 		}
-	if (!starts(text, pt[0]))
+	if (!begins_with(text, pt[0]))
 		return false;
 	o->pt = (struct hr_log_fact){ number, pt[0] };
 	return true;
@@ -292,10 +292,10 @@ static void on_bus(struct hr_kernel_log *l, const char *text, unsigned number)
 	const char *at;
 
 	if (!hr_number_parse(text, 16, 0xffffff, &at, &domain) || *at != ':' ||
-	    !hr_number_parse(at + 1, 16, 0xff, &at, &bus) || !starts(at, ": "))
+	    !hr_number_parse(at + 1, 16, 0xff, &at, &bus) || !begins_with(at, ": "))
 		return;
 	at += 2;
-	if (starts(at, "on NUMA node ") && hr_number_parse(at + 13, 10, 4095, &at, &value)) {
+	if (begins_with(at, "on NUMA node ") && hr_number_parse(at + 13, 10, 4095, &at, &value)) {
 		b = bus_at(l, (uint32_t)domain, (uint32_t)bus);
 		if (b) {
 			b->numa = (uint32_t)value;
@@ -303,7 +303,7 @@ static void on_bus(struct hr_kernel_log *l, const char *text, unsigned number)
 		}
 		return;
 	}
-	if (!starts(at, "root bus resource [bus ") ||
+	if (!begins_with(at, "root bus resource [bus ") ||
 	    !hr_number_parse(at + 23, 16, 0xff, &at, &value) || value != bus || *at != '-' ||
 	    !hr_number_parse(at + 1, 16, 0xff, &at, &last))
 		return;
@@ -353,7 +353,7 @@ static bool function_message(struct hr_kernel_log *l, const char *text, unsigned
 		f->driver = hr_model_word(&l->fns, text, n);
 	at += used + 1;
 	at += strspn(at, " ");
-	if (starts(at, "Adding to iommu group ") && !l->iommu.on.line)
+	if (begins_with(at, "Adding to iommu group ") && !l->iommu.on.line)
 		l->iommu.on = (struct hr_log_fact){ number, "Adding to iommu group" };
 	if (iommu_message(&l->iommu, at, number))
 		return true;
@@ -372,7 +372,8 @@ static void on_old_group(struct hr_kernel_log *l, const char *text, unsigned num
 	struct hr_fn *f = hr_kernel_log_at(l, text, &used);
 	const char *at = text + used;
 
-	if (f && starts(at, " to group ") && hr_number_parse(at + 10, 10, UINT32_MAX, &at, &group))
+	if (f && begins_with(at, " to group ") &&
+	    hr_number_parse(at + 10, 10, UINT32_MAX, &at, &group))
 		hr_fn_set(f, HR_F_GROUP, (uint32_t)group, LOG);
 }
 
@@ -416,7 +417,7 @@ static bool machine_message(struct hr_kernel_log *l, const char *text, unsigned 
 	bool known = iommu_message(&l->iommu, text, number);
 
 	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
-		if (starts(text, lines[i].start)) {
+		if (begins_with(text, lines[i].start)) {
 			lines[i].read(l, text + strlen(lines[i].start), number);
 			return true;
 		}
@@ -430,7 +431,7 @@ static bool needs_no_mark(const char *text)
 					     "DMAR: ", "AMD-Vi: ", "iommu: Default domain type: " };
 
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (starts(text, words[i]))
+		if (begins_with(text, words[i]))
 			return true;
 	return false;
 }

@@ -27,7 +27,7 @@ static uint64_t size_of(const char *text)
  * multiple of 4 GiB. "Memory at A ... [virtual]": both halves read 0, but until 2022 all lines
  * after such a line were marked, too.
  */
-static bool says_virtual(const struct line *l, uint64_t base)
+static bool is_virtual_bar(const struct line *l, uint64_t base)
 {
 	const char *mark = after(l->at, "[virtual]"), *at = after(l->at, " at ");
 
@@ -48,7 +48,7 @@ static struct hr_bar *region_of(const struct line *l, uint64_t index)
 static void set_region(const struct line *l, uint64_t index, const char *at)
 {
 	uint64_t base = strtoull(at, NULL, 16);
-	bool assigned = base && *at != '<', virtual = says_virtual(l, base);
+	bool assigned = base && *at != '<', virtual = is_virtual_bar(l, base);
 	struct hr_bar *bar = region_of(l, index);
 
 	assigned = assigned && !virtual;
@@ -80,7 +80,7 @@ void hr_text_region(const struct line *l)
 	if (at && number(l->at, "Region ", 10, &index) && index < HR_BARS_MAX)
 		set_region(l, index, at);
 	else
-		says_virtual(l, 0);
+		is_virtual_bar(l, 0);
 }
 
 /*
@@ -108,7 +108,7 @@ void hr_text_ports(const struct line *l)
 {
 	if (l->state->section != SEC_NONE)
 		return;
-	says_virtual(l, 0);
+	is_virtual_bar(l, 0);
 	l->state->regions++;
 }
 

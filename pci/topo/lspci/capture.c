@@ -330,7 +330,7 @@ struct out {
 	char buffer[32768];
 };
 
-static void flush(struct out *o)
+static void flush_capture(struct out *o)
 {
 	size_t done = 0;
 
@@ -345,14 +345,15 @@ static void flush(struct out *o)
 	o->used = 0;
 }
 
-static void put(struct out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct out *o, const char *format, ...)
+static void print_capture(struct out *o, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void print_capture(struct out *o, const char *format, ...)
 {
 	va_list args;
 	int n;
 
 	if (sizeof o->buffer - o->used < 1024)
-		flush(o);
+		flush_capture(o);
 	va_start(args, format);
 	n = vsnprintf(o->buffer + o->used, 1024, format, args);
 	va_end(args);
@@ -363,7 +364,7 @@ static void put(struct out *o, const char *format, ...)
 static void put_fact(struct out *o, const char *name, const struct hr_fact *fact)
 {
 	if (fact->source != HR_SRC_NONE)
-		put(o, "headrace: %s%s=%u\n", prefix[fact->source], name, fact->value);
+		print_capture(o, "headrace: %s%s=%u\n", prefix[fact->source], name, fact->value);
 }
 
 /* Values of these kernel parameters may identify people or disks. */
@@ -404,8 +405,8 @@ static void put_cmdline(struct out *o, const char *cmdline)
 		for (size_t done = 0; done < n; done += LINE_BYTES) {
 			size_t piece = n - done < LINE_BYTES ? n - done : LINE_BYTES;
 
-			put(o, "headrace: cmdline=%.*s%s\n", (int)piece, at + done,
-			    done + piece == n ? " " : "");
+			print_capture(o, "headrace: cmdline=%.*s%s\n", (int)piece, at + done,
+				      done + piece == n ? " " : "");
 		}
 	}
 }
@@ -417,11 +418,11 @@ static void put_system(struct out *o, const struct hr_model *m)
 
 	if (strncmp(input, CAPTURE_OF, strlen(CAPTURE_OF)) == 0)
 		input += strlen(CAPTURE_OF);
-	put(o, "headrace: capture=2\nheadrace: source=%s\n", input);
+	print_capture(o, "headrace: capture=2\nheadrace: source=%s\n", input);
 	if (sys->kernel[0])
-		put(o, "headrace: kernel=%s\n", sys->kernel);
+		print_capture(o, "headrace: kernel=%s\n", sys->kernel);
 	if (sys->lockdown[0])
-		put(o, "headrace: lockdown=%s\n", sys->lockdown);
+		print_capture(o, "headrace: lockdown=%s\n", sys->lockdown);
 	put_cmdline(o, sys->cmdline);
 	put_fact(o, "cpu_amd", &sys->amd);
 	put_fact(o, "cpu_family", &sys->family);
@@ -430,17 +431,17 @@ static void put_system(struct out *o, const struct hr_model *m)
 	put_fact(o, "iommu", &sys->iommu);
 	put_fact(o, "iommu_type", &sys->iommu_type);
 	if (sys->iommu.source && sys->iommu_reason[0])
-		put(o, "headrace: iommu_reason=%s\n", sys->iommu_reason);
+		print_capture(o, "headrace: iommu_reason=%s\n", sys->iommu_reason);
 	put_fact(o, "p2pdma", &sys->p2pdma);
 	put_fact(o, "nvidia_open", &sys->nvidia_open);
 	put_fact(o, "multipath", &sys->multipath);
 	if (sys->nvidia[0])
-		put(o, "headrace: nvidia=%s\n", sys->nvidia);
+		print_capture(o, "headrace: nvidia=%s\n", sys->nvidia);
 	if (sys->nvidia_keys[0])
-		put(o, "headrace: nvidia_keys=%.180s\n", sys->nvidia_keys);
+		print_capture(o, "headrace: nvidia_keys=%.180s\n", sys->nvidia_keys);
 	if (sys->nvidia_fs[0])
-		put(o, "headrace: nvidia_fs=%s\n", sys->nvidia_fs);
-	put(o, "\n");
+		print_capture(o, "headrace: nvidia_fs=%s\n", sys->nvidia_fs);
+	print_capture(o, "\n");
 }
 
 /* Device Serial Number: eight bytes after the header of extended capability 3. */
@@ -467,21 +468,22 @@ static void put_config(struct out *o, const struct hr_fn *f)
 
 		/* Missing rows would read back as ones, so rows of zeros are written, too. */
 		if (n == 16 && at != last && hr_is_zero(f->config + at, 16)) {
-			put(o, "%02x: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n", at);
+			print_capture(o, "%02x: 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n",
+				      at);
 			continue;
 		}
-		put(o, "%02x:", at);
+		print_capture(o, "%02x:", at);
 		for (uint32_t i = 0; i < n; i++)
-			put(o, " %02x", in_serial(f, at + i) ? 0 : f->config[at + i]);
-		put(o, "\n");
+			print_capture(o, " %02x", in_serial(f, at + i) ? 0 : f->config[at + i]);
+		print_capture(o, "\n");
 	}
 }
 
 static void put_window(struct out *o, const char *name, const struct hr_window *w)
 {
 	if (w->source != HR_SRC_NONE && w->source != HR_SRC_CONFIG)
-		put(o, "\theadrace: %s%s=%llx-%llx\n", prefix[w->source], name,
-		    (unsigned long long)w->base, (unsigned long long)w->limit);
+		print_capture(o, "\theadrace: %s%s=%llx-%llx\n", prefix[w->source], name,
+			      (unsigned long long)w->base, (unsigned long long)w->limit);
 }
 
 static void put_bars(struct out *o, const struct hr_bar *bars, const char *whose)
@@ -490,22 +492,24 @@ static void put_bars(struct out *o, const struct hr_bar *bars, const char *whose
 		const struct hr_bar *bar = &bars[i];
 
 		if (bar->flags && bar->source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %s%sbar%u=%llx,%x\n", prefix[bar->source], whose, i,
-			    (unsigned long long)bar->base, bar->flags);
+			print_capture(o, "\theadrace: %s%sbar%u=%llx,%x\n", prefix[bar->source],
+				      whose, i, (unsigned long long)bar->base, bar->flags);
 		if (bar->size && bar->size_source >= HR_SRC_LOG &&
 		    bar->size_source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %s%sbar%u_size=%llu\n", prefix[bar->size_source], whose,
-			    i, (unsigned long long)bar->size);
+			print_capture(o, "\theadrace: %s%sbar%u_size=%llu\n",
+				      prefix[bar->size_source], whose, i,
+				      (unsigned long long)bar->size);
 		if (bar->sizes && bar->sizes_source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %s%sbar%u_sizes=%llx\n", prefix[bar->sizes_source],
-			    whose, i, (unsigned long long)bar->sizes);
+			print_capture(o, "\theadrace: %s%sbar%u_sizes=%llx\n",
+				      prefix[bar->sizes_source], whose, i,
+				      (unsigned long long)bar->sizes);
 	}
 }
 
 static void put_long(struct out *o, const char *name, const char *text)
 {
 	for (size_t n = text ? strlen(text) : 0, at = 0; at < n; at += LINE_BYTES)
-		put(o, "\theadrace: %s=%.*s\n", name, (int)LINE_BYTES, text + at);
+		print_capture(o, "\theadrace: %s=%.*s\n", name, (int)LINE_BYTES, text + at);
 }
 
 static void put_links(struct out *o, const struct hr_model *m, const struct hr_fn *f)
@@ -517,10 +521,10 @@ static void put_links(struct out *o, const struct hr_model *m, const struct hr_f
 		bool named = l->to != HR_NO_ADDRESS;
 
 		if (l->from == hr_address(f))
-			put(o, "\theadrace: %s%s=%s,%u%s\n", prefix[l->source],
-			    l->fabric == HR_XGMI ? "xgmi" : "nvlink",
-			    named ? hr_address_text(l->to, bdf) : "switch", l->count,
-			    named && l->to_switch ? ",switch" : "");
+			print_capture(o, "\theadrace: %s%s=%s,%u%s\n", prefix[l->source],
+				      l->fabric == HR_XGMI ? "xgmi" : "nvlink",
+				      named ? hr_address_text(l->to, bdf) : "switch", l->count,
+				      named && l->to_switch ? ",switch" : "");
 	}
 }
 
@@ -533,12 +537,13 @@ static void put_p2p(struct out *o, const struct hr_model *m, const struct hr_fn 
 
 		if (p->from != hr_address(f))
 			continue;
-		put(o, "\theadrace: %sp2p=%s", prefix[p->source], hr_address_text(p->to, bdf));
+		print_capture(o, "\theadrace: %sp2p=%s", prefix[p->source],
+			      hr_address_text(p->to, bdf));
 		for (unsigned k = 0; k < HR_P2P_ACCESSES; k++)
 			if (p->status[k])
-				put(o, ",%c=%s", hr_p2p_letter((enum hr_p2p_access)k),
-				    hr_p2p_word((enum hr_p2p_status)p->status[k]));
-		put(o, "\n");
+				print_capture(o, ",%c=%s", hr_p2p_letter((enum hr_p2p_access)k),
+					      hr_p2p_word((enum hr_p2p_status)p->status[k]));
+		print_capture(o, "\n");
 	}
 }
 
@@ -546,36 +551,37 @@ static void put_function(struct out *o, const struct hr_model *m, const struct h
 {
 	char bdf[HR_BDF_MAX], line[HR_DISK_LINE];
 
-	put(o, "%s %.180s\n", hr_bdf(f, bdf), f->name);
+	print_capture(o, "%s %.180s\n", hr_bdf(f, bdf), f->name);
 	for (unsigned i = 0; i < HR_FACTS_COUNT; i++)
 		if (f->fact[i].source != HR_SRC_NONE && f->fact[i].source != HR_SRC_CONFIG)
-			put(o, "\theadrace: %s%s=%u\n", prefix[f->fact[i].source],
-			    hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
+			print_capture(o, "\theadrace: %s%s=%u\n", prefix[f->fact[i].source],
+				      hr_fact_name((enum hr_fact_id)i), f->fact[i].value);
 	if (f->placed)
-		put(o, "\theadrace: under=%s\n", hr_address_text(f->under, bdf));
+		print_capture(o, "\theadrace: under=%s\n", hr_address_text(f->under, bdf));
 	for (unsigned i = 0; i < f->links; i++)
-		put(o, "\theadrace: switch_link=%s\n", hr_address_text(f->linked[i], bdf));
+		print_capture(o, "\theadrace: switch_link=%s\n",
+			      hr_address_text(f->linked[i], bdf));
 	put_bars(o, f->bar, "");
 	put_bars(o, f->vf_bar, "vf_");
 	put_window(o, "mem", &f->mem);
 	put_window(o, "pref", &f->pref);
 	if (f->driver)
-		put(o, "\theadrace: driver=%s\n", f->driver);
+		print_capture(o, "\theadrace: driver=%s\n", f->driver);
 	if (f->pci_slot)
-		put(o, "\theadrace: slot_name=%s\n", f->pci_slot);
+		print_capture(o, "\theadrace: slot_name=%s\n", f->pci_slot);
 	put_long(o, "cpus", f->cpus);
 	put_long(o, "devices", f->devices);
 	if (f->fs)
-		put(o, "\theadrace: fs=%s\n", f->fs);
+		print_capture(o, "\theadrace: fs=%s\n", f->fs);
 	for (unsigned i = 0; hr_disk_text_line(f->disk, i, line, sizeof line); i++)
-		put(o, "\theadrace: %s\n", line);
+		print_capture(o, "\theadrace: %s\n", line);
 	put_links(o, m, f);
 	put_p2p(o, m, f);
 	if (f->denied)
-		put(o, "\theadrace: denied=1\n");
+		print_capture(o, "\theadrace: denied=1\n");
 	if (f->config)
 		put_config(o, f);
-	put(o, "\n");
+	print_capture(o, "\n");
 }
 
 int hr_capture_write(const struct hr_model *m, int fd)
@@ -588,6 +594,6 @@ int hr_capture_write(const struct hr_model *m, int fd)
 	put_system(&o, m);
 	for (uint32_t i = 0; i < m->count; i++)
 		put_function(&o, m, &m->fn[i]);
-	flush(&o);
+	flush_capture(&o);
 	return o.err;
 }

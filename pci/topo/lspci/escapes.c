@@ -29,7 +29,7 @@ static const struct code marks[] = {
 };
 
 /* The code that text begins with; NULL: none. */
-static const struct code *find(const struct code *codes, size_t count, const char *text)
+static const struct code *find_escape(const struct code *codes, size_t count, const char *text)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(text, codes[i].text, strlen(codes[i].text)) == 0)
@@ -37,7 +37,7 @@ static const struct code *find(const struct code *codes, size_t count, const cha
 	return NULL;
 }
 
-#define FIND(codes, text) find(codes, sizeof(codes) / sizeof *(codes), text)
+#define FIND(codes, text) find_escape(codes, sizeof(codes) / sizeof *(codes), text)
 
 /* A character by its number; a blank for those that a line of lspci does not have. */
 static char of_number(unsigned long number)

@@ -54,7 +54,7 @@ struct dump {
 	uint8_t config[HR_CFG_EXTENDED];
 };
 
-static int fail(struct dump *d, unsigned line, const char *what)
+static int fail_line(struct dump *d, unsigned line, const char *what)
 {
 	return hr_fail(&d->m->error, HR_ERROR_USAGE, -EINVAL, "line %u: %s", line, what);
 }
@@ -91,7 +91,7 @@ static int end_again(struct dump *d)
 			 "a second capture begins here and contradicts the first: %s %s; "
 			 "keep one of them",
 			 hr_bdf(d->f, bdf), why);
-		return fail(d, d->pass.line, text);
+		return fail_line(d, d->pass.line, text);
 	}
 	d->pass.again++;
 	d->pass.host_again |= hr_get(d->f, HR_F_CLASS, 0) >> 8 == 0x0600;
@@ -140,9 +140,9 @@ static int end_pass(struct dump *d)
 
 	if (!p->host_again || !p->new || p->again == p->before)
 		return 0;
-	return fail(d, p->line,
-		    "a second capture begins here, with other functions than the first: two "
-		    "machines, or one before and after a change; keep one of them");
+	return fail_line(d, p->line,
+			 "a second capture begins here, with other functions than the first: two "
+			 "machines, or one before and after a change; keep one of them");
 }
 
 static int begin_pass(struct dump *d, uint64_t address)
@@ -180,10 +180,11 @@ static int begin_device(struct dump *d, const struct hr_slot_path *path, const c
 	if (err)
 		return err;
 	if (path->step[path->count - 1].dev > 31 || path->step[path->count - 1].fn > 7)
-		return fail(d, d->s->line, "no such device or function number (31 and 7 at most)");
+		return fail_line(d, d->s->line,
+				 "no such device or function number (31 and 7 at most)");
 	f = hr_slot_path_add(d->m, &d->paths, path);
 	if (!f) {
-		fail(d, d->s->line, MANY_FUNCTIONS);
+		fail_line(d, d->s->line, MANY_FUNCTIONS);
 		return -E2BIG;
 	}
 	err = begin_pass(d, hr_address(f));
@@ -257,14 +258,15 @@ static size_t data_line(const char *line, size_t length, uint32_t *offset)
 	return n >= 2 && n + 1 < length && line[n] == ':' && line[n + 1] == ' ' ? n + 2 : 0;
 }
 
-static int take_bytes(struct dump *d, const char *z, uint32_t offset)
+static int parse_config_bytes(struct dump *d, const char *z, uint32_t offset)
 {
 	int high, low;
 
 	while ((high = nibble(z[0])) >= 0 && (low = nibble(z[1])) >= 0 &&
 	       (z[2] == '\0' || z[2] == ' ')) {
 		if (offset >= HR_CFG_EXTENDED)
-			return fail(d, d->s->line, "configuration space has 4096 bytes at most");
+			return fail_line(d, d->s->line,
+					 "configuration space has 4096 bytes at most");
 		d->config[offset++] = (uint8_t)(high << 4 | low);
 		if (offset > d->bytes)
 			d->bytes = offset;
@@ -272,7 +274,7 @@ static int take_bytes(struct dump *d, const char *z, uint32_t offset)
 		if (*z)
 			z++;
 	}
-	return *z ? fail(d, d->s->line, "malformed line: not bytes in hexadecimal") : 0;
+	return *z ? fail_line(d, d->s->line, "malformed line: not bytes in hexadecimal") : 0;
 }
 
 /* Lines of a function are indented, unless all indentation was lost. */
@@ -294,9 +296,9 @@ static int text_line(struct dump *d, char *line, size_t length)
 		from++;
 	if (strncmp(line + from, "headrace: ", 10) == 0) {
 		if (strncmp(line + from + 10, "capture=", 8) == 0 && d->captures++ + d->m->count)
-			return fail(d, d->s->line, "a second capture begins here; keep one");
+			return fail_line(d, d->s->line, "a second capture begins here; keep one");
 		if (!hr_capture_line(d->m, d->f, line + from + 10, length - from - 10))
-			return fail(d, d->s->line, "not a fact of a capture");
+			return fail_line(d, d->s->line, "not a fact of a capture");
 		return 0;
 	}
 	if (!d->f || !in_block(d, line, from)) {
@@ -435,7 +437,7 @@ static int one_line(struct dump *d, char *line, size_t length)
 	}
 	d->any_data = true;
 	limit_line(d, length);
-	return take_bytes(d, line + n, offset);
+	return parse_config_bytes(d, line + n, offset);
 }
 
 /* Most lines of a large file: data of a function, and nothing else on the line. */
@@ -459,7 +461,7 @@ static int file_line(struct dump *d, char *line, size_t length)
 	if (is_plain_data(d, line, length) && (n = data_line(line, length, &offset))) {
 		d->any_data = true;
 		limit_line(d, length);
-		return take_bytes(d, line + n, offset);
+		return parse_config_bytes(d, line + n, offset);
 	}
 	if (!hr_escapes_begin(&d->string, begins, line, length))
 		return one_line(d, line, length);
@@ -476,9 +478,9 @@ static int check_limits(struct dump *d)
 	if (!d->any_data)
 		return 0;
 	if (d->long_line)
-		return fail(d, d->long_line, "line too long for a dump (254 bytes at most)");
+		return fail_line(d, d->long_line, "line too long for a dump (254 bytes at most)");
 	if (d->cut_line)
-		return fail(d, d->cut_line, "the last line is cut off: no newline");
+		return fail_line(d, d->cut_line, "the last line is cut off: no newline");
 	return 0;
 }
 
@@ -536,10 +538,10 @@ static int read_lines(struct dump *d)
 		if (!memchr(line, 0, length))
 			err = file_line(d, line, length);
 		else if (!is_foreign(d))
-			err = fail(d, s->line, "a NUL byte: not a text file");
+			err = fail_line(d, s->line, "a NUL byte: not a text file");
 	}
 	if (!err && s->error == -EMSGSIZE)
-		err = fail(d, s->line + 1, "line too long");
+		err = fail_line(d, s->line + 1, "line too long");
 	return err ? err : s->error;
 }
 
@@ -552,7 +554,7 @@ static int end_report(struct dump *d)
 	int err = log ? hr_bug_report_end(&d->report) : -ENOMEM;
 
 	if (err == -E2BIG)
-		fail(d, d->s->line, MANY_FUNCTIONS);
+		fail_line(d, d->s->line, MANY_FUNCTIONS);
 	if (err)
 		return err;
 	*log = d->report.log.iommu;

@@ -6,7 +6,7 @@
 
 static const char hex[] = "0123456789abcdefABCDEF";
 
-static void copy(char *to, size_t capacity, const char *from, size_t length)
+static void copy_cut(char *to, size_t capacity, const char *from, size_t length)
 {
 	snprintf(to, capacity, "%.*s", (int)(length < capacity ? length : capacity - 1), from);
 }
@@ -60,12 +60,12 @@ bool hr_machine_fields(struct hr_machine *r, const char *text)
 		at = quoted(at, r->device, sizeof r->device);
 	at = at ? strstr(at, "-r") : NULL;
 	if (at)
-		copy(r->revision, sizeof r->revision, at + 2, strspn(at + 2, hex));
+		copy_cut(r->revision, sizeof r->revision, at + 2, strspn(at + 2, hex));
 	return true;
 }
 
 /* The value after "Key:" and blanks; NULL: another line. */
-static const char *value(const char *line, const char *key)
+static const char *value_of_key(const char *line, const char *key)
 {
 	const size_t n = strlen(key);
 
@@ -82,9 +82,9 @@ size_t hr_machine_slot(const char *line)
 	/* for speed: every line of a dump is asked */
 	if (*line != 'S' && *line != 'D')
 		return 0;
-	at = value(line, "Slot");
+	at = value_of_key(line, "Slot");
 	if (!at)
-		at = value(line, "Device");
+		at = value_of_key(line, "Device");
 	/* a string in which escapes are not decoded yet */
 	if (at && at[0] == '\\' && at[1] == 't')
 		at += 2;
@@ -105,24 +105,24 @@ bool hr_machine_line(struct hr_machine *r, struct hr_model *m, struct hr_fn *f, 
 	static const char *const unused[] = { "SVendor", "SDevice", "ProgIf", "Module", "DTNode" };
 	const char *at;
 
-	if ((at = value(line, "Class")))
-		copy(r->class, sizeof r->class, at, strlen(at));
-	else if ((at = value(line, "Vendor")))
-		copy(r->vendor, sizeof r->vendor, at, strlen(at));
-	else if ((at = value(line, "Device")))
-		copy(r->device, sizeof r->device, at, strlen(at));
-	else if ((at = value(line, "Rev")))
-		copy(r->revision, sizeof r->revision, at, strspn(at, hex));
-	else if ((at = value(line, "NUMANode")))
+	if ((at = value_of_key(line, "Class")))
+		copy_cut(r->class, sizeof r->class, at, strlen(at));
+	else if ((at = value_of_key(line, "Vendor")))
+		copy_cut(r->vendor, sizeof r->vendor, at, strlen(at));
+	else if ((at = value_of_key(line, "Device")))
+		copy_cut(r->device, sizeof r->device, at, strlen(at));
+	else if ((at = value_of_key(line, "Rev")))
+		copy_cut(r->revision, sizeof r->revision, at, strspn(at, hex));
+	else if ((at = value_of_key(line, "NUMANode")))
 		set_number(f, HR_F_NUMA, at, 10);
-	else if ((at = value(line, "IOMMUGroup")))
+	else if ((at = value_of_key(line, "IOMMUGroup")))
 		set_number(f, HR_F_GROUP, at, 10);
-	else if ((at = value(line, "Driver")))
+	else if ((at = value_of_key(line, "Driver")))
 		f->driver = hr_model_word(m, at, strlen(at));
-	else if ((at = value(line, "PhySlot")))
+	else if ((at = value_of_key(line, "PhySlot")))
 		f->pci_slot = hr_model_word(m, at, strlen(at));
 	for (unsigned i = 0; !at && i < sizeof unused / sizeof *unused; i++)
-		at = value(line, unused[i]);
+		at = value_of_key(line, unused[i]);
 	return at != NULL;
 }
 

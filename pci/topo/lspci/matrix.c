@@ -223,8 +223,8 @@ static bool header(struct hr_smi_reader *r, struct hr_model *m, const struct wor
 	return true;
 }
 
-static void take_topo(const struct hr_smi_reader *r, struct hr_smi_cell *c, const char *at,
-		      size_t bytes)
+static void parse_topo_cell(const struct hr_smi_reader *r, struct hr_smi_cell *c, const char *at,
+			    size_t bytes)
 {
 	enum hr_p2p_status status = hr_p2p_status_of(at, bytes);
 
@@ -239,14 +239,14 @@ static void take_topo(const struct hr_smi_reader *r, struct hr_smi_cell *c, cons
 			c->p2p[i] = (uint8_t)status;
 }
 
-static void take_cell(const struct hr_smi_reader *r, struct hr_smi_cell *c, const char *at,
-		      size_t bytes)
+static void parse_matrix_cell(const struct hr_smi_reader *r, struct hr_smi_cell *c, const char *at,
+			      size_t bytes)
 {
 	uint64_t number;
 	const char *end;
 
 	if (r->table == TOPO)
-		take_topo(r, c, at, bytes);
+		parse_topo_cell(r, c, at, bytes);
 	else if (r->table == TYPE && bytes == 4 && memcmp(at, "XGMI", 4) == 0)
 		c->type = HR_SMI_XGMI;
 	else if (r->table == TYPE && bytes == 4 && memcmp(at, "PCIE", 4) == 0)
@@ -259,7 +259,7 @@ static void take_cell(const struct hr_smi_reader *r, struct hr_smi_cell *c, cons
 }
 
 /* After the cells: CPU affinity, then the NUMA node. A network card has none. */
-static void take_affinity(struct hr_smi_device *d, const struct words *w, unsigned from)
+static void parse_affinity(struct hr_smi_device *d, const struct words *w, unsigned from)
 {
 	if (from < w->n && isdigit((unsigned char)*w->at[from]) && w->bytes[from] < HR_WORD_MAX) {
 		snprintf(d->cpus, sizeof d->cpus, "%.*s", (int)w->bytes[from], w->at[from]);
@@ -287,11 +287,11 @@ static bool row(const struct hr_smi_reader *r, struct hr_model *m, const struct 
 		if (!is_cell((enum table)r->table, w->at[i + 1], w->bytes[i + 1]))
 			break;
 		if (r->column[i] < HR_SMI_MAX && r->column[i] != device)
-			take_cell(r, &m->smi->cell[device][r->column[i]], w->at[i + 1],
-				  w->bytes[i + 1]);
+			parse_matrix_cell(r, &m->smi->cell[device][r->column[i]], w->at[i + 1],
+					  w->bytes[i + 1]);
 	}
 	if (r->table == TOPO)
-		take_affinity(&m->smi->device[device], w, i + 1);
+		parse_affinity(&m->smi->device[device], w, i + 1);
 	return true;
 }
 

@@ -182,8 +182,8 @@ static char *unquote(char *line, size_t *length)
 }
 
 /* Find the function in a line; n is the length of the text before it. */
-static bool find(struct hr_lspci_paste *p, hr_paste_begins *begins, const char *line, size_t length,
-		 size_t *n)
+static bool find_pasted_function(struct hr_lspci_paste *p, hr_paste_begins *begins,
+				 const char *line, size_t length, size_t *n)
 {
 	const size_t lead = leading(line, length);
 	size_t prefix = lead;
@@ -244,7 +244,7 @@ char *hr_lspci_paste_line(struct hr_lspci_paste *p, hr_paste_begins *begins, cha
 
 	if (!is_data(line, *length))
 		*length = hr_escapes_clean(line, *length);
-	if (!p->plain && find(p, begins, line, *length, &n)) {
+	if (!p->plain && find_pasted_function(p, begins, line, *length, &n)) {
 		if (p->quoted)
 			n--;
 	} else if (p->stamped) {

@@ -9,14 +9,14 @@
 #include "pci/topo/fields.h"
 #include "pci/topo/tables.h"
 
-static const char *after(const char *text, const char *word)
+static const char *text_behind(const char *text, const char *word)
 {
 	const char *at = strstr(text, word);
 
 	return at ? at + strlen(word) : NULL;
 }
 
-static bool starts(const char *text, const char *word)
+static bool begins_with(const char *text, const char *word)
 {
 	return strncmp(text, word, strlen(word)) == 0;
 }
@@ -75,7 +75,7 @@ static uint32_t device_number(const char *title)
 	while ((at = strstr(at, "evice "))) {
 		at += 6;
 		number = four_digits(at);
-		if (number != HR_NAME_UNKNOWN && (at[4] == '\0' || starts(at + 4, " (")))
+		if (number != HR_NAME_UNKNOWN && (at[4] == '\0' || begins_with(at + 4, " (")))
 			return number;
 	}
 	return HR_NAME_UNKNOWN;
@@ -84,7 +84,7 @@ static uint32_t device_number(const char *title)
 /* `name` is the title without the class. */
 static void set_vendor_device(struct hr_fn *f, const char *name)
 {
-	const char *brackets = ids_in_brackets(name), *device = after(name, "evice ");
+	const char *brackets = ids_in_brackets(name), *device = text_behind(name, "evice ");
 	uint32_t number;
 
 	if (!(brackets && set_ids(f, brackets)) && !set_ids(f, name) && device)
@@ -107,7 +107,7 @@ static void set_vendor_device(struct hr_fn *f, const char *name)
 static const char *set_class(struct hr_fn *f, const char *title)
 {
 	const char *colon = strstr(title, ": "), *brackets = strstr(title, " [");
-	const char *number = starts(title, "Class ") ? title + 6 : title;
+	const char *number = begins_with(title, "Class ") ? title + 6 : title;
 	uint32_t class;
 	size_t length;
 	char end = ':';
@@ -149,7 +149,7 @@ bool hr_text_title_more(struct hr_fn *f, const char *line)
 
 	if (ids && !hr_known(f, HR_F_DEVICE))
 		return set_ids(f, ids);
-	return starts(line, "(rev ") || starts(line, "(prog-if ");
+	return begins_with(line, "(rev ") || begins_with(line, "(prog-if ");
 }
 
 /* True for the title of a GPU, as far as its vendor, its number or its name tells. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Read `least` to `most` hexadecimal digits at *at; false: fewer or more digits. */
-static bool digits(const char **at, unsigned least, unsigned most, uint32_t *value)
+static bool parse_hex_digits(const char **at, unsigned least, unsigned most, uint32_t *value)
 {
 	unsigned n = 0;
 
@@ -39,12 +39,12 @@ static bool label(const char **at, struct hr_lspci_tree_bus *bus, uint32_t *last
 	const char *p = *at + 1;
 	uint32_t number;
 
-	if (!digits(&p, 2, 6, &number))
+	if (!parse_hex_digits(&p, 2, 6, &number))
 		return false;
 	if (*p == ':') {
 		bus->domain = number;
 		p++;
-		if (!digits(&p, 2, 2, &number))
+		if (!parse_hex_digits(&p, 2, 2, &number))
 			return false;
 	}
 	if (number > 0xff)
@@ -52,7 +52,7 @@ static bool label(const char **at, struct hr_lspci_tree_bus *bus, uint32_t *last
 	bus->bus = *last = number;
 	if (*p == '-') {
 		p++;
-		if (!digits(&p, 2, 2, last))
+		if (!parse_hex_digits(&p, 2, 2, last))
 			return false;
 	}
 	bus->root = false;
@@ -70,8 +70,8 @@ static int contradicts(const struct hr_lspci_tree *t, struct hr_model *m, const 
 		       t->line, hr_bdf(f, bdf));
 }
 
-static int take_bridge(const struct hr_lspci_tree *t, struct hr_model *m, struct hr_fn *f,
-		       const struct hr_lspci_tree_bus *below, uint32_t last)
+static int add_tree_bridge(const struct hr_lspci_tree *t, struct hr_model *m, struct hr_fn *f,
+			   const struct hr_lspci_tree_bus *below, uint32_t last)
 {
 	if (f->fact[HR_F_SECONDARY].source >= HR_SRC_TEXT &&
 	    f->fact[HR_F_SECONDARY].value != below->bus)
@@ -87,14 +87,14 @@ static int take_bridge(const struct hr_lspci_tree *t, struct hr_model *m, struct
 /* "1c.0" */
 static bool slot(const char **at, uint32_t *dev, uint32_t *fn)
 {
-	if (!digits(at, 2, 2, dev) || **at != '.')
+	if (!parse_hex_digits(at, 2, 2, dev) || **at != '.')
 		return false;
 	++*at;
-	return digits(at, 1, 1, fn);
+	return parse_hex_digits(at, 1, 1, fn);
 }
 
-static struct hr_fn *take_function(struct hr_model *m, const char **at,
-				   const struct hr_lspci_tree_bus *bus, unsigned line)
+static struct hr_fn *add_tree_function(struct hr_model *m, const char **at,
+				       const struct hr_lspci_tree_bus *bus, unsigned line)
 {
 	uint32_t dev, fn;
 	struct hr_fn *f;
@@ -125,7 +125,7 @@ static int branch(struct hr_lspci_tree *t, struct hr_model *m, const char *line,
 			if (!label(&at, &bus, &last))
 				return 0;
 			bus.lost = false;
-			err = f ? take_bridge(t, m, f, &bus, last) : 0;
+			err = f ? add_tree_bridge(t, m, f, &bus, last) : 0;
 			if (err)
 				return err;
 			f = NULL;
@@ -133,7 +133,7 @@ static int branch(struct hr_lspci_tree *t, struct hr_model *m, const char *line,
 		}
 		if (bus.lost)
 			return 0;
-		if (f || !(f = take_function(m, &at, &bus, number)))
+		if (f || !(f = add_tree_function(m, &at, &bus, number)))
 			return 0;
 		if (*at != ' ')
 			continue;

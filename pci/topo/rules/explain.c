@@ -20,7 +20,7 @@ struct findings {
 	bool has_decided; /* a finding of that rule is stored */
 };
 
-static void add(struct findings *s, unsigned rule, int32_t fn, uint8_t flows)
+static void add_finding(struct findings *s, unsigned rule, int32_t fn, uint8_t flows)
 {
 	const bool fits = s->count < s->max;
 
@@ -50,7 +50,7 @@ static void add_function(struct findings *s, const struct hr_pair *p, int32_t fn
 			uint8_t flows = flows_at(p, r, side);
 
 			if (flows && hr_rule_counts(r, p))
-				add(s, rule, fn, flows);
+				add_finding(s, rule, fn, flows);
 		}
 }
 
@@ -63,7 +63,7 @@ unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struc
 		unsigned rule = e->pair_rule[i];
 
 		if (hr_hit(&p->pair_hits, rule) && hr_rule_counts(&hr_rules[rule], p))
-			add(&s, rule, HR_NO_FN, hr_rules[rule].on_pair(e, p));
+			add_finding(&s, rule, HR_NO_FN, hr_rules[rule].on_pair(e, p));
 	}
 	for (int32_t at = p->gpu; at != p->common; at = e->m->fn[at].parent)
 		add_function(&s, p, at, GPU_SIDE);
@@ -73,8 +73,8 @@ unsigned hr_findings(const struct hr_topology *e, const struct hr_pair *p, struc
 		add_function(&s, p, at, SSD_SIDE);
 	for (unsigned i = 0; i < e->machine_rules; i++)
 		if (hr_hit(&e->machine, e->machine_rule[i]) && !hr_rules[e->machine_rule[i]].loose)
-			add(&s, e->machine_rule[i], HR_NO_FN,
-			    hr_rules[e->machine_rule[i]].gpu_flows);
+			add_finding(&s, e->machine_rule[i], HR_NO_FN,
+				    hr_rules[e->machine_rule[i]].gpu_flows);
 	return s.count;
 }
 
@@ -173,7 +173,7 @@ static void put_errors(const struct context *c)
 						 used ? "; " : "", names[i].name);
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t min_nonzero(uint32_t a, uint32_t b)
 {
 	return a == 0 || (b && b < a) ? b : a;
 }
@@ -182,7 +182,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static void put_mps(const struct context *c, char what)
 {
 	uint32_t gpu = c->e->derived[c->p->gpu].mps, ssd = c->e->derived[c->p->ssd].mps;
-	uint32_t all = smaller(smaller(gpu, ssd), c->p->min_mps);
+	uint32_t all = min_nonzero(min_nonzero(gpu, ssd), c->p->min_mps);
 	bool from_ssd = hr_pair_mps(c->e, c->p) & F2;
 	char bdf[HR_BDF_MAX];
 

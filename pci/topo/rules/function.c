@@ -14,7 +14,7 @@
 #include "pci/topo/rules/software.h"
 #include "pci/topo/model.h"
 
-static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+static bool is_device_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
 }
@@ -154,7 +154,7 @@ bool hr_fn_unified(const struct hr_topology *e, const struct hr_fn *f)
 
 	if (hr_get(f, HR_F_VENDOR, 0x10de) != 0x10de)
 		return false;
-	return is(f, HR_DEV_UNIFIED_GPU) ||
+	return is_device_kind(f, HR_DEV_UNIFIED_GPU) ||
 	       (hr_product_by_id(device) == HR_PRODUCT_UNKNOWN && hr_name_unified(f->name));
 }
 
@@ -172,12 +172,14 @@ bool hr_fn_pch(const struct hr_topology *e, const struct hr_fn *f)
 {
 	if (!hr_known(f, HR_F_DEVICE))
 		return hr_is_bridge(f) && hr_name_chipset(hr_get(f, HR_F_VENDOR, 0), f->name);
-	return is(f, HR_DEV_PCH_PORT) || is(f, HR_DEV_PCH_LATER) || is(f, HR_DEV_CHIPSET_PORT);
+	return is_device_kind(f, HR_DEV_PCH_PORT) || is_device_kind(f, HR_DEV_PCH_LATER) ||
+	       is_device_kind(f, HR_DEV_CHIPSET_PORT);
 }
 
 bool hr_fn_no_peer(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return f->parent == HR_NO_FN && is(f, HR_DEV_NO_PEER_PORT) && !hr_has_acs(f) && e;
+	return f->parent == HR_NO_FN && is_device_kind(f, HR_DEV_NO_PEER_PORT) && !hr_has_acs(f) &&
+	       e;
 }
 
 /* The BAR that peers address is shown by its CPU address, which is not the bus address. */
@@ -218,27 +220,28 @@ bool hr_fn_acs_wide(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_fn_pch_no_acs(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) && hr_get(f, HR_F_ACS, 0) == 0;
+	return is_device_kind(f, HR_DEV_PCH_PORT) && hr_known(f, HR_F_ACS) &&
+	       hr_get(f, HR_F_ACS, 0) == 0;
 }
 
 bool hr_fn_pericom(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_PERICOM);
+	return is_device_kind(f, HR_DEV_PERICOM);
 }
 
 bool hr_fn_idt(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_IDT_SV);
+	return is_device_kind(f, HR_DEV_IDT_SV);
 }
 
 bool hr_fn_ntb(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_NTB) && e->iommu == HR_IOMMU_ON;
+	return is_device_kind(f, HR_DEV_NTB) && e->iommu == HR_IOMMU_ON;
 }
 
 bool hr_fn_amd_internal(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_AMD_INTERNAL);
+	return is_device_kind(f, HR_DEV_AMD_INTERNAL);
 }
 
 /* ---- health */
@@ -379,7 +382,7 @@ static bool is_nvidia_host(const struct hr_fn *f)
 		return false;
 	if (hr_get(f, HR_F_CLASS, 0) >> 8 == 0x0600)
 		return hr_get(f, HR_F_DEVICE, 0) >= NVIDIA_CHIPSETS_END;
-	return hr_is_bridge(f) && is(f, HR_DEV_NVIDIA_CPU);
+	return hr_is_bridge(f) && is_device_kind(f, HR_DEV_NVIDIA_CPU);
 }
 
 bool hr_sys_grace(const struct hr_topology *e, const struct hr_fn *f)
@@ -457,7 +460,7 @@ bool hr_sys_zen_inferred(const struct hr_topology *e, const struct hr_fn *f)
 }
 
 /* True when the last word with that beginning has `value` among its comma-separated values. */
-static bool last_has(const char *cmdline, const char *word, const char *value)
+static bool last_word_lists(const char *cmdline, const char *word, const char *value)
 {
 	const size_t n = strlen(word), v = strlen(value);
 	bool has = false;
@@ -481,15 +484,18 @@ bool hr_sys_iommu_wanted(const struct hr_topology *e, const struct hr_fn *f)
 	const int passthrough = hr_cmdline_passthrough(cmdline);
 
 	return passthrough != 1 && !has_word(e, "iommu=off") &&
-	       (last_has(cmdline, "intel_iommu=", "on") || last_has(cmdline, "amd_iommu=", "on") ||
-		last_has(cmdline, "amd_iommu=", "force_enable") || has_word(e, "iommu=force") ||
-		passthrough == 0 || (e->m->iommu_log && e->m->iommu_log->asked.line));
+	       (last_word_lists(cmdline, "intel_iommu=", "on") ||
+		last_word_lists(cmdline, "amd_iommu=", "on") ||
+		last_word_lists(cmdline, "amd_iommu=", "force_enable") ||
+		has_word(e, "iommu=force") || passthrough == 0 ||
+		(e->m->iommu_log && e->m->iommu_log->asked.line));
 }
 
 /* The name identifies the controller in a text without numbers. */
 static bool is_vmd(const struct hr_fn *f)
 {
-	return is(f, HR_DEV_VMD) || (!hr_known(f, HR_F_DEVICE) && strstr(f->name, HR_NAME_VMD));
+	return is_device_kind(f, HR_DEV_VMD) ||
+	       (!hr_known(f, HR_F_DEVICE) && strstr(f->name, HR_NAME_VMD));
 }
 
 int32_t hr_hidden_by(const struct hr_topology *e, bool vmd)
@@ -503,7 +509,7 @@ int32_t hr_hidden_by(const struct hr_topology *e, bool vmd)
 		if (vmd ? f->domain >= 0x10000 : hr_is_nvme(f))
 			return HR_NO_FN;
 		if (found == HR_NO_FN &&
-		    (vmd ? is_vmd(f) : hr_fn_raid(e, f) && is(f, HR_DEV_HIDES_NVME)))
+		    (vmd ? is_vmd(f) : hr_fn_raid(e, f) && is_device_kind(f, HR_DEV_HIDES_NVME)))
 			found = (int32_t)i;
 	}
 	return found;

@@ -114,7 +114,7 @@ static void add_to_group(const struct former *w, uint32_t index)
 }
 
 /* Real and predicted groups are the same partition when the first members of all groups match. */
-static int compare(struct hr_model *m, struct hr_groups *g)
+static int compare_groups(struct hr_model *m, struct hr_groups *g)
 {
 	int32_t *first = hr_model_alloc(m, g->count * sizeof *first);
 
@@ -162,7 +162,7 @@ static int form(const struct former *w)
 			add_to_group(w, i);
 			left--;
 		}
-	return compare(m, w->g);
+	return compare_groups(m, w->g);
 }
 
 int hr_groups_at_boot(struct hr_model *m, const struct hr_next_boot *boot, struct hr_groups *g)

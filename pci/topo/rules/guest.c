@@ -39,7 +39,7 @@ static bool is_named(const struct hr_fn *f, enum hr_device_kind kind)
 	return false;
 }
 
-static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+static bool is_device_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	return hr_known(f, HR_F_DEVICE)
 		       ? hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind)
@@ -76,8 +76,8 @@ static bool lacks_port(const struct hr_fn *f)
 /* A sign of its own. */
 static bool is_emulated(const struct hr_fn *f)
 {
-	return is(f, HR_DEV_EMULATED) || lacks_port(f) ||
-	       (on_root_bus(f) && is(f, HR_DEV_EMULATED_BUS));
+	return is_device_kind(f, HR_DEV_EMULATED) || lacks_port(f) ||
+	       (on_root_bus(f) && is_device_kind(f, HR_DEV_EMULATED_BUS));
 }
 
 /* A card of PCI Express. */
@@ -95,24 +95,24 @@ struct signs {
 	bool foreign; /* beside the chipset of 2007: a port or card that cannot be on its root bus */
 };
 
-static void note(int32_t *first, const struct hr_fn *f, const struct hr_model *m, bool sign)
+static void note_sign(int32_t *first, const struct hr_fn *f, const struct hr_model *m, bool sign)
 {
 	if (sign && *first == HR_NO_FN)
 		*first = (int32_t)(f - m->fn);
 }
 
-static void look(const struct hr_model *m, const struct hr_fn *f, struct signs *s)
+static void collect_signs(const struct hr_model *m, const struct hr_fn *f, struct signs *s)
 {
 	/* A bridge says more than another function. */
 	if (is_emulated(f) && (s->emulated == HR_NO_FN || !hr_is_bridge(&m->fn[s->emulated])))
 		s->emulated = s->emulated == HR_NO_FN || hr_is_bridge(f) ? (int32_t)(f - m->fn)
 									 : s->emulated;
-	note(&s->old_chipset, f, m, on_root_bus(f) && is(f, HR_DEV_OLD_CHIPSET));
-	note(&s->ich9, f, m, on_root_bus(f) && is(f, HR_DEV_ICH9_HOST));
-	note(&s->like_real, f, m, is(f, HR_DEV_LIKE_REAL));
+	note_sign(&s->old_chipset, f, m, on_root_bus(f) && is_device_kind(f, HR_DEV_OLD_CHIPSET));
+	note_sign(&s->ich9, f, m, on_root_bus(f) && is_device_kind(f, HR_DEV_ICH9_HOST));
+	note_sign(&s->like_real, f, m, is_device_kind(f, HR_DEV_LIKE_REAL));
 	s->express |= is_express_card(f);
 	s->foreign |=
-		on_root_bus(f) && (is(f, HR_DEV_LIKE_REAL) || is_express_card(f) ||
+		on_root_bus(f) && (is_device_kind(f, HR_DEV_LIKE_REAL) || is_express_card(f) ||
 				   (hr_is_bridge(f) && hr_get(f, HR_F_VENDOR, 0x8086) != 0x8086));
 }
 
@@ -123,7 +123,7 @@ void hr_guest_find(struct hr_topology *e)
 
 	e->emulated = HR_NO_FN;
 	for (uint32_t i = 0; i < m->count && e->opt.vm == HR_VM_ALL; i++)
-		look(m, &m->fn[i], &s);
+		collect_signs(m, &m->fn[i], &s);
 	if (s.emulated != HR_NO_FN)
 		e->emulated = s.emulated;
 	else if (s.old_chipset != HR_NO_FN && s.express)

@@ -180,7 +180,7 @@ uint8_t hr_walk_flags(const struct hr_topology *e, int32_t fn)
 			 (d->acs_unknown && hr_is_bridge(f) ? HR_WALK_UNREAD_PORT : 0));
 }
 
-static void take_flags(struct hr_pair *p, unsigned flags)
+static void set_walk_flags(struct hr_pair *p, unsigned flags)
 {
 	p->any_redirect = flags & HR_WALK_REDIRECT;
 	p->kernel_redirect = flags & HR_WALK_KERNEL_REDIRECT;
@@ -214,7 +214,7 @@ static void walk(const struct hr_topology *e, struct hr_pair *p)
 	p->ssd_child = b_under;
 	if (a != HR_NO_FN)
 		flags |= fn[a].flags;
-	take_flags(p, flags);
+	set_walk_flags(p, flags);
 }
 
 void hr_pair_evaluate_kernel(const struct hr_topology *e, struct hr_pair *p)

@@ -6,7 +6,7 @@
 #include "pci/topo/tables.h"
 #include "pci/topo/uplink.h"
 
-static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+static bool is_device_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	return hr_device_is(hr_get(f, HR_F_VENDOR, 0), hr_get(f, HR_F_DEVICE, 0), kind);
 }
@@ -119,7 +119,7 @@ bool hr_fn_ordered(const struct hr_topology *e, const struct hr_fn *f)
 	    !hr_lacks(f, HR_F_DEVCTL, HR_DEVCTL_RO))
 		return false;
 	for (const struct hr_fn *up = parent(e, f); up; up = parent(e, up))
-		if (is(up, HR_DEV_NO_RELAXED))
+		if (is_device_kind(up, HR_DEV_NO_RELAXED))
 			return false;
 	return true;
 }
@@ -134,7 +134,7 @@ bool hr_fn_atomics(const struct hr_topology *e, const struct hr_fn *f)
 
 bool hr_fn_no_relaxed(const struct hr_topology *e, const struct hr_fn *f)
 {
-	return is(f, HR_DEV_NO_RELAXED);
+	return is_device_kind(f, HR_DEV_NO_RELAXED);
 }
 
 /* ---- AtomicOps */

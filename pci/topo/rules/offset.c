@@ -132,7 +132,7 @@ static int64_t roundest(int64_t low, int64_t high)
  * One function alone fits into any window of sufficient size, so it is a proof only on a host that
  * is known to be of a kind that has such constants.
  */
-static void decide(struct hr_offset *o, bool x86, bool known)
+static void decide_offset(struct hr_offset *o, bool x86, bool known)
 {
 	if (!o->moved || x86 || o->fits)
 		return;
@@ -157,7 +157,7 @@ static bool is_named(const struct hr_fn *f)
 	return false;
 }
 
-static bool is(const struct hr_fn *f, enum hr_device_kind kind)
+static bool is_device_kind(const struct hr_fn *f, enum hr_device_kind kind)
 {
 	const uint32_t vendor = hr_get(f, HR_F_VENDOR, 0), device = hr_get(f, HR_F_DEVICE, 0);
 
@@ -177,7 +177,8 @@ static bool has_host(const struct hr_model *m, uint32_t root_bus, enum hr_device
 		const struct hr_fn *f = &m->fn[i];
 
 		if (f->parent == HR_NO_FN && !f->orphan &&
-		    (hr_is_bridge(f) || hr_get(f, HR_F_CLASS, 0) >> 16 == 0x06) && is(f, kind))
+		    (hr_is_bridge(f) || hr_get(f, HR_F_CLASS, 0) >> 16 == 0x06) &&
+		    is_device_kind(f, kind))
 			return true;
 	}
 	return false;
@@ -201,7 +202,7 @@ int hr_offsets_find(struct hr_topology *e, struct hr_model *m)
 	for (uint32_t i = 0; i < m->count; i++)
 		vote(e, m, &m->fn[i]);
 	for (uint32_t i = 0; i < n; i++)
-		decide(&e->offset[i], e->x86, known);
+		decide_offset(&e->offset[i], e->x86, known);
 	return 0;
 }
 

@@ -132,7 +132,7 @@ static bool meets(const struct hr_span *s, uint64_t base, uint64_t last)
 	return base <= s->last && last >= s->base;
 }
 
-static bool touches(const struct hr_window *w, uint64_t base, uint64_t last)
+static bool window_overlaps(const struct hr_window *w, uint64_t base, uint64_t last)
 {
 	return w->source && w->base <= w->limit && base <= w->limit && last >= w->base;
 }
@@ -182,8 +182,8 @@ static bool swallowed(const struct hr_topology *e, const struct hr_pair *p, int3
 	      meets(&e->derived[initiator].pref_above, s.base, s.last)))
 		return false;
 	for (int32_t up = above(e, p, initiator); up != p->common; up = e->derived[up].parent)
-		if (touches(&fn(e, up)->mem, s.base, s.last) ||
-		    touches(&fn(e, up)->pref, s.base, s.last))
+		if (window_overlaps(&fn(e, up)->mem, s.base, s.last) ||
+		    window_overlaps(&fn(e, up)->pref, s.base, s.last))
 			return true;
 	return false;
 }
@@ -392,7 +392,7 @@ uint8_t hr_pair_group_blocked(const struct hr_topology *e, const struct hr_pair 
 
 /* ---- payload, requests, ordering */
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t min_nonzero(uint32_t a, uint32_t b)
 {
 	return a == 0 || (b && b < a) ? b : a;
 }
@@ -406,8 +406,8 @@ uint32_t hr_payload_limit(const struct hr_topology *e, const struct hr_pair *p, 
 	if (apart(p))
 		return own;
 	if (p->up & (from_ssd ? F2 : F3))
-		own = smaller(own, p->up_mps);
-	return smaller(smaller(own, other), target);
+		own = min_nonzero(own, p->up_mps);
+	return min_nonzero(min_nonzero(own, other), target);
 }
 
 /* A read returns its payload in completions, so in F3 the GPU sends the data. */
@@ -423,7 +423,7 @@ uint8_t hr_pair_mps(const struct hr_topology *e, const struct hr_pair *p)
 uint8_t hr_pair_mps_rc(const struct hr_topology *e, const struct hr_pair *p)
 {
 	uint32_t gpu = e->derived[p->gpu].mps, ssd = e->derived[p->ssd].mps;
-	uint32_t to_gpu = smaller(p->gpu_mps, gpu), to_ssd = smaller(p->ssd_mps, ssd);
+	uint32_t to_gpu = min_nonzero(p->gpu_mps, gpu), to_ssd = min_nonzero(p->ssd_mps, ssd);
 
 	if (!apart(p))
 		return 0;

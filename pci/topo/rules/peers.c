@@ -34,7 +34,7 @@ unsigned hr_endpoint_kinds(const char *list)
 	}
 }
 
-static void add(struct hr_endpoints *peers, int32_t fn, enum hr_endpoint_kind kind)
+static void add_peer(struct hr_endpoints *peers, int32_t fn, enum hr_endpoint_kind kind)
 {
 	peers->peer[peers->count++] = (struct hr_endpoint){ fn, kind, peers->by_kind[kind]++ };
 }
@@ -79,16 +79,16 @@ int hr_endpoints_init(struct hr_endpoints *peers, const struct hr_topology *e, s
 	if (!peers->peer || !peers->gpus || !peers->nics)
 		return -ENOMEM;
 	for (uint32_t i = 0; kinds >> HR_ENDPOINT_GPU & 1 && i < e->gpus; i++)
-		add(peers, e->gpu[i], HR_ENDPOINT_GPU);
+		add_peer(peers, e->gpu[i], HR_ENDPOINT_GPU);
 	for (uint32_t i = 0; kinds >> HR_ENDPOINT_NVME & 1 && i < e->ssds; i++)
-		add(peers, e->ssd[i], HR_ENDPOINT_NVME);
+		add_peer(peers, e->ssd[i], HR_ENDPOINT_NVME);
 	for (uint32_t i = 0; kinds >> HR_ENDPOINT_NIC & 1 && i < m->count; i++)
 		if (hr_is_nic(&m->fn[i]) && !is_listed(e, (int32_t)i))
-			add(peers, (int32_t)i, HR_ENDPOINT_NIC);
+			add_peer(peers, (int32_t)i, HR_ENDPOINT_NIC);
 	return 0;
 }
 
-static void take(struct hr_endpoint_pair *out, const struct hr_pair *p)
+static void merge_pair(struct hr_endpoint_pair *out, const struct hr_pair *p)
 {
 	out->modifiers |= p->modifiers;
 	if (out->has_verdict && hr_verdict_order(p->verdict) <= hr_verdict_order(out->verdict))
@@ -122,16 +122,16 @@ void hr_endpoints_evaluate(const struct hr_endpoints *peers, uint32_t i, uint32_
 	if (out->b.kind == HR_ENDPOINT_NVME) {
 		out->by = e;
 		hr_pair_evaluate(e, out->a.fn, out->b.fn, &out->to_a);
-		take(out, &out->to_a);
+		merge_pair(out, &out->to_a);
 		return;
 	}
 	out->by = out->b.kind == HR_ENDPOINT_GPU ? peers->gpus : peers->nics;
 	hr_pair_evaluate_flows(out->by, out->a.fn, out->b.fn, F2 | F3, &out->to_a);
-	take(out, &out->to_a);
+	merge_pair(out, &out->to_a);
 	if (out->b.kind != HR_ENDPOINT_GPU)
 		return;
 	hr_pair_evaluate_flows(out->by, out->b.fn, out->a.fn, F2 | F3, &out->to_b);
-	take(out, &out->to_b);
+	merge_pair(out, &out->to_b);
 	out->driver = hr_p2p_between(e->m, hr_address(&e->m->fn[out->a.fn]),
 				     hr_address(&e->m->fn[out->b.fn]));
 	out->links =

@@ -137,7 +137,7 @@ static void derive_acs(struct hr_derived *d, const struct hr_fn *f)
 }
 
 /* The first bridge that is noted is the lowest one. */
-static void note(int32_t *lowest, int32_t bridge)
+static void note_lowest(int32_t *lowest, int32_t bridge)
 {
 	if (*lowest == HR_NO_FN)
 		*lowest = bridge;
@@ -167,10 +167,11 @@ static void derive_windows(const struct hr_topology *e, struct hr_derived *d, co
 		    hr_window_holds(&b->pref, r.base, r.last))
 			continue;
 		if (!b->mem.source || !b->pref.source)
-			note(&d->window_unread, up);
+			note_lowest(&d->window_unread, up);
 		else
-			note(r.state == HR_OFFSET_UNKNOWN ? &d->window_kinds : &d->window_break,
-			     up);
+			note_lowest(r.state == HR_OFFSET_UNKNOWN ? &d->window_kinds
+								 : &d->window_break,
+				    up);
 	}
 }
 
@@ -269,7 +270,7 @@ static int find_blockers(struct hr_topology *e, struct hr_model *m)
 	return 0;
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint32_t min_nonzero(uint32_t a, uint32_t b)
 {
 	return a == 0 || (b && b < a) ? b : a;
 }
@@ -301,7 +302,7 @@ static void derive_above(struct hr_topology *e, uint32_t index)
 		d->mps_missing += hr_get(f, HR_F_EXP, 0) != 0 && !hr_known(f, HR_F_MPS);
 		add_hits(&d->above, &e->derived[at].hits);
 		d->chipset |= e->derived[at].chipset;
-		d->above_mps = smaller(d->above_mps, e->derived[at].mps);
+		d->above_mps = min_nonzero(d->above_mps, e->derived[at].mps);
 		if (at == (int32_t)index)
 			continue;
 		widen(&d->mem_above, &f->mem);
@@ -379,15 +380,15 @@ int hr_topology_init(struct hr_topology *e, struct hr_model *m, const struct hr_
  * Collect the rules that match between an endpoint and the common bridge; returns the smallest
  * payload of the ports.
  */
-static uint32_t gather(const struct hr_topology *e, const struct hr_pair *p, int32_t from,
-		       struct hr_hits *hits)
+static uint32_t gather_path_hits(const struct hr_topology *e, const struct hr_pair *p, int32_t from,
+				 struct hr_hits *hits)
 {
 	uint32_t mps = 0;
 
 	for (int32_t at = from; at != p->common; at = e->derived[at].parent) {
 		add_hits(hits, &e->derived[at].hits);
 		if (at != from)
-			mps = smaller(mps, e->derived[at].mps);
+			mps = min_nonzero(mps, e->derived[at].mps);
 	}
 	return mps;
 }
@@ -417,11 +418,11 @@ static void find_redirects(const struct hr_topology *e, struct hr_pair *p)
 
 static void gather_payload(const struct hr_topology *e, struct hr_pair *p)
 {
-	p->gpu_mps = gather(e, p, p->gpu, &p->gpu_side);
-	p->ssd_mps = gather(e, p, p->ssd, &p->ssd_side);
+	p->gpu_mps = gather_path_hits(e, p, p->gpu, &p->gpu_side);
+	p->ssd_mps = gather_path_hits(e, p, p->ssd, &p->ssd_side);
 	if (p->common != HR_NO_FN && p->up)
 		p->up_mps = e->derived[p->common].above_mps;
-	p->min_mps = smaller(smaller(p->gpu_mps, p->ssd_mps), p->up_mps);
+	p->min_mps = min_nonzero(min_nonzero(p->gpu_mps, p->ssd_mps), p->up_mps);
 }
 
 static void worsen(struct hr_pair *p, unsigned flow, enum hr_verdict verdict, unsigned rule)

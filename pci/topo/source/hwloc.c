@@ -31,7 +31,7 @@ static uint32_t one_bit(const char *mask)
 }
 
 /* "0302 [10de:20b5] [10de:1533] a1" */
-static void take_type(struct hr_fn *f, const char *text)
+static void parse_hwloc_type(struct hr_fn *f, const char *text)
 {
 	unsigned class, vendor, device, revision;
 	int n = text ? sscanf(text, "%4x [%4x:%4x] [%*4x:%*4x] %2x", &class, &vendor, &device,
@@ -48,8 +48,8 @@ static void take_type(struct hr_fn *f, const char *text)
 		hr_fn_set(f, HR_F_REVISION, revision, HR_SRC_XML);
 }
 
-static struct hr_fn *take_function(struct hr_xml *x, const struct object *around,
-				   const char **attributes)
+static struct hr_fn *add_hwloc_function(struct hr_xml *x, const struct object *around,
+					const char **attributes)
 {
 	const char *busid = hr_xml_get(attributes, "pci_busid");
 	uint32_t domain, bus, dev, fn;
@@ -64,7 +64,7 @@ static struct hr_fn *take_function(struct hr_xml *x, const struct object *around
 		hr_xml_fail(x, "no such address, or more functions than one machine can have");
 		return NULL;
 	}
-	take_type(f, hr_xml_get(attributes, "pci_type"));
+	parse_hwloc_type(f, hr_xml_get(attributes, "pci_type"));
 	if (around->node != ~0u)
 		hr_fn_set(f, HR_F_NUMA, around->node, HR_SRC_XML);
 	f->cpus = around->cpus;
@@ -76,7 +76,7 @@ static struct hr_fn *take_function(struct hr_xml *x, const struct object *around
 }
 
 /* "0000:[02-05]" */
-static void take_bridge(struct hr_fn *f, const char *text)
+static void parse_hwloc_bridge(struct hr_fn *f, const char *text)
 {
 	unsigned domain, secondary, subordinate;
 
@@ -106,18 +106,18 @@ static void open_object(struct hr_xml *x, struct object *o, const char **attribu
 	if (strcmp(type, "OSDev") == 0 && name && o->fn && (hr_is_nvme(o->fn) || hr_is_nic(o->fn)))
 		hr_xml_device(x->m, o->fn, name);
 	if (strcmp(type, "PCIDev") == 0)
-		o->fn = take_function(x, o, attributes);
+		o->fn = add_hwloc_function(x, o, attributes);
 	/* Type 0-1 is a host bridge, which is not a PCI function here. */
 	if (strcmp(type, "Bridge") != 0 || !sort || strcmp(sort, "1-1") != 0)
 		return;
-	o->fn = take_function(x, o, attributes);
+	o->fn = add_hwloc_function(x, o, attributes);
 	o->bridge = o->fn;
 	if (o->fn)
-		take_bridge(o->fn, hr_xml_get(attributes, "bridge_pci"));
+		parse_hwloc_bridge(o->fn, hr_xml_get(attributes, "bridge_pci"));
 }
 
 /* "PCIDevice" and similar describe a function, "OSRelease" and similar describe the machine. */
-static void take_info(struct hr_xml *x, struct object *o, const char **attributes)
+static void parse_hwloc_info(struct hr_xml *x, struct object *o, const char **attributes)
 {
 	const char *name = hr_xml_get(attributes, "name"), *value = hr_xml_get(attributes, "value");
 	struct hr_system *sys = &x->m->sys;
@@ -153,7 +153,7 @@ static void start(struct hr_xml *x, const char *element, const char **attributes
 	if (strcmp(element, "object") == 0)
 		open_object(x, o, attributes);
 	else if (strcmp(element, "info") == 0)
-		take_info(x, o, attributes);
+		parse_hwloc_info(x, o, attributes);
 }
 
 static void end(struct hr_xml *x, const char *element)

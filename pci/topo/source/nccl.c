@@ -17,7 +17,7 @@ struct nccl {
 	const char *cpus;
 };
 
-static void take_numbers(struct hr_fn *f, const char **attributes)
+static void set_nccl_numbers(struct hr_fn *f, const char **attributes)
 {
 	static const char *const speed[] = { "2.5", "5", "8", "16", "32", "64" };
 	static const struct {
@@ -74,7 +74,7 @@ static void open_pci(struct hr_xml *x, struct nccl *n, const char **attributes)
 		hr_xml_fail(x, "bridges nested too deeply");
 		return;
 	}
-	take_numbers(f, attributes);
+	set_nccl_numbers(f, attributes);
 	nest(n, f);
 	n->open[n->depth++] = f;
 }

@@ -140,7 +140,7 @@ static int read_formats(struct hr_model *m, struct hr_capture_stream *s)
 	return read_plain(m, &plain);
 }
 
-static int finish(struct hr_model *m, const char *path, int err)
+static int complete_model(struct hr_model *m, const char *path, int err)
 {
 	if (!err)
 		err = hr_model_connect(m);
@@ -180,7 +180,7 @@ int hr_source_open(struct hr_model *m, const char *path)
 	if (fd == -EINVAL || fd == -ETIMEDOUT)
 		hr_fail(&m->error, HR_ERROR_USAGE, fd, "%s", why);
 	if (fd < 0)
-		return finish(m, path, fd);
+		return complete_model(m, path, fd);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
 		err = hr_files_tree(&files, m, path);
 		if (!err)
@@ -190,7 +190,7 @@ int hr_source_open(struct hr_model *m, const char *path)
 	}
 	if (!standard_input)
 		close(fd);
-	return finish(m, standard_input ? "standard input" : path, err);
+	return complete_model(m, standard_input ? "standard input" : path, err);
 }
 
 int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, size_t size)
@@ -199,7 +199,7 @@ int hr_source_parse(struct hr_model *m, const char *path, const void *bytes, siz
 
 	s.buffer = hr_model_alloc(m, size + 2);
 	if (!s.buffer)
-		return finish(m, path, -ENOMEM);
+		return complete_model(m, path, -ENOMEM);
 	memcpy(s.buffer, bytes, size);
-	return finish(m, path, read_formats(m, &s));
+	return complete_model(m, path, read_formats(m, &s));
 }

@@ -98,7 +98,8 @@ static bool find_tool(const char *tool, char *path, size_t capacity)
 	return false;
 }
 
-static int start(const struct hr_packer *p, const char *path, int in, int out, pid_t *child)
+static int start_unpacker(const struct hr_packer *p, const char *path, int in, int out,
+			  pid_t *child)
 {
 	char *const environment[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin",
 				      (char *)(uintptr_t) "LC_ALL=C", NULL };
@@ -132,7 +133,7 @@ static int start(const struct hr_packer *p, const char *path, int in, int out, p
 }
 
 /* Read the tool's output. Returns its length, or -EFBIG: more than fits. */
-static ssize_t collect(int from, char *to, size_t capacity)
+static ssize_t read_unpacked(int from, char *to, size_t capacity)
 {
 	size_t have = 0;
 	ssize_t n;
@@ -149,7 +150,7 @@ static ssize_t collect(int from, char *to, size_t capacity)
 	}
 }
 
-static int end(pid_t child, bool stop)
+static int end_unpacker(pid_t child, bool stop)
 {
 	int status;
 
@@ -161,7 +162,8 @@ static int end(pid_t child, bool stop)
 	return stop || (WIFEXITED(status) && WEXITSTATUS(status) == 0) ? 0 : -EINVAL;
 }
 
-static int run(struct hr_model *m, const struct hr_packer *p, int packed, char **out, size_t *size)
+static int run_unpacker(struct hr_model *m, const struct hr_packer *p, int packed, char **out,
+			size_t *size)
 {
 	char path[64], *to = hr_model_alloc(m, HR_UNPACKED_MAX + 1);
 	int pipes[2], err;
@@ -175,12 +177,12 @@ static int run(struct hr_model *m, const struct hr_packer *p, int packed, char *
 			       "%s, which is not installed here: unpack it first", p->form);
 	if (pipe2(pipes, O_CLOEXEC))
 		return -errno;
-	err = start(p, path, packed, pipes[1], &child);
+	err = start_unpacker(p, path, packed, pipes[1], &child);
 	close(pipes[1]);
-	got = err ? err : collect(pipes[0], to, HR_UNPACKED_MAX);
+	got = err ? err : read_unpacked(pipes[0], to, HR_UNPACKED_MAX);
 	close(pipes[0]);
 	if (!err)
-		err = end(child, got < 0);
+		err = end_unpacker(child, got < 0);
 	if (got == -EFBIG)
 		return hr_fail(&m->error, HR_ERROR_USAGE, -EINVAL,
 			       "unpacked by %s it is larger than %u MiB", p->tool,
@@ -205,7 +207,7 @@ int hr_unpack(struct hr_model *m, const struct hr_packer *p, const char *head, s
 			       PACKED_MAX >> 20);
 	if (packed < 0)
 		return packed;
-	err = run(m, p, packed, out, size);
+	err = run_unpacker(m, p, packed, out, size);
 	close(packed);
 	return err;
 }

@@ -90,7 +90,7 @@ void hr_xml_fail(struct hr_xml *x, const char *what)
 	XML_StopParser(x->parser, XML_FALSE);
 }
 
-static void choose(struct hr_xml *x, const char *element)
+static void choose_xml_format(struct hr_xml *x, const char *element)
 {
 	static const struct hr_xml_format *const known[] = { &hr_xml_nccl, &hr_xml_hwloc };
 	char text[200];
@@ -117,7 +117,7 @@ static void on_start(void *to, const char *element, const char **attributes)
 	struct hr_xml *x = to;
 
 	if (x->depth++ == 0)
-		choose(x, element);
+		choose_xml_format(x, element);
 	if (!x->failed && x->depth > HR_XML_DEPTH_MAX)
 		hr_xml_fail(x, "elements nested too deeply");
 	if (!x->failed)

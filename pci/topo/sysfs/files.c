@@ -99,7 +99,7 @@ static bool has_devices(const char *path, const char *sys)
 	       stat(full, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static const char *join(struct hr_model *m, const char *path, const char *rest)
+static const char *join_path(struct hr_model *m, const char *path, const char *rest)
 {
 	size_t a = strlen(path), b = strlen(rest);
 	char *to = hr_model_alloc(m, a + b + 1);
@@ -136,7 +136,7 @@ static int find_inside(struct hr_model *m, const char *path, const char **root)
 	if (err || !first[0])
 		return err;
 	snprintf(inside, sizeof inside, "/%s", first);
-	*root = join(m, path, inside);
+	*root = join_path(m, path, inside);
 	return *root ? 0 : -ENOMEM;
 }
 
@@ -151,9 +151,9 @@ int hr_files_tree(struct hr_files *files, struct hr_model *m, const char *path)
 		return 0;
 	for (unsigned i = 0; i < sizeof above / sizeof *above && !files->sys; i++)
 		if (has_devices(root, above[i]))
-			files->sys = join(m, root, above[i]);
+			files->sys = join_path(m, root, above[i]);
 	if (files->sys)
-		root = join(m, files->sys, "/..");
+		root = join_path(m, files->sys, "/..");
 	else
 		err = find_inside(m, path, &root);
 	files->impl = (void *)(uintptr_t)root;
@@ -183,7 +183,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
-static const struct entry *find(const struct tar *t, const char *path)
+static const struct entry *find_tar_entry(const struct tar *t, const char *path)
 {
 	struct entry key = { .path = path };
 
@@ -192,7 +192,7 @@ static const struct entry *find(const struct tar *t, const char *path)
 
 static long tar_read(const struct hr_files *files, const char *path, void *to, size_t capacity)
 {
-	const struct entry *e = find(files->impl, path);
+	const struct entry *e = find_tar_entry(files->impl, path);
 	size_t n;
 
 	if (!e || e->link)
@@ -204,7 +204,7 @@ static long tar_read(const struct hr_files *files, const char *path, void *to, s
 
 static int tar_link(const struct hr_files *files, const char *path, char *to, size_t capacity)
 {
-	const struct entry *e = find(files->impl, path);
+	const struct entry *e = find_tar_entry(files->impl, path);
 
 	if (!e || !e->link)
 		return -ENOENT;
@@ -257,7 +257,7 @@ static uint64_t octal(const uint8_t *text, size_t digits)
 	return value;
 }
 
-static const char *copy(struct tar *t, const void *text, size_t bytes)
+static const char *copy_tar_text(struct tar *t, const void *text, size_t bytes)
 {
 	char *to = hr_model_alloc(t->m, bytes + 1);
 
@@ -276,23 +276,23 @@ static const char *header_path(struct tar *t, const uint8_t *h)
 		return t->long_path;
 	snprintf(path, sizeof path, "%.*s%s%.*s", (int)prefix, (const char *)h + 345,
 		 prefix ? "/" : "", (int)strnlen((const char *)h, 100), (const char *)h);
-	return copy(t, path, strlen(path));
+	return copy_tar_text(t, path, strlen(path));
 }
 
 /* A record "path=sys/...\n" of `size` bytes: set *to to its value when it has this key. */
-static int take_record(struct tar *t, const char *text, size_t size, const char *key,
-		       const char **to)
+static int parse_pax_record(struct tar *t, const char *text, size_t size, const char *key,
+			    const char **to)
 {
 	const size_t length = strlen(key);
 
 	if (size <= length || strncmp(text, key, length) != 0)
 		return 0;
-	*to = copy(t, text + length, size - length - 1);
+	*to = copy_tar_text(t, text + length, size - length - 1);
 	return *to ? 0 : -ENOMEM;
 }
 
 /* Parse records like "27 path=sys/...\n" of a pax header. */
-static int take_pax(struct tar *t, const char *text, size_t size)
+static int parse_pax_header(struct tar *t, const char *text, size_t size)
 {
 	size_t at = 0;
 	int err = 0;
@@ -304,10 +304,10 @@ static int take_pax(struct tar *t, const char *text, size_t size)
 
 		if (record <= head || record > size - at)
 			return 0;
-		err = take_record(t, text + at + head, record - head, "path=", &t->long_path);
+		err = parse_pax_record(t, text + at + head, record - head, "path=", &t->long_path);
 		if (!err)
-			err = take_record(t, text + at + head, record - head,
-					  "linkpath=", &t->long_link);
+			err = parse_pax_record(t, text + at + head, record - head,
+					       "linkpath=", &t->long_link);
 		at += record;
 	}
 	return err;
@@ -325,29 +325,31 @@ static int add_entry(struct tar *t, const uint8_t *h, const uint8_t *bytes, size
 	e = &t->entry[t->count++];
 	*e = (struct entry){ .path = path, .bytes = bytes, .size = size };
 	if (h[156] == '2' && !(e->link = t->long_link))
-		e->link = copy(t, h + 157, strnlen((const char *)h + 157, 100));
+		e->link = copy_tar_text(t, h + 157, strnlen((const char *)h + 157, 100));
 	if (h[156] == '2' && !e->link)
 		return -ENOMEM;
 	t->long_path = t->long_link = NULL;
 	return 0;
 }
 
-static int take_member(struct tar *t, const uint8_t *at, size_t size)
+static int read_tar_member(struct tar *t, const uint8_t *at, size_t size)
 {
 	const char *text;
 
 	switch (at[156]) {
 	case 'L':
-		t->long_path = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
+		t->long_path =
+			copy_tar_text(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
 		return t->long_path ? 0 : -ENOMEM;
 	case 'K':
-		t->long_link = copy(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
+		t->long_link =
+			copy_tar_text(t, at + BLOCK, strnlen((const char *)at + BLOCK, size));
 		return t->long_link ? 0 : -ENOMEM;
 	case 'x':
-		text = copy(t, at + BLOCK, size);
+		text = copy_tar_text(t, at + BLOCK, size);
 		if (!text)
 			return -ENOMEM;
-		return take_pax(t, text, size);
+		return parse_pax_header(t, text, size);
 	case '0':
 	case '\0':
 	case '2':
@@ -366,7 +368,7 @@ static bool sum_fits(const uint8_t *header)
 	return sum == octal(header + 148, 8);
 }
 
-static int refuse(struct tar *t, size_t at, const char *what)
+static int refuse_archive(struct tar *t, size_t at, const char *what)
 {
 	return hr_fail(&t->m->error, HR_ERROR_USAGE, -EINVAL,
 		       "archive, byte %zu: %s; take it again", at, what);
@@ -376,24 +378,24 @@ static int refuse(struct tar *t, size_t at, const char *what)
  * A truncated archive is refused: missing files would look like facts that the machine does not
  * have.
  */
-static int take_members(struct tar *t, const uint8_t *bytes, size_t size)
+static int read_tar_members(struct tar *t, const uint8_t *bytes, size_t size)
 {
 	size_t at = 0, length, padded;
 	int err;
 
 	for (;; at += BLOCK + padded) {
 		if (size - at < BLOCK)
-			return refuse(t, at, "cut off: it ends without its last block");
+			return refuse_archive(t, at, "cut off: it ends without its last block");
 		if (hr_is_zero(bytes + at, BLOCK))
 			return 0;
 		if (!sum_fits(bytes + at))
-			return refuse(t, at, "damaged: the checksum of a header is wrong");
+			return refuse_archive(t, at, "damaged: the checksum of a header is wrong");
 		length = (size_t)octal(bytes + at + 124, 12);
 		padded = (length + BLOCK - 1) / BLOCK * BLOCK;
 		if (padded > size - at - BLOCK)
-			return refuse(t, at,
-				      "cut off: a file is longer than the rest of the archive");
-		err = take_member(t, bytes + at, length);
+			return refuse_archive(
+				t, at, "cut off: a file is longer than the rest of the archive");
+		err = read_tar_member(t, bytes + at, length);
 		if (err)
 			return err;
 	}
@@ -453,7 +455,7 @@ int hr_files_tar(struct hr_files *files, struct hr_model *m, const uint8_t *byte
 	t->entry = hr_model_alloc(m, size / BLOCK * sizeof *t->entry);
 	if (!t->entry)
 		return -ENOMEM;
-	err = take_members(t, bytes, size);
+	err = read_tar_members(t, bytes, size);
 	if (err)
 		return err;
 	if (t->count == 0)

@@ -106,7 +106,7 @@ static void mark_block(const struct search *above, const char *folder, unsigned 
 }
 
 /* The number before `stop`; returns the text after `stop`, or NULL. */
-static const char *number(const char *at, char stop, unsigned long *value)
+static const char *number_before(const char *at, char stop, unsigned long *value)
 {
 	char *end;
 
@@ -122,13 +122,13 @@ static void read_mounts(struct hr_model *m, const struct hr_files *files, char *
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		unsigned long skipped, major, minor;
-		const char *at = number(line, ' ', &skipped);
+		const char *at = number_before(line, ' ', &skipped);
 		const char *type = strstr(line, " - ");
 		char folder[64], name[64];
 
-		at = at ? number(at, ' ', &skipped) : NULL;
-		at = at ? number(at, ':', &major) : NULL;
-		if (!at || !number(at, ' ', &minor) || major == 0)
+		at = at ? number_before(at, ' ', &skipped) : NULL;
+		at = at ? number_before(at, ':', &major) : NULL;
+		if (!at || !number_before(at, ' ', &minor) || major == 0)
 			continue;
 		/*
 		 * " - ext4 /dev/nvme0n1p2 rw,data=journal": GPUDirect Storage needs the default
