@@ -12,7 +12,7 @@
 #include "nvme/quirks.h"
 
 /* End the admin queue: no command can be sent on it after this. */
-static int give_up(struct hr_ctrl *ctrl, int err)
+static int fail_admin_queue(struct hr_ctrl *ctrl, int err)
 {
 	hr_qp_fail(&ctrl->admin, err);
 	return err;
@@ -38,10 +38,10 @@ static int lost(struct hr_ctrl *ctrl, uint8_t opcode, uint16_t cid, struct hr_er
 	hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, e, -ETIMEDOUT,
 			"admin %s (cid %04x): no completion after %llu ms",
 			hr_opcode_name(opcode, true), cid, ctrl->admin.timeout_ns / HR_NS_PER_MS);
-	return give_up(ctrl, -ETIMEDOUT);
+	return fail_admin_queue(ctrl, -ETIMEDOUT);
 }
 
-static int broken(struct hr_ctrl *ctrl, struct hr_error *e)
+static int report_admin_failure(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	char text[80];
 
@@ -99,7 +99,7 @@ bool hr_admin_reap(struct hr_ctrl *ctrl)
 	while (hr_qp_reap(qp, &done))
 		note_event(ctrl, &done);
 	if (qp->error)
-		broken(ctrl, NULL);
+		report_admin_failure(ctrl, NULL);
 	else if (hr_qp_find_expired(qp, hr_now_ns(), &done))
 		lost(ctrl, opcode_of(done.token, 0), done.cid, NULL);
 	return !qp->error;
@@ -121,7 +121,7 @@ int hr_admin_push(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, uint32_t token
 		hr_health_fault(&ctrl->health, HR_FAULT_ADMIN_QUEUE, NULL, cid,
 				"admin queue: it has no room for %s",
 				hr_opcode_name(sqe->opcode, true));
-		give_up(ctrl, cid);
+		fail_admin_queue(ctrl, cid);
 	}
 	return hr_fail_known(e, HR_ERROR_DEVICE, cid, "%s: the admin queue accepts no commands: %s",
 			     ctrl->health.name, hr_qp_error_text(qp, text, sizeof text));
@@ -143,10 +143,10 @@ static int wait_done(struct hr_ctrl *ctrl, uint8_t opcode, struct hr_completion 
 			continue;
 		}
 		if (qp->error)
-			return broken(ctrl, e);
+			return report_admin_failure(ctrl, e);
 		err = hr_ctrl_check(ctrl, e);
 		if (err)
-			return give_up(ctrl, err);
+			return fail_admin_queue(ctrl, err);
 		if (hr_qp_find_expired(qp, hr_now_ns(), done))
 			return lost(ctrl, opcode_of(done->token, opcode), done->cid, e);
 		hr_wait_step(&spins);
@@ -180,10 +180,10 @@ static int wait_until(struct hr_ctrl *ctrl, uint64_t until_ns, struct hr_error *
 		hr_tick();
 		err = hr_ctrl_check(ctrl, e);
 	}
-	return err ? give_up(ctrl, err) : 0;
+	return err ? fail_admin_queue(ctrl, err) : 0;
 }
 
-static void tell_wait(const struct hr_ctrl *ctrl, uint8_t opcode, int status, uint32_t tries)
+static void warn_admin_retry(const struct hr_ctrl *ctrl, uint8_t opcode, int status, uint32_t tries)
 {
 	char text[80];
 
@@ -214,7 +214,7 @@ int hr_admin(struct hr_ctrl *ctrl, struct hr_sqe *sqe, uint32_t *dw0, struct hr_
 	int err = send_once(ctrl, sqe, &done, e);
 
 	for (uint32_t n = 0; err > 0 && (until_ns = again_ns(ctrl, &done, n, &first_ns)); n++) {
-		tell_wait(ctrl, sqe->opcode, err, n);
+		warn_admin_retry(ctrl, sqe->opcode, err, n);
 		err = wait_until(ctrl, until_ns, e);
 		err = err ? err : send_once(ctrl, sqe, &done, e);
 	}

@@ -33,8 +33,8 @@ static uint64_t lba_of(const struct hr_nvme_blk *disk, const struct hr_blk_job *
 }
 
 /* "read of 64 blocks at LBA 16" */
-static const char *describe(const struct hr_nvme_blk *disk, const struct hr_blk_job *job,
-			    uint32_t i, char *text, size_t bytes)
+static const char *describe_job(const struct hr_nvme_blk *disk, const struct hr_blk_job *job,
+				uint32_t i, char *text, size_t bytes)
 {
 	const char *opcode = hr_opcode_name(job->opcode, false);
 	uint32_t blocks;
@@ -80,7 +80,7 @@ static void push(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 }
 
 /* Assign the next chunk to buffer i. */
-static void start(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
+static void start_chunk(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 {
 	const size_t left = job->bytes - job->next;
 	const uint32_t bytes = left < disk->chunk ? (uint32_t)left : disk->chunk;
@@ -100,19 +100,20 @@ static void start(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i)
 	push(disk, job, i);
 }
 
-static void fail(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, uint16_t status)
+static void fail_job(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, uint16_t status)
 {
 	char what[80], name[80];
 
 	if (!job->err && !job->quiet)
 		hr_fail(job->e, HR_ERROR_DEVICE, status, "%s: %s: %s (%03x)", disk->blk.name,
-			describe(disk, job, i, what, sizeof(what)),
+			describe_job(disk, job, i, what, sizeof(what)),
 			hr_error_name(status, name, sizeof(name)), status);
 	job->err = job->err ? job->err : status;
 }
 
 /* Tell once why the transfer takes long. */
-static void tell_wait(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i, uint16_t status)
+static void warn_job_retry(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t i,
+			   uint16_t status)
 {
 	char what[80], name[80];
 
@@ -120,7 +121,7 @@ static void tell_wait(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t
 		return;
 	job->told = true;
 	hr_warn("%s: %s: %s (%03x); it is sent again for at most %llu ms", disk->blk.name,
-		describe(disk, job, i, what, sizeof(what)),
+		describe_job(disk, job, i, what, sizeof(what)),
 		hr_error_name(status, name, sizeof(name)), status,
 		disk->qp.timeout_ns / HR_NS_PER_MS);
 }
@@ -144,19 +145,19 @@ static bool try_again(struct hr_nvme_blk *disk, struct hr_blk_job *job, uint32_t
 	disk->buffer[i].tries++;
 	disk->buffer[i].again_ns = now + pause;
 	job->later |= 1u << i;
-	tell_wait(disk, job, i, done->status);
+	warn_job_retry(disk, job, i, done->status);
 	return true;
 }
 
-static void finish(struct hr_nvme_blk *disk, struct hr_blk_job *job,
-		   const struct hr_completion *done)
+static void complete_chunk(struct hr_nvme_blk *disk, struct hr_blk_job *job,
+			   const struct hr_completion *done)
 {
 	const uint32_t i = done->token;
 
 	if (done->status && !job->err && try_again(disk, job, i, done))
 		return;
 	if (done->status)
-		fail(disk, job, i, done->status);
+		fail_job(disk, job, i, done->status);
 	else if (job->to)
 		memcpy(job->to + disk->buffer[i].at, disk->buffer[i].data, disk->buffer[i].bytes);
 	job->idle |= 1u << i;
@@ -170,13 +171,13 @@ static void lose(struct hr_nvme_blk *disk, struct hr_blk_job *job, const struct 
 
 	hr_health_fault(disk->health, HR_FAULT_LOST_COMMAND, job->e, -ETIMEDOUT,
 			"queue %u: %s (cid %04x): no completion after %llu ms", disk->qp.id,
-			describe(disk, job, done->token, what, sizeof(what)), done->cid,
+			describe_job(disk, job, done->token, what, sizeof(what)), done->cid,
 			disk->qp.timeout_ns / HR_NS_PER_MS);
 	die(job, gone ? gone : -ETIMEDOUT);
 }
 
 /* Handle one completion, or find the reason why none arrives. False: there is none yet. */
-static bool collect(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+static bool reap_job(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	struct hr_nvme_qp *qp = &disk->qp;
 	struct hr_completion done = { 0 };
@@ -184,7 +185,7 @@ static bool collect(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 
 	if (hr_qp_reap(qp, &done)) {
 		job->spins = 0;
-		finish(disk, job, &done);
+		complete_chunk(disk, job, &done);
 	} else if (qp->error) {
 		die(job, hr_health_fault(disk->health, HR_FAULT_BROKEN_QUEUE, job->e, qp->error,
 					 "queue %u: %s", qp->id,
@@ -198,7 +199,7 @@ static bool collect(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 }
 
 /* A controller that has failed completes nothing. */
-static void look(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+static void check_job_controller(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	const int err = hr_ctrl_check(disk->ctrl, job->e);
 
@@ -223,7 +224,7 @@ static void submit(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 		push(disk, job, i);
 	}
 	while (!job->err && job->next < job->bytes && job->idle && hr_qp_free_commands(&disk->qp))
-		start(disk, job, lowest(job->idle));
+		start_chunk(disk, job, lowest(job->idle));
 	hr_qp_publish(&disk->qp);
 }
 
@@ -255,15 +256,15 @@ static void wait_for_end(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 	do {
 		hr_tick();
 		submit(disk, job);
-		if (!job->in_flight || collect(disk, job))
+		if (!job->in_flight || reap_job(disk, job))
 			continue;
 		wait_step(disk, job);
 		if (job->spins % CHECK_SPINS == 0)
-			look(disk, job);
+			check_job_controller(disk, job);
 	} while (!is_over(job));
 }
 
-static int run(struct hr_nvme_blk *disk, struct hr_blk_job *job)
+static int run_job(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 {
 	int refused;
 
@@ -274,7 +275,7 @@ static int run(struct hr_nvme_blk *disk, struct hr_blk_job *job)
 		return refused;
 	job->idle = (1u << HR_BLK_BUFFERS) - 1;
 	if (job->opcode == nvme_cmd_flush)
-		start(disk, job, 0);
+		start_chunk(disk, job, 0);
 	wait_for_end(disk, job);
 	return job->err;
 }
@@ -287,11 +288,11 @@ int hr_nvme_blk_poll(struct hr_nvme_blk *disk)
 		return -ENOENT;
 	if (!is_over(job)) {
 		submit(disk, job);
-		while (job->in_flight && collect(disk, job))
+		while (job->in_flight && reap_job(disk, job))
 			submit(disk, job);
 	}
 	if (job->in_flight)
-		look(disk, job);
+		check_job_controller(disk, job);
 	if (!is_over(job))
 		return -EINPROGRESS;
 	job->active = false;
@@ -340,7 +341,7 @@ static int blk_read(struct hr_blk *blk, uint64_t offset, void *data, size_t byte
 	};
 	const int err = check_transfer(blk, false, offset, bytes, e);
 
-	return err ? err : run(disk, &job);
+	return err ? err : run_job(disk, &job);
 }
 
 static int blk_write(struct hr_blk *blk, uint64_t offset, const void *data, size_t bytes, bool fua,
@@ -357,7 +358,7 @@ static int blk_write(struct hr_blk *blk, uint64_t offset, const void *data, size
 	};
 	const int err = check_transfer(blk, true, offset, bytes, e);
 
-	return err ? err : run(disk, &job);
+	return err ? err : run_job(disk, &job);
 }
 
 /* Without a volatile cache a completed write is durable. */
@@ -366,7 +367,7 @@ static int blk_flush(struct hr_blk *blk, struct hr_error *e)
 	struct hr_nvme_blk *disk = blk->impl;
 	struct hr_blk_job job = { .opcode = nvme_cmd_flush, .e = e };
 
-	return blk->volatile_cache ? run(disk, &job) : hr_health_refuse(disk->health, e);
+	return blk->volatile_cache ? run_job(disk, &job) : hr_health_refuse(disk->health, e);
 }
 
 /* A transfer through buffer 0, with the caller's bus address in place of the buffer's. */
@@ -390,7 +391,7 @@ int hr_nvme_blk_move(struct hr_nvme_blk *disk, bool write, uint64_t offset, stru
 			       "%s: write of a page at %" PRIu64 ": the disk is read-only",
 			       disk->blk.name, offset);
 	disk->buffer[0].prp.first = page.addr;
-	err = run(disk, &job);
+	err = run_job(disk, &job);
 	disk->buffer[0].prp.first = own;
 	return err;
 }
@@ -415,7 +416,7 @@ int hr_nvme_blk_direct(struct hr_nvme_blk *disk, uint8_t opcode, uint64_t offset
 		return hr_fail(e, HR_ERROR_FAILED, -EINVAL,
 			       "%s: %zu bytes at %zu of memory of %zu bytes: not whole pages of it",
 			       disk->blk.name, bytes, at, region->bytes);
-	return run(disk, &job);
+	return run_job(disk, &job);
 }
 
 int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, void *data,
@@ -433,7 +434,7 @@ int hr_nvme_blk_command(struct hr_nvme_blk *disk, const struct hr_sqe *command, 
 
 	if (bytes == 0 || bytes > HR_BLK_COMMAND_MAX)
 		return -EINVAL;
-	return run(disk, &job);
+	return run_job(disk, &job);
 }
 
 int hr_nvme_blk_begin(struct hr_nvme_blk *disk, bool write, uint64_t offset, void *data,

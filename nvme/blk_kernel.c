@@ -24,8 +24,8 @@
 /* ---- input and output */
 
 /* The kernel may move fewer bytes than requested. Moving 0 bytes is an error. */
-static int move(struct hr_kernel_blk *disk, bool write, uint64_t offset, size_t bytes, bool fua,
-		struct hr_error *e)
+static int transfer_pieces(struct hr_kernel_blk *disk, bool write, uint64_t offset, size_t bytes,
+			   bool fua, struct hr_error *e)
 {
 	const char *what = write ? "write" : "read";
 
@@ -59,7 +59,7 @@ static int kernel_read(struct hr_blk *blk, uint64_t offset, void *data, size_t b
 	for (size_t at = 0; !err && at < bytes; at += PIECE) {
 		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
-		err = move(disk, false, offset + at, n, false, e);
+		err = transfer_pieces(disk, false, offset + at, n, false, e);
 		if (!err)
 			memcpy((uint8_t *)data + at, disk->piece, n);
 	}
@@ -80,7 +80,7 @@ static int kernel_write(struct hr_blk *blk, uint64_t offset, const void *data, s
 		const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
 		memcpy(disk->piece, (const uint8_t *)data + at, n);
-		err = move(disk, true, offset + at, n, fua, e);
+		err = transfer_pieces(disk, true, offset + at, n, fua, e);
 	}
 	return err;
 }
@@ -183,7 +183,7 @@ static int read_shape(struct hr_kernel_blk *disk, const char *name, struct hr_er
 	return 0;
 }
 
-static const char *remedy(int err)
+static const char *open_remedy(int err)
 {
 	if (err == EBUSY)
 		return ": end the processes that use it";
@@ -209,7 +209,7 @@ static int open_file(struct hr_kernel_blk *disk, struct hr_error *e)
 		       err == EBUSY		       ? -EBUSY
 		       : err == EACCES || err == EPERM ? -EACCES
 						       : -ENODEV,
-		       "%s: %s%s", disk->path, strerror(err), remedy(err));
+		       "%s: %s%s", disk->path, strerror(err), open_remedy(err));
 }
 
 int hr_kernel_blk_open(struct hr_kernel_blk *disk, const char *path, struct hr_error *e)

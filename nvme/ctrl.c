@@ -166,7 +166,7 @@ static void wait_blindly(uint64_t ns)
 }
 
 /* Clear CC.EN (a controller reset) and wait until no command is in flight. */
-static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
+static int reset_controller(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 
@@ -178,7 +178,7 @@ static int reset(struct hr_ctrl *ctrl, struct hr_error *e)
 	return wait_ready(ctrl, 0, FATAL_CLEARS, e);
 }
 
-static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
+static int disable_controller(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t cc = hr_reg_read32(ctrl->transport, NVME_REG_CC);
 	const uint32_t csts = hr_reg_read32(ctrl->transport, NVME_REG_CSTS);
@@ -194,7 +194,7 @@ static int disable(struct hr_ctrl *ctrl, struct hr_error *e)
 		if (err)
 			return err;
 	}
-	return reset(ctrl, e);
+	return reset_controller(ctrl, e);
 }
 
 /*
@@ -216,7 +216,7 @@ static int note_end(struct hr_ctrl *ctrl, int err)
 
 int hr_ctrl_disable(struct hr_ctrl *ctrl, struct hr_error *e)
 {
-	return note_end(ctrl, disable(ctrl, e));
+	return note_end(ctrl, disable_controller(ctrl, e));
 }
 
 /* Lay out [SQ page][CQ page][data page][event page] and give the controller the first two. */
@@ -328,7 +328,7 @@ static void find_quirks(struct hr_ctrl *ctrl)
 }
 
 /* Start a disabled controller. On error it is disabled again. */
-static int start(struct hr_ctrl *ctrl, struct hr_error *e)
+static int start_controller(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	int err = set_admin_queue(ctrl); /* step 3 */
 
@@ -344,7 +344,7 @@ static int start(struct hr_ctrl *ctrl, struct hr_error *e)
 	/* The memory goes back to the caller, so the controller must stop using it. Not
 	 * hr_ctrl_disable(): CSTS.RDY need not be waited for again. */
 	if (err)
-		note_end(ctrl, err == -ENOLINK ? err : reset(ctrl, e));
+		note_end(ctrl, err == -ENOLINK ? err : reset_controller(ctrl, e));
 	return err;
 }
 
@@ -367,8 +367,8 @@ int hr_ctrl_open(struct hr_ctrl *ctrl, struct hr_transport *transport,
 	ctrl->admin_timeout_ns = admin_timeout_ns;
 	err = read_capabilities(ctrl, e);
 	if (!err)
-		err = disable(ctrl, e); /* step 2 */
-	return err ? err : start(ctrl, e);
+		err = disable_controller(ctrl, e); /* step 2 */
+	return err ? err : start_controller(ctrl, e);
 }
 
 int hr_ctrl_reset(struct hr_ctrl *ctrl, struct hr_error *e)
@@ -379,7 +379,7 @@ int hr_ctrl_reset(struct hr_ctrl *ctrl, struct hr_error *e)
 	memcpy(serial, ctrl->serial, sizeof(serial));
 	ctrl->has_host_id = false;
 	if (!err)
-		err = start(ctrl, e);
+		err = start_controller(ctrl, e);
 	if (err || strcmp(serial, ctrl->serial) == 0)
 		return err;
 	hr_ctrl_disable(ctrl, e);

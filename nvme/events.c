@@ -28,8 +28,8 @@ static int send_asked(struct hr_ctrl *ctrl, struct hr_error *e)
 	return err;
 }
 
-static int ask(struct hr_ctrl *ctrl, const struct hr_sqe *sqe, enum hr_admin_token token,
-	       struct hr_error *e)
+static int send_event_command(struct hr_ctrl *ctrl, const struct hr_sqe *sqe,
+			      enum hr_admin_token token, struct hr_error *e)
 {
 	ctrl->event_sqe = *sqe;
 	ctrl->event_token = token;
@@ -50,7 +50,7 @@ static int request(struct hr_ctrl *ctrl, struct hr_error *e)
 	return err;
 }
 
-static int add(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
+static int add_event_namespace(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_error *e)
 {
 	for (uint32_t i = 0; i < HR_CTRL_EVENT_NS; i++) {
 		if (ctrl->event_ns[i].ns)
@@ -88,7 +88,7 @@ int hr_ctrl_aer_enable(struct hr_ctrl *ctrl, const struct hr_ns *ns, struct hr_e
 	int err = first ? configure(ctrl, e) : 0;
 
 	if (!err && ctrl->events_on)
-		err = add(ctrl, ns, e);
+		err = add_event_namespace(ctrl, ns, e);
 	return !err && first && ctrl->events_on ? request(ctrl, e) : err;
 }
 
@@ -193,7 +193,7 @@ static int ask_for_namespace(struct hr_ctrl *ctrl, struct hr_error *e)
 	ctrl->event_ns[i].changed = false;
 	ctrl->event_asked = i;
 	memset(ctrl->event_data, 0, HR_PAGE);
-	return ask(ctrl, &sqe, HR_ADMIN_EVENT_NS, e);
+	return send_event_command(ctrl, &sqe, HR_ADMIN_EVENT_NS, e);
 }
 
 /* True: the namespace must not be used any more. An event is logged where it is found, because the
@@ -307,11 +307,11 @@ static int read_log(struct hr_ctrl *ctrl, struct hr_error *e)
 	};
 
 	memset(ctrl->event_data, 0, HR_PAGE);
-	return bytes ? ask(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e) : 0;
+	return bytes ? send_event_command(ctrl, &sqe, HR_ADMIN_EVENT_LOG, e) : 0;
 }
 
 /* The log page, or the namespace, of the oldest event has been read. */
-static int settle(struct hr_ctrl *ctrl, struct hr_error *e)
+static int settle_event(struct hr_ctrl *ctrl, struct hr_error *e)
 {
 	const uint32_t read = ctrl->event_read, dw0 = ctrl->event[0];
 	const int err = read == HR_ADMIN_EVENT_NS ? act_on_namespace(ctrl, e) : act(ctrl, dw0, e);
@@ -350,7 +350,7 @@ static int go_on(struct hr_ctrl *ctrl, struct hr_error *e)
 	if (ctrl->event_again_ns)
 		return send_asked(ctrl, e);
 	if (ctrl->event_read != HR_ADMIN_WAITED_FOR)
-		return settle(ctrl, e);
+		return settle_event(ctrl, e);
 	err = read_log(ctrl, e);
 	if (!err && !ctrl->event_busy)
 		ctrl->event_read = HR_ADMIN_EVENT_LOG;

@@ -92,7 +92,7 @@ void hr_health_leave(struct hr_health *health)
 }
 
 /* The only function that changes a word. */
-static void move(struct hr_health *health, enum hr_health_state to, int err)
+static void set_health_state(struct hr_health *health, enum hr_health_state to, int err)
 {
 	if (to == HR_HEALTHS)
 		return;
@@ -103,7 +103,7 @@ static void move(struct hr_health *health, enum hr_health_state to, int err)
 	health->state = to;
 }
 
-static void tell(struct hr_error *e, const char *name, const char *text)
+static void report_health(struct hr_error *e, const char *name, const char *text)
 {
 	if (e && !e->printed)
 		hr_error_add(e, HR_ERROR_DEVICE, -EIO, "%s: %s", name, text);
@@ -135,15 +135,15 @@ int hr_health_fault(struct hr_health *health, enum hr_fault fault, struct hr_err
 		if (known)
 			hr_fail_known(e, HR_ERROR_DEVICE, err, "%s: %s", health->name, text);
 		else
-			tell(e, health->name, text);
+			report_health(e, health->name, text);
 	}
 	if (known)
 		return err;
 	health->count[fault]++;
-	move(health, after[health->state], err);
+	set_health_state(health, after[health->state], err);
 	for (struct hr_health *h = next_of(health); h != health; h = next_of(h)) {
 		h->count[fault] += all && after[h->state] != NO;
-		move(h, after[h->state], all ? err : -EIO);
+		set_health_state(h, after[h->state], all ? err : -EIO);
 	}
 	return err;
 }
@@ -154,9 +154,9 @@ bool hr_health_set(struct hr_health *health, enum hr_health_step step)
 
 	if (after[health->state] == NO)
 		return false;
-	move(health, after[health->state], -EIO);
+	set_health_state(health, after[health->state], -EIO);
 	for (struct hr_health *h = next_of(health); h != health; h = next_of(h))
-		move(h, after[h->state], -EIO);
+		set_health_state(h, after[h->state], -EIO);
 	return true;
 }
 

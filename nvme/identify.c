@@ -113,7 +113,7 @@ static uint8_t descriptor_bytes(uint8_t type)
 	}
 }
 
-static void take_descriptor(struct hr_ns *ns, int *csi, uint8_t type, const uint8_t *data)
+static void parse_ns_descriptor(struct hr_ns *ns, int *csi, uint8_t type, const uint8_t *data)
 {
 	switch (type) {
 	case NVME_NIDT_EUI64:
@@ -146,7 +146,7 @@ void hr_identify_descriptors(struct hr_ns *ns, int *csi, uint32_t nsid, const ui
 				name, nsid, type, at, bytes);
 			return;
 		}
-		take_descriptor(ns, csi, type, list + at + DESCRIPTOR_HEAD);
+		parse_ns_descriptor(ns, csi, type, list + at + DESCRIPTOR_HEAD);
 		at += DESCRIPTOR_HEAD + bytes;
 	}
 }

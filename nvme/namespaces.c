@@ -107,7 +107,7 @@ const char *hr_ctrl_list_ns(struct hr_ctrl *ctrl, char *text, unsigned bytes)
 	return text;
 }
 
-static enum hr_ns_match compare(const uint8_t *a, const uint8_t *b, size_t bytes)
+static enum hr_ns_match compare_identifiers(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
 	static const uint8_t none[16];
 
@@ -144,9 +144,9 @@ enum hr_ns_match hr_ns_compare(const struct hr_ns *a, const struct hr_ns *b, con
 		const char *name;
 		enum hr_ns_match match;
 	} id[] = {
-		{ "NGUID", compare(a->nguid, b->nguid, sizeof(a->nguid)) },
-		{ "UUID", compare(a->uuid, b->uuid, sizeof(a->uuid)) },
-		{ "EUI64", compare(a->eui64, b->eui64, sizeof(a->eui64)) },
+		{ "NGUID", compare_identifiers(a->nguid, b->nguid, sizeof(a->nguid)) },
+		{ "UUID", compare_identifiers(a->uuid, b->uuid, sizeof(a->uuid)) },
+		{ "EUI64", compare_identifiers(a->eui64, b->eui64, sizeof(a->eui64)) },
 		{ "SUBNQN and NSID", compare_in_subsystem(a, b) },
 	};
 

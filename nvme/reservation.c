@@ -35,7 +35,7 @@ static bool read_text(const char *file, char *text, size_t bytes)
 }
 
 /* FNV-1a with a final mix, so that the machine-id itself is not written to disks. */
-static uint64_t hash(const char *salt, const char *text)
+static uint64_t hash_host_key(const char *salt, const char *text)
 {
 	uint64_t h = hr_hash(HR_HASH_BEGIN, salt, strlen(salt));
 
@@ -56,10 +56,10 @@ void hr_resv_self(struct hr_resv_host *self)
 			random = (uint64_t)getpid();
 		snprintf(text, sizeof(text), "%016" PRIx64, random);
 	}
-	half[0] = hash("headrace host identifier", text);
-	half[1] = hash("headrace host identifier, second half", text);
+	half[0] = hash_host_key("headrace host identifier", text);
+	half[1] = hash_host_key("headrace host identifier, second half", text);
 	memcpy(self->id, half, sizeof(half));
-	self->key = hash("headrace reservation key", text);
+	self->key = hash_host_key("headrace reservation key", text);
 }
 
 /* The lock is named after the namespace. */
@@ -96,7 +96,8 @@ static int lock(const struct hr_nvme_blk *disk, struct hr_error *e)
 /* ---- commands */
 
 /* Returns err. A status fills e; another error has filled it. */
-static int fail(const struct hr_nvme_blk *disk, const char *what, int err, struct hr_error *e)
+static int fail_reservation(const struct hr_nvme_blk *disk, const char *what, int err,
+			    struct hr_error *e)
 {
 	char name[96];
 
@@ -134,7 +135,7 @@ static int send_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16], st
 		return err;
 	if (err == 0 && memcmp(ctrl->admin_data, id, bytes) == 0)
 		return 0;
-	return fail(disk, "set features, Host Identifier", refused, e);
+	return fail_reservation(disk, "set features, Host Identifier", refused, e);
 }
 
 /* Set once for all namespaces of a controller: a controller with registrations may refuse
@@ -150,8 +151,8 @@ static int set_host_id(const struct hr_nvme_blk *disk, const uint8_t id[16], str
 	return err;
 }
 
-static int report(struct hr_nvme_blk *disk, const uint8_t self[16], struct hr_resv_holder *holder,
-		  bool *mine, struct hr_error *e)
+static int read_reservation_report(struct hr_nvme_blk *disk, const uint8_t self[16],
+				   struct hr_resv_holder *holder, bool *mine, struct hr_error *e)
 {
 	static const uint32_t dwords = HR_BLK_COMMAND_MAX / 4;
 	const bool extended = disk->ctrl->long_host_id;
@@ -162,7 +163,7 @@ static int report(struct hr_nvme_blk *disk, const uint8_t self[16], struct hr_re
 	int err = hr_nvme_blk_command(disk, &sqe, data, sizeof(data), true, e);
 
 	if (err)
-		return fail(disk, "reservation report", err, e);
+		return fail_reservation(disk, "reservation report", err, e);
 	err = hr_resv_parse(data, sizeof(data), extended, self, holder, mine);
 	if (err)
 		hr_fail(e, HR_ERROR_DEVICE, err,
@@ -192,7 +193,7 @@ static int enroll(struct hr_nvme_blk *disk, uint64_t key, bool again, struct hr_
 			 action | (uint32_t)NVME_RESERVATION_CPTPL_CLEAR << CPTPL_SHIFT, 0, key, e);
 }
 
-static int leave(struct hr_nvme_blk *disk, uint64_t key, struct hr_error *e)
+static int unregister_key(struct hr_nvme_blk *disk, uint64_t key, struct hr_error *e)
 {
 	return send_keys(disk, nvme_cmd_resv_register, NVME_RESERVATION_RREGA_UNREGISTER_KEY, key,
 			 0, e);
@@ -204,7 +205,8 @@ static int acquire(struct hr_nvme_blk *disk, uint8_t type, uint64_t key, struct 
 			 NVME_RESERVATION_RACQA_ACQUIRE | (uint32_t)type << RTYPE_SHIFT, key, 0, e);
 }
 
-static int release(struct hr_nvme_blk *disk, uint8_t type, uint64_t key, struct hr_error *e)
+static int release_reservation(struct hr_nvme_blk *disk, uint8_t type, uint64_t key,
+			       struct hr_error *e)
 {
 	return send_keys(disk, nvme_cmd_resv_release,
 			 NVME_RESERVATION_RRELA_RELEASE | (uint32_t)type << RTYPE_SHIFT, key, 0, e);
@@ -307,41 +309,43 @@ static int overtaken(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 		     struct hr_resv_holder *holder, struct hr_error *e)
 {
 	bool mine = false;
-	int err = report(disk, self->id, holder, &mine, e);
+	int err = read_reservation_report(disk, self->id, holder, &mine, e);
 
 	if (mine)
-		(void)leave(disk, self->key, e);
+		(void)unregister_key(disk, self->key, e);
 	if (err)
 		return err;
 	return holder->type && !is_mine(holder, self)
 		       ? -EBUSY
-		       : fail(disk, "reservation acquire", NVME_SC_RESERVATION_CONFLICT, e);
+		       : fail_reservation(disk, "reservation acquire", NVME_SC_RESERVATION_CONFLICT,
+					  e);
 }
 
-static int take(struct hr_reservation *r, struct hr_nvme_blk *disk, const struct hr_resv_host *self,
-		struct hr_resv_holder *holder, struct hr_error *e)
+static int acquire_reservation(struct hr_reservation *r, struct hr_nvme_blk *disk,
+			       const struct hr_resv_host *self, struct hr_resv_holder *holder,
+			       struct hr_error *e)
 {
 	bool mine;
 	int err = set_host_id(disk, self->id, e);
 
 	if (!err)
-		err = report(disk, self->id, holder, &mine, e);
+		err = read_reservation_report(disk, self->id, holder, &mine, e);
 	if (err)
 		return err;
 	if (holder->type && !is_mine(holder, self))
 		return -EBUSY;
 	err = enroll(disk, self->key, mine, e);
 	if (err)
-		return fail(disk, "reservation register", err, e);
+		return fail_reservation(disk, "reservation register", err, e);
 	if (holder->type && holder->type != r->type)
-		err = release(disk, holder->type, self->key, e);
+		err = release_reservation(disk, holder->type, self->key, e);
 	if (!err)
 		err = acquire(disk, r->type, self->key, e);
 	if (err == NVME_SC_RESERVATION_CONFLICT)
 		return overtaken(disk, self, holder, e);
-	fail(disk, "reservation acquire", err, e);
+	fail_reservation(disk, "reservation acquire", err, e);
 	if (err > 0)
-		(void)leave(disk, self->key, e);
+		(void)unregister_key(disk, self->key, e);
 	return err;
 }
 
@@ -358,7 +362,7 @@ int hr_resv_acquire(struct hr_reservation *r, struct hr_nvme_blk *disk,
 	fd = lock(disk, e);
 	if (fd < 0)
 		return fd;
-	err = take(r, disk, self, holder, e);
+	err = acquire_reservation(r, disk, self, holder, e);
 	if (err)
 		close(fd);
 	else
@@ -372,7 +376,7 @@ int hr_resv_renew(struct hr_reservation *r, struct hr_nvme_blk *disk,
 		  struct hr_error *e)
 {
 	memset(holder, 0, sizeof(*holder));
-	return r->held ? take(r, disk, self, holder, e) : 0;
+	return r->held ? acquire_reservation(r, disk, self, holder, e) : 0;
 }
 
 void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool send,
@@ -386,15 +390,16 @@ void hr_resv_release(struct hr_reservation *r, struct hr_nvme_blk *disk, bool se
 
 	if (!r->held)
 		return;
-	err = send ? release(disk, r->type, r->key, e) : 0;
+	err = send ? release_reservation(disk, r->type, r->key, e) : 0;
 	if (send && !err)
-		err = leave(disk, r->key, e);
-	if (err == NVME_SC_RESERVATION_CONFLICT && report(disk, self.id, &holder, &mine, e) == 0)
+		err = unregister_key(disk, r->key, e);
+	if (err == NVME_SC_RESERVATION_CONFLICT &&
+	    read_reservation_report(disk, self.id, &holder, &mine, e) == 0)
 		hr_warn("%s: namespace %u: the reservation of this host is lost: %s",
 			disk->blk.name, disk->ns.nsid,
 			holder.type ? hr_resv_text(&holder, text) : "another host has removed it");
 	else
-		(void)fail(disk, "reservation release", err, e);
+		(void)fail_reservation(disk, "reservation release", err, e);
 	close(r->lock);
 	r->held = false;
 }
@@ -407,12 +412,12 @@ static int clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 	int err = set_host_id(disk, self->id, e);
 
 	if (!err)
-		err = report(disk, self->id, holder, &mine, e);
+		err = read_reservation_report(disk, self->id, holder, &mine, e);
 	if (err || !holder->type)
 		return err;
 	err = enroll(disk, self->key, mine, e);
 	if (err)
-		return fail(disk, "reservation register", err, e);
+		return fail_reservation(disk, "reservation register", err, e);
 	/* Base 2.0, 8.19.7: for the All Registrants types, key 0 means all other registrants. */
 	victim = ALL_REGISTRANTS(holder->type) ? 0 : holder->key;
 	if (!is_mine(holder, self))
@@ -420,12 +425,13 @@ static int clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,
 				NVME_RESERVATION_RACQA_PREEMPT | (uint32_t)type_of(&disk->ns)
 									 << RTYPE_SHIFT,
 				self->key, victim, e);
-	fail(disk, "reservation acquire (preempt)", err, e);
+	fail_reservation(disk, "reservation acquire (preempt)", err, e);
 	if (err > 0)
-		(void)leave(disk, self->key, e);
+		(void)unregister_key(disk, self->key, e);
 	if (err)
 		return err;
-	return fail(disk, "reservation register (unregister)", leave(disk, self->key, e), e);
+	return fail_reservation(disk, "reservation register (unregister)",
+				unregister_key(disk, self->key, e), e);
 }
 
 int hr_resv_clear(struct hr_nvme_blk *disk, const struct hr_resv_host *self,

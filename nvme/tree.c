@@ -43,7 +43,7 @@ struct library {
 };
 
 /* dlsym() returns an object pointer; POSIX allows converting it to a function pointer. */
-static bool find(void *handle, const char *name, void *call)
+static bool find_libnvme_symbol(void *handle, const char *name, void *call)
 {
 	void *symbol = dlsym(handle, name);
 
@@ -51,9 +51,9 @@ static bool find(void *handle, const char *name, void *call)
 	return symbol;
 }
 
-static bool load(struct library *l, void *handle)
+static bool load_libnvme(struct library *l, void *handle)
 {
-#define FIND(name) &&find(handle, "nvme_" #name, &l->name)
+#define FIND(name) &&find_libnvme_symbol(handle, "nvme_" #name, &l->name)
 	return true FUNCTIONS(FIND);
 #undef FIND
 }
@@ -64,7 +64,7 @@ static bool is_printable(char c)
 }
 
 /* Copy a text of the controller, which is padded with blanks. */
-static void take(char *to, size_t room, const char *from)
+static void copy_padded_text(char *to, size_t room, const char *from)
 {
 	size_t n = from ? strnlen(from, room - 1) : 0;
 
@@ -76,7 +76,7 @@ static void take(char *to, size_t room, const char *from)
 }
 
 /* A namespace may be found more than once: below its controller, and at the end of a path. */
-static bool has(const struct hr_tree_controller *c, const char *name)
+static bool has_namespace(const struct hr_tree_controller *c, const char *name)
 {
 	bool found = false;
 
@@ -85,14 +85,14 @@ static bool has(const struct hr_tree_controller *c, const char *name)
 	return found;
 }
 
-static void add(const struct library *l, struct hr_tree_controller *c, nvme_ns_t ns)
+static void add_tree_namespace(const struct library *l, struct hr_tree_controller *c, nvme_ns_t ns)
 {
 	struct hr_tree_namespace *to = &c->namespace[c->namespaces];
 	const int block_bytes = ns ? l->ns_get_lba_size(ns) : 0;
 	char name[sizeof to->name];
 
-	take(name, sizeof name, ns ? l->ns_get_name(ns) : NULL);
-	if (!name[0] || has(c, name))
+	copy_padded_text(name, sizeof name, ns ? l->ns_get_name(ns) : NULL);
+	if (!name[0] || has_namespace(c, name))
 		return;
 	if (c->namespaces == HR_TREE_NAMESPACES) {
 		c->more++;
@@ -110,24 +110,25 @@ static void add_namespaces(const struct library *l, struct hr_tree_controller *c
 	nvme_ns_t ns;
 
 	for (ns = l->ctrl_first_ns(from); ns; ns = l->ctrl_next_ns(from, ns))
-		add(l, c, ns);
+		add_tree_namespace(l, c, ns);
 	/* with multipath: the head of the paths belongs to the subsystem */
 	for (path = l->ctrl_first_path(from); path; path = l->ctrl_next_path(from, path))
-		add(l, c, l->path_get_ns(path));
+		add_tree_namespace(l, c, l->path_get_ns(path));
 }
 
 /* False for a controller behind a network. */
-static bool describe(const struct library *l, struct hr_tree_controller *c, nvme_ctrl_t from)
+static bool describe_tree_controller(const struct library *l, struct hr_tree_controller *c,
+				     nvme_ctrl_t from)
 {
 	const char *transport = l->ctrl_get_transport(from);
 
 	if (!transport || strcmp(transport, "pcie") != 0)
 		return false;
 	memset(c, 0, sizeof *c);
-	take(c->address, sizeof c->address, l->ctrl_get_address(from));
-	take(c->model, sizeof c->model, l->ctrl_get_model(from));
-	take(c->serial, sizeof c->serial, l->ctrl_get_serial(from));
-	take(c->firmware, sizeof c->firmware, l->ctrl_get_firmware(from));
+	copy_padded_text(c->address, sizeof c->address, l->ctrl_get_address(from));
+	copy_padded_text(c->model, sizeof c->model, l->ctrl_get_model(from));
+	copy_padded_text(c->serial, sizeof c->serial, l->ctrl_get_serial(from));
+	copy_padded_text(c->firmware, sizeof c->firmware, l->ctrl_get_firmware(from));
 	add_namespaces(l, c, from);
 	return true;
 }
@@ -150,7 +151,7 @@ static unsigned walk(const struct library *l,
 		     subsystem = l->next_subsystem(host, subsystem))
 			for (ctrl = l->subsystem_first_ctrl(subsystem); ctrl;
 			     ctrl = l->subsystem_next_ctrl(subsystem, ctrl)) {
-				if (!describe(l, &c, ctrl))
+				if (!describe_tree_controller(l, &c, ctrl))
 					continue;
 				found(to, &c);
 				count++;
@@ -166,7 +167,7 @@ unsigned hr_nvme_tree(void (*found)(void *to, const struct hr_tree_controller *c
 	void *handle = dlopen("libnvme.so.1", RTLD_NOW | RTLD_LOCAL);
 	unsigned count = 0;
 
-	if (handle && load(&l, handle))
+	if (handle && load_libnvme(&l, handle))
 		count = walk(&l, found, to);
 	if (handle)
 		dlclose(handle);

@@ -41,7 +41,7 @@ void hr_barmem_close(struct hr_barmem *m)
 
 /* Write words of eight bytes: device memory may not accept every access width that memset()
  * uses. */
-static void zero(void *at, size_t bytes)
+static void zero_bar(void *at, size_t bytes)
 {
 	volatile uint64_t *word = at;
 
@@ -78,7 +78,7 @@ int hr_barmem_alloc(struct hr_barmem *m, struct hr_region *region, const char *n
 				      .bytes = all,
 				      .bus = bus };
 	region->worker = region->cpu;
-	zero(region->cpu, all);
+	zero_bar(region->cpu, all);
 	m->used += all;
 	m->regions++;
 	return 0;

@@ -76,7 +76,7 @@ static void touch_pages(uint8_t *memory, size_t bytes)
  * returns an error to a call for many pages. Touching page after page would instead end the
  * process.
  */
-static bool take_pages(uint8_t *memory, size_t bytes)
+static bool populate_pages(uint8_t *memory, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += PIECE) {
 		if (madvise(memory + at, piece_of(bytes - at), MADV_POPULATE_WRITE) != 0) {
@@ -89,7 +89,7 @@ static bool take_pages(uint8_t *memory, size_t bytes)
 	return true;
 }
 
-static void give_pages(uint8_t *memory, size_t bytes)
+static void unmap_pages(uint8_t *memory, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += PIECE) {
 		munmap(memory + at, piece_of(bytes - at));
@@ -130,10 +130,10 @@ static uint8_t *map_small(size_t bytes, size_t huge_from)
 	 * memory does not exceed the memory in use. */
 	if (bytes >= huge_from)
 		madvise(memory, bytes, MADV_HUGEPAGE);
-	if (!take_pages(memory, bytes)) {
+	if (!populate_pages(memory, bytes)) {
 		const int err = errno;
 
-		give_pages(memory, bytes);
+		unmap_pages(memory, bytes);
 		errno = err;
 		return NULL;
 	}
@@ -167,12 +167,12 @@ static uint8_t *map_huge(struct taken *t, size_t bytes)
 	if (ftruncate(t->file, (off_t)bytes) == 0) {
 		/* This mmap() reserves the pages, so that no later access lacks one. */
 		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->file, 0);
-		if (memory != MAP_FAILED && take_pages(memory, bytes)) {
+		if (memory != MAP_FAILED && populate_pages(memory, bytes)) {
 			madvise(memory, bytes, MADV_DONTFORK);
 			return hr_not_dumped(memory, bytes);
 		}
 		if (memory != MAP_FAILED)
-			give_pages(memory, bytes);
+			unmap_pages(memory, bytes);
 	}
 	close(t->file);
 	t->file = -1;
@@ -262,11 +262,11 @@ static int find_addresses(struct taken *t, const struct hr_region *region, struc
 	return err;
 }
 
-static void release(struct taken *t, size_t bytes)
+static void release_region(struct taken *t, size_t bytes)
 {
 	if (t->ring >= 0)
 		close(t->ring);
-	give_pages(t->cpu, bytes);
+	unmap_pages(t->cpu, bytes);
 	if (t->file >= 0)
 		close(t->file);
 	free(t->granule);
@@ -292,7 +292,7 @@ static uint8_t *fall_back(const char *name, size_t bytes)
 	return map_small(round_up(bytes, HR_PAGE), HUGE_PAGE);
 }
 
-static int describe(struct taken *t, struct hr_region *region, struct hr_error *e)
+static int describe_region(struct taken *t, struct hr_region *region, struct hr_error *e)
 {
 	const bool huge = t->file >= 0;
 	int err = pin(t, region->cpu, region->bytes);
@@ -313,8 +313,8 @@ static int describe(struct taken *t, struct hr_region *region, struct hr_error *
 	return err;
 }
 
-static int take_physical(struct hr_region *region, const char *name, size_t bytes,
-			 struct hr_error *e)
+static int allocate_physical(struct hr_region *region, const char *name, size_t bytes,
+			     struct hr_error *e)
 {
 	struct taken *t = free_entry();
 	size_t all = round_up(bytes, HUGE_PAGE);
@@ -339,9 +339,9 @@ static int take_physical(struct hr_region *region, const char *name, size_t byte
 				      .worker = t->cpu,
 				      .bytes = all,
 				      .granule_shift = t->file >= 0 ? HUGE_SHIFT : PAGE_SHIFT };
-	err = describe(t, region, e);
+	err = describe_region(t, region, e);
 	if (err) {
-		release(t, all);
+		release_region(t, all);
 		memset(region, 0, sizeof(*region));
 		return err;
 	}
@@ -351,7 +351,8 @@ static int take_physical(struct hr_region *region, const char *name, size_t byte
 
 /* ---- assigned I/O addresses */
 
-static int take_own(struct hr_region *region, const char *name, size_t bytes, struct hr_error *e)
+static int allocate_private(struct hr_region *region, const char *name, size_t bytes,
+			    struct hr_error *e)
 {
 	const size_t all = round_up(bytes, HR_PAGE);
 	uint8_t *memory = map_small(all, 4 * HUGE_PAGE);
@@ -380,8 +381,8 @@ int hr_hostmem_alloc(struct hr_region *region, const char *name, size_t bytes, s
 	if (bytes > SIZE_MAX / 2) /* round_up() would overflow to 0 */
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM,
 			       "host memory '%s': cannot get %zu bytes", name, bytes);
-	err = chosen == HR_HOSTMEM_PHYSICAL ? take_physical(region, name, bytes, e)
-					    : take_own(region, name, bytes, e);
+	err = chosen == HR_HOSTMEM_PHYSICAL ? allocate_physical(region, name, bytes, e)
+					    : allocate_private(region, name, bytes, e);
 	in_use += !err;
 	return err;
 }
@@ -396,9 +397,9 @@ void hr_hostmem_free(struct hr_region *region)
 		if (taken[i].cpu == region->cpu)
 			found = &taken[i];
 	if (found) {
-		release(found, region->bytes);
+		release_region(found, region->bytes);
 	} else {
-		give_pages(region->cpu, region->bytes);
+		unmap_pages(region->cpu, region->bytes);
 		hr_region_unassign_bus();
 	}
 	in_use--;

@@ -27,7 +27,7 @@ struct filler {
 };
 
 /* Add the next piece: up to the end of its page, or of the transfer. */
-static uint16_t fill(struct filler *f, uint64_t bus)
+static uint16_t add_dma_piece(struct filler *f, uint64_t bus)
 {
 	const uint64_t room = HR_PAGE - (bus & (HR_PAGE - 1));
 	const uint64_t bytes = f->left < room ? f->left : room;
@@ -68,8 +68,8 @@ static uint16_t fill_from_list(struct filler *f, uint64_t list)
 		for (uint64_t i = 0; i < entries; i++) {
 			/* Load once: the host may change the entry between check and use. */
 			const uint64_t bus = __atomic_load_n(&entry[i], __ATOMIC_RELAXED);
-			uint16_t status =
-				bus & (HR_PAGE - 1) ? NVME_SC_PRP_INVALID_OFFSET : fill(f, bus);
+			uint16_t status = bus & (HR_PAGE - 1) ? NVME_SC_PRP_INVALID_OFFSET
+							      : add_dma_piece(f, bus);
 
 			if (status)
 				return status;
@@ -92,10 +92,10 @@ uint16_t soft_prp(const struct soft *soft, const struct soft_window **hint,
 
 	if (sqe->prp1 & 3)
 		return NVME_SC_PRP_INVALID_OFFSET;
-	status = fill(&f, sqe->prp1);
+	status = add_dma_piece(&f, sqe->prp1);
 	if (!status && f.left && f.left <= HR_PAGE)
 		status = sqe->prp2 & (HR_PAGE - 1) ? NVME_SC_PRP_INVALID_OFFSET
-						   : fill(&f, sqe->prp2);
+						   : add_dma_piece(&f, sqe->prp2);
 	else if (!status && f.left)
 		status = sqe->prp2 & (PRP_BYTES - 1) ? NVME_SC_PRP_INVALID_OFFSET
 						     : fill_from_list(&f, sqe->prp2);

@@ -87,7 +87,7 @@ uint32_t soft_ready(struct soft *soft, struct soft_sq *sq)
 }
 
 /* Return the doorbell's value and set it to 0. */
-static uint32_t take(uint32_t *doorbell)
+static uint32_t fetch_doorbell(uint32_t *doorbell)
 {
 	const uint32_t value = __atomic_load_n(doorbell, __ATOMIC_RELAXED);
 
@@ -100,8 +100,8 @@ void soft_scan_doorbells(struct soft *soft)
 {
 	for (uint16_t qid = 0; qid <= HR_SOFT_QUEUES; qid++) {
 		uint32_t *sq = doorbell(soft, qid, false), *cq = doorbell(soft, qid, true);
-		const uint32_t tail = soft->sq[qid].ring ? 0 : take(sq);
-		const uint32_t head = soft->cq[qid].ring ? 0 : take(cq);
+		const uint32_t tail = soft->sq[qid].ring ? 0 : fetch_doorbell(sq);
+		const uint32_t head = soft->cq[qid].ring ? 0 : fetch_doorbell(cq);
 
 		if (tail)
 			soft_bad_doorbell(soft, qid, false, tail, 0);

@@ -52,7 +52,7 @@ static bool is_dead(const struct soft *soft)
  * The fast path needs an empty cache for reads, and no cache for writes. The cache is checked after
  * the doorbell is read: it then holds all blocks that completed before these commands were sent.
  */
-static struct view look(const struct soft *soft, const struct soft_sq *sq)
+static struct view fast_path_view(const struct soft *soft, const struct soft_sq *sq)
 {
 	const struct soft_window *w = sq->hint;
 	const uint64_t page_blocks = HR_PAGE >> soft->lba_shift;
@@ -168,7 +168,7 @@ static void other(struct soft_poller *p, struct soft_sq *sq, const struct sent *
 	b->others++;
 }
 
-static void pass(struct soft_sq *sq, uint32_t n)
+static void advance_sq_head(struct soft_sq *sq, uint32_t n)
 {
 	sq->head += n;
 	if (sq->head >= sq->entries)
@@ -179,7 +179,7 @@ static void pass(struct soft_sq *sq, uint32_t n)
 static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, const struct sent *sent,
 		    struct batch *b)
 {
-	const struct view v = look(p->soft, sq);
+	const struct view v = fast_path_view(p->soft, sq);
 	const uint32_t lap = sq->entries - sq->head;
 	const struct hr_sqe *sqe = &sq->ring[sq->head];
 	uint32_t done;
@@ -189,15 +189,15 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, uint32_t n, const
 		done = move_pages(p->soft, &v, sqe, n, sent, b, true);
 	else
 		done = move_pages(p->soft, &v, sqe, n, sent, b, false);
-	pass(sq, done);
+	advance_sq_head(sq, done);
 	if (done == 0 && !is_dead(p->soft)) {
 		other(p, sq, sent, b);
-		pass(sq, 1);
+		advance_sq_head(sq, 1);
 	}
 }
 
 /* Counters that other threads read are written once per batch. */
-static void count(struct soft_poller *p, const struct batch *b)
+static void count_batch(struct soft_poller *p, const struct batch *b)
 {
 	soft_add(&p->stats.commands, b->count);
 	soft_add(&p->stats.reads, b->count - b->others - b->writes);
@@ -221,7 +221,7 @@ static void post_run(struct hr_cqe *cqe, const uint32_t *dw3, uint32_t n, uint32
 }
 
 /* Post all completions. A host that waits for the next completion then finds the whole batch. */
-static void post(const struct soft_sq *sq, const struct batch *b)
+static void post_batch(const struct soft_sq *sq, const struct batch *b)
 {
 	struct soft_cq *cq = sq->cq;
 	const uint32_t left = cq->entries - cq->tail;
@@ -252,10 +252,10 @@ bool soft_serve_fast(struct soft_poller *p, struct soft_sq *sq)
 	for (;;) {
 		memset(&b, 0, offsetof(struct batch, dw3));
 		execute(p, sq, left, &sent, &b);
-		count(p, &b);
+		count_batch(p, &b);
 		if (is_dead(soft)) /* no completion is posted any more */
 			break;
-		post(sq, &b);
+		post_batch(sq, &b);
 		left -= b.count;
 		if (!left)
 			break;

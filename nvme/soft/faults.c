@@ -34,7 +34,7 @@ static char *next_word(struct reader *r)
 	return word;
 }
 
-static void wrong(struct reader *r, const char *word, const char *problem)
+static void note_problem(struct reader *r, const char *word, const char *problem)
 {
 	if (r->problem)
 		return;
@@ -48,13 +48,13 @@ static uint64_t read_number(struct reader *r, const char *word, uint64_t max)
 	unsigned long long v;
 
 	if (!word || *word < '0' || *word > '9') {
-		wrong(r, word, "expected a number");
+		note_problem(r, word, "expected a number");
 		return 0;
 	}
 	errno = 0;
 	v = strtoull(word, &end, word[0] == '0' && (word[1] | 0x20) == 'x' ? 16 : 10);
 	if (*end || errno || v > max)
-		wrong(r, word, "not a number, or too large");
+		note_problem(r, word, "not a number, or too large");
 	return v;
 }
 
@@ -72,7 +72,7 @@ static uint64_t read_duration(struct reader *r, char *word)
 		word[digits] = '\0';
 		return read_number(r, word, 3600) * unit[i].ns;
 	}
-	wrong(r, word, "expected a time like 5ms (us, ms, s; at most 3600)");
+	note_problem(r, word, "expected a time like 5ms (us, ms, s; at most 3600)");
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static uint32_t read_command(struct reader *r, const char *word)
 	for (size_t i = 0; word && i < sizeof(command) / sizeof(command[0]); i++)
 		if (strcmp(word, command[i].name) == 0)
 			return command[i].on;
-	wrong(r, word, "expected read, write, flush, admin or any");
+	note_problem(r, word, "expected read, write, flush, admin or any");
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static void read_lbas(struct reader *r, char *word)
 	r->fault->first = read_number(r, word, UINT64_MAX);
 	r->fault->last = dash ? read_number(r, dash, UINT64_MAX) : r->fault->first;
 	if (r->fault->last < r->fault->first)
-		wrong(r, word, "range ends before it begins");
+		note_problem(r, word, "range ends before it begins");
 }
 
 /* Parse [opcode N] [lba A[-B]] [nth N] [count M], up to the colon. */
@@ -114,7 +114,7 @@ static void read_match(struct reader *r)
 	char *word = next_word(r);
 
 	if (!word || strcmp(word, "on") != 0)
-		wrong(r, word, "expected 'on'");
+		note_problem(r, word, "expected 'on'");
 	r->fault->on = read_command(r, next_word(r));
 	while (!r->problem && (word = next_word(r)) && strcmp(word, ":") != 0) {
 		if (strcmp(word, "opcode") == 0)
@@ -126,12 +126,12 @@ static void read_match(struct reader *r)
 		else if (strcmp(word, "count") == 0)
 			r->fault->times = read_number(r, next_word(r), UINT64_MAX);
 		else
-			wrong(r, word, "expected opcode, lba, nth, count or ':'");
+			note_problem(r, word, "expected opcode, lba, nth, count or ':'");
 	}
 	if (r->fault->nth == 0)
-		wrong(r, "0", "nth counts from 1");
+		note_problem(r, "0", "nth counts from 1");
 	if (r->fault->times == 0)
-		wrong(r, "0", "count is at least 1");
+		note_problem(r, "0", "count is at least 1");
 }
 
 static void read_status(struct reader *r)
@@ -140,7 +140,7 @@ static void read_status(struct reader *r)
 
 	r->fault->status = (uint16_t)read_number(r, next_word(r), 0x7ff);
 	if (r->fault->status == 0)
-		wrong(r, "0", "that status is success");
+		note_problem(r, "0", "that status is success");
 	word = next_word(r);
 	if (word && strcmp(word, "crd") == 0) {
 		r->fault->crd = (uint8_t)read_number(r, next_word(r), 3);
@@ -148,7 +148,7 @@ static void read_status(struct reader *r)
 	}
 	r->fault->dnr = word && strcmp(word, "dnr") == 0;
 	if (word && !r->fault->dnr)
-		wrong(r, word, "expected 'crd N', 'dnr' or nothing");
+		note_problem(r, word, "expected 'crd N', 'dnr' or nothing");
 }
 
 static void read_cut(struct reader *r)
@@ -160,12 +160,12 @@ static void read_cut(struct reader *r)
 	else if (word && strcmp(word, "torn") == 0)
 		r->fault->policy = HR_SOFT_CUT_TORN;
 	else if (!word || strcmp(word, "drop") != 0)
-		wrong(r, word, "expected drop, some or torn");
+		note_problem(r, word, "expected drop, some or torn");
 	seed = next_word(r);
 	if (seed && strcmp(seed, "seed") == 0)
 		r->fault->seed = read_number(r, next_word(r), UINT64_MAX);
 	else if (seed)
-		wrong(r, seed, "expected 'seed' or nothing");
+		note_problem(r, seed, "expected 'seed' or nothing");
 }
 
 static void read_action(struct reader *r)
@@ -185,9 +185,10 @@ static void read_action(struct reader *r)
 	while (word && kind < FAULT_KINDS && strcmp(word, name[kind]) != 0)
 		kind++;
 	if (!word || kind == FAULT_KINDS) {
-		wrong(r, word,
-		      "expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, "
-		      "remove, powercut, warn, protect or deaf");
+		note_problem(
+			r, word,
+			"expected status, drop, delay, duplicate, reorder, wrong-cid, bad-sqhd, cfs, "
+			"remove, powercut, warn, protect or deaf");
 		return;
 	}
 	r->fault->kind = (enum soft_fault_kind)kind;
@@ -203,7 +204,7 @@ static void read_action(struct reader *r)
 		read_cut(r);
 	word = next_word(r);
 	if (word)
-		wrong(r, word, "unexpected word at the end of the rule");
+		note_problem(r, word, "unexpected word at the end of the rule");
 }
 
 /* Put blanks around ':', so that it is a word of its own: at most three bytes for each of `from`. */
@@ -307,7 +308,7 @@ static uint32_t kind_of(const struct hr_sqe *sqe, bool admin)
 	}
 }
 
-static bool touches(const struct soft_fault *fault, const struct hr_sqe *sqe, uint32_t kind)
+static bool fault_matches(const struct soft_fault *fault, const struct hr_sqe *sqe, uint32_t kind)
 {
 	const uint64_t first = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
 
@@ -331,7 +332,7 @@ const struct soft_fault *soft_fault_for(struct soft *soft, const struct hr_sqe *
 		struct soft_fault *fault = &soft->fault[i];
 		uint64_t n;
 
-		if (!touches(fault, sqe, kind))
+		if (!fault_matches(fault, sqe, kind))
 			continue;
 		n = __atomic_add_fetch(&fault->seen, 1, __ATOMIC_RELAXED);
 		if (!fires && n >= fault->nth && n - fault->nth < fault->times)

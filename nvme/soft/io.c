@@ -28,8 +28,8 @@ static bool in_range(const struct soft *soft, uint64_t lba, uint64_t blocks)
 }
 
 /* Check length and range of a read or write, and collect its memory. */
-static uint16_t prepare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
-			unsigned *pieces)
+static uint16_t prepare_transfer(struct soft_poller *p, struct soft_sq *sq,
+				 const struct hr_sqe *sqe, unsigned *pieces)
 {
 	const struct soft *soft = p->soft;
 	const uint64_t bytes = (uint64_t)blocks_of(sqe) << soft->lba_shift;
@@ -54,8 +54,8 @@ static uint64_t bytes_of(const struct soft *soft, const struct hr_sqe *sqe)
 }
 
 /* Read blocks into memory, or write them from there. 0 or -EIO. */
-static int move(struct soft_poller *p, const struct hr_sqe *sqe, const struct iovec *vec,
-		unsigned pieces, bool write)
+static int transfer_blocks(struct soft_poller *p, const struct hr_sqe *sqe, const struct iovec *vec,
+			   unsigned pieces, bool write)
 {
 	struct soft_cache *cache = &p->soft->cache;
 	const uint64_t lba = on_media(p->soft, sqe, slba_of(sqe));
@@ -76,7 +76,7 @@ static uint16_t move_faulty(struct soft_poller *p, const struct hr_sqe *sqe, uns
 		return NVME_SC_INTERNAL;
 	if (write)
 		soft_peer_read(p, copy.iov_base, copy.iov_len, pieces);
-	err = move(p, sqe, &copy, 1, write);
+	err = transfer_blocks(p, sqe, &copy, 1, write);
 	if (!write && !err)
 		soft_peer_write(p, copy.iov_base, copy.iov_len, pieces);
 	free(copy.iov_base);
@@ -87,13 +87,13 @@ static uint16_t transfer(struct soft_poller *p, struct soft_sq *sq, const struct
 			 bool write)
 {
 	unsigned pieces;
-	uint16_t status = prepare(p, sq, sqe, &pieces);
+	uint16_t status = prepare_transfer(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
 	if (soft_is_faulty_peer(p->soft, sq))
 		status = move_faulty(p, sqe, pieces, write);
-	else if (move(p, sqe, p->vec, pieces, write) != 0)
+	else if (transfer_blocks(p, sqe, p->vec, pieces, write) != 0)
 		status = media_status(write);
 	if (status)
 		return status;
@@ -113,8 +113,8 @@ static uint16_t io_write(struct soft_poller *p, struct soft_sq *sq, const struct
 }
 
 /* Compare the data at `host` with the media, which are read to `media`. */
-static uint16_t compare(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
-			unsigned pieces, uint8_t *host, uint8_t *media)
+static uint16_t compare_blocks(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe,
+			       unsigned pieces, uint8_t *host, uint8_t *media)
 {
 	const uint64_t bytes = bytes_of(p->soft, sqe);
 	const struct iovec vec = { media, bytes };
@@ -123,7 +123,7 @@ static uint16_t compare(struct soft_poller *p, struct soft_sq *sq, const struct 
 		soft_peer_read(p, host, bytes, pieces);
 	else
 		soft_gather(host, p->vec, pieces);
-	if (move(p, sqe, &vec, 1, false) != 0)
+	if (transfer_blocks(p, sqe, &vec, 1, false) != 0)
 		return media_status(false);
 	return memcmp(host, media, bytes) == 0
 		       ? 0
@@ -135,14 +135,14 @@ static uint16_t io_compare(struct soft_poller *p, struct soft_sq *sq, const stru
 {
 	uint8_t *data;
 	unsigned pieces;
-	uint16_t status = prepare(p, sq, sqe, &pieces);
+	uint16_t status = prepare_transfer(p, sq, sqe, &pieces);
 
 	if (status)
 		return status;
 	data = calloc(2, bytes_of(p->soft, sqe));
 	if (!data)
 		return NVME_SC_INTERNAL;
-	status = compare(p, sq, sqe, pieces, data, data + bytes_of(p->soft, sqe));
+	status = compare_blocks(p, sq, sqe, pieces, data, data + bytes_of(p->soft, sqe));
 	free(data);
 	return status;
 }
@@ -155,7 +155,7 @@ static uint16_t io_flush(struct soft_poller *p)
 	return 0;
 }
 
-static uint16_t discard(struct soft_poller *p, uint64_t lba, uint64_t blocks, bool through)
+static uint16_t discard_blocks(struct soft_poller *p, uint64_t lba, uint64_t blocks, bool through)
 {
 	return soft_cache_discard(&p->soft->cache, lba, blocks, through) == 0
 		       ? 0
@@ -166,8 +166,8 @@ static uint16_t io_write_zeroes(struct soft_poller *p, const struct hr_sqe *sqe)
 {
 	if (!in_range(p->soft, slba_of(sqe), blocks_of(sqe)))
 		return NVME_SC_LBA_RANGE | SOFT_DNR;
-	return discard(p, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
-		       sqe->cdw12 & HR_CDW12_FUA);
+	return discard_blocks(p, on_media(p->soft, sqe, slba_of(sqe)), blocks_of(sqe),
+			      sqe->cdw12 & HR_CDW12_FUA);
 }
 
 /* All ranges are checked before the first one is deallocated. */
@@ -187,7 +187,8 @@ static uint16_t io_dsm(struct soft_poller *p, struct soft_sq *sq, const struct h
 		if (!in_range(p->soft, range[i].slba, range[i].nlb))
 			return NVME_SC_LBA_RANGE | SOFT_DNR;
 	for (uint32_t i = 0; !status && (sqe->cdw11 & NVME_DSMGMT_AD) && i < ranges; i++)
-		status = discard(p, on_media(p->soft, sqe, range[i].slba), range[i].nlb, false);
+		status = discard_blocks(p, on_media(p->soft, sqe, range[i].slba), range[i].nlb,
+					false);
 	return status;
 }
 

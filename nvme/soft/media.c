@@ -10,14 +10,14 @@
 #include "config/base/files.h"
 #include "nvme/soft/internal.h"
 
-static int say(struct hr_error *e, enum hr_error_kind kind, int err, const char *path,
-	       const char *what)
+static int fail_media(struct hr_error *e, enum hr_error_kind kind, int err, const char *path,
+		      const char *what)
 {
 	return hr_fail(e, kind, err, "soft:%s: %s", *path ? path : "memory", what);
 }
 
-static int say_errno(struct hr_error *e, enum hr_error_kind kind, const char *path,
-		     const char *what)
+static int fail_media_errno(struct hr_error *e, enum hr_error_kind kind, const char *path,
+			    const char *what)
 {
 	const int err = -errno;
 
@@ -32,7 +32,7 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, stru
 	struct stat st;
 
 	if (fstat(m->fd, &st) != 0)
-		return say_errno(e, HR_ERROR_FAILED, path, "stat");
+		return fail_media_errno(e, HR_ERROR_FAILED, path, "stat");
 	m->bytes = (uint64_t)st.st_size;
 	if (options->bytes == 0 || m->bytes == options->bytes)
 		return 0;
@@ -41,9 +41,9 @@ static int fit(struct soft_media *m, const struct hr_soft_options *options, stru
 			       "soft:%s: the image has %llu bytes, but size= is %llu", path,
 			       (unsigned long long)m->bytes, (unsigned long long)options->bytes);
 	if (options->existing || options->read_only)
-		return say(e, HR_ERROR_USAGE, -EINVAL, path, "the image is empty");
+		return fail_media(e, HR_ERROR_USAGE, -EINVAL, path, "the image is empty");
 	if (ftruncate(m->fd, (off_t)options->bytes) != 0)
-		return say_errno(e, HR_ERROR_FAILED, path, "cannot set the size");
+		return fail_media_errno(e, HR_ERROR_FAILED, path, "cannot set the size");
 	m->bytes = options->bytes;
 	return 0;
 }
@@ -71,7 +71,7 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 	m->path = options->path;
 	m->fd = open_image(m, options->path, rw, make, &why);
 	if (m->fd == -EISDIR || m->fd == -EINVAL)
-		return say(e, HR_ERROR_USAGE, m->fd, options->path, why);
+		return fail_media(e, HR_ERROR_USAGE, m->fd, options->path, why);
 	if (m->fd < 0)
 		return hr_fail(
 			e, HR_ERROR_MISSING, m->fd, "soft:%s: %s: %s", options->path,
@@ -82,8 +82,8 @@ static int open_file(struct soft_media *m, const struct hr_soft_options *options
 						    : "cannot open for reading",
 			why);
 	if (flock(m->fd, (options->shared || !rw ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0)
-		return say(e, HR_ERROR_MISSING, -EBUSY, options->path,
-			   "in use by another controller");
+		return fail_media(e, HR_ERROR_MISSING, -EBUSY, options->path,
+				  "in use by another controller");
 	return fit(m, options, e);
 }
 
@@ -165,7 +165,7 @@ static ssize_t transfer_some(int fd, bool write, const struct cursor *p, uint64_
 }
 
 /* The NVMe status does not distinguish a full disk from a broken one, so log the errno. */
-static int failed(struct soft_media *m, const char *what, int why)
+static int report_media_error(struct soft_media *m, const char *what, int why)
 {
 	if (!__atomic_exchange_n(&m->told, true, __ATOMIC_RELAXED))
 		hr_error("soft:%s: cannot %s the file: %s", m->path, what,
@@ -184,7 +184,7 @@ static int transfer_file(struct soft_media *m, bool write, uint64_t offset, cons
 		if (n == -EINTR)
 			continue;
 		if (n <= 0) /* 0: another process has truncated the file */
-			return failed(m, write ? "write" : "read", (int)-n);
+			return report_media_error(m, write ? "write" : "read", (int)-n);
 		offset += (uint64_t)n;
 		advance(&p, (size_t)n);
 	}
@@ -229,7 +229,7 @@ int soft_media_sync(struct soft_media *m)
 {
 	const int err = m->fd >= 0 ? hr_file_sync(m->fd) : 0;
 
-	return err ? failed(m, "flush", -err) : 0;
+	return err ? report_media_error(m, "flush", -err) : 0;
 }
 
 static int write_zeroes(struct soft_media *m, uint64_t offset, uint64_t bytes)

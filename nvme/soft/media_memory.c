@@ -124,7 +124,7 @@ void soft_memory_close(struct soft_media *m)
 }
 
 /* Read a piece of the image. */
-static int load(struct soft_media *m, uint64_t offset, size_t bytes)
+static int load_media_piece(struct soft_media *m, uint64_t offset, size_t bytes)
 {
 	while (bytes) {
 		struct iovec piece = { m->memory + offset, bytes };
@@ -166,7 +166,7 @@ int soft_memory_populate(struct soft_media *m, uint32_t part, uint32_t parts, co
 		int err = allocate(m, at, n);
 
 		if (!err && m->path)
-			err = load(m, at, n);
+			err = load_media_piece(m, at, n);
 		if (err)
 			return err;
 	}
@@ -285,7 +285,7 @@ void soft_memory_write(struct soft_media *m, uint64_t offset, const void *from, 
 }
 
 /* Return whole grains to the system, which replaces them with zeroed pages. */
-static void zero(struct soft_media *m, uint64_t offset, uint64_t bytes)
+static void zero_grains(struct soft_media *m, uint64_t offset, uint64_t bytes)
 {
 	const uint64_t end = offset + bytes;
 	const uint64_t first = (offset + m->grain - 1) & ~(m->grain - 1);
@@ -308,7 +308,7 @@ void soft_memory_discard(struct soft_media *m, uint64_t offset, uint64_t bytes)
 	hr_mutex_lock(&m->wide);
 	for (uint64_t i = 0; i < stripes; i++)
 		lock(&m->version[(first + i) % STRIPES]);
-	zero(m, offset, bytes);
+	zero_grains(m, offset, bytes);
 	for (uint64_t i = 0; i < stripes; i++)
 		unlock(&m->version[(first + i) % STRIPES]);
 	pthread_mutex_unlock(&m->wide);

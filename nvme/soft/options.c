@@ -13,7 +13,7 @@
 #define CPU_MAX 1023u /* maximum of a cpu_set_t */
 
 /* Parse a number with an optional K, M, G or T. False: not a number, or above max. */
-static bool number(const char *text, uint64_t max, uint64_t *value)
+static bool parse_size(const char *text, uint64_t max, uint64_t *value)
 {
 	static const char unit[] = "KMGT";
 	const char *found;
@@ -53,8 +53,8 @@ static int set_cpus(struct hr_soft_options *o, const char *text, struct hr_error
 
 	snprintf(first, sizeof(first), "%.*s", (int)(n < sizeof(first) ? n : sizeof(first) - 1),
 		 text);
-	if (n >= sizeof(first) || !number(first, CPU_MAX, &from) ||
-	    !number(dash ? dash + 1 : first, CPU_MAX, &to) || to < from)
+	if (n >= sizeof(first) || !parse_size(first, CPU_MAX, &from) ||
+	    !parse_size(dash ? dash + 1 : first, CPU_MAX, &to) || to < from)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "soft: cpus=%s: expected FIRST-LAST, from 0 to %u", text, CPU_MAX);
 	o->first_cpu = (uint32_t)from;
@@ -109,7 +109,8 @@ static int set_id(struct hr_soft_options *o, const char *text, struct hr_error *
 	return 0;
 }
 
-static int set(struct hr_soft_options *o, const char *key, char *text, struct hr_error *e)
+static int set_soft_option(struct hr_soft_options *o, const char *key, char *text,
+			   struct hr_error *e)
 {
 	uint64_t v = 0;
 	const bool size = strcmp(key, "size") == 0;
@@ -126,7 +127,7 @@ static int set(struct hr_soft_options *o, const char *key, char *text, struct hr
 		return set_quirks(o, text, e);
 	if (strcmp(key, "id") == 0)
 		return set_id(o, text, e);
-	if (!number(text, INT64_MAX, &v))
+	if (!parse_size(text, INT64_MAX, &v))
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
 			       "soft: %s=%s: not a number (digits, then K, M, G or T)", key, text);
 	if (size && v)
@@ -171,7 +172,7 @@ static int set(struct hr_soft_options *o, const char *key, char *text, struct hr
 	return 0;
 }
 
-static int check(const struct hr_soft_options *o, struct hr_error *e)
+static int check_soft_options(const struct hr_soft_options *o, struct hr_error *e)
 {
 	if (!*o->path && o->bytes == 0)
 		return hr_fail(e, HR_ERROR_USAGE, -EINVAL,
@@ -244,9 +245,9 @@ int hr_soft_parse(const char *text, struct hr_soft_options *options, struct hr_e
 			return hr_fail(e, HR_ERROR_USAGE, -EINVAL, "soft: '%s': expected KEY=VALUE",
 				       item);
 		*value++ = '\0';
-		err = set(options, item, value, e);
+		err = set_soft_option(options, item, value, e);
 	}
 	if (options->cache_bytes == CACHE_UNSET)
 		options->cache_bytes = options->shared || options->read_only ? 0 : DEFAULT_CACHE;
-	return err ? err : check(options, e);
+	return err ? err : check_soft_options(options, e);
 }

@@ -116,7 +116,7 @@ uint16_t soft_delete_cq(struct soft *soft, const struct hr_sqe *sqe)
 	return 0;
 }
 
-static void forget(struct soft_poller *p, const struct soft_sq *sq)
+static void forget_poller_sq(struct soft_poller *p, const struct soft_sq *sq)
 {
 	uint32_t kept = 0;
 
@@ -130,7 +130,7 @@ static void remove_sq(struct soft *soft, uint16_t qid)
 {
 	struct soft_cq *cq = soft->sq[qid].cq;
 
-	forget(&soft->poller[cq->poller], &soft->sq[qid]);
+	forget_poller_sq(&soft->poller[cq->poller], &soft->sq[qid]);
 	soft->sq[qid] = (struct soft_sq){ 0 };
 	soft_clear_doorbell(soft, qid, false);
 	cq->users--;

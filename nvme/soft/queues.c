@@ -4,7 +4,7 @@
 #include "config/base/clock.h"
 #include "nvme/soft/internal.h"
 
-static void post(struct soft_sq *sq, uint16_t sqhd, uint16_t cid, uint32_t dw0, uint16_t field)
+static void post_cqe(struct soft_sq *sq, uint16_t sqhd, uint16_t cid, uint32_t dw0, uint16_t field)
 {
 	struct soft_cq *cq = sq->cq;
 	struct hr_cqe *cqe = &cq->ring[cq->tail];
@@ -26,7 +26,7 @@ static void post(struct soft_sq *sq, uint16_t sqhd, uint16_t cid, uint32_t dw0, 
 
 void soft_post(struct soft_sq *sq, uint16_t cid, uint32_t dw0, uint16_t field)
 {
-	post(sq, (uint16_t)sq->head, cid, dw0, field);
+	post_cqe(sq, (uint16_t)sq->head, cid, dw0, field);
 }
 
 static struct hr_sqe fetch(struct soft_sq *sq)
@@ -58,7 +58,7 @@ static void hold(struct soft_poller *p, const struct soft_completion *completion
 	}
 }
 
-static bool release(struct soft_poller *p, struct soft_completion *held)
+static bool release_held_completion(struct soft_poller *p, struct soft_completion *held)
 {
 	struct soft *soft = p->soft;
 
@@ -86,7 +86,7 @@ static bool release_due(struct soft_poller *p)
 	now = hr_now_ns();
 	for (uint32_t i = 0; i < SOFT_HELD; i++)
 		if (p->held[i].used && !p->held[i].reorder && p->held[i].due_ns <= now)
-			any |= release(p, &p->held[i]);
+			any |= release_held_completion(p, &p->held[i]);
 	return any;
 }
 
@@ -95,7 +95,7 @@ static void release_reordered(struct soft_poller *p, uint16_t sqid)
 {
 	for (uint32_t i = 0; p->held_count && i < SOFT_HELD; i++)
 		if (p->held[i].used && p->held[i].reorder && p->held[i].sqid == sqid)
-			p->held[i].reorder = !release(p, &p->held[i]);
+			p->held[i].reorder = !release_held_completion(p, &p->held[i]);
 }
 
 bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field)
@@ -108,7 +108,7 @@ bool soft_end_held(struct soft_poller *p, uint16_t sqid, int cid, uint16_t field
 		if (!held->used || held->sqid != sqid || (cid >= 0 && held->cid != cid))
 			continue;
 		held->field = field;
-		any |= release(p, held);
+		any |= release_held_completion(p, held);
 	}
 	return any;
 }
@@ -146,8 +146,8 @@ static bool fault_before(struct soft_poller *p, const struct soft_fault *fault)
 	}
 }
 
-static void complete(struct soft_poller *p, struct soft_sq *sq, const struct soft_fault *fault,
-		     const struct soft_completion *c)
+static void complete_with_fault(struct soft_poller *p, struct soft_sq *sq,
+				const struct soft_fault *fault, const struct soft_completion *c)
 {
 	struct soft *soft = p->soft;
 	uint16_t sqhd = (uint16_t)sq->head;
@@ -179,9 +179,9 @@ static void complete(struct soft_poller *p, struct soft_sq *sq, const struct sof
 	default:
 		break;
 	}
-	post(sq, sqhd, later.cid, c->dw0, c->field);
+	post_cqe(sq, sqhd, later.cid, c->dw0, c->field);
 	if (fault && fault->kind == FAULT_DUPLICATE && soft_cq_room(soft, sq->cq))
-		post(sq, sqhd, c->cid, c->dw0, c->field);
+		post_cqe(sq, sqhd, c->cid, c->dw0, c->field);
 	release_reordered(p, c->sqid);
 }
 
@@ -232,7 +232,7 @@ static void execute(struct soft_poller *p, struct soft_sq *sq, const struct sent
 		soft_add(&p->stats.errors, 1);
 		soft_log_error(soft, sq->id, sqe, c.field);
 	}
-	complete(p, sq, fault, &c);
+	complete_with_fault(p, sq, fault, &c);
 }
 
 static bool poll_queue(struct soft_poller *p, struct soft_sq *sq)

@@ -146,7 +146,7 @@ static void unmask_interrupts(struct soft *soft)
 }
 
 /* Controller reset: queues and delayed completions are dropped; the cache keeps its data. */
-static void disable(struct soft *soft)
+static void reset_soft_controller(struct soft *soft)
 {
 	soft->running = false;
 	soft_queues_clear(soft);
@@ -182,7 +182,7 @@ static void change(struct soft *soft, uint32_t from, uint32_t to)
 {
 	soft->cc = to;
 	if (NVME_CC_EN(from) && !NVME_CC_EN(to))
-		disable(soft);
+		reset_soft_controller(soft);
 	if (!NVME_CC_EN(from) && NVME_CC_EN(to))
 		enable(soft, to);
 	if (NVME_CC_SHN(to) && NVME_CC_SHN(to) != NVME_CC_SHN(from))

@@ -59,7 +59,7 @@ static void hold_by_another(struct reservations *r)
 	r->type = NVME_RESERVATION_RTYPE_WE;
 }
 
-static struct soft_reservations *find(const struct stat *st)
+static struct soft_reservations *find_reservations(const struct stat *st)
 {
 	struct soft_reservations *r = all;
 
@@ -79,7 +79,7 @@ int soft_reservations_open(struct soft *soft)
 	if (is_file && fstat(soft->media.fd, &st) != 0)
 		return -errno;
 	hr_mutex_lock(&all_lock);
-	r = is_file ? find(&st) : NULL;
+	r = is_file ? find_reservations(&st) : NULL;
 	if (!r) {
 		r = calloc(1, sizeof(*r));
 		if (!r) {
@@ -286,8 +286,8 @@ static uint16_t acquire(struct soft *soft, struct reservations *r, const struct 
 	return 0;
 }
 
-static uint16_t release(struct soft *soft, struct reservations *r, const struct hr_sqe *sqe,
-			uint64_t key)
+static uint16_t soft_release(struct soft *soft, struct reservations *r, const struct hr_sqe *sqe,
+			     uint64_t key)
 {
 	const uint32_t i = self(soft, r);
 
@@ -334,12 +334,12 @@ static uint16_t with_keys(struct soft_poller *p, struct soft_sq *sq, const struc
 	else if (sqe->opcode == nvme_cmd_resv_acquire)
 		status = acquire(soft, r, sqe, key);
 	else
-		status = release(soft, r, sqe, key[0]);
+		status = soft_release(soft, r, sqe, key[0]);
 	pthread_mutex_unlock(&soft->reservations->lock);
 	return status;
 }
 
-static void describe(const struct reservations *r, bool extended, uint8_t *data)
+static void describe_reservations(const struct reservations *r, bool extended, uint8_t *data)
 {
 	const uint32_t each = extended ? sizeof(struct nvme_registered_ctrl_ext)
 				       : sizeof(struct nvme_registered_ctrl);
@@ -364,7 +364,7 @@ static void describe(const struct reservations *r, bool extended, uint8_t *data)
 	}
 }
 
-static uint16_t report(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
+static uint16_t soft_report(struct soft_poller *p, struct soft_sq *sq, const struct hr_sqe *sqe)
 {
 	const uint64_t bytes = ((uint64_t)sqe->cdw10 + 1) * 4;
 	const bool extended = sqe->cdw11 & EXTENDED;
@@ -382,7 +382,7 @@ static uint16_t report(struct soft_poller *p, struct soft_sq *sq, const struct h
 	if (status)
 		return (uint16_t)(status | SOFT_DNR);
 	hr_mutex_lock(&soft->reservations->lock);
-	describe(of_namespace(soft, sqe), extended, data);
+	describe_reservations(of_namespace(soft, sqe), extended, data);
 	pthread_mutex_unlock(&soft->reservations->lock);
 	for (unsigned i = 0; i < pieces; i++) {
 		memcpy(p->vec[i].iov_base, from, p->vec[i].iov_len);
@@ -395,7 +395,8 @@ uint16_t soft_reservation_io(struct soft_poller *p, struct soft_sq *sq, const st
 {
 	if (!p->soft->reservations)
 		return NVME_SC_INVALID_OPCODE | SOFT_DNR;
-	return sqe->opcode == nvme_cmd_resv_report ? report(p, sq, sqe) : with_keys(p, sq, sqe);
+	return sqe->opcode == nvme_cmd_resv_report ? soft_report(p, sq, sqe)
+						   : with_keys(p, sq, sqe);
 }
 
 /* Figure "Command Behavior in the Presence of a Reservation". A flush counts as a write. */

@@ -148,7 +148,7 @@ static const struct hr_transport_ops soft_ops = {
 	.close = soft_close,
 };
 
-static int take_bar(struct soft *soft)
+static int map_soft_bar(struct soft *soft)
 {
 	const size_t doorbells = 2 * (HR_SOFT_QUEUES + 1) * (size_t)(4u << soft->options.dstrd);
 
@@ -163,17 +163,17 @@ static int take_bar(struct soft *soft)
 }
 
 /* Zeroed, cache line aligned. */
-static void *take_lines(size_t bytes)
+static void *allocate_lines(size_t bytes)
 {
 	void *memory = aligned_alloc(SOFT_LINE, bytes);
 
 	return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-static int take_pollers(struct soft *soft)
+static int allocate_pollers(struct soft *soft)
 {
 	soft->threads = soft->options.threads;
-	soft->poller = take_lines(soft->threads * sizeof(*soft->poller));
+	soft->poller = allocate_lines(soft->threads * sizeof(*soft->poller));
 	if (!soft->poller)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < soft->threads; i++) {
@@ -209,7 +209,7 @@ static void set_shape(struct soft *soft)
 
 int soft_new(struct soft **out, const struct hr_soft_options *options, struct hr_error *e)
 {
-	struct soft *soft = take_lines(sizeof(*soft));
+	struct soft *soft = allocate_lines(sizeof(*soft));
 	int err;
 
 	if (!soft)
@@ -224,9 +224,9 @@ int soft_new(struct soft **out, const struct hr_soft_options *options, struct hr
 	err = soft_cache_open(&soft->cache, &soft->media, options->cache_bytes,
 			      options->block_bytes, &soft->dead);
 	if (!err)
-		err = take_bar(soft);
+		err = map_soft_bar(soft);
 	if (!err)
-		err = take_pollers(soft);
+		err = allocate_pollers(soft);
 	if (!err)
 		err = soft_reservations_open(soft);
 	if (!err && *options->faults)

@@ -13,7 +13,7 @@
 
 #define DESTAGE 64u /* maximum blocks of one write to the media */
 
-static uint32_t hash(const struct soft_cache *c, uint64_t lba)
+static uint32_t hash_lba(const struct soft_cache *c, uint64_t lba)
 {
 	return (uint32_t)(lba * 0x9e3779b97f4a7c15ull >> 32) & (c->buckets - 1);
 }
@@ -24,7 +24,7 @@ static uint8_t *data_of(const struct soft_cache *c, uint32_t index)
 }
 
 /* Mapped, because most disks write to a small part of it, and an allocator may touch all of it. */
-static uint8_t *map(size_t bytes)
+static uint8_t *map_zeroed(size_t bytes)
 {
 	void *memory =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,7 +47,7 @@ int soft_cache_open(struct soft_cache *c, struct soft_media *media, uint64_t byt
 	c->buckets = 1;
 	while (c->buckets < c->capacity)
 		c->buckets *= 2;
-	c->data = map((size_t)c->capacity * block_bytes);
+	c->data = map_zeroed((size_t)c->capacity * block_bytes);
 	c->lba = calloc(c->capacity, sizeof(*c->lba));
 	c->next = calloc(c->capacity, sizeof(*c->next));
 	c->live = calloc(c->capacity, sizeof(*c->live));
@@ -68,7 +68,7 @@ void soft_cache_close(struct soft_cache *c)
 
 static uint32_t *link_to(struct soft_cache *c, uint64_t lba)
 {
-	uint32_t *link = &c->bucket[hash(c, lba)];
+	uint32_t *link = &c->bucket[hash_lba(c, lba)];
 
 	while (*link && c->lba[*link - 1] != lba)
 		link = &c->next[*link - 1];
@@ -86,7 +86,7 @@ static void unlink_block(struct soft_cache *c, uint64_t lba)
 }
 
 /* Collect the oldest live blocks that are consecutive on the disk. */
-static unsigned gather(const struct soft_cache *c, struct iovec *vec)
+static unsigned gather_oldest_run(const struct soft_cache *c, struct iovec *vec)
 {
 	const uint32_t first = c->oldest;
 	unsigned n = 0;
@@ -116,7 +116,7 @@ static void forget_oldest(struct soft_cache *c, unsigned n)
 static int destage(struct soft_cache *c)
 {
 	struct iovec vec[DESTAGE];
-	const unsigned n = gather(c, vec);
+	const unsigned n = gather_oldest_run(c, vec);
 	int err;
 
 	if (n == 0) { /* the oldest block is a discarded one: remove it */
@@ -171,7 +171,7 @@ static void copy_block(struct cursor *c, uint8_t *block, size_t bytes, bool to_v
 	}
 }
 
-static int put(struct soft_cache *c, uint64_t lba, struct cursor *from)
+static int cache_block(struct soft_cache *c, uint64_t lba, struct cursor *from)
 {
 	uint32_t *link = link_to(c, lba);
 	uint32_t i;
@@ -194,7 +194,7 @@ static int put(struct soft_cache *c, uint64_t lba, struct cursor *from)
 	return 0;
 }
 
-static void drop(struct soft_cache *c, uint64_t lba, uint64_t blocks)
+static void drop_blocks(struct soft_cache *c, uint64_t lba, uint64_t blocks)
 {
 	if (blocks > c->count) {
 		for (uint32_t n = 0; n < c->count; n++) {
@@ -240,7 +240,7 @@ static int write_through(struct soft_cache *c, uint64_t lba, uint32_t blocks,
 	if (err)
 		return err;
 	if (c->capacity)
-		drop(c, lba, blocks);
+		drop_blocks(c, lba, blocks);
 	return soft_media_sync(c->media);
 }
 
@@ -257,7 +257,7 @@ int soft_cache_write(struct soft_cache *c, uint64_t lba, uint32_t blocks, const 
 		err = write_through(c, lba, blocks, vec, count);
 	else
 		for (uint32_t b = 0; !err && b < blocks; b++)
-			err = put(c, lba + b, &from);
+			err = cache_block(c, lba + b, &from);
 	pthread_rwlock_unlock(&c->lock);
 	return err;
 }
@@ -272,7 +272,7 @@ int soft_cache_discard(struct soft_cache *c, uint64_t lba, uint64_t blocks, bool
 	if (!is_dead(c))
 		err = soft_media_discard(c->media, lba * c->block_bytes, blocks * c->block_bytes);
 	if (!err && c->capacity)
-		drop(c, lba, blocks);
+		drop_blocks(c, lba, blocks);
 	if (!err && (through || !c->enabled))
 		err = soft_media_sync(c->media);
 	pthread_rwlock_unlock(&c->lock);

@@ -65,7 +65,7 @@ uint16_t soft_zoned_identify(struct soft *soft, const struct hr_sqe *sqe)
 }
 
 /* Report Zones (ZNS 3.4.2): as many descriptors as fit, in at most one page. */
-static uint16_t report(struct soft *soft, const struct hr_sqe *sqe)
+static uint16_t report_zones(struct soft *soft, const struct hr_sqe *sqe)
 {
 	const uint64_t from = (uint64_t)sqe->cdw11 << 32 | sqe->cdw10;
 	const uint64_t bytes = ((uint64_t)sqe->cdw12 + 1) * 4;
@@ -97,7 +97,7 @@ uint16_t soft_zoned_io(struct soft_poller *p, struct soft_sq *sq, const struct h
 	case nvme_cmd_read:
 		return soft_read(p, sq, sqe);
 	case nvme_zns_cmd_mgmt_recv:
-		return report(p->soft, sqe);
+		return report_zones(p->soft, sqe);
 	case nvme_cmd_write:
 	case nvme_cmd_write_zeroes:
 	case nvme_zns_cmd_append:

@@ -38,7 +38,7 @@ static struct {
 	unsigned ranges;			  /* 0: unknown */
 } box;
 
-static int ask(int fd, unsigned long request, void *argument)
+static int vfio_request(int fd, unsigned long request, void *argument)
 {
 	const int result = hr_vfio_call_ioctl(fd, request, argument);
 
@@ -82,15 +82,15 @@ static int open_container(const char *bdf, struct hr_error *e)
 			       : err == -ENOENT || err == -ENODEV ? container_remedy()
 								  : "");
 	}
-	if (ask(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
-	    ask(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
+	if (vfio_request(box.fd, VFIO_GET_API_VERSION, NULL) == VFIO_API_VERSION &&
+	    vfio_request(box.fd, VFIO_CHECK_EXTENSION, (void *)VFIO_TYPE1v2_IOMMU) > 0)
 		return 0;
 	hr_vfio_call_close(box.fd);
 	return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
 		       "%s: the kernel's vfio has no type1 IOMMU: modprobe vfio_iommu_type1", bdf);
 }
 
-static void take_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
+static void read_iova_ranges(const uint8_t *info, uint32_t bytes, uint32_t at)
 {
 	struct vfio_iommu_type1_info_cap_iova_range cap;
 
@@ -123,18 +123,20 @@ static void read_ranges(void)
 
 	box.ranges = 0;
 	memcpy(buffer, &info, sizeof(info));
-	if (ask(box.fd, VFIO_IOMMU_GET_INFO, buffer) < 0)
+	if (vfio_request(box.fd, VFIO_IOMMU_GET_INFO, buffer) < 0)
 		return;
 	memcpy(&info, buffer, sizeof(info));
 	if (info.flags & VFIO_IOMMU_INFO_CAPS)
-		take_ranges(buffer,
-			    info.argsz < sizeof(buffer) ? info.argsz : (uint32_t)sizeof(buffer),
-			    info.cap_offset);
+		read_iova_ranges(
+			buffer, info.argsz < sizeof(buffer) ? info.argsz : (uint32_t)sizeof(buffer),
+			info.cap_offset);
 }
 
 static int set_iommu(const char *bdf, struct hr_error *e)
 {
-	const int err = box.has_iommu ? 0 : ask(box.fd, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU);
+	const int err = box.has_iommu
+				? 0
+				: vfio_request(box.fd, VFIO_SET_IOMMU, (void *)VFIO_TYPE1v2_IOMMU);
 
 	if (err < 0)
 		return hr_fail(
@@ -202,7 +204,7 @@ static int join_container(const struct group *group, const struct hr_function_st
 			  struct hr_error *e)
 {
 	struct vfio_group_status status = { .argsz = sizeof(status) };
-	int err = ask(group->fd, VFIO_GROUP_GET_STATUS, &status);
+	int err = vfio_request(group->fd, VFIO_GROUP_GET_STATUS, &status);
 
 	if (err >= 0 && !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
 		return not_viable(state, e);
@@ -210,7 +212,7 @@ static int join_container(const struct group *group, const struct hr_function_st
 		return hr_fail(e, HR_ERROR_MISSING, -ENODEV,
 			       "%s: cannot read the state of IOMMU group %d: %s", state->bdf,
 			       state->group, strerror(-err));
-	err = ask(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
+	err = vfio_request(group->fd, VFIO_GROUP_SET_CONTAINER, &box.fd);
 	if (err < 0)
 		return hr_fail(
 			e, HR_ERROR_MISSING, -EBUSY,
@@ -290,7 +292,7 @@ static int region_info(const struct hr_vfio_device *d, unsigned index,
 		       struct vfio_region_info *info)
 {
 	*info = (struct vfio_region_info){ .argsz = sizeof(*info), .index = index };
-	return ask(d->fd, VFIO_DEVICE_GET_REGION_INFO, info);
+	return vfio_request(d->fd, VFIO_DEVICE_GET_REGION_INFO, info);
 }
 
 int hr_vfio_possible(const struct hr_function_state *state, struct hr_error *e)
@@ -317,7 +319,7 @@ int hr_vfio_device_open(struct hr_vfio_device *d, const struct hr_function_state
 	err = get_group(state, e, &d->group);
 	if (err)
 		return err;
-	d->fd = ask(box.group[d->group].fd, VFIO_GROUP_GET_DEVICE_FD, d->bdf);
+	d->fd = vfio_request(box.group[d->group].fd, VFIO_GROUP_GET_DEVICE_FD, d->bdf);
 	err = d->fd < 0 ? d->fd : region_info(d, VFIO_PCI_CONFIG_REGION_INDEX, &info);
 	if (err < 0) {
 		hr_fail(e, HR_ERROR_MISSING, err, "%s: vfio does not open it: %s", state->bdf,
@@ -423,7 +425,8 @@ static int map_run(const struct hr_region *region, size_t offset, size_t bytes, 
 		.iova = hr_region_bus(region, offset).addr,
 		.size = bytes,
 	};
-	int err = in_range(map.iova, bytes) ? ask(box.fd, VFIO_IOMMU_MAP_DMA, &map) : -ERANGE;
+	int err = in_range(map.iova, bytes) ? vfio_request(box.fd, VFIO_IOMMU_MAP_DMA, &map)
+					    : -ERANGE;
 
 	if (err == -ERANGE && box.ranges)
 		hr_fail(e, HR_ERROR_MISSING, err,
@@ -450,7 +453,7 @@ static void unmap_run(const struct hr_region *region, size_t offset, size_t byte
 		.iova = hr_region_bus(region, offset).addr,
 		.size = bytes,
 	};
-	const int err = ask(box.fd, VFIO_IOMMU_UNMAP_DMA, &unmap);
+	const int err = vfio_request(box.fd, VFIO_IOMMU_UNMAP_DMA, &unmap);
 
 	if (err < 0)
 		hr_warn("vfio: region '%s': %zu bytes at I/O address %#llx stay mapped: %s",

@@ -284,7 +284,7 @@ static int one_process(void *to, const char *pid)
 }
 
 /* 0, or an error that names the users or the unknown state. */
-static int look_for_users(struct device *d)
+static int check_disk_unused(struct device *d)
 {
 	char path[PATH_MAX];
 	int err;
@@ -317,7 +317,7 @@ static int device_unused(const char *name, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOENT, "%s is not a block device", name);
 	if (!err) {
 		d.number = makedev(major, minor);
-		err = look_for_users(&d);
+		err = check_disk_unused(&d);
 	}
 	return err ? hr_fail(e, HR_ERROR_MISSING, err, "the users of %s cannot be listed: %s", name,
 			     reason(err))

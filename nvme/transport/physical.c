@@ -46,7 +46,7 @@ static void pci_unmap(struct hr_transport *t, const struct hr_region *region)
 {
 }
 
-static void release(struct pci *pci)
+static void release_pci(struct pci *pci)
 {
 	hr_function_unmap(&pci->function, &pci->bar);
 	hr_function_close(&pci->function);
@@ -72,7 +72,7 @@ static void pci_close(struct hr_transport *t)
 			t->name);
 		hr_function_stop_dma(&pci->function, true);
 	}
-	release(pci);
+	release_pci(pci);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -88,7 +88,7 @@ static const struct hr_transport_ops pci_ops = {
  * Disable it before it may master the bus. CAP.TO is in units of 500 ms. Registers may read all ones
  * for a while.
  */
-static int settle(struct hr_transport *t, struct hr_error *e)
+static int disable_left_enabled(struct hr_transport *t, struct hr_error *e)
 {
 	const uint64_t limit_ms = 500ull * (NVME_CAP_TO(hr_reg_read64(t, NVME_REG_CAP)) + 1ull);
 	const uint64_t began = hr_now_ns();
@@ -113,8 +113,8 @@ static int settle(struct hr_transport *t, struct hr_error *e)
 		       t->name, (unsigned long long)limit_ms);
 }
 
-static int take(struct hr_transport *t, struct pci *pci, struct hr_function_state *state,
-		struct hr_error *e)
+static int acquire_pci(struct hr_transport *t, struct pci *pci, struct hr_function_state *state,
+		       struct hr_error *e)
 {
 	int err = hr_nvme_bind(&pci->binding, state, NULL, e);
 
@@ -133,7 +133,7 @@ static int take(struct hr_transport *t, struct pci *pci, struct hr_function_stat
 	t->bar_bytes = pci->bar.bytes;
 	err = hr_nvme_registers(t, e);
 	if (!err)
-		err = settle(t, e);
+		err = disable_left_enabled(t, e);
 	if (!err)
 		err = hr_function_enable(&pci->function, HR_COMMAND_BME, e);
 	return err;
@@ -153,9 +153,9 @@ int hr_pci_open(struct hr_transport *t, const char *address, struct hr_error *e)
 	pci = calloc(1, sizeof(*pci));
 	if (!pci)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", state.bdf);
-	err = take(t, pci, &state, e);
+	err = acquire_pci(t, pci, &state, e);
 	if (err) {
-		release(pci);
+		release_pci(pci);
 		memset(t, 0, sizeof(*t));
 		return err;
 	}

@@ -49,7 +49,7 @@ static bool is_bound(const struct hr_function_state *state, const char *driver)
 	return driver ? strstr(state->driver, driver) != NULL : state->driver[0] == '\0';
 }
 
-static int say_bound(const struct hr_function_state *state, const char *driver, struct hr_error *e)
+static int fail_bound(const struct hr_function_state *state, const char *driver, struct hr_error *e)
 {
 	if (driver)
 		return hr_fail(e, HR_ERROR_MISSING, -EBUSY,
@@ -74,7 +74,7 @@ int hr_nvme_bind(struct hr_binding *binding, struct hr_function_state *state, co
 	if (is_bound(state, driver))
 		return 0;
 	if (!bind_allowed)
-		return say_bound(state, driver, e);
+		return fail_bound(state, driver, e);
 	/* For the driver nvme the users can be listed. For other drivers the kernel does not
 	 * tell them. */
 	if (state->driver[0] && strcmp(state->driver, "nvme") != 0)

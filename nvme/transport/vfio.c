@@ -36,7 +36,7 @@ static int vfio_silence(struct hr_transport *t, bool for_good)
 	return hr_vfio_device_stop_dma(&vfio->device);
 }
 
-static void release(struct vfio *vfio)
+static void release_vfio(struct vfio *vfio)
 {
 	hr_vfio_device_unmap(&vfio->bar);
 	hr_vfio_device_close(&vfio->device);
@@ -46,7 +46,7 @@ static void release(struct vfio *vfio)
 
 static void vfio_close(struct hr_transport *t)
 {
-	release(t->impl);
+	release_vfio(t->impl);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -57,8 +57,8 @@ static const struct hr_transport_ops vfio_ops = {
 	.close = vfio_close,
 };
 
-static int take(struct hr_transport *t, struct vfio *vfio, struct hr_function_state *state,
-		struct hr_error *e)
+static int acquire_vfio(struct hr_transport *t, struct vfio *vfio, struct hr_function_state *state,
+			struct hr_error *e)
 {
 	int err = hr_vfio_possible(state, e);
 
@@ -95,9 +95,9 @@ int hr_vfio_open(struct hr_transport *t, const char *address, struct hr_error *e
 	vfio = calloc(1, sizeof(*vfio));
 	if (!vfio)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory", state.bdf);
-	err = take(t, vfio, &state, e);
+	err = acquire_vfio(t, vfio, &state, e);
 	if (err) {
-		release(vfio);
+		release_vfio(vfio);
 		memset(t, 0, sizeof(*t));
 		return err;
 	}
