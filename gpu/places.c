@@ -9,8 +9,8 @@
 #include "config/base/log.h"
 #include "nvme/dma/hostmem.h"
 
-static int take_host(struct hr_places *places, enum hr_place place, size_t bytes,
-		     struct hr_error *e)
+static int allocate_host_place(struct hr_places *places, enum hr_place place, size_t bytes,
+			       struct hr_error *e)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
@@ -32,7 +32,7 @@ static bool is_reserved(const struct hr_places *places, enum hr_place place)
 }
 
 /* Only addresses: gpu/tap/memory.h puts memory objects there. */
-static int reserve(struct hr_places *places, enum hr_place place, size_t bytes)
+static int reserve_tap_place(struct hr_places *places, enum hr_place place, size_t bytes)
 {
 	struct hr_region *region = &places->region[place];
 	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -67,7 +67,7 @@ void hr_places_detach_words(struct hr_places *places)
 }
 
 /* Allocate the copy in which the CPU writes data for workers, when it is needed. */
-static int take_copy(struct hr_places *places)
+static int allocate_cpu_copy(struct hr_places *places)
 {
 	struct hr_region *region = &places->region[HR_PLACE_WORKER];
 
@@ -85,7 +85,7 @@ static int take_copy(struct hr_places *places)
 }
 
 /* Free the copy. The backend did not allocate it and must not see it. */
-static void give_copy(struct hr_places *places)
+static void free_cpu_copy(struct hr_places *places)
 {
 	struct hr_region *region = &places->region[HR_PLACE_WORKER];
 
@@ -96,7 +96,8 @@ static void give_copy(struct hr_places *places)
 	places->has_copy = false;
 }
 
-static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes, struct hr_error *e)
+static int allocate_gpu_place(struct hr_places *places, enum hr_place place, size_t bytes,
+			      struct hr_error *e)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
@@ -108,16 +109,17 @@ static int take_gpu(struct hr_places *places, enum hr_place place, size_t bytes,
 	if (err)
 		return err;
 	region->name = hr_place_name(place);
-	return place == HR_PLACE_WORKER ? take_copy(places) : 0;
+	return place == HR_PLACE_WORKER ? allocate_cpu_copy(places) : 0;
 }
 
-static int take_one(struct hr_places *places, enum hr_place place, size_t bytes, struct hr_error *e)
+static int allocate_place(struct hr_places *places, enum hr_place place, size_t bytes,
+			  struct hr_error *e)
 {
 	if (is_reserved(places, place))
-		return reserve(places, place, bytes);
+		return reserve_tap_place(places, place, bytes);
 	if (place == HR_PLACE_CONTROL || place == HR_PLACE_HOST)
-		return take_host(places, place, bytes, e);
-	return take_gpu(places, place, bytes, e);
+		return allocate_host_place(places, place, bytes, e);
+	return allocate_gpu_place(places, place, bytes, e);
 }
 
 int hr_places_alloc(struct hr_places *places, struct hr_backend *backend,
@@ -132,7 +134,7 @@ int hr_places_alloc(struct hr_places *places, struct hr_backend *backend,
 
 		if (bytes[i] == 0)
 			continue;
-		err = take_one(places, place, bytes[i], e);
+		err = allocate_place(places, place, bytes[i], e);
 		if (err)
 			hr_fail(e, HR_ERROR_MISSING, err, "%s", strerror(-err));
 		hr_error_context(e, "cannot get %llu bytes of %s memory",
@@ -182,7 +184,7 @@ static void close_gpu(struct hr_places *places)
 		hr_gdr_unload(&places->gdr);
 }
 
-static void give_one(struct hr_places *places, enum hr_place place)
+static void free_place(struct hr_places *places, enum hr_place place)
 {
 	struct hr_backend *b = places->backend;
 	struct hr_region *region = &places->region[place];
@@ -201,7 +203,7 @@ static void give_one(struct hr_places *places, enum hr_place place)
 		return;
 	}
 	if (place == HR_PLACE_WORKER)
-		give_copy(places);
+		free_cpu_copy(places);
 	b->ops->free(b, region);
 }
 
@@ -209,7 +211,7 @@ void hr_places_free(struct hr_places *places)
 {
 	close_gpu(places);
 	for (int place = HR_PLACES; place-- > 0;)
-		give_one(places, (enum hr_place)place);
+		free_place(places, (enum hr_place)place);
 	memset(places, 0, sizeof *places);
 }
 

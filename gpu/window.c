@@ -41,7 +41,7 @@ static int open_dmabuf(struct hr_gpu_window *w, const struct hr_window_driver *d
 }
 
 /* gdrapi returns positive errno values. */
-static int failed(const char *call, int result, char *why)
+static int fail_gdr_call(const char *call, int result, char *why)
 {
 	const int err = result < 0 ? -result : result;
 
@@ -57,12 +57,12 @@ static int map_pinned(struct hr_gpu_window *w, char *why)
 
 	if (result) {
 		w->mapping = NULL;
-		return failed("gdr_map", result, why);
+		return fail_gdr_call("gdr_map", result, why);
 	}
 	w->mapping_bytes = w->bytes;
 	result = gdr->info(w->gdr_device, w->handle, &info);
 	if (result)
-		return failed("gdr_get_info_v2", result, why);
+		return fail_gdr_call("gdr_get_info_v2", result, why);
 	if (info.va > w->gpu || w->gpu - info.va >= HR_WINDOW_GRAIN ||
 	    info.mapped_size < w->bytes + (w->gpu - info.va)) {
 		snprintf(why, WHY_MAX, "it maps %llu bytes from 0x%llx, not %zu from 0x%llx",
@@ -101,7 +101,7 @@ static int open_gdr(struct hr_gpu_window *w, const struct hr_gdr *gdr, char *why
 	}
 	result = gdr->pin(w->gdr_device, w->gpu, w->bytes, 0, 0, &w->handle);
 	w->pinned = result == 0;
-	err = w->pinned ? map_pinned(w, why) : failed("gdr_pin_buffer", result, why);
+	err = w->pinned ? map_pinned(w, why) : fail_gdr_call("gdr_pin_buffer", result, why);
 	if (err)
 		close_gdr(w);
 	return err;

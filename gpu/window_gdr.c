@@ -12,7 +12,7 @@
 #define MAJOR 2
 
 /* Object and function pointers have the same size (POSIX, dlsym). */
-static bool resolve(void *library, const char *symbol, void *function)
+static bool resolve_gdr_symbol(void *library, const char *symbol, void *function)
 {
 	void *const at = dlsym(library, symbol);
 
@@ -33,7 +33,7 @@ static const char *resolve_all(struct hr_gdr *gdr)
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!resolve(gdr->library, all[i].symbol, all[i].function))
+		if (!resolve_gdr_symbol(gdr->library, all[i].symbol, all[i].function))
 			return all[i].symbol;
 	return NULL;
 }

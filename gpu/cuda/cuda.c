@@ -82,7 +82,7 @@ static const struct hr_cuda_entry *entry_of(const struct hr_cuda *cuda, enum hr_
 				     : &cuda->linked[entry - HR_ENTRY_USER].entry;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -97,8 +97,8 @@ static int find_shared(struct hr_cuda *cuda, struct hr_cuda_built *linked)
 	if (!err)
 		err = hr_cuda_entry_find(&cuda->gpu, &linked->image, &linked->feed,
 					 hr_cuda_entry_name(HR_ENTRY_FEED));
-	facts->max_threads = least(facts->max_threads, linked->tap.facts.max_threads);
-	facts->max_threads = least(facts->max_threads, linked->feed.facts.max_threads);
+	facts->max_threads = min_u32(facts->max_threads, linked->tap.facts.max_threads);
+	facts->max_threads = min_u32(facts->max_threads, linked->feed.facts.max_threads);
 	return err;
 }
 
@@ -189,7 +189,8 @@ static int cuda_reserve(struct hr_backend *b, uint32_t launches, struct hr_error
 
 /* Find a free handle. Beside other launches each block needs a processor of its own: the
  * resources left on a processor may be too small for a block of another kind. */
-static int take_launch(struct hr_cuda *cuda, uint32_t blocks, struct hr_cuda_running **launch)
+static int reserve_cuda_launch(struct hr_cuda *cuda, uint32_t blocks,
+			       struct hr_cuda_running **launch)
 {
 	const uint32_t most = cuda->gpu.facts.processors;
 	uint32_t others = 0;
@@ -255,7 +256,7 @@ static int cuda_launch(struct hr_backend *b, const struct hr_launch_args *args,
 
 	if (cuda->failed)
 		return fail_launch(b, cuda->failed, e);
-	err = take_launch(cuda, args->blocks, &launch);
+	err = reserve_cuda_launch(cuda, args->blocks, &launch);
 	if (!err)
 		err = choose_entry(cuda, args, &entry);
 	if (!err)
@@ -342,7 +343,7 @@ static int window_export(void *to, uint64_t gpu, size_t bytes, int *fd, struct h
 }
 
 /* Release everything. The driver may take long, or never return. */
-static void *take_down(void *argument)
+static void *close_cuda(void *argument)
 {
 	struct hr_cuda *cuda = argument;
 
@@ -374,13 +375,13 @@ static bool ended_in_time(struct hr_cuda *cuda)
 	return true;
 }
 
-static bool taken_down_in_time(struct hr_cuda *cuda)
+static bool close_cuda_in_time(struct hr_cuda *cuda)
 {
 	const uint64_t end = hr_now_ns() + CLOSE_NS;
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, take_down, cuda) != 0) {
-		take_down(cuda);
+	if (pthread_create(&thread, NULL, close_cuda, cuda) != 0) {
+		close_cuda(cuda);
 		return true;
 	}
 	while (pthread_tryjoin_np(thread, NULL) != 0) {
@@ -393,7 +394,7 @@ static bool taken_down_in_time(struct hr_cuda *cuda)
 	return true;
 }
 
-static void keep(struct hr_cuda *cuda)
+static void keep_unclosed(struct hr_cuda *cuda)
 {
 	cuda->next_kept = kept;
 	kept = cuda;
@@ -404,16 +405,16 @@ static void cuda_close(struct hr_backend *b)
 	struct hr_cuda *cuda = b->impl;
 
 	if (!ended_in_time(cuda)) {
-		keep(cuda);
+		keep_unclosed(cuda);
 		hr_error("%s: worker blocks still run after %llu s; the GPU's memory stays in use "
 			 "until this process ends",
 			 b->name, CLOSE_NS / HR_NS_PER_S);
 	} else {
 		cuda->gpu.cu.CtxSetCurrent(NULL);
-		if (taken_down_in_time(cuda)) {
+		if (close_cuda_in_time(cuda)) {
 			free(cuda);
 		} else {
-			keep(cuda);
+			keep_unclosed(cuda);
 			hr_error("%s: the driver has not released the GPU after %llu s; its memory "
 				 "stays in use until this process ends",
 				 b->name, CLOSE_NS / HR_NS_PER_S);
@@ -472,7 +473,7 @@ static int open_all(struct hr_cuda *cuda, int ordinal, uint32_t *max_blocks)
 	return err;
 }
 
-static void describe(struct hr_backend *b, struct hr_cuda *cuda, uint32_t max_blocks)
+static void describe_cuda_backend(struct hr_backend *b, struct hr_cuda *cuda, uint32_t max_blocks)
 {
 	const struct hr_gpu_facts *facts = &cuda->gpu.facts;
 
@@ -506,13 +507,13 @@ int hr_cuda_open(struct hr_backend *b, int ordinal, bool compressible, struct hr
 	err = open_all(cuda, ordinal, &max_blocks);
 	if (err) {
 		hand_over(cuda, err, e);
-		if (!cuda->gpu.context || taken_down_in_time(cuda))
+		if (!cuda->gpu.context || close_cuda_in_time(cuda))
 			free(cuda);
 		else
-			keep(cuda);
+			keep_unclosed(cuda);
 		return err;
 	}
-	describe(b, cuda, max_blocks);
+	describe_cuda_backend(b, cuda, max_blocks);
 	if (b->facts->time_limit)
 		hr_warn("%s: this GPU has a display, and the driver ends launches that run for some "
 			"seconds; use another GPU, or disconnect the display",

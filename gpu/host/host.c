@@ -94,7 +94,7 @@ static void *block_main(void *argument)
 	return NULL;
 }
 
-static struct host_launch *take_launch(struct host *host)
+static struct host_launch *reserve_host_launch(struct host *host)
 {
 	for (uint32_t i = 0; i < HR_LAUNCHES_MAX; i++)
 		if (!host->launch[i].used)
@@ -133,7 +133,7 @@ static int host_launch(struct hr_backend *b, const struct hr_launch_args *args,
 			       "blocks of 1 thread",
 			       b->name, args->blocks, args->threads, host->threads);
 	hr_mutex_lock(&host->lock);
-	launch = take_launch(host);
+	launch = reserve_host_launch(host);
 	if (!launch || args->blocks > host->parked) {
 		err = hr_fail(e, HR_ERROR_FAILED, -EBUSY,
 			      "%s: %u blocks cannot be launched: %u of %u threads are free, and "

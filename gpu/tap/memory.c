@@ -9,7 +9,7 @@
 #include "config/base/process.h"
 #include "config/base/log.h"
 
-static int fill(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)
+static int size_memfd(int fd, void *at, size_t bytes, enum hr_tap_memory_use use)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL |
 			  (use == HR_TAP_READ_ONLY ? F_SEAL_FUTURE_WRITE : 0);
@@ -36,7 +36,7 @@ int hr_tap_memory_create(const char *name, void *at, size_t bytes, enum hr_tap_m
 			 struct hr_error *e)
 {
 	const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	const int err = fd < 0 ? -errno : fill(fd, at, bytes, use);
+	const int err = fd < 0 ? -errno : size_memfd(fd, at, bytes, use);
 
 	if (!err)
 		return fd;

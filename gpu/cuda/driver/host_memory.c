@@ -15,7 +15,7 @@ static struct {
 	unsigned gpus; /* 0: not in use */
 } registered[HR_GPUS_MAX * HR_CUDA_ATTACHED_MAX];
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -185,7 +185,7 @@ int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *wor
 	unsigned half = 0;
 
 	for (size_t at = 0, n; !err && at < bytes; at += n, half ^= 1) {
-		n = least(bytes - at, HR_CUDA_STAGING);
+		n = min_size(bytes - at, HR_CUDA_STAGING);
 		if (used[half])
 			err = hr_cuda_gpu_wait(gpu, host->copied[half]);
 		if (err)
@@ -203,8 +203,8 @@ int hr_cuda_upload(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *wor
 
 /* Wait until the piece at `at` has arrived in its half of the pinned memory, and copy it from
  * there. */
-static int take_piece(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, unsigned half,
-		      uint8_t *to, size_t bytes)
+static int copy_arrived_piece(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, unsigned half,
+			      uint8_t *to, size_t bytes)
 {
 	int err = hr_cuda_gpu_wait(gpu, host->copied[half]);
 
@@ -222,17 +222,17 @@ int hr_cuda_download(struct hr_cuda_gpu *gpu, struct hr_cuda_host *host, void *c
 	size_t at, n;
 
 	for (at = 0; !err && at < bytes; at += n, half ^= 1) {
-		n = least(bytes - at, HR_CUDA_STAGING);
+		n = min_size(bytes - at, HR_CUDA_STAGING);
 		err = start_copy(gpu, host->copied[half], (CUdeviceptr)host->staging[half],
 				 (CUdeviceptr)worker + at, n);
 		if (!err && at)
-			err = take_piece(gpu, host, half ^ 1, to + at - HR_CUDA_STAGING,
-					 HR_CUDA_STAGING);
+			err = copy_arrived_piece(gpu, host, half ^ 1, to + at - HR_CUDA_STAGING,
+						 HR_CUDA_STAGING);
 	}
 	if (!err && bytes) {
 		const size_t last = (bytes - 1) / HR_CUDA_STAGING * HR_CUDA_STAGING;
 
-		err = take_piece(gpu, host, half ^ 1, to + last, bytes - last);
+		err = copy_arrived_piece(gpu, host, half ^ 1, to + last, bytes - last);
 	}
 	return err;
 }

@@ -31,8 +31,8 @@ static CUmemAllocationProp properties(const struct hr_cuda_gpu *gpu,
 }
 
 /* The driver may allocate memory that is not compressible; the properties of the handle show it. */
-static int look_at(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena,
-		   const struct hr_cuda_chunk *chunk)
+static int check_compressible(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena,
+			      const struct hr_cuda_chunk *chunk)
 {
 	CUmemAllocationProp got = { 0 };
 	int err = HR_CU(&gpu->cu, MemGetAllocationPropertiesFromHandle, &got, chunk->handle);
@@ -64,7 +64,7 @@ static int map_chunk(struct hr_cuda_gpu *gpu, const struct hr_cuda_arena *arena,
 	return err ? err : allow(gpu, arena, base + chunk->at, chunk->bytes);
 }
 
-static int zero(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes)
+static int zero_device_memory(struct hr_cuda_gpu *gpu, CUdeviceptr at, size_t bytes)
 {
 	int err = HR_CU(&gpu->cu, MemsetD8Async, at, 0, bytes, gpu->stream);
 
@@ -97,7 +97,7 @@ int hr_cuda_arena_renew(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, un
 	chunk->handle = handle;
 	chunk->mapped = false;
 	err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
-	return err ? err : zero(gpu, arena->base + chunk->at, chunk->bytes);
+	return err ? err : zero_device_memory(gpu, arena->base + chunk->at, chunk->bytes);
 }
 
 static int add_chunk(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_t bytes)
@@ -113,11 +113,11 @@ static int add_chunk(struct hr_cuda_gpu *gpu, struct hr_cuda_arena *arena, size_
 	err = HR_CU(&gpu->cu, MemCreate, &chunk->handle, bytes, &prop, 0);
 	if (err)
 		return err;
-	err = look_at(gpu, arena, chunk);
+	err = check_compressible(gpu, arena, chunk);
 	if (!err)
 		err = map_chunk(gpu, arena, arena->base, chunk, &chunk->mapped);
 	if (!err)
-		err = zero(gpu, arena->base + chunk->at, bytes);
+		err = zero_device_memory(gpu, arena->base + chunk->at, bytes);
 	if (err) {
 		drop_chunk(gpu, arena, chunk);
 		arena->compressible = compressible;

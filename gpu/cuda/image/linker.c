@@ -13,7 +13,7 @@ struct linker {
 	void *value[OPTIONS];
 };
 
-static int create(struct hr_cuda_gpu *gpu, struct linker *linker)
+static int create_linker(struct hr_cuda_gpu *gpu, struct linker *linker)
 {
 	CUjit_option option[OPTIONS] = { CU_JIT_ERROR_LOG_BUFFER,
 					 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
@@ -45,8 +45,8 @@ static int describe_error(struct hr_cuda_gpu *gpu, const struct linker *linker, 
 	return err && errors[0] ? -EINVAL : err;
 }
 
-static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_cuda_input *input,
-	       unsigned inputs)
+static int add_linker_inputs(struct hr_cuda_gpu *gpu, struct linker *linker,
+			     const struct hr_cuda_input *input, unsigned inputs)
 {
 	int err = 0;
 
@@ -62,8 +62,8 @@ static int add(struct hr_cuda_gpu *gpu, struct linker *linker, const struct hr_c
 	return err;
 }
 
-static int complete(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cuda_image *image,
-		    const char *what)
+static int complete_link(struct hr_cuda_gpu *gpu, struct linker *linker,
+			 struct hr_cuda_image *image, const char *what)
 {
 	void *cubin = NULL;
 	size_t bytes = 0;
@@ -79,11 +79,11 @@ static int link_all(struct hr_cuda_gpu *gpu, struct linker *linker, struct hr_cu
 	int err = hr_cuda_gpu_enter(gpu);
 
 	if (!err)
-		err = create(gpu, linker);
+		err = create_linker(gpu, linker);
 	if (!err)
-		err = add(gpu, linker, input, inputs);
+		err = add_linker_inputs(gpu, linker, input, inputs);
 	if (!err)
-		err = complete(gpu, linker, image, what);
+		err = complete_link(gpu, linker, image, what);
 	if (err) {
 		hr_cuda_show_log(HR_LOG_ERROR, what, linker->value[ERRORS]);
 		hr_cuda_show_log(HR_LOG_INFO, what, linker->value[INFOS]);

@@ -165,7 +165,7 @@ static void set_reader(struct sweep *s, uint32_t i)
 }
 
 /* A read in the kernel or in a library cannot be ended from outside, so the wait has a limit. */
-static int join(struct sweep *s, uint32_t started)
+static int join_readers(struct sweep *s, uint32_t started)
 {
 	const uint64_t limit = s->end_ns + s->plan.timeout_ns;
 
@@ -188,7 +188,7 @@ static int join(struct sweep *s, uint32_t started)
 	return 0;
 }
 
-static int measure(struct sweep *s, double *bytes_per_s)
+static int measure_reads(struct sweep *s, double *bytes_per_s)
 {
 	uint64_t reads = 0, ended = 0;
 	uint32_t started = 0;
@@ -207,7 +207,7 @@ static int measure(struct sweep *s, double *bytes_per_s)
 	atomic_store(&s->go, true);
 	if (err)
 		hr_cuda_fail(&s->gpu->cu, err, "thread %u: %s", started, strerror(-err));
-	failed = join(s, started);
+	failed = join_readers(s, started);
 	if (err || failed)
 		return err ? err : failed;
 	for (uint32_t i = 0; i < started; i++) {
@@ -218,7 +218,7 @@ static int measure(struct sweep *s, double *bytes_per_s)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_rates(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
 
@@ -234,17 +234,17 @@ static int measure_row(struct sweep *s, struct hr_baseline_row *row)
 	for (uint32_t i = 0; i < s->plan.times; i++) {
 		const int err = s->plan.stopped && s->plan.stopped()
 					? hr_cuda_fail(&s->gpu->cu, -EINTR, "stopped")
-					: measure(s, &value[i]);
+					: measure_reads(s, &value[i]);
 
 		if (err)
 			return err;
 	}
-	qsort(value, s->plan.times, sizeof *value, compare);
+	qsort(value, s->plan.times, sizeof *value, compare_rates);
 	row->bytes_per_s = value[s->plan.times / 2];
 	return 0;
 }
 
-static int take_reader(struct sweep *s, uint32_t i)
+static int prepare_reader(struct sweep *s, uint32_t i)
 {
 	const size_t each = 2 * (size_t)s->io_max;
 	struct reader *r = &s->reader[i];
@@ -269,7 +269,7 @@ static int take_reader(struct sweep *s, uint32_t i)
 	return err;
 }
 
-static int take(struct sweep *s)
+static int prepare_sweep(struct sweep *s)
 {
 	const size_t bytes = 2 * (size_t)s->io_max * s->threads;
 	int err;
@@ -283,11 +283,11 @@ static int take(struct sweep *s)
 	if (!err && s->plan.method == HR_BASELINE_PREAD)
 		err = HR_CU(&s->gpu->cu, MemHostAlloc, &s->host, bytes, 0);
 	for (uint32_t i = 0; !err && i < s->threads; i++)
-		err = take_reader(s, i);
+		err = prepare_reader(s, i);
 	return err;
 }
 
-static void give(struct sweep *s)
+static void release_sweep(struct sweep *s)
 {
 	const struct hr_cuda_driver *cu = &s->gpu->cu;
 
@@ -309,7 +309,7 @@ static void give(struct sweep *s)
 	hr_cufile_close(&s->cufile);
 }
 
-static int check(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *plan)
+static int check_baseline_plan(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *plan)
 {
 	bool bad = plan->times % 2 == 0 || plan->times > HR_BASELINE_TIMES_MAX ||
 		   plan->file_bytes < HR_BASELINE_FILE_MIN;
@@ -330,7 +330,7 @@ static int measure_all(struct sweep *s, const struct hr_baseline_plan *plan)
 		s->threads = plan->row[i].threads > s->threads ? plan->row[i].threads : s->threads;
 		s->io_max = plan->row[i].io_bytes > s->io_max ? plan->row[i].io_bytes : s->io_max;
 	}
-	err = take(s);
+	err = prepare_sweep(s);
 	for (uint32_t i = 0; !err && i < plan->rows; i++)
 		err = measure_row(s, &plan->row[i]);
 	return err;
@@ -339,7 +339,7 @@ static int measure_all(struct sweep *s, const struct hr_baseline_plan *plan)
 int hr_cuda_baseline(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *plan)
 {
 	struct sweep *s;
-	int err = check(gpu, plan);
+	int err = check_baseline_plan(gpu, plan);
 
 	if (err)
 		return err;
@@ -353,7 +353,7 @@ int hr_cuda_baseline(struct hr_cuda_gpu *gpu, const struct hr_baseline_plan *pla
 		all_lost = s;
 		return err;
 	}
-	give(s);
+	release_sweep(s);
 	free(s);
 	return err;
 }

@@ -7,7 +7,7 @@
 #include "config/base/log.h"
 
 /* Object and function pointers have the same size (POSIX, dlsym). */
-static bool resolve(void *(*find)(const char *name), const char *name, void *function)
+static bool resolve_cufile_symbol(void *(*find)(const char *name), const char *name, void *function)
 {
 	void *const at = find(name);
 
@@ -32,13 +32,13 @@ static const char *resolve_all(struct hr_cufile *f, void *(*find)(const char *na
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!resolve(find, all[i].name, all[i].function) &&
-		    (!all[i].older || !resolve(find, all[i].older, all[i].function)))
+		if (!resolve_cufile_symbol(find, all[i].name, all[i].function) &&
+		    (!all[i].older || !resolve_cufile_symbol(find, all[i].older, all[i].function)))
 			return all[i].name;
 	return NULL;
 }
 
-static int refused(const char *what, struct hr_cufile_error error, struct hr_error *e)
+static int fail_cufile(const char *what, struct hr_cufile_error error, struct hr_error *e)
 {
 	return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "%s: error %d, CUDA error %d; see cufile.log",
 		       what, error.err, error.cu_err);
@@ -61,13 +61,13 @@ int hr_cufile_open(struct hr_cufile *f, int fd, struct hr_error *e)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOTSUP, "libcufile has no %s", missing);
 	error = f->driver_open();
 	if (error.err)
-		return refused("cuFileDriverOpen", error, e);
+		return fail_cufile("cuFileDriverOpen", error, e);
 	f->is_open = true;
 	error = f->handle_register(&f->file, &descr);
 	if (error.err) {
 		f->file = NULL;
 		hr_cufile_close(f);
-		return refused("cuFileHandleRegister", error, e);
+		return fail_cufile("cuFileHandleRegister", error, e);
 	}
 	return 0;
 }

@@ -184,7 +184,7 @@ static double rate(double bytes, double ns)
 	return ns > 0 ? bytes / ns * 1e9 : 0;
 }
 
-static void measure(struct bench *m, struct hr_gpu_link_rates *l)
+static void measure_link_rates(struct bench *m, struct hr_gpu_link_rates *l)
 {
 	const uint32_t all = all_blocks(m), bulk = BULK_BLOCKS * BULK_THREADS / 32;
 
@@ -206,13 +206,13 @@ static void measure(struct bench *m, struct hr_gpu_link_rates *l)
 	l->round_trip_ns = time_entry(m, HR_LIMIT_ECHO, ROUNDS, 1, 32, 0) / ROUNDS;
 }
 
-static int take_host(struct hr_region *region, size_t bytes, struct hr_error *e)
+static int allocate_link_host(struct hr_region *region, size_t bytes, struct hr_error *e)
 {
 	return hr_hostmem_alloc(region, "limits", bytes, e);
 }
 
 /* The memory that is read: of the host, or of another GPU. *from: its address for workers. */
-static int take_source(struct bench *m, uint8_t **from, struct hr_error *e)
+static int allocate_link_source(struct bench *m, uint8_t **from, struct hr_error *e)
 {
 	int err;
 
@@ -223,7 +223,7 @@ static int take_source(struct bench *m, uint8_t **from, struct hr_error *e)
 		*from = m->peer.worker;
 		return err;
 	}
-	err = take_host(&m->host, BYTES, e);
+	err = allocate_link_host(&m->host, BYTES, e);
 	if (!err)
 		err = m->b->ops->attach(m->b, m->host.cpu, m->host.bytes, false, &m->host.worker,
 					e);
@@ -231,7 +231,7 @@ static int take_source(struct bench *m, uint8_t **from, struct hr_error *e)
 	return err;
 }
 
-static int take(struct bench *m, struct hr_cuda_image *image, struct hr_error *e)
+static int prepare_link_bench(struct bench *m, struct hr_cuda_image *image, struct hr_error *e)
 {
 	const struct hr_backend_ops *ops = m->b->ops;
 	int err = hr_cuda_entry_find(m->gpu, image, &m->entry, "hr_entry_limit");
@@ -240,9 +240,9 @@ static int take(struct bench *m, struct hr_cuda_image *image, struct hr_error *e
 	for (int i = 0; !err && i < 2; i++)
 		err = HR_CU(&m->gpu->cu, EventCreate, &m->done[i], CU_EVENT_DISABLE_TIMING);
 	if (!err)
-		err = take_source(m, &from, e);
+		err = allocate_link_source(m, &from, e);
 	if (!err)
-		err = take_host(&m->shared, HR_PAGE, e);
+		err = allocate_link_host(&m->shared, HR_PAGE, e);
 	if (!err)
 		err = ops->attach(m->b, m->shared.cpu, m->shared.bytes, false, &m->shared.worker,
 				  e);
@@ -260,7 +260,7 @@ static int take(struct bench *m, struct hr_cuda_image *image, struct hr_error *e
 	return 0;
 }
 
-static void give(struct bench *m)
+static void release_link_bench(struct bench *m)
 {
 	struct hr_region *host[] = { &m->host, &m->shared };
 
@@ -286,10 +286,10 @@ int hr_cuda_link_rates(struct hr_backend *b, struct hr_cuda_gpu *gpu, struct hr_
 	memset(limits, 0, sizeof *limits);
 	m.err = hr_cuda_gpu_enter(gpu);
 	if (!m.err)
-		m.err = take(&m, image, e);
+		m.err = prepare_link_bench(&m, image, e);
 	if (!m.err)
-		measure(&m, limits);
-	give(&m);
+		measure_link_rates(&m, limits);
+	release_link_bench(&m);
 	return m.err;
 }
 
@@ -323,7 +323,7 @@ int hr_cuda_peer_rates(const struct hr_cuda_side side[2], uint32_t warps, uint32
 		*failed = (uint32_t)k;
 		err = hr_cuda_gpu_enter(side[k].gpu);
 		if (!err)
-			err = take(&m[k], side[k].image, e);
+			err = prepare_link_bench(&m[k], side[k].image, e);
 	}
 	if (!err) {
 		measure_peer(m, warps, rates);
@@ -332,6 +332,6 @@ int hr_cuda_peer_rates(const struct hr_cuda_side side[2], uint32_t warps, uint32
 	}
 	for (int k = 0; k < 2; k++)
 		if (m[k].b && !hr_cuda_gpu_enter(m[k].gpu))
-			give(&m[k]);
+			release_link_bench(&m[k]);
 	return err;
 }

@@ -19,7 +19,7 @@
 #define WAIT_S 120
 
 /* Attach as soon as the pipeline has opened its feed. */
-static struct hr_feed *attach(const char *name)
+static struct hr_feed *attach_feed(const char *name)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
 	char why[HR_FEED_REASON];
@@ -38,7 +38,7 @@ static struct hr_feed *attach(const char *name)
 
 /* Read the bytes of a tile from their place in the file. Their number: fewer at the end of the file;
  * or -errno. */
-static ssize_t fill(const struct hr_feed_tile *tile, off_t at, int fd)
+static ssize_t read_feed_tile(const struct hr_feed_tile *tile, off_t at, int fd)
 {
 	size_t count = 0;
 	ssize_t n = 1;
@@ -64,7 +64,7 @@ static long long produce(struct hr_feed *feed, int fd)
 	int n;
 
 	while ((n = hr_feed_next(feed, &tile, 1, -1)) == 1) {
-		count = fill(&tile, (off_t)(tile.tile * info->tile_bytes), fd);
+		count = read_feed_tile(&tile, (off_t)(tile.tile * info->tile_bytes), fd);
 		if (count <= 0)
 			break;
 		if (hr_feed_commit(feed, &tile, (uint32_t)count) != 0)
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));
 		return 3;
 	}
-	feed = attach(argv[1]);
+	feed = attach_feed(argv[1]);
 	if (!feed)
 		return 3;
 	bytes = produce(feed, fd);

@@ -35,7 +35,7 @@ static struct {
 	int (*copy)(uint64_t, const void *, size_t, void *);
 } cu;
 
-static int load(void)
+static int load_cuda_calls(void)
 {
 	static const struct {
 		const char *name;
@@ -72,7 +72,7 @@ struct buffers {
 	void *stream, *data[BUFFERS], *event[BUFFERS];
 };
 
-static int take(struct buffers *b, int gpu, size_t bytes)
+static int allocate_buffers(struct buffers *b, int gpu, size_t bytes)
 {
 	void *context;
 	int device, err = cu.init(0);
@@ -96,7 +96,7 @@ static int take(struct buffers *b, int gpu, size_t bytes)
 }
 
 /* Attach as soon as the pipeline has opened its feed. */
-static struct hr_feed *attach(const char *name)
+static struct hr_feed *attach_feed(const char *name)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
 	char why[HR_FEED_REASON];
@@ -131,8 +131,8 @@ static ssize_t read_tile(char *to, size_t room, off_t at, int fd)
 }
 
 /* Give the copy and the commit of a tile to the stream. */
-static int commit(struct hr_feed *feed, const struct hr_feed_tile *tile, const struct buffers *b,
-		  int i, size_t count)
+static int commit_copy(struct hr_feed *feed, const struct hr_feed_tile *tile,
+		       const struct buffers *b, int i, size_t count)
 {
 	int err = cu.copy((uintptr_t)tile->data, b->data[i], count, b->stream);
 
@@ -157,7 +157,7 @@ static long long produce(struct hr_feed *feed, struct buffers *b, int fd)
 					  (off_t)(tile.tile * info->tile_bytes), fd);
 		if (err || count <= 0)
 			break;
-		err = commit(feed, &tile, b, i, (size_t)count);
+		err = commit_copy(feed, &tile, b, i, (size_t)count);
 		if (err)
 			break;
 		bytes += count;
@@ -181,7 +181,7 @@ static int feed_file(struct hr_feed *feed, int fd)
 		fprintf(stderr, "the tiles are in host memory: use feed_c\n");
 		return 3;
 	}
-	if (take(&buffers, info->gpu, info->tile_bytes) != 0)
+	if (allocate_buffers(&buffers, info->gpu, info->tile_bytes) != 0)
 		return 3;
 	bytes = produce(feed, &buffers, fd);
 	if (bytes < 0 || hr_feed_end(feed, -1) != 0) {
@@ -207,9 +207,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));
 		return 3;
 	}
-	if (load() != 0)
+	if (load_cuda_calls() != 0)
 		return 3;
-	feed = attach(argv[1]);
+	feed = attach_feed(argv[1]);
 	if (!feed)
 		return 3;
 	code = feed_file(feed, fd);

@@ -48,7 +48,7 @@ static int open_file(const char *path, struct file *file)
 }
 
 /* Attach as soon as the pipeline has opened its tap. */
-static struct hr_tap *attach(const char *name)
+static struct hr_tap *attach_tap(const char *name)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
 	char why[HR_TAP_REASON];
@@ -115,7 +115,7 @@ static uint64_t consume(struct hr_tap *tap, const struct file *file, unsigned ch
 	return bytes;
 }
 
-static int compare(struct hr_tap *tap, const struct file *file)
+static int compare_file(struct hr_tap *tap, const struct file *file)
 {
 	const uint64_t tiles = hr_tap_info(tap)->tiles;
 	unsigned char *seen = calloc(tiles ? tiles : 1, 1);
@@ -152,10 +152,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(-code));
 		return 3;
 	}
-	tap = attach(argv[1]);
+	tap = attach_tap(argv[1]);
 	if (!tap)
 		return 3;
-	code = compare(tap, &file);
+	code = compare_file(tap, &file);
 	hr_tap_close(tap);
 	return code;
 }
