@@ -43,7 +43,8 @@ const char *hr_store_error_name(int error, char *buffer, unsigned bytes)
 	}
 }
 
-static struct hr_store_object *find(const struct hr_store *store, const char *name, bool pending)
+static struct hr_store_object *find_by_state(const struct hr_store *store, const char *name,
+					     bool pending)
 {
 	for (uint32_t i = 0; i < store->count; i++) {
 		struct hr_store_object *object = &store->object[i];
@@ -57,12 +58,12 @@ static struct hr_store_object *find(const struct hr_store *store, const char *na
 
 struct hr_store_object *hr_store_find(const struct hr_store *store, const char *name)
 {
-	return find(store, name, false);
+	return find_by_state(store, name, false);
 }
 
 struct hr_store_object *hr_store_find_pending(const struct hr_store *store, const char *name)
 {
-	return find(store, name, true);
+	return find_by_state(store, name, true);
 }
 
 static struct hr_store_object *find_id_in(struct hr_store_object *map, uint32_t count, uint64_t id)
@@ -240,7 +241,7 @@ static struct hr_store_object *stage(const struct hr_store *store)
 	return map;
 }
 
-static void drop(struct hr_store_object *map, uint32_t *count, size_t index)
+static void remove_map_entry(struct hr_store_object *map, uint32_t *count, size_t index)
 {
 	memmove(&map[index], &map[index + 1], (*count - index - 1) * sizeof(*map));
 	(*count)--;
@@ -319,7 +320,7 @@ int hr_store_create_shard(struct hr_store *store, const char *name, uint64_t byt
 		return err;
 	map = stage(store);
 	if (stale)
-		drop(map, &count, index_of(store, stale));
+		remove_map_entry(map, &count, index_of(store, stale));
 	err = append(store, map, count, name, bytes, tag, shard, e);
 	if (!err)
 		err = hr_store_commit(store, count + 1, store->next_id + 1, e);
@@ -410,7 +411,7 @@ static int shift_versions(struct hr_store_object *map, uint32_t *count, const ch
 		free_at--;
 		name_version(text, name, free_at);
 		object = find_in(map, *count, text);
-		drop(map, count, (size_t)(object - map));
+		remove_map_entry(map, count, (size_t)(object - map));
 	}
 	for (; !err && free_at > 0; free_at--) {
 		name_version(text, name, free_at - 1);
@@ -526,7 +527,7 @@ int hr_store_rename(struct hr_store *store, uint64_t id, const char *name, bool 
 	snprintf(padded, sizeof padded, "%s", name);
 	map = stage(store);
 	if (old)
-		drop(map, &count, index_of(store, old));
+		remove_map_entry(map, &count, index_of(store, old));
 	rename_object(find_id_in(map, count, id), padded);
 	err = hr_store_commit(store, count, store->next_id, e);
 	if (!err)
@@ -545,7 +546,7 @@ int hr_store_remove(struct hr_store *store, uint64_t id, struct hr_error *e)
 		return -ENOENT;
 	from = object->offset;
 	to = from + object->capacity;
-	drop(stage(store), &count, index_of(store, object));
+	remove_map_entry(stage(store), &count, index_of(store, object));
 	err = hr_store_commit(store, count, store->next_id, e);
 	if (!err)
 		trim(store, from, to);

@@ -247,8 +247,8 @@ static void sift_down(const struct hr_store_object *object, uint16_t *order, uin
 }
 
 /* Heapsort: in place, and fast for every input. */
-static void sort(const struct hr_store_object *object, uint32_t count, uint16_t *order,
-		 compare_fn *compare)
+static void sort_objects(const struct hr_store_object *object, uint32_t count, uint16_t *order,
+			 compare_fn *compare)
 {
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = (uint16_t)i;
@@ -265,7 +265,7 @@ static void sort(const struct hr_store_object *object, uint32_t count, uint16_t 
 
 void hr_store_sort_by_offset(const struct hr_store_object *object, uint32_t count, uint16_t *order)
 {
-	sort(object, count, order, by_offset);
+	sort_objects(object, count, order, by_offset);
 }
 
 /* The flags of a record. */
@@ -330,7 +330,7 @@ static uint32_t check_names(const struct hr_store_object *object, uint32_t count
 {
 	uint32_t faults = 0;
 
-	sort(object, count, order, by_name);
+	sort_objects(object, count, order, by_name);
 	for (uint32_t i = 1; i < count; i++) {
 		const struct hr_store_object *a = &object[order[i - 1]], *b = &object[order[i]];
 
@@ -348,7 +348,7 @@ static uint32_t check_overlaps(const struct hr_store_object *object, uint32_t co
 	const struct hr_store_object *before = NULL;
 	uint32_t faults = 0;
 
-	sort(object, count, order, by_offset);
+	sort_objects(object, count, order, by_offset);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct hr_store_object *o = &object[order[i]];
 

@@ -171,7 +171,7 @@ static void keep_first(void *arg, const char *line)
 }
 
 /* Read and check the map copy of a valid superblock. */
-static int load(struct hr_store *store, struct hr_superblock_state *super, struct hr_error *e)
+static int load_map(struct hr_store *store, struct hr_superblock_state *super, struct hr_error *e)
 {
 	struct hr_store_findings findings = { keep_first, super->why };
 	struct hr_store_object *map = hr_store_io_map(store);
@@ -245,7 +245,7 @@ int hr_store_open(struct hr_store *store, struct hr_blk *blk, struct hr_store_ob
 		if (super[i].head.capacity > capacity)
 			return -EINVAL;
 		store->capacity = super[i].head.capacity;
-		err = load(store, &super[i], e);
+		err = load_map(store, &super[i], e);
 		if (err && err != -EUCLEAN)
 			return err;
 		if (!err) {
@@ -339,8 +339,8 @@ void hr_store_rehearse(struct hr_store *copy, const struct hr_store *store,
 	memcpy(object, store->object, store->count * sizeof(*object));
 }
 
-static int commit(struct hr_store *store, uint32_t count, uint64_t next_id, uint32_t version,
-		  struct hr_error *e)
+static int commit_map(struct hr_store *store, uint32_t count, uint64_t next_id, uint32_t version,
+		      struct hr_error *e)
 {
 	struct hr_store_object *map = hr_store_io_map(store);
 	const size_t used = count * sizeof(*map);
@@ -391,7 +391,7 @@ static int commit(struct hr_store *store, uint32_t count, uint64_t next_id, uint
 
 int hr_store_commit(struct hr_store *store, uint32_t count, uint64_t next_id, struct hr_error *e)
 {
-	return commit(store, count, next_id, store->version[store->active], e);
+	return commit_map(store, count, next_id, store->version[store->active], e);
 }
 
 int hr_store_migrate(struct hr_store *store, struct hr_error *e)
@@ -402,7 +402,7 @@ int hr_store_migrate(struct hr_store *store, struct hr_error *e)
 			store->version[1] == HR_STORE_VERSION_MIN)) {
 		memcpy(hr_store_io_map(store), store->object,
 		       store->count * sizeof(*store->object));
-		err = commit(store, store->count, store->next_id, HR_STORE_VERSION, e);
+		err = commit_map(store, store->count, store->next_id, HR_STORE_VERSION, e);
 	}
 	return err;
 }

@@ -18,8 +18,8 @@ struct round {
 	uint32_t faults;
 };
 
-__attribute__((format(printf, 3, 4))) static void say(struct round *round, bool fault,
-						      const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void report_check_line(struct round *round, bool fault,
+								    const char *format, ...)
 {
 	char line[HR_STORE_LINE + HR_NAME_MAX];
 	va_list args;
@@ -33,7 +33,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct round *round, bool 
 
 static void record_line(void *arg, const char *line)
 {
-	say(arg, true, "%s", line);
+	report_check_line(arg, true, "%s", line);
 }
 
 bool hr_store_unreadable(const char *object, uint64_t at, int err, char *line, size_t bytes)
@@ -54,7 +54,8 @@ static int read_failed(struct round *round, const char *what, uint64_t at, int e
 	if (err <= 0)
 		return err;
 	hr_error_clear(e);
-	say(round, hr_store_unreadable(what, at, err, line, sizeof(line)), "%s", line);
+	report_check_line(round, hr_store_unreadable(what, at, err, line, sizeof(line)), "%s",
+			  line);
 	return 0;
 }
 
@@ -126,9 +127,10 @@ static bool is_torn(const struct hr_store *store, const struct hr_superblock_hea
 static void damaged(struct round *round, unsigned i, const char *why, bool fault)
 {
 	if (i == round->store->active || fault)
-		say(round, true, "%s", why);
+		report_check_line(round, true, "%s", why);
 	else
-		say(round, false, "%s (not current; the next change writes it anew)", why);
+		report_check_line(round, false, "%s (not current; the next change writes it anew)",
+				  why);
 }
 
 static int check_copy(struct round *round, const struct hr_superblock_state super[2], unsigned i,
@@ -161,9 +163,10 @@ static int check_copy(struct round *round, const struct hr_superblock_state supe
 	(void)hr_store_check_objects(head, hr_store_io_map(store), hr_store_io_order(store),
 				     &findings);
 	if (round->faults == before)
-		say(round, false, "map copy %u%s: generation %" PRIu64 ", %u object%s", i,
-		    i == store->active ? " (current)" : "", head->generation, head->count,
-		    head->count == 1 ? "" : "s");
+		report_check_line(round, false,
+				  "map copy %u%s: generation %" PRIu64 ", %u object%s", i,
+				  i == store->active ? " (current)" : "", head->generation,
+				  head->count, head->count == 1 ? "" : "s");
 	return 0;
 }
 
@@ -187,11 +190,11 @@ bool hr_store_finding(const struct hr_store_object *object, uint32_t crc, char *
 	return fault;
 }
 
-static void say_finding(struct round *round, const struct hr_store_object *object, uint32_t crc)
+static void report_finding(struct round *round, const struct hr_store_object *object, uint32_t crc)
 {
 	char line[HR_STORE_LINE + HR_NAME_MAX];
 
-	say(round, hr_store_finding(object, crc, line, sizeof(line)), "%s", line);
+	report_check_line(round, hr_store_finding(object, crc, line, sizeof(line)), "%s", line);
 }
 
 static int check_object(struct round *round, const struct hr_store_object *object,
@@ -216,7 +219,7 @@ static int check_object(struct round *round, const struct hr_store_object *objec
 		if (check->progress && !check->progress(check->arg, bytes))
 			return -EINTR;
 	}
-	say_finding(round, object, crc);
+	report_finding(round, object, crc);
 	return 0;
 }
 
