@@ -42,8 +42,8 @@ static bool is_of(const struct hr_config_object *object, enum kind kind)
 	return kind == READS ? !object->bytes : object->writes && (kind == WRITES || object->bytes);
 }
 
-static const struct hr_config_object *find(const struct hr_config_pipeline *p, uint32_t k,
-					   enum kind kind)
+static const struct hr_config_object *find_config_object(const struct hr_config_pipeline *p,
+							 uint32_t k, enum kind kind)
 {
 	if (!p->objects && kind == READS)
 		return k < hr_config_source_objects(p) ? &p->source[k] : NULL;
@@ -57,17 +57,17 @@ static const struct hr_config_object *find(const struct hr_config_pipeline *p, u
 
 const struct hr_config_object *hr_config_reads(const struct hr_config_pipeline *p, uint32_t k)
 {
-	return find(p, k, READS);
+	return find_config_object(p, k, READS);
 }
 
 const struct hr_config_object *hr_config_writes(const struct hr_config_pipeline *p, uint32_t k)
 {
-	return find(p, k, WRITES);
+	return find_config_object(p, k, WRITES);
 }
 
 const struct hr_config_object *hr_config_creates(const struct hr_config_pipeline *p, uint32_t k)
 {
-	return find(p, k, CREATES);
+	return find_config_object(p, k, CREATES);
 }
 
 static const struct hr_config_object *first_on(const struct hr_config_pipeline *p, uint32_t ssd,
@@ -77,7 +77,7 @@ static const struct hr_config_object *first_on(const struct hr_config_pipeline *
 	uint32_t k = 0;
 
 	do
-		object = find(p, k++, kind);
+		object = find_config_object(p, k++, kind);
 	while (object && object->ssd != ssd);
 	return object;
 }
@@ -97,7 +97,7 @@ bool hr_config_creates_name(const struct hr_config_pipeline *p, uint32_t ssd, co
 {
 	const struct hr_config_object *object;
 
-	for (uint32_t k = 0; (object = find(p, k, CREATES)) != NULL; k++)
+	for (uint32_t k = 0; (object = find_config_object(p, k, CREATES)) != NULL; k++)
 		if (object->ssd == ssd && strcmp(object->object, name) == 0)
 			return true;
 	return false;

@@ -54,7 +54,7 @@ static void mark_cut(struct hr_error *e)
 }
 
 /* False: the text is cut off. */
-static bool put(char *at, size_t bytes, const char *format, va_list args)
+static bool print_error_text(char *at, size_t bytes, const char *format, va_list args)
 {
 	const int length = vsnprintf(at, bytes, format, args);
 
@@ -62,10 +62,10 @@ static bool put(char *at, size_t bytes, const char *format, va_list args)
 	return length >= 0 && (size_t)length < bytes;
 }
 
-static void fill(struct hr_error *e, enum hr_error_kind kind, const char *format, va_list args)
+static void set_error(struct hr_error *e, enum hr_error_kind kind, const char *format, va_list args)
 {
 	e->kind = kind;
-	if (!put(e->text, sizeof e->text, format, args))
+	if (!print_error_text(e->text, sizeof e->text, format, args))
 		mark_cut(e);
 }
 
@@ -75,7 +75,7 @@ int hr_fail(struct hr_error *e, enum hr_error_kind kind, int code, const char *f
 
 	va_start(args, format);
 	if (e && !e->kind)
-		fill(e, kind_of(kind, code), format, args);
+		set_error(e, kind_of(kind, code), format, args);
 	va_end(args);
 	return code;
 }
@@ -86,20 +86,20 @@ int hr_fail_known(struct hr_error *e, enum hr_error_kind kind, int code, const c
 
 	va_start(args, format);
 	if (e && !e->kind) {
-		fill(e, kind_of(kind, code), format, args);
+		set_error(e, kind_of(kind, code), format, args);
 		e->printed = true;
 	}
 	va_end(args);
 	return code;
 }
 
-static void add(struct hr_error *e, const char *format, va_list args)
+static void append_error(struct hr_error *e, const char *format, va_list args)
 {
 	const size_t used = strlen(e->text);
 	char *end = e->text + used;
 
 	if (!e->left_out && used + 2 < sizeof e->text &&
-	    put(end + 1, sizeof e->text - used - 1, format, args)) {
+	    print_error_text(end + 1, sizeof e->text - used - 1, format, args)) {
 		*end = '\n';
 		return;
 	}
@@ -113,9 +113,9 @@ int hr_error_add(struct hr_error *e, enum hr_error_kind kind, int code, const ch
 
 	va_start(args, format);
 	if (e && e->kind)
-		add(e, format, args);
+		append_error(e, format, args);
 	else if (e)
-		fill(e, kind_of(kind, code), format, args);
+		set_error(e, kind_of(kind, code), format, args);
 	va_end(args);
 	return code;
 }
@@ -129,7 +129,7 @@ void hr_error_context(struct hr_error *e, const char *format, ...)
 	if (!e || !e->kind)
 		return;
 	va_start(args, format);
-	put(context, sizeof context - 2, format, args);
+	print_error_text(context, sizeof context - 2, format, args);
 	va_end(args);
 	length = strlen(context);
 	memcpy(context + length, ": ", sizeof ": ");
@@ -151,7 +151,7 @@ void hr_error_append(struct hr_error *e, const char *format, ...)
 		return;
 	used = strlen(e->text);
 	va_start(args, format);
-	if (!put(e->text + used, sizeof e->text - used, format, args))
+	if (!print_error_text(e->text + used, sizeof e->text - used, format, args))
 		mark_cut(e);
 	va_end(args);
 }

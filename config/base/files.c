@@ -14,7 +14,7 @@
 
 #include "config/base/seam.h"
 
-static int refuse(int err, const char *text, const char **why)
+static int refuse_file(int err, const char *text, const char **why)
 {
 	*why = text;
 	return err;
@@ -29,14 +29,14 @@ static int check_type(mode_t mode, unsigned types, const char **why)
 	if (S_ISDIR(mode))
 		return types & HR_OPEN_FOLDER
 			       ? 0
-			       : refuse(-EISDIR, "is a folder, expected a file", why);
+			       : refuse_file(-EISDIR, "is a folder, expected a file", why);
 	if (S_ISFIFO(mode))
 		return any || types & HR_OPEN_PIPE
 			       ? 0
-			       : refuse(-EINVAL, "is a FIFO, expected a file", why);
+			       : refuse_file(-EINVAL, "is a FIFO, expected a file", why);
 	if (S_ISCHR(mode) || S_ISBLK(mode))
-		return any ? 0 : refuse(-EINVAL, "is a device, expected a file", why);
-	return refuse(-EINVAL, "is a socket, expected a file", why);
+		return any ? 0 : refuse_file(-EINVAL, "is a device, expected a file", why);
+	return refuse_file(-EINVAL, "is a socket, expected a file", why);
 }
 
 /* tee() looks at a pipe without taking anything: 0 says that it is empty and has no writer. */
@@ -53,20 +53,20 @@ static bool has_writer(int fifo)
 	return has;
 }
 
-static int settle(int fd, unsigned types, const char **why)
+static int check_opened_file(int fd, unsigned types, const char **why)
 {
 	struct stat st;
 	int err;
 
 	if (fstat(fd, &st) != 0)
-		return refuse(-errno, strerror(errno), why);
+		return refuse_file(-errno, strerror(errno), why);
 	err = check_type(st.st_mode, types, why);
 	if (!err && S_ISFIFO(st.st_mode) && !(types & HR_OPEN_ANY) &&
 	    !hr_wait_readable(fd, HR_OPEN_PIPE_NS) && !has_writer(fd))
-		err = refuse(-ETIMEDOUT, "is a FIFO that no process has opened for writing in 5 s",
-			     why);
+		err = refuse_file(-ETIMEDOUT,
+				  "is a FIFO that no process has opened for writing in 5 s", why);
 	if (!err && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0)
-		err = refuse(-errno, strerror(errno), why);
+		err = refuse_file(-errno, strerror(errno), why);
 	return err;
 }
 
@@ -82,8 +82,8 @@ int hr_open(const char *path, int flags, unsigned types, const char **why)
 		return err;
 	fd = open(path, flags | wait | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
-		return refuse(-errno, strerror(errno), why);
-	err = settle(fd, types, why);
+		return refuse_file(-errno, strerror(errno), why);
+	err = check_opened_file(fd, types, why);
 	if (err)
 		close(fd);
 	return err ? err : fd;
@@ -266,7 +266,7 @@ static int write_all(int fd, const uint8_t *data, size_t bytes)
 	return 0;
 }
 
-static int copy(int from, int to, size_t limit, size_t *bytes)
+static int copy_descriptor(int from, int to, size_t limit, size_t *bytes)
 {
 	uint8_t *piece = malloc(PIECE);
 	ssize_t n = 1;
@@ -296,7 +296,7 @@ int hr_trust_copy(int fd, const char *name, size_t limit, size_t *bytes, struct 
 	int err = memory;
 
 	if (memory >= 0)
-		err = copy(fd, memory, limit, bytes);
+		err = copy_descriptor(fd, memory, limit, bytes);
 	if (!err && fcntl(memory, F_ADD_SEALS, seals) != 0)
 		err = -errno;
 	if (!err)

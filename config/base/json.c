@@ -7,24 +7,24 @@
 
 #include "config/base/text.h"
 
-static void fail(struct hr_json *j, int error)
+static void fail_json(struct hr_json *j, int error)
 {
 	if (!j->error)
 		j->error = error;
 }
 
-static void put(struct hr_json *j, const char *bytes, size_t n)
+static void append_json(struct hr_json *j, const char *bytes, size_t n)
 {
 	if (j->error)
 		return;
 	if (j->out) {
 		errno = 0;
 		if (fwrite(bytes, 1, n, j->out) != n)
-			fail(j, errno ? -errno : -EIO);
+			fail_json(j, errno ? -errno : -EIO);
 		return;
 	}
 	if (n >= j->room - j->length) {
-		fail(j, -ENOBUFS);
+		fail_json(j, -ENOBUFS);
 		return;
 	}
 	memcpy(j->text + j->length, bytes, n);
@@ -34,7 +34,7 @@ static void put(struct hr_json *j, const char *bytes, size_t n)
 
 static void put_words(struct hr_json *j, const char *words)
 {
-	put(j, words, strlen(words));
+	append_json(j, words, strlen(words));
 }
 
 /* ---- strings */
@@ -47,7 +47,7 @@ static void put_escaped(struct hr_json *j, unsigned char byte)
 	for (size_t i = 0; i < sizeof named - 1; i += 2)
 		if ((unsigned char)named[i] == byte) {
 			text[1] = named[i + 1];
-			put(j, text, 2);
+			append_json(j, text, 2);
 			return;
 		}
 	text[4] = "0123456789abcdef"[byte >> 4];
@@ -59,18 +59,18 @@ static void put_string(struct hr_json *j, const char *value)
 {
 	const unsigned char *at = (const unsigned char *)value;
 
-	put(j, "\"", 1);
+	append_json(j, "\"", 1);
 	while (*at && !j->error) {
 		const unsigned char *from = at;
 		size_t n = 0;
 
 		while (*at >= ' ' && *at != '"' && *at != '\\' && (n = hr_utf8_bytes(at)) > 0)
 			at += n;
-		put(j, (const char *)from, (size_t)(at - from));
+		append_json(j, (const char *)from, (size_t)(at - from));
 		if (*at)
 			put_escaped(j, *at++);
 	}
-	put(j, "\"", 1);
+	append_json(j, "\"", 1);
 }
 
 /* ---- nesting */
@@ -85,17 +85,17 @@ static void indent(struct hr_json *j)
 	static const char blanks[] = "                                ";
 
 	_Static_assert(sizeof blanks > 2 * HR_JSON_DEPTH, "blanks for the deepest level");
-	put(j, "\n", 1);
-	put(j, blanks, (size_t)2 * j->depth);
+	append_json(j, "\n", 1);
+	append_json(j, blanks, (size_t)2 * j->depth);
 }
 
 /* Write the comma, the indent and the key before a value. */
-static void begin(struct hr_json *j, const char *key)
+static void begin_value(struct hr_json *j, const char *key)
 {
 	const bool lines = j->form == HR_JSON_INDENTED;
 
 	if (j->depth == 0 || !key != ((j->arrays & level(j)) != 0)) {
-		fail(j, -EINVAL);
+		fail_json(j, -EINVAL);
 		return;
 	}
 	if (j->filled & level(j))
@@ -106,16 +106,16 @@ static void begin(struct hr_json *j, const char *key)
 	if (!key)
 		return;
 	put_string(j, key);
-	put(j, ": ", 2);
+	append_json(j, ": ", 2);
 }
 
 static void open(struct hr_json *j, bool array)
 {
 	if (j->depth == HR_JSON_DEPTH) {
-		fail(j, -EINVAL);
+		fail_json(j, -EINVAL);
 		return;
 	}
-	put(j, array ? "[" : "{", 1);
+	append_json(j, array ? "[" : "{", 1);
 	j->depth++;
 	j->filled &= ~level(j);
 	j->arrays = array ? j->arrays | level(j) : j->arrays & ~level(j);
@@ -123,13 +123,13 @@ static void open(struct hr_json *j, bool array)
 
 void hr_json_object(struct hr_json *j, const char *key)
 {
-	begin(j, key);
+	begin_value(j, key);
 	open(j, false);
 }
 
 void hr_json_array(struct hr_json *j, const char *key)
 {
-	begin(j, key);
+	begin_value(j, key);
 	open(j, true);
 }
 
@@ -140,7 +140,7 @@ static void shut(struct hr_json *j)
 	j->depth--;
 	if (filled && j->form == HR_JSON_INDENTED)
 		indent(j);
-	put(j, array ? "]" : "}", 1);
+	append_json(j, array ? "]" : "}", 1);
 }
 
 void hr_json_close(struct hr_json *j)
@@ -148,7 +148,7 @@ void hr_json_close(struct hr_json *j)
 	if (j->depth > 1)
 		shut(j);
 	else
-		fail(j, -EINVAL);
+		fail_json(j, -EINVAL);
 }
 
 void hr_json_to_file(struct hr_json *j, enum hr_json_form form, FILE *out)
@@ -167,13 +167,13 @@ void hr_json_to_text(struct hr_json *j, enum hr_json_form form, char *text, size
 int hr_json_done(struct hr_json *j)
 {
 	if (j->depth != 1)
-		fail(j, -EINVAL);
+		fail_json(j, -EINVAL);
 	if (j->error == 0)
 		shut(j);
-	put(j, "\n", 1);
+	append_json(j, "\n", 1);
 	errno = 0;
 	if (j->out && !j->error && fflush(j->out) != 0)
-		fail(j, errno ? -errno : -EIO);
+		fail_json(j, errno ? -errno : -EIO);
 	return j->error;
 }
 
@@ -181,7 +181,7 @@ int hr_json_done(struct hr_json *j)
 
 void hr_json_string(struct hr_json *j, const char *key, const char *value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	if (value)
 		put_string(j, value);
 	else
@@ -195,28 +195,28 @@ static void put_u64(struct hr_json *j, uint64_t value)
 	do
 		*--at = (char)('0' + value % 10);
 	while ((value /= 10) != 0);
-	put(j, at, (size_t)(text + sizeof text - at));
+	append_json(j, at, (size_t)(text + sizeof text - at));
 }
 
 void hr_json_u64(struct hr_json *j, const char *key, uint64_t value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	put_u64(j, value);
 }
 
 void hr_json_i64(struct hr_json *j, const char *key, int64_t value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	if (value < 0)
-		put(j, "-", 1);
+		append_json(j, "-", 1);
 	put_u64(j, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 /* As printf(), but with a decimal point in every locale. Returns the length; 0: it does not fit. */
-static size_t format(char *text, size_t bytes, const char *form, ...)
+static size_t format_number(char *text, size_t bytes, const char *form, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static size_t format(char *text, size_t bytes, const char *form, ...)
+static size_t format_number(char *text, size_t bytes, const char *form, ...)
 {
 	va_list list;
 	int n;
@@ -249,11 +249,11 @@ void hr_json_fixed(struct hr_json *j, const char *key, double value, int digits)
 		hr_json_null(j, key);
 		return;
 	}
-	n = format(text, sizeof text, "%.*f", digits, value);
+	n = format_number(text, sizeof text, "%.*f", digits, value);
 	if (n == 0)
-		n = format(text, sizeof text, "%.17g", value);
-	begin(j, key);
-	put(j, text, n);
+		n = format_number(text, sizeof text, "%.17g", value);
+	begin_value(j, key);
+	append_json(j, text, n);
 }
 
 void hr_json_real(struct hr_json *j, const char *key, double value)
@@ -265,28 +265,28 @@ void hr_json_real(struct hr_json *j, const char *key, double value)
 		hr_json_null(j, key);
 		return;
 	}
-	n = format(text, sizeof text, "%.17g", value);
-	begin(j, key);
-	put(j, text, n);
+	n = format_number(text, sizeof text, "%.17g", value);
+	begin_value(j, key);
+	append_json(j, text, n);
 	if (!memchr(text, '.', n) && !memchr(text, 'e', n))
-		put(j, ".0", 2); /* it stays a real number where it is read */
+		append_json(j, ".0", 2); /* it stays a real number where it is read */
 }
 
 void hr_json_raw(struct hr_json *j, const char *key, const char *text)
 {
-	begin(j, key);
+	begin_value(j, key);
 	put_words(j, text);
 }
 
 void hr_json_bool(struct hr_json *j, const char *key, bool value)
 {
-	begin(j, key);
+	begin_value(j, key);
 	put_words(j, value ? "true" : "false");
 }
 
 void hr_json_null(struct hr_json *j, const char *key)
 {
-	begin(j, key);
+	begin_value(j, key);
 	put_words(j, "null");
 }
 
@@ -299,7 +299,7 @@ void hr_json_schema(struct hr_json *j, const char *name, uint32_t version)
 /* ---- checking JSON text */
 
 /* Each function returns the text behind what it has read; NULL: it is not there, or not valid. */
-static const char *value(const char *at, unsigned depth);
+static const char *skip_json_value(const char *at, unsigned depth);
 
 static const char *blanks(const char *at)
 {
@@ -328,25 +328,25 @@ static const char *string(const char *at)
 	return at ? at + 1 : NULL;
 }
 
-static const char *digits(const char *at)
+static const char *skip_json_digits(const char *at)
 {
 	const size_t n = strspn(at, "0123456789");
 
 	return n ? at + n : NULL;
 }
 
-static const char *number(const char *at)
+static const char *skip_json_number(const char *at)
 {
 	at += *at == '-';
 	if (*at == '0')
 		at++;
 	else
-		at = digits(at);
+		at = skip_json_digits(at);
 	if (at && *at == '.')
-		at = digits(at + 1);
+		at = skip_json_digits(at + 1);
 	if (at && (*at == 'e' || *at == 'E')) {
 		at++;
-		at = digits(at + (*at == '+' || *at == '-'));
+		at = skip_json_digits(at + (*at == '+' || *at == '-'));
 	}
 	return at;
 }
@@ -361,14 +361,14 @@ static const char *word(const char *at)
 	return NULL;
 }
 
-static const char *member(const char *at, bool named, unsigned depth)
+static const char *skip_json_member(const char *at, bool named, unsigned depth)
 {
 	if (named) {
 		at = string(at);
 		at = at ? blanks(at) : NULL;
 		at = at && *at == ':' ? blanks(at + 1) : NULL;
 	}
-	return at ? value(at, depth) : NULL;
+	return at ? skip_json_value(at, depth) : NULL;
 }
 
 /* An object or an array, behind its first character. */
@@ -380,7 +380,7 @@ static const char *nest(const char *at, char end, unsigned depth)
 	if (*at == end)
 		return at + 1;
 	for (;;) {
-		at = member(blanks(at), end == '}', depth - 1);
+		at = skip_json_member(blanks(at), end == '}', depth - 1);
 		at = at ? blanks(at) : NULL;
 		if (!at || *at != ',')
 			break;
@@ -389,7 +389,7 @@ static const char *nest(const char *at, char end, unsigned depth)
 	return at && *at == end ? at + 1 : NULL;
 }
 
-static const char *value(const char *at, unsigned depth)
+static const char *skip_json_value(const char *at, unsigned depth)
 {
 	switch (*at) {
 	case '{':
@@ -403,13 +403,13 @@ static const char *value(const char *at, unsigned depth)
 	case 'n':
 		return word(at);
 	default:
-		return number(at);
+		return skip_json_number(at);
 	}
 }
 
 bool hr_json_text_is_object(const char *text)
 {
-	const char *end = *text == '{' ? value(text, HR_JSON_TEXT_DEPTH) : NULL;
+	const char *end = *text == '{' ? skip_json_value(text, HR_JSON_TEXT_DEPTH) : NULL;
 
 	return end && *end == '\0';
 }

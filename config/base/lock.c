@@ -26,7 +26,7 @@ static void name_folder(char path[PATH_BYTES])
 		snprintf(path, PATH_BYTES, "/tmp/" FOLDER "-%u", (unsigned)user);
 }
 
-static int fail(const char *path, const char *what, int err, struct hr_error *e)
+static int fail_lock(const char *path, const char *what, int err, struct hr_error *e)
 {
 	return hr_fail(e, HR_ERROR_MISSING, err, "%s: %s: %s", path, what, strerror(-err));
 }
@@ -40,14 +40,14 @@ static int open_folder(const char *path, struct hr_error *e)
 	if (geteuid() == 0)
 		mkdir("/run", 0755); /* a rescue system may lack it */
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return fail(path, "the folder of locks cannot be made", -errno, e);
+		return fail_lock(path, "the folder of locks cannot be made", -errno, e);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		const int err = -errno;
 
 		if (fd >= 0)
 			close(fd);
-		return fail(path, "the folder of locks cannot be opened", err, e);
+		return fail_lock(path, "the folder of locks cannot be opened", err, e);
 	}
 	if (st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		return fd;
@@ -83,9 +83,10 @@ int hr_lock(const char *name, struct hr_error *e)
 	name_file(name, file);
 	fd = openat(folder, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		err = fail(path, file, -errno, e);
+		err = fail_lock(path, file, -errno, e);
 	else if (fcntl(fd, F_OFD_SETLK, &whole) != 0)
-		err = errno == EAGAIN || errno == EACCES ? -EBUSY : fail(path, file, -errno, e);
+		err = errno == EAGAIN || errno == EACCES ? -EBUSY
+							 : fail_lock(path, file, -errno, e);
 	close(folder);
 	if (err && fd >= 0)
 		close(fd);

@@ -54,7 +54,7 @@ void hr_log_keep_errors(char *text, size_t bytes)
 }
 
 /* Append a line of `length` bytes, with its newline. */
-static void keep(const char *line, size_t length)
+static void keep_line(const char *line, size_t length)
 {
 	const size_t at = __atomic_fetch_add(&kept_used, length, __ATOMIC_RELAXED);
 
@@ -211,7 +211,7 @@ void hr_log(enum hr_log_level level, const char *format, ...)
 	}
 	if (level == HR_LOG_ERROR && kept) {
 		message[length] = '\n';
-		keep(message, (size_t)length + 1);
+		keep_line(message, (size_t)length + 1);
 		message[length] = '\0';
 	}
 	if (as_json)

@@ -42,7 +42,7 @@ int hr_scm_send(int socket, const void *data, size_t bytes, const int *fds, unsi
 }
 
 /* Keep the first `max` descriptors, close the others; returns the number of all. */
-static unsigned take(struct msghdr *message, int *fds, unsigned max)
+static unsigned collect_descriptors(struct msghdr *message, int *fds, unsigned max)
 {
 	unsigned count = 0;
 
@@ -80,7 +80,7 @@ ssize_t hr_scm_receive(int socket, void *data, size_t bytes, int *fds, unsigned 
 	*count = 0;
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
-	came = take(&message, fds, max);
+	came = collect_descriptors(&message, fds, max);
 	if (came <= max && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC))) {
 		*count = came;
 		return n;

@@ -37,7 +37,7 @@ void hr_signal_stack(void)
 }
 
 /* On Linux, process 0 is the calling thread. */
-static void *begin(void *argument)
+static void *begin_thread(void *argument)
 {
 	struct hr_cpu_thread *thread = argument;
 
@@ -58,7 +58,7 @@ int hr_thread_start(struct hr_cpu_thread *thread, const cpu_set_t *cpus,
 	pthread_attr_init(&attributes);
 	if (cpus)
 		pthread_attr_setaffinity_np(&attributes, sizeof *cpus, cpus);
-	err = pthread_create(&thread->id, &attributes, begin, thread);
+	err = pthread_create(&thread->id, &attributes, begin_thread, thread);
 	pthread_attr_destroy(&attributes);
 	return -err;
 }

@@ -16,7 +16,7 @@
 #define DAY_S 86400u
 
 /* Read digits at *text and advance *text past them. 0, -EINVAL: no digit, -ERANGE: over 2^63. */
-static int digits(const char **text, uint64_t *value)
+static int parse_digits(const char **text, uint64_t *value)
 {
 	uint64_t sum = 0;
 
@@ -36,7 +36,7 @@ int hr_size_parse(const char *text, uint64_t *bytes)
 	static const char units[] = "KMGT";
 	uint64_t value;
 	unsigned shift = 0;
-	int err = digits(&text, &value);
+	int err = parse_digits(&text, &value);
 
 	if (err)
 		return err;
@@ -66,7 +66,7 @@ int hr_duration_parse(const char *text, uint64_t *ns)
 		{ "h", 3600000000000 }, { "d", 86400000000000 },
 	};
 	uint64_t value;
-	int err = digits(&text, &value);
+	int err = parse_digits(&text, &value);
 
 	if (err)
 		return err;
@@ -103,7 +103,7 @@ const char *hr_span_format(char *text, size_t bytes, uint64_t ns)
 #define WORD_MAX 32u
 #define EDITS_MAX 2u
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned min_of_three(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 
@@ -125,7 +125,7 @@ static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
 		for (size_t j = 1; j <= nb; j++) {
 			unsigned same = a[i - 1] == b[j - 1] ? 0 : 1;
 
-			now[j] = least(last[j] + 1, now[j - 1] + 1, last[j - 1] + same);
+			now[j] = min_of_three(last[j] + 1, now[j - 1] + 1, last[j - 1] + same);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
 			    before[j - 2] + 1 < now[j])
 				now[j] = before[j - 2] + 1;
@@ -217,8 +217,8 @@ static bool is_plain(const char *text)
 }
 
 /* `special` characters become `in_place` and the character. */
-static const char *put(const char *text, char *to, char quote, const char *special,
-		       const char *in_place, const char *behind)
+static const char *quote_text(const char *text, char *to, char quote, const char *special,
+			      const char *in_place, const char *behind)
 {
 	const size_t most = strlen(in_place) + 1 + strlen(behind);
 	char *at = to;
@@ -244,12 +244,12 @@ const char *hr_quote(const char *text, char to[HR_QUOTE_BYTES])
 
 	if (is_plain(text) && bytes <= HR_QUOTE_BYTES)
 		return memcpy(to, text, bytes);
-	return put(text, to, '\'', "'", "'\\", "'");
+	return quote_text(text, to, '\'', "'", "'\\", "'");
 }
 
 const char *hr_quote_config(const char *text, char to[HR_QUOTE_BYTES])
 {
-	return put(text, to, '"', "\"\\", "\\", "");
+	return quote_text(text, to, '"', "\"\\", "\\", "");
 }
 
 bool hr_is_line(const char *text, size_t bytes)

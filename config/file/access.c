@@ -146,7 +146,7 @@ bool hr_config_access_read(const struct hr_config *config, const struct hr_group
 	return group->mistakes->count == before;
 }
 
-static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
+static bool same_object(const struct hr_config_object *a, const struct hr_config_object *b)
 {
 	return a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
 }
@@ -156,7 +156,7 @@ static void check_objects(const struct hr_config_pipeline *p, const struct hr_gr
 {
 	for (uint32_t i = 0; i < p->objects; i++)
 		for (uint32_t j = 0; j < i; j++)
-			if (p->object[i].object[0] && same(&p->object[i], &p->object[j]) &&
+			if (p->object[i].object[0] && same_object(&p->object[i], &p->object[j]) &&
 			    (p->object[i].writes || p->object[j].writes))
 				hr_mistake(
 					group->mistakes, p->object[i].line,

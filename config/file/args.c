@@ -14,7 +14,7 @@ struct complaint {
 	const char *path;
 };
 
-static void report(void *to, unsigned line, const char *text)
+static void report_arg_mistake(void *to, unsigned line, const char *text)
 {
 	const struct complaint *c = to;
 
@@ -166,8 +166,8 @@ int hr_op_parse(const struct hr_operator *op, const struct hr_op_arg *arg, uint3
 	return count ? -EINVAL : 0;
 }
 
-static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *group,
-		  const struct hr_op_arg *arg, unsigned count)
+static bool parse_op_args(struct hr_config_pipeline *pipeline, const struct hr_group *group,
+			  const struct hr_op_arg *arg, unsigned count)
 {
 	char path[sizeof group->path + 8];
 	struct complaint to = { group, path };
@@ -175,7 +175,7 @@ static bool parse(struct hr_config_pipeline *pipeline, const struct hr_group *gr
 	int bytes;
 
 	snprintf(path, sizeof path, "%s.args", group->path);
-	bytes = hr_op_parse(pipeline->op, arg, count, pipeline->op_args, report, &to);
+	bytes = hr_op_parse(pipeline->op, arg, count, pipeline->op_args, report_arg_mistake, &to);
 	if (bytes < 0 && group->mistakes->count == before)
 		hr_group_mistake(group, "args", "operator %s does not accept them",
 				 pipeline->op->name);
@@ -210,7 +210,7 @@ static bool read_all(struct hr_config_pipeline *pipeline, const struct hr_group 
 				"%s.args.%s: expected a number, a string, or an array of numbers",
 				group->path, config_setting_name(setting));
 	}
-	return good && parse(pipeline, group, arg, count);
+	return good && parse_op_args(pipeline, group, arg, count);
 }
 
 bool hr_config_args_read(struct hr_config_pipeline *pipeline, const struct hr_group *group)

@@ -23,7 +23,7 @@ static uint32_t starter(const struct hr_config *config, uint32_t i)
 }
 
 /* Add "'a' after " or "'a' on object 'x' of ". A text without room for that ends in "...". */
-static void add(const struct hr_config_pipeline *p, char *text, size_t bytes)
+static void append_cycle_link(const struct hr_config_pipeline *p, char *text, size_t bytes)
 {
 	static const char cut[] = "... ";
 	const size_t at = strlen(text), room = bytes - at - sizeof cut;
@@ -47,7 +47,7 @@ static void check_cycle(const struct hr_config *config, struct hr_mistakes *mist
 	bool starts = false;
 
 	do {
-		add(&config->pipeline[j], text, sizeof text);
+		append_cycle_link(&config->pipeline[j], text, sizeof text);
 		starts |= config->pipeline[j].when.kind == HR_WHEN_OBJECT;
 		j = starter(config, j);
 		if (j == NONE || j < i)

@@ -330,8 +330,8 @@ static void read_text(struct hr_config *config, const char *text, struct hr_mist
 	config_destroy(&file);
 }
 
-static int parse(struct hr_config *config, const char *text, size_t bytes,
-		 struct hr_mistakes *mistakes)
+static int parse_config_text(struct hr_config *config, const char *text, size_t bytes,
+			     struct hr_mistakes *mistakes)
 {
 	char *copy = malloc(bytes + 1), *wide = malloc(HR_SCAN_OUT_BYTES(bytes));
 	int err = copy && wide ? 0 : -ENOMEM;
@@ -394,7 +394,7 @@ static int parse_file(struct hr_config *config, const char *text, size_t bytes, 
 			   HR_CONFIG_BYTES_MAX);
 		err = -EFBIG;
 	} else {
-		err = parse(config, text, bytes, mistakes);
+		err = parse_config_text(config, text, bytes, mistakes);
 	}
 	hr_mistakes_report(mistakes, e);
 	free(mistakes);
@@ -446,7 +446,8 @@ static bool is_regular(int fd)
  * Read the text of a file, which the caller frees. Reading stops at the size limit, so that an
  * endless pipe ends, too. Reading a pipe waits for its writer.
  */
-static int load(const char *file, char **text, size_t *bytes, bool *regular, struct hr_error *e)
+static int load_config_text(const char *file, char **text, size_t *bytes, bool *regular,
+			    struct hr_error *e)
 {
 	const bool standard = strcmp(file, "-") == 0;
 	const char *why;
@@ -476,7 +477,7 @@ int hr_config_read(struct hr_config *config, const struct hr_config_lookup *name
 	char *text = NULL;
 	bool regular = true;
 	size_t bytes = 0;
-	int err = load(file, &text, &bytes, &regular, e);
+	int err = load_config_text(file, &text, &bytes, &regular, e);
 
 	set_defaults(config, name, regular ? folder_of(file) : 0);
 	config->names = names;

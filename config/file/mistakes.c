@@ -21,7 +21,7 @@ void hr_mistake(struct hr_mistakes *m, unsigned line, const char *format, ...)
 }
 
 /* Insertion sort, because it is stable; the list is short. */
-static void sort(struct hr_mistake *list, uint32_t count)
+static void sort_mistakes(struct hr_mistake *list, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++) {
 		struct hr_mistake moved = list[i];
@@ -38,7 +38,7 @@ void hr_mistakes_report(struct hr_mistakes *m, struct hr_error *e)
 	const uint32_t kept = m->count < HR_MISTAKES_MAX ? m->count : HR_MISTAKES_MAX;
 	const enum hr_error_kind kind = m->failed == m->count ? HR_ERROR_FAILED : HR_ERROR_USAGE;
 
-	sort(m->list, kept);
+	sort_mistakes(m->list, kept);
 	for (uint32_t i = 0; i < kept; i++) {
 		const struct hr_mistake *mistake = &m->list[i];
 

@@ -39,8 +39,8 @@ static bool find_file(const struct hr_config *config, const char *file, char pat
 	return n > 0 && n < (int)HR_FILE_MAX;
 }
 
-static void load(const struct hr_config *config, const struct hr_group *group,
-		 struct hr_config_operator *op)
+static void load_operator_file(const struct hr_config *config, const struct hr_group *group,
+			       struct hr_config_operator *op)
 {
 	char path[HR_FILE_MAX] = ""; /* padded with zeros: configurations are compared */
 	struct hr_error e = { 0 };
@@ -97,7 +97,7 @@ void hr_config_operator_read(struct hr_config *config, const struct hr_group *gr
 	op->line = hr_group_line(group, NULL);
 	hr_group_read(group, operator_fields, HR_COUNT(operator_fields), op);
 	if (op->name[0] && op->file[0] && name_is_free(config, group, i))
-		load(config, group, op);
+		load_operator_file(config, group, op);
 }
 
 static void use(struct hr_config *config, uint32_t i, const struct hr_operator *loaded)

@@ -35,7 +35,7 @@ static void emit(struct scanner *s, const char *text, size_t length)
 }
 
 /* A '=' or ':' follows the last name. */
-static void take_key(struct scanner *s)
+static void store_key(struct scanner *s)
 {
 	const struct name *key = &s->last;
 	const unsigned begin = s->depth <= HR_SCAN_DEPTH_MAX ? s->begin[s->depth] : s->keys;
@@ -83,14 +83,14 @@ static void code(struct scanner *s, char c, char next)
 	else if (c == '}' || c == ')' || c == ']')
 		close_bracket(s);
 	else if (c == '=' || c == ':')
-		take_key(s);
+		store_key(s);
 	else if (c == ',' && ++s->elements == HR_SCAN_ELEMENTS_MAX + 1)
 		hr_mistake(s->mistakes, s->line, "more than %u list elements",
 			   HR_SCAN_ELEMENTS_MAX);
 }
 
 /* Scan one character; returns how many were consumed (two of an escape or comment mark). */
-static size_t step(struct scanner *s, char c, char next)
+static size_t scan_character(struct scanner *s, char c, char next)
 {
 	switch (s->in) {
 	case CODE:
@@ -188,7 +188,7 @@ int hr_scan(struct hr_mistakes *m, const char *text, size_t bytes, char *out)
 		used = word(&s, text + i);
 		if (used)
 			continue;
-		used = step(&s, text[i], text[i + 1]);
+		used = scan_character(&s, text[i], text[i + 1]);
 		emit(&s, text + i, used);
 	}
 	emit(&s, "", 1);
@@ -309,7 +309,7 @@ struct mantissa {
 	bool digits, zero;
 };
 
-static struct mantissa look_at_mantissa(const char *text, size_t length)
+static struct mantissa scan_mantissa(const char *text, size_t length)
 {
 	struct mantissa m = { .zero = true };
 
@@ -326,7 +326,7 @@ static void check_real(struct hr_mistakes *m, unsigned line, const char *text, s
 {
 	const int shown = (int)(length < QUOTED ? length : QUOTED);
 	const char *dots = length > QUOTED ? "..." : "";
-	const struct mantissa mantissa = look_at_mantissa(text, length);
+	const struct mantissa mantissa = scan_mantissa(text, length);
 	const double value = strtod(text, NULL);
 	const char *wrong = wrong_size(value, mantissa.zero);
 	char exact[DBL_MAX_10_EXP + 3];
