@@ -45,7 +45,7 @@ static void print_help(FILE *out)
 	fputs(HR_EXIT_HELP, out);
 }
 
-static const struct hr_command *find(const char *name)
+static const struct hr_command *find_command(const char *name)
 {
 	for (size_t i = 0; command[i]; i++)
 		if (strcmp(command[i]->name, name) == 0)
@@ -120,7 +120,7 @@ static bool waits_for_console(int argc, char **argv)
 }
 
 /* json: the command line asks for it. */
-static int finish(int code, bool json)
+static int finish_command(int code, bool json)
 {
 	if (json && code)
 		hr_report_failed(code);
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 	signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would lose the status of children */
 	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of the write (EFBIG) */
 	/* The kernel passes the unknown words of its command line as arguments to the first process. */
-	if (hr_pid1_is_self() && (argc < 2 || (argv[1][0] != '-' && !find(argv[1]))))
+	if (hr_pid1_is_self() && (argc < 2 || (argv[1][0] != '-' && !find_command(argv[1]))))
 		return hr_cmd_boot.fn(1, argv);
 	if (!waits_for_console(argc, argv) && !hold_standard())
 		return HR_EXIT_FAILED;
@@ -151,26 +151,26 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
 		print_help(stdout);
-		return finish(HR_EXIT_DONE, false);
+		return finish_command(HR_EXIT_DONE, false);
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("headrace " HR_VERSION);
-		return finish(HR_EXIT_DONE, false);
+		return finish_command(HR_EXIT_DONE, false);
 	}
 	if (strcmp(argv[1], "help") == 0) {
-		found = find(argv[2]);
+		found = find_command(argv[2]);
 		if (!found)
 			return unknown(argv[2]);
 		fputs(found->help, stdout);
-		return finish(HR_EXIT_DONE, false);
+		return finish_command(HR_EXIT_DONE, false);
 	}
-	found = find(argv[1]);
+	found = find_command(argv[1]);
 	json = hr_report_wants_json(argc - 1, argv + 1);
 	if (!found)
-		return finish(unknown(argv[1]), json);
+		return finish_command(unknown(argv[1]), json);
 	if (!found->own_help && wants_help(argc - 1, argv + 1)) {
 		fputs(found->help, stdout);
-		return finish(HR_EXIT_DONE, false);
+		return finish_command(HR_EXIT_DONE, false);
 	}
-	return finish(found->fn(argc - 1, argv + 1), json);
+	return finish_command(found->fn(argc - 1, argv + 1), json);
 }

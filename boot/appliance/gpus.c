@@ -24,8 +24,8 @@ struct hr_gpus_page {
 };
 
 /* Ends with _exit(): the driver's exit handlers may wait for the GPU. */
-static _Noreturn void look(struct hr_gpus_page *page, const struct hr_config *config,
-			   uint32_t which, pid_t supervisor)
+static _Noreturn void probe_gpus(struct hr_gpus_page *page, const struct hr_config *config,
+				 uint32_t which, pid_t supervisor)
 {
 	hr_tick_set(NULL, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -45,8 +45,8 @@ static _Noreturn void look(struct hr_gpus_page *page, const struct hr_config *co
 	_exit(0);
 }
 
-static void begin(struct hr_gpus *gpus, const struct hr_config *config, uint32_t which,
-		  uint64_t now_ns)
+static void fork_probe(struct hr_gpus *gpus, const struct hr_config *config, uint32_t which,
+		       uint64_t now_ns)
 {
 	const pid_t self = getpid();
 	pid_t pid;
@@ -62,7 +62,7 @@ static void begin(struct hr_gpus *gpus, const struct hr_config *config, uint32_t
 	fflush(NULL); /* else both processes would write the buffered text */
 	pid = hr_fork();
 	if (pid == 0)
-		look(gpus->page, config, which, self);
+		probe_gpus(gpus->page, config, which, self);
 	if (pid < 0)
 		return;
 	gpus->pid = pid;
@@ -71,8 +71,8 @@ static void begin(struct hr_gpus *gpus, const struct hr_config *config, uint32_t
 	gpus->began_ns = now_ns;
 }
 
-static void note(struct hr_gpus *gpus, const struct hr_config *config, uint32_t g, bool answered,
-		 uint64_t now_ns)
+static void note_absent_gpu(struct hr_gpus *gpus, const struct hr_config *config, uint32_t g,
+			    bool answered, uint64_t now_ns)
 {
 	const struct hr_config_gpu *gpu = &config->gpu[g];
 
@@ -86,7 +86,7 @@ static void note(struct hr_gpus *gpus, const struct hr_config *config, uint32_t 
 }
 
 /* A gpu without an answer is absent, too. */
-static void take(struct hr_gpus *gpus, const struct hr_config *config, uint64_t now_ns)
+static void collect_answers(struct hr_gpus *gpus, const struct hr_config *config, uint64_t now_ns)
 {
 	gpus->absent &= ~gpus->asked;
 	gpus->absent |= gpus->asked & (gpus->page->absent | ~gpus->page->answered);
@@ -94,7 +94,7 @@ static void take(struct hr_gpus *gpus, const struct hr_config *config, uint64_t 
 		if (!(gpus->asked >> g & 1))
 			continue;
 		if (gpus->absent >> g & 1)
-			note(gpus, config, g, gpus->page->answered >> g & 1, now_ns);
+			note_absent_gpu(gpus, config, g, gpus->page->answered >> g & 1, now_ns);
 		else
 			gpus->since_ns[g] = 0;
 	}
@@ -107,19 +107,19 @@ bool hr_gpus_step(struct hr_gpus *gpus, const struct hr_config *config, uint32_t
 	int status;
 
 	if (!gpus->pid && which && now_ns >= gpus->next_ns)
-		begin(gpus, config, which, now_ns);
+		fork_probe(gpus, config, which, now_ns);
 	if (!gpus->pid)
 		return false;
 	if (hr_wait_child(gpus->pid, &status, WNOHANG) != 0) {
 		gpus->pid = 0;
 		if (!gpus->killed)
-			take(gpus, config, now_ns);
+			collect_answers(gpus, config, now_ns);
 		return false;
 	}
 	if (!gpus->killed && now_ns - gpus->began_ns >= ANSWER_NS) {
 		gpus->killed = true;
 		hr_kill(gpus->pid, SIGKILL);
-		take(gpus, config, now_ns);
+		collect_answers(gpus, config, now_ns);
 	}
 	return !gpus->killed;
 }

@@ -441,7 +441,7 @@ static bool read_only(const char *text, struct hr_measurement *only)
 }
 
 /* False: the value is out of range. */
-static bool take_option(struct hr_bench_request *request, int option)
+static bool parse_bench_option(struct hr_bench_request *request, int option)
 {
 	switch (option) {
 	case 'B':
@@ -474,7 +474,7 @@ static bool take_option(struct hr_bench_request *request, int option)
 	}
 }
 
-static bool take_remote_option(struct hr_bench_remote *remote, int option)
+static bool parse_remote_option(struct hr_bench_remote *remote, int option)
 {
 	uint64_t bytes;
 
@@ -567,8 +567,8 @@ static int cmd_bench(int argc, char **argv)
 					      argv[optind - 1]);
 		if (option == '?')
 			return hr_option_unknown("bench", argv[optind - 1], options);
-		if (which < OPTIONS_REMOTE ? !take_option(&request, option)
-					   : !take_remote_option(&request.remote, option))
+		if (which < OPTIONS_REMOTE ? !parse_bench_option(&request, option)
+					   : !parse_remote_option(&request.remote, option))
 			return hr_usage_error("bench", "--%s: '%s' is out of range",
 					      options[which].name, optarg);
 		given |= 1u << which;

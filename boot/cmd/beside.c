@@ -17,7 +17,7 @@ static int open_client(const struct hr_config_ssd *config, struct hr_store_backe
 }
 
 /* The items before the reply. 0, -errno, or the exit code of the appliance, whose reason is printed. */
-static int take_items(struct hr_ssd_facts *facts, struct hr_message_map *map)
+static int receive_facts(struct hr_ssd_facts *facts, struct hr_message_map *map)
 {
 	struct hr_message_item item = { 0 };
 	int got = hr_store_client_next(&client, &item);
@@ -35,9 +35,9 @@ static int take_items(struct hr_ssd_facts *facts, struct hr_message_map *map)
 	return hr_store_client_conclude(&client, got);
 }
 
-static int describe(void *to, const struct hr_config_ssd *config, struct hr_ssd_facts *facts,
-		    const struct hr_store_object **object, uint32_t *count, const char **by,
-		    struct hr_error *e)
+static int describe_busy_ssd(void *to, const struct hr_config_ssd *config,
+			     struct hr_ssd_facts *facts, const struct hr_store_object **object,
+			     uint32_t *count, const char **by, struct hr_error *e)
 {
 	struct hr_request request = { .kind = HR_REQUEST_STORE_FACTS };
 	struct hr_store_backend access;
@@ -51,7 +51,7 @@ static int describe(void *to, const struct hr_config_ssd *config, struct hr_ssd_
 				      : -ENODEV;
 	code = hr_store_client_begin(&client, &request, "");
 	if (!code)
-		code = take_items(facts, &map);
+		code = receive_facts(facts, &map);
 	if (code)
 		return hr_fail(e, (enum hr_error_kind)code, -EBUSY,
 			       "appliance '%s' does not describe it", client.appliance.name);
@@ -87,4 +87,4 @@ static int read_part(void *to, const struct hr_config_ssd *config, const char *n
 		    : 0;
 }
 
-const struct hr_elsewhere hr_beside = { NULL, describe, read_part };
+const struct hr_elsewhere hr_beside = { NULL, describe_busy_ssd, read_part };

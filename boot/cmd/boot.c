@@ -127,7 +127,7 @@ static void set_times(void)
 		hr_log_set_wall();
 }
 
-static struct hr_engine *load(const char *file, enum hr_boot_end *last_resort, int *code)
+static struct hr_engine *load_for_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_engine *engine;
 
@@ -145,7 +145,7 @@ static int as_service(const char *file)
 {
 	enum hr_boot_end unused; /* a service does not end the machine */
 	int code;
-	struct hr_engine *engine = load(file, &unused, &code);
+	struct hr_engine *engine = load_for_boot(file, &unused, &code);
 
 	if (!engine)
 		return code;
@@ -166,9 +166,9 @@ static enum hr_boot_end last_resort(enum hr_boot_end configured)
 	return configured;
 }
 
-static void end(enum hr_boot_end how, enum hr_boot_end configured, int code)
+static void end_boot(enum hr_boot_end how, enum hr_boot_end configured, int code)
 	__attribute__((noreturn));
-static void end(enum hr_boot_end how, enum hr_boot_end configured, int code)
+static void end_boot(enum hr_boot_end how, enum hr_boot_end configured, int code)
 {
 	const int signal_number = hr_signals_which();
 
@@ -206,7 +206,7 @@ static void as_first(const char *file)
 	if (!file)
 		file = CONFIG_DEFAULT;
 	hr_info("headrace is the first process, %s", file);
-	engine = load(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
+	engine = load_for_boot(strcmp(file, "builtin") == 0 ? NULL : file, &configured, &code);
 	if (engine) {
 		after = engine->config.boot.after;
 		err = hr_pid1_prepare(&engine->config.boot);
@@ -214,7 +214,7 @@ static void as_first(const char *file)
 			err ? "incomplete" : "ready", (double)(hr_now_ns() - hr_exec_ns()) / 1e6);
 		code = supervise(engine, true);
 	}
-	end(after, configured, code);
+	end_boot(after, configured, code);
 }
 
 static int list_modules(const char *file)

@@ -28,7 +28,8 @@
  */
 
 /* The timetable at a boot now. */
-static void begin(struct hr_engine *engine, struct hr_timetable *t, const struct hr_moment *at)
+static void begin_timetable(struct hr_engine *engine, struct hr_timetable *t,
+			    const struct hr_moment *at)
 {
 	struct hr_starts starts;
 	struct hr_error e = { 0 };
@@ -93,7 +94,7 @@ static void print_starts(struct hr_engine *engine, FILE *out)
 
 	if (!hr_config_repeats(&engine->config))
 		return;
-	begin(engine, &t, &at);
+	begin_timetable(engine, &t, &at);
 	fprintf(out, "\n%-16s %-20s %-26s %-12s next start, if boot began now\n", "pipeline",
 		"starts", "last start", "outcome");
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
@@ -115,7 +116,7 @@ static void report_starts(struct hr_engine *engine, struct hr_json *report)
 
 	if (!hr_config_repeats(&engine->config))
 		return;
-	begin(engine, &t, &at);
+	begin_timetable(engine, &t, &at);
 	hr_json_array(report, "starts");
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		hr_json_object(report, NULL);
@@ -303,7 +304,7 @@ static void warn_of_chains(const struct hr_engine *engine)
 	}
 }
 
-static int check(const char *file, bool json)
+static int check_configuration(const char *file, bool json)
 {
 	struct hr_engine *engine;
 	int code, err;
@@ -351,7 +352,7 @@ static int cmd_check(int argc, char **argv)
 
 	if (code)
 		return code;
-	return operators ? list_operators(file, json) : check(file, json);
+	return operators ? list_operators(file, json) : check_configuration(file, json);
 }
 
 const struct hr_command hr_cmd_check = {

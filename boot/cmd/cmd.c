@@ -61,7 +61,7 @@ int hr_option_unknown(const char *command, const char *given, const struct optio
 }
 
 /* The option of that name in the table; -q stands for --quiet. */
-static const struct hr_option *find(const struct hr_option *option, const char *name)
+static const struct hr_option *find_option(const struct hr_option *option, const char *name)
 {
 	while (option->name && strcmp(option->name, name) != 0)
 		option++;
@@ -78,7 +78,7 @@ int hr_option_log(const char *command, const char *form)
 	return 0;
 }
 
-static void take(const struct hr_option *option)
+static void apply_option(const struct hr_option *option)
 {
 	if (option->flag)
 		*option->flag = true;
@@ -91,7 +91,7 @@ static void take(const struct hr_option *option)
 int hr_options_parse(int argc, char **argv, const struct hr_option *option, const char *what,
 		     const char **argument)
 {
-	const struct hr_option *quiet = find(option, "quiet");
+	const struct hr_option *quiet = find_option(option, "quiet");
 	struct option list[HR_OPTIONS_MAX + 1] = { 0 };
 	int which = 0, got;
 
@@ -106,7 +106,7 @@ int hr_options_parse(int argc, char **argv, const struct hr_option *option, cons
 					      argv[optind - 1]);
 		if (got != 0 && got != 'q')
 			return hr_option_unknown(argv[0], argv[optind - 1], list);
-		take(quiet && got == 'q' ? quiet : &option[which]);
+		apply_option(quiet && got == 'q' ? quiet : &option[which]);
 	}
 	if (argc - optind > 1)
 		return hr_usage_error(argv[0], "%s expected, %d given", what, argc - optind);
@@ -169,8 +169,8 @@ int hr_load_read(struct hr_config *config, void *file, struct hr_error *e)
 }
 
 /* apart: read the configuration in a separate process */
-static struct hr_engine *load(const char *file, const char *pipeline, bool apart,
-			      enum hr_boot_end *last_resort, int *code)
+static struct hr_engine *load_engine(const char *file, const char *pipeline, bool apart,
+				     enum hr_boot_end *last_resort, int *code)
 {
 	struct hr_engine *engine = calloc(1, sizeof *engine);
 	char *const named = (char *)(uintptr_t)file;
@@ -205,10 +205,10 @@ struct hr_engine *hr_load(const char *file, const char *pipeline, int *code)
 {
 	enum hr_boot_end unused;
 
-	return load(file, pipeline, false, &unused, code);
+	return load_engine(file, pipeline, false, &unused, code);
 }
 
 struct hr_engine *hr_load_to_boot(const char *file, enum hr_boot_end *last_resort, int *code)
 {
-	return load(file, NULL, true, last_resort, code);
+	return load_engine(file, NULL, true, last_resort, code);
 }

@@ -25,7 +25,7 @@ static const char help[] =
 	"tested, which needs no hardware.\n\n"
 	"  --json         print one JSON object instead\n" HR_BIND_HELP HR_EXIT_HELP;
 
-static int finish(struct hr_post *post, struct hr_json *report)
+static int finish_post(struct hr_post *post, struct hr_json *report)
 {
 	int code = post->failed ? hr_error_report(&post->cause, post->error) : HR_EXIT_DONE;
 
@@ -44,7 +44,7 @@ static int finish(struct hr_post *post, struct hr_json *report)
 	return hr_report_end(report, code, code ? code : HR_EXIT_FAILED);
 }
 
-static int post(const char *file, bool json)
+static int run_post(const char *file, bool json)
 {
 	struct hr_json report;
 	static struct hr_post state; /* one per process */
@@ -72,7 +72,7 @@ static int post(const char *file, bool json)
 	}
 	hr_post_machine(&state);
 	hr_post_ssds(&state);
-	code = finish(&state, state.steps);
+	code = finish_post(&state, state.steps);
 	free(state.engine);
 	return code;
 }
@@ -86,7 +86,7 @@ static int cmd_post(int argc, char **argv)
 	const char *file = NULL;
 	const int code = hr_options_parse(argc, argv, options, "one configuration", &file);
 
-	return code ? code : post(file, json);
+	return code ? code : run_post(file, json);
 }
 
 const struct hr_command hr_cmd_post = {

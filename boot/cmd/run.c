@@ -58,7 +58,7 @@ static struct hr_job job;
 static struct hr_config_rank rank;
 static struct hr_merged merged;
 
-static int report(const struct hr_engine *engine, const struct request *request, int code)
+static int report_run(const struct hr_engine *engine, const struct request *request, int code)
 {
 	struct hr_json out;
 
@@ -136,7 +136,7 @@ static int pass(void *to, const struct hr_request *request, int fd, struct hr_er
 	return err ? hr_fail(e, HR_ERROR_FAILED, err, "busy: the pipelines do not run now") : 0;
 }
 
-static void serve(void *to)
+static void step_run_services(void *to)
 {
 	if (service.engine && job.ranks.ops && hr_job_stops(&job))
 		hr_signals_stop();
@@ -157,7 +157,7 @@ static void open_service(struct hr_engine *engine)
 		err = hr_store_service_open(&service, engine, to_service[1], &e);
 	if (err)
 		hr_error_log(&e, HR_LOG_WARN);
-	engine->serve = serve;
+	engine->serve = step_run_services;
 }
 
 /* The sockets of taps and feeds. */
@@ -210,7 +210,7 @@ static int run_all(struct hr_engine *engine, const struct request *request)
 	return failed > code ? failed : code;
 }
 
-static struct hr_engine *load(const struct request *request, int *code)
+static struct hr_engine *load_pipelines(const struct request *request, int *code)
 {
 	struct hr_engine *engine = hr_load(request->file, request->pipeline, code);
 	struct hr_error e = { 0 };
@@ -241,10 +241,10 @@ static struct hr_engine *load_ranks(const struct request *request, int *code)
 
 	*code = HR_EXIT_DONE;
 	if (!rank.rank)
-		engine = load(request, code);
+		engine = load_pipelines(request, code);
 	*code = hr_job_code(&job, *code);
 	if (!*code && rank.rank)
-		engine = load(request, code);
+		engine = load_pipelines(request, code);
 	*code = hr_job_code(&job, *code);
 	if (!*code)
 		return engine;
@@ -275,14 +275,14 @@ static int run_served(struct hr_engine *engine, const struct request *request,
 		err = open_sockets(engine, &engine->error);
 	code = hr_error_report(&engine->error, err);
 	if (!err)
-		code = report(engine, request, run_all(engine, request));
+		code = report_run(engine, request, run_all(engine, request));
 	hr_engine_down(engine);
 	hr_tick_set(NULL, NULL);
 	hr_control_close(control);
 	return code;
 }
 
-static int run(struct hr_engine *engine, const struct request *request)
+static int run_with_control(struct hr_engine *engine, const struct request *request)
 {
 	struct hr_control *control = calloc(1, sizeof *control); /* too large for a stack */
 	int code = HR_EXIT_MISSING;
@@ -298,10 +298,10 @@ static int run(struct hr_engine *engine, const struct request *request)
 static int run_alone(const struct request *request)
 {
 	int code;
-	struct hr_engine *engine = load(request, &code);
+	struct hr_engine *engine = load_pipelines(request, &code);
 
 	if (engine)
-		code = run(engine, request);
+		code = run_with_control(engine, request);
 	free(engine);
 	return code;
 }
@@ -329,7 +329,7 @@ static int run_ranks(struct request *request)
 	hr_load_set_rank(&rank);
 	engine = load_ranks(request, &code);
 	if (engine)
-		code = run(engine, request);
+		code = run_with_control(engine, request);
 	hr_merged_free(&merged);
 	free(engine);
 	return hr_job_close(&job, code);

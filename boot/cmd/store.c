@@ -251,7 +251,7 @@ static const struct verb {
 
 #define VERBS (sizeof verbs / sizeof *verbs)
 
-static bool takes(const struct verb *verb, int option)
+static bool accepts_option(const struct verb *verb, int option)
 {
 	if (option == OPT_CONFIG || option == OPT_NSID || option == OPT_SERIAL ||
 	    option == OPT_BIND || option == OPT_WAIT || option == OPT_TIMEOUT)
@@ -273,7 +273,7 @@ static bool read_seconds(const char *text, uint64_t *ns)
 }
 
 /* False: the option's argument is invalid. */
-static bool take(struct hr_store_request *request, int option, const char *arg)
+static bool apply_store_option(struct hr_store_request *request, int option, const char *arg)
 {
 	switch (option) {
 	case OPT_CONFIG:
@@ -325,13 +325,14 @@ static int unknown_option(const struct verb *verb, const char *name, const char 
 	size_t count = 0;
 
 	for (size_t i = 0; options[i].name; i++)
-		if (takes(verb, options[i].val))
+		if (accepts_option(verb, options[i].val))
 			own[count++] = options[i];
 	return hr_option_unknown(name, given, own);
 }
 
 /* Parse the options; argv[0] is the subcommand. 0, or an exit code. */
-static int parse(const struct verb *verb, int argc, char **argv, struct hr_store_request *request)
+static int parse_store_options(const struct verb *verb, int argc, char **argv,
+			       struct hr_store_request *request)
 {
 	char name[32];
 	int option;
@@ -344,9 +345,9 @@ static int parse(const struct verb *verb, int argc, char **argv, struct hr_store
 		if (option == ':')
 			return hr_usage_error(name, "option '%s' needs an argument",
 					      argv[optind - 1]);
-		if (option == '?' || !takes(verb, option))
+		if (option == '?' || !accepts_option(verb, option))
 			return unknown_option(verb, name, argv[optind - 1]);
-		if (!take(request, option, optarg))
+		if (!apply_store_option(request, option, optarg))
 			return hr_usage_error(name, "'%s' is out of range", optarg);
 	}
 	request->args = argc - optind - 1;
@@ -478,7 +479,7 @@ static int run_in_memory(const struct verb *verb, const struct hr_store_request 
 	return HR_EXIT_MISSING;
 }
 
-static int run(const struct verb *verb, const struct hr_store_request *request)
+static int run_on_ssd(const struct verb *verb, const struct hr_store_request *request)
 {
 	char appliance[HR_NAME_MAX] = "";
 	struct hr_config_ssd config;
@@ -544,12 +545,12 @@ static int cmd_store(int argc, char **argv)
 			return HR_EXIT_DONE;
 		}
 	}
-	code = parse(verb, argc - 1, argv + 1, &request);
+	code = parse_store_options(verb, argc - 1, argv + 1, &request);
 	if (code)
 		return code;
 	hr_signals_catch();
 	hr_signals_announce();
-	return run(verb, &request);
+	return run_on_ssd(verb, &request);
 }
 
 const struct hr_command hr_cmd_store = {

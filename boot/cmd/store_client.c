@@ -20,7 +20,7 @@
 
 /* ---- bytes */
 
-static int give(const struct hr_store_client *r, const void *from, size_t bytes)
+static int send_fully(const struct hr_store_client *r, const void *from, size_t bytes)
 {
 	size_t sent = 0;
 
@@ -65,7 +65,7 @@ static int lost(struct hr_store_client *r, int err)
 
 /* ---- messages */
 
-static int take_reply(struct hr_store_client *r, const uint8_t head[HR_MESSAGE_HEADER])
+static int receive_reply(struct hr_store_client *r, const uint8_t head[HR_MESSAGE_HEADER])
 {
 	struct hr_reply reply;
 	unsigned version;
@@ -97,14 +97,14 @@ static int next(struct hr_store_client *r, struct hr_message_item *item)
 		if (!err)
 			err = hr_message_parse_item(item, head, r->kind);
 		if (err == -ENOMSG)
-			return take_reply(r, head);
+			return receive_reply(r, head);
 		if (err)
 			return err;
 	} while (item->kind == HR_MESSAGE_ALIVE);
 	return ITEM;
 }
 
-static struct json_object *member(struct json_object *o, const char *key)
+static struct json_object *json_member(struct json_object *o, const char *key)
 {
 	return json_object_object_get(o, key);
 }
@@ -113,7 +113,7 @@ static struct json_object *member(struct json_object *o, const char *key)
 static bool is_absent(const char *text)
 {
 	struct json_object *o = json_tokener_parse(text);
-	const char *result = json_object_get_string(member(o, "result"));
+	const char *result = json_object_get_string(json_member(o, "result"));
 	const bool absent = result && strcmp(result, "absent") == 0;
 
 	json_object_put(o);
@@ -123,7 +123,7 @@ static bool is_absent(const char *text)
 static void copy_message(const struct hr_store_client *r, char *to, size_t bytes)
 {
 	struct json_object *o = json_tokener_parse(r->text);
-	const char *message = json_object_get_string(member(o, "message"));
+	const char *message = json_object_get_string(json_member(o, "message"));
 
 	snprintf(to, bytes, "appliance '%s': %s", r->appliance.name,
 		 message ? message : "it gives no reason");
@@ -131,7 +131,7 @@ static void copy_message(const struct hr_store_client *r, char *to, size_t bytes
 }
 
 /* The reply came: 0, or its exit code, whose reason is logged. */
-static int conclude(struct hr_store_client *r)
+static int conclude_reply(struct hr_store_client *r)
 {
 	char why[HR_LOG_LINE_MAX];
 
@@ -146,7 +146,7 @@ static int conclude(struct hr_store_client *r)
 static int unexpected(struct hr_store_client *r, int got)
 {
 	if (got == REPLY && r->code)
-		return conclude(r);
+		return conclude_reply(r);
 	return lost(r, got < 0 ? got : -EPROTO);
 }
 
@@ -167,7 +167,7 @@ static int begin_at(struct hr_store_client *r, const struct hr_request *request)
 	r->fd = hr_client_connect(&r->appliance);
 	if (r->fd < 0)
 		return r->fd;
-	err = give(r, message, (size_t)length);
+	err = send_fully(r, message, (size_t)length);
 	/* an appliance that refuses early has replied, and closed its side */
 	return err == -EPIPE || err == -ECONNRESET ? 0 : err;
 }
@@ -197,7 +197,7 @@ bool hr_store_client_is_driven(struct hr_store_client *r)
 	return false;
 }
 
-static int begin(struct hr_store_client *r, const struct hr_request *wanted)
+static int begin_request(struct hr_store_client *r, const struct hr_request *wanted)
 {
 	struct hr_request request = *wanted;
 	int err;
@@ -252,7 +252,7 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 	const struct hr_request request = { .kind = HR_REQUEST_STORE_MAP };
 	struct hr_message_item item = { 0 };
 	struct hr_message_map head;
-	int code = begin(r, &request), got;
+	int code = begin_request(r, &request), got;
 
 	if (code)
 		return code;
@@ -271,13 +271,13 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 		*count = (uint32_t)head.count;
 	if (space)
 		*space = head.space;
-	return conclude(r);
+	return conclude_reply(r);
 }
 
 int hr_store_client_begin(struct hr_store_client *r, struct hr_request *request, const char *object)
 {
 	set_object(request, object);
-	return begin(r, request);
+	return begin_request(r, request);
 }
 
 int hr_store_client_next(struct hr_store_client *r, struct hr_message_item *item)
@@ -287,7 +287,7 @@ int hr_store_client_next(struct hr_store_client *r, struct hr_message_item *item
 
 int hr_store_client_conclude(struct hr_store_client *r, int got)
 {
-	return got == REPLY ? conclude(r) : unexpected(r, got);
+	return got == REPLY ? conclude_reply(r) : unexpected(r, got);
 }
 
 /* Send a request about one object, whose answer begins with an item of that kind. 0 or an exit
@@ -352,7 +352,7 @@ static int got_all(void *to)
 	struct hr_message_item item = { 0 };
 	const int got = next(r, &item);
 
-	return got == REPLY && !r->left ? conclude(r) : unexpected(r, got);
+	return got == REPLY && !r->left ? conclude_reply(r) : unexpected(r, got);
 }
 
 static int put(void *to, const char *name, uint64_t bytes, bool replace,
@@ -373,12 +373,12 @@ static int put(void *to, const char *name, uint64_t bytes, bool replace,
 }
 
 /* The appliance may have refused the data, with a reply. */
-static int refused(struct hr_store_client *r, int err)
+static int fail_refused_data(struct hr_store_client *r, int err)
 {
 	struct hr_message_item item = { 0 };
 
 	if ((err == -EPIPE || err == -ECONNRESET) && next(r, &item) == REPLY && r->code)
-		return conclude(r);
+		return conclude_reply(r);
 	return lost(r, err);
 }
 
@@ -390,10 +390,10 @@ static int send_item(struct hr_store_client *r, enum hr_message_kind kind, const
 	int err;
 
 	hr_message_format_item(&item, r->kind, head);
-	err = give(r, head, sizeof head);
+	err = send_fully(r, head, sizeof head);
 	if (!err && bytes)
-		err = give(r, body, bytes);
-	return err ? refused(r, err) : 0;
+		err = send_fully(r, body, bytes);
+	return err ? fail_refused_data(r, err) : 0;
 }
 
 static int write_next(void *to, uint8_t *data, size_t bytes)
@@ -420,7 +420,7 @@ static int finish(void *to, uint32_t crc, uint64_t set)
 	if (code)
 		return code;
 	got = next(r, &item);
-	return got == REPLY ? conclude(r) : unexpected(r, got);
+	return got == REPLY ? conclude_reply(r) : unexpected(r, got);
 }
 
 /* The engine removes the object when the connection ends. */
@@ -450,8 +450,8 @@ static int alive(void *to)
 
 /* ---- verify */
 
-static int take_finding(struct hr_store_client *r, const struct hr_message_item *item,
-			const struct hr_store_listener *listener)
+static int receive_finding(struct hr_store_client *r, const struct hr_message_item *item,
+			   const struct hr_store_listener *listener)
 {
 	char text[HR_LOG_LINE_MAX + 1] = "";
 	const int err = hr_client_receive(r->fd, text, item->bytes);
@@ -476,7 +476,7 @@ int hr_store_client_take_done(struct hr_store_client *r, const struct hr_store_l
 uint64_t hr_store_client_number(const struct hr_store_client *r, const char *key)
 {
 	struct json_object *o = json_tokener_parse(r->text);
-	const uint64_t number = json_object_get_uint64(member(o, key));
+	const uint64_t number = json_object_get_uint64(json_member(o, key));
 
 	json_object_put(o);
 	return number;
@@ -488,13 +488,13 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 	struct hr_store_client *r = to;
 	const struct hr_request request = { .kind = HR_REQUEST_STORE_VERIFY, .map_only = map_only };
 	struct hr_message_item item = { 0 };
-	int code = begin(r, &request), got;
+	int code = begin_request(r, &request), got;
 
 	if (code)
 		return code;
 	while ((got = next(r, &item)) == ITEM) {
 		if (item.kind == HR_MESSAGE_LINE)
-			got = take_finding(r, &item, listener);
+			got = receive_finding(r, &item, listener);
 		else if (item.kind == HR_MESSAGE_DONE)
 			got = hr_store_client_take_done(r, listener);
 		else
@@ -506,7 +506,7 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 		return lost(r, got);
 	*faults = (uint32_t)hr_store_client_number(r, "faults");
 	if (r->code > HR_EXIT_FAILED || (r->code && !*faults))
-		return conclude(r);
+		return conclude_reply(r);
 	*complete = true;
 	if (hr_store_client_number(r, "findings_left_out"))
 		hr_warn("%s: %llu more findings have no room in the answer", r->name,

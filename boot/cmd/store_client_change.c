@@ -14,7 +14,7 @@ static void set_target(struct hr_request *request, const char *target)
 }
 
 /* A request whose answer is its reply. */
-static int ask(struct hr_store_client *r, struct hr_request *request, const char *name)
+static int send_for_reply(struct hr_store_client *r, struct hr_request *request, const char *name)
 {
 	struct hr_message_item item = { 0 };
 	const int code = hr_store_client_begin(r, request, name);
@@ -26,7 +26,7 @@ static int remove_named(void *to, const char *name, bool pending)
 {
 	struct hr_request request = { .kind = HR_REQUEST_STORE_RM, .pending = pending };
 
-	return ask(to, &request, *name ? name : "/");
+	return send_for_reply(to, &request, *name ? name : "/");
 }
 
 static int remove_pending(void *to, uint64_t older_ns, uint64_t *count, uint64_t *bytes)
@@ -34,7 +34,7 @@ static int remove_pending(void *to, uint64_t older_ns, uint64_t *count, uint64_t
 	struct hr_request request = { .kind = HR_REQUEST_STORE_RM,
 				      .pending = true,
 				      .bytes = older_ns };
-	const int code = ask(to, &request, "");
+	const int code = send_for_reply(to, &request, "");
 
 	if (code)
 		return code;
@@ -48,7 +48,7 @@ static int rename_it(void *to, const char *name, const char *target, bool replac
 	struct hr_request request = { .kind = HR_REQUEST_STORE_MV, .replace = replace };
 
 	set_target(&request, target);
-	return ask(to, &request, name);
+	return send_for_reply(to, &request, name);
 }
 
 static uint32_t crc_of(const struct hr_store_client *r)

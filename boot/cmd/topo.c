@@ -24,7 +24,7 @@
 #include "pci/topo/source/source.h"
 #include "config/base/log.h"
 
-static void choose_look(struct hr_topo *t, const struct hr_topo_request *r)
+static void choose_drawing(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	const char *locale = getenv("LC_ALL");
 	const char *colour = r->colour ? r->colour : "auto";
@@ -140,7 +140,7 @@ static int show_pair(const struct hr_topo *t, const struct hr_topo_request *r)
 					      : (int)hr_topo_exit_of(&p);
 }
 
-static int show(struct hr_topo *t, const struct hr_topo_request *r)
+static int show_topo(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	int code = -1;
 
@@ -231,7 +231,7 @@ static int show_view(struct hr_topo *t, const struct hr_topo_request *r)
 	return hr_topo_json_end(&out, code);
 }
 
-static int watch(struct hr_topo *t, const struct hr_topo_request *r)
+static int run_watch(struct hr_topo *t, const struct hr_topo_request *r)
 {
 	const struct hr_topo_watch how = { .from = r->from,
 					   .html = r->html,
@@ -276,17 +276,17 @@ static int evaluate(struct hr_topo *t, const struct hr_topo_request *r)
 	if (r->capture)
 		return write_capture(t, r);
 	if (r->watch)
-		return watch(t, r);
+		return run_watch(t, r);
 	if (r->html)
 		return hr_topo_html(t, r->html, r->force);
 	if (r->peers)
 		return hr_topo_peers(t, r->peers, r->format);
-	code = view_name(r) ? show_view(t, r) : show(t, r);
+	code = view_name(r) ? show_view(t, r) : show_topo(t, r);
 	explain_exit(t, r, code);
 	return code;
 }
 
-static int run(int argc, char **argv)
+static int run_topo(int argc, char **argv)
 {
 	static struct hr_topo t; /* one command per process */
 	struct hr_topo_request r = { 0 };
@@ -298,7 +298,7 @@ static int run(int argc, char **argv)
 
 	if (code)
 		return code;
-	choose_look(&t, &r);
+	choose_drawing(&t, &r);
 	if (r.rules) {
 		if (strcmp(r.format, "json") == 0)
 			return hr_topo_json_rules(&t);
@@ -318,5 +318,5 @@ const struct hr_command hr_cmd_topo = {
 	.name = "topo",
 	.summary = "which GPUs and SSDs can do peer-to-peer DMA, and how to fix the others",
 	.help = hr_topo_help,
-	.fn = run,
+	.fn = run_topo,
 };

@@ -46,7 +46,7 @@ static bool read_scratch(struct hr_topo_prove *p, const char *text)
 	       (p->scratch | p->scratch_bytes) % HR_PAGE == 0;
 }
 
-static int take(struct request *r, int code, char **argv)
+static int apply_prove_option(struct request *r, int code, char **argv)
 {
 	struct hr_topo_prove *p = &r->prove;
 
@@ -86,7 +86,7 @@ static int take(struct request *r, int code, char **argv)
 	}
 }
 
-static int parse(struct request *r, int argc, char **argv)
+static int parse_prove_options(struct request *r, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "prove", required_argument, NULL, PROVE },
@@ -109,7 +109,7 @@ static int parse(struct request *r, int argc, char **argv)
 						      argv[optind - 1]),
 				       HR_TOPO_USAGE)
 		      : code == ':' ? bad("a value is missing:", argv[optind - 1])
-				    : take(r, code, argv);
+				    : apply_prove_option(r, code, argv);
 	if (!err && optind < argc)
 		err = bad("--prove moves data on this machine; unexpected argument", argv[optind]);
 	if (!err && r->prove.scratch_bytes && !r->force)
@@ -124,7 +124,7 @@ int hr_topo_prove_command(struct hr_topo *t, int argc, char **argv)
 {
 	static struct hr_json out; /* one document per process */
 	struct request r = { .prove.nsid = 1 };
-	int code = parse(&r, argc, argv);
+	int code = parse_prove_options(&r, argc, argv);
 
 	if (code)
 		return code;

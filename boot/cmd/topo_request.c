@@ -58,7 +58,7 @@ int hr_topo_bad(const char *what, const char *value)
 	return HR_TOPO_USAGE;
 }
 
-static bool keep(const char **list, unsigned *count, const char *value)
+static bool append_value(const char **list, unsigned *count, const char *value)
 {
 	if (*count == HR_TOPO_LIST_MAX)
 		return false;
@@ -67,7 +67,7 @@ static bool keep(const char **list, unsigned *count, const char *value)
 }
 
 /* Take an option without a value. */
-static int take_flag(struct hr_topo_request *r, struct hr_topo *t, int code)
+static int set_topo_flag(struct hr_topo_request *r, struct hr_topo *t, int code)
 {
 	bool *const flag[] = {
 		[ASCII - OPT_FIRST] = &r->ascii, [FIX - OPT_FIRST] = &r->fix,
@@ -97,7 +97,7 @@ static bool set_seconds(unsigned *seconds, const char *text)
 }
 
 /* Take an option that changes how pairs are evaluated. */
-static int take_assumption(struct hr_topo_request *r, struct hr_topo *t, int code)
+static int set_topo_assumption(struct hr_topo_request *r, struct hr_topo *t, int code)
 {
 	switch (code) {
 	case MODE:
@@ -116,11 +116,11 @@ static int take_assumption(struct hr_topo_request *r, struct hr_topo *t, int cod
 		t->opt.vm = HR_VM_IGNORE;
 		return 0;
 	default:
-		return take_flag(r, t, code);
+		return set_topo_flag(r, t, code);
 	}
 }
 
-static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, char **argv)
+static int apply_topo_option(struct hr_topo_request *r, struct hr_topo *t, int code, char **argv)
 {
 	switch (code) {
 	case FROM:
@@ -144,13 +144,15 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 				"--require is like 'gpu=*,nvme=*:DIRECT', its level a verdict "
 				"of 'topo', not",
 				optarg);
-		return keep(r->require, &r->requirements, optarg)
+		return append_value(r->require, &r->requirements, optarg)
 			       ? 0
 			       : hr_topo_bad("too many", "--require");
 	case GPU:
-		return keep(r->gpu, &r->gpus, optarg) ? 0 : hr_topo_bad("too many", "--gpu");
+		return append_value(r->gpu, &r->gpus, optarg) ? 0
+							      : hr_topo_bad("too many", "--gpu");
 	case NVME:
-		return keep(r->ssd, &r->ssds, optarg) ? 0 : hr_topo_bad("too many", "--nvme");
+		return append_value(r->ssd, &r->ssds, optarg) ? 0
+							      : hr_topo_bad("too many", "--nvme");
 	case CAPTURE:
 		r->capture = optarg;
 		return 0;
@@ -159,7 +161,7 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 			       ? 0
 			       : hr_topo_bad("--color is auto, always or never, not", optarg);
 	case WHAT_IF:
-		return keep(r->what_if, &r->what_ifs, optarg)
+		return append_value(r->what_if, &r->what_ifs, optarg)
 			       ? 0
 			       : hr_topo_bad("too many", "--what-if");
 	case HTML:
@@ -188,7 +190,7 @@ static int take_option(struct hr_topo_request *r, struct hr_topo *t, int code, c
 			       ? 0
 			       : hr_topo_bad("--wanted is same-switch or all, not", optarg);
 	default:
-		return take_assumption(r, t, code);
+		return set_topo_assumption(r, t, code);
 	}
 }
 
@@ -246,7 +248,7 @@ static int check_views(const struct hr_topo_request *r)
 }
 
 /* The argument, besides options: a capture. */
-static int take_argument(struct hr_topo_request *r, int argc, char **argv)
+static int parse_capture_argument(struct hr_topo_request *r, int argc, char **argv)
 {
 	if (optind == argc)
 		return 0;
@@ -302,9 +304,9 @@ int hr_topo_request_parse(struct hr_topo_request *r, struct hr_topo *t, int argc
 		err = code == '?'   ? (hr_option_unknown("topo", argv[optind - 1], options),
 				       HR_TOPO_USAGE)
 		      : code == ':' ? hr_topo_bad("a value is missing:", argv[optind - 1])
-				    : take_option(r, t, code, argv);
+				    : apply_topo_option(r, t, code, argv);
 	if (!err)
-		err = take_argument(r, argc, argv);
+		err = parse_capture_argument(r, argc, argv);
 	if (!err && r->apply && !r->fix)
 		err = hr_topo_bad("only together with --fix:", "--apply");
 	if (!err && r->force && !r->capture && !r->html)

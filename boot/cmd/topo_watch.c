@@ -63,14 +63,14 @@ struct said {
 	unsigned lines;
 };
 
-static void forget(struct said *s)
+static void free_lines(struct said *s)
 {
 	for (unsigned i = 0; i < s->lines; i++)
 		free(s->line[i]);
 	s->lines = 0;
 }
 
-static bool has(const struct said *s, const char *line)
+static bool has_line(const struct said *s, const char *line)
 {
 	for (unsigned i = 0; i < s->lines; i++)
 		if (strcmp(s->line[i], line) == 0)
@@ -78,7 +78,7 @@ static bool has(const struct said *s, const char *line)
 	return false;
 }
 
-static bool say(struct hr_topo *t, struct said *said)
+static bool collect_lines(struct hr_topo *t, struct said *said)
 {
 	struct hr_survey *s = hr_survey_new(t);
 	struct hr_headline *h = s ? hr_headlines_new(t, s, HR_CLASSES_MAX) : NULL;
@@ -125,13 +125,13 @@ static unsigned print_changes(struct hr_topo *t, const struct hr_topology *old,
 	}
 	t->out = out;
 	for (unsigned i = 0; i < now->lines; i++)
-		changes += !has(before, now->line[i]);
+		changes += !has_line(before, now->line[i]);
 	if (changes) {
 		put_time(t);
 		fputs(facts ? facts : "", t->out);
 	}
 	for (unsigned i = 0; i < now->lines; i++)
-		if (!has(before, now->line[i]))
+		if (!has_line(before, now->line[i]))
 			hr_print_wrapped(t->out, 0, 2, now->line[i]);
 	free(facts);
 	return changes;
@@ -147,12 +147,12 @@ static unsigned put_json(struct hr_topo *t, const struct hr_topology *old,
 	hr_json_string(out, "answer", now->lines ? now->line[0] : "");
 	hr_json_array(out, "headlines_new");
 	for (unsigned i = 1; i < now->lines; i++)
-		if (!has(before, now->line[i])) {
+		if (!has_line(before, now->line[i])) {
 			hr_json_string(out, NULL, now->line[i]);
 			changes++;
 		}
 	hr_json_close(out);
-	if (now->lines && !has(before, now->line[0]))
+	if (now->lines && !has_line(before, now->line[0]))
 		changes++;
 	hr_json_u64(out, "differences", changes);
 	return changes;
@@ -246,15 +246,15 @@ static int evaluate_again(struct loop *l)
 
 	if (read_again(l) != 0)
 		return 0;
-	if (!say(l->t, &now)) {
+	if (!collect_lines(l->t, &now)) {
 		hr_error("out of memory");
-		forget(&now);
+		free_lines(&now);
 		hr_model_fini(&l->before.model);
 		return HR_TOPO_NO_ACCESS;
 	}
 	changes = l->watch->json ? print_json(l->t, &l->before.topology, &l->said, &now)
 				 : print_changes(l->t, &l->before.topology, &l->said, &now);
-	forget(&l->said);
+	free_lines(&l->said);
 	l->said = now;
 	hr_model_fini(&l->before.model);
 	return changes ? put_out(l, false) : 0;
@@ -282,7 +282,7 @@ static void wait(struct loop *l, const sigset_t *open)
 	l->fd = -1;
 }
 
-static int run(struct loop *l, const sigset_t *open)
+static int run_watch_loop(struct loop *l, const sigset_t *open)
 {
 	int code = put_out(l, true);
 
@@ -336,10 +336,10 @@ int hr_topo_watch(struct hr_topo *t, const struct hr_topo_watch *watch)
 	sigdelset(&open, SIGTERM);
 	sigdelset(&open, SIGHUP);
 	code = print_first(&l);
-	if (!code && !say(t, &l.said))
+	if (!code && !collect_lines(t, &l.said))
 		code = HR_TOPO_NO_ACCESS;
-	code = code ? code : run(&l, &open);
-	forget(&l.said);
+	code = code ? code : run_watch_loop(&l, &open);
+	free_lines(&l.said);
 	if (l.fd >= 0)
 		close(l.fd);
 	return code;

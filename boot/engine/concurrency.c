@@ -6,7 +6,7 @@
 
 #include "config/derived.h"
 
-static bool same(const struct hr_config_object *a, const struct hr_config_object *b)
+static bool same_object(const struct hr_config_object *a, const struct hr_config_object *b)
 {
 	return a->ssd == b->ssd && strcmp(a->object, b->object) == 0;
 }
@@ -15,12 +15,13 @@ static bool same(const struct hr_config_object *a, const struct hr_config_object
  * is an older version of this sink (keep). */
 static bool changes(const struct hr_config_object *written, const struct hr_config_object *other)
 {
-	return same(written, other) ||
+	return same_object(written, other) ||
 	       (written->ssd == other->ssd &&
 		hr_config_version_of(other->object, written->object, written->keep));
 }
 
-static bool touches(const struct hr_config_pipeline *p, const struct hr_config_object *written)
+static bool touches_object(const struct hr_config_pipeline *p,
+			   const struct hr_config_object *written)
 {
 	const struct hr_config_object *other;
 	bool any = false;
@@ -38,7 +39,7 @@ static bool disturbs(const struct hr_config_pipeline *a, const struct hr_config_
 	const struct hr_config_object *written;
 
 	for (uint32_t k = 0; (written = hr_config_writes(a, k)) != NULL; k++)
-		if (touches(b, written))
+		if (touches_object(b, written))
 			return true;
 	return false;
 }
@@ -55,7 +56,7 @@ bool hr_pipeline_reads_from(const struct hr_config_pipeline *reader,
 
 	for (uint32_t w = 0; (made = hr_config_writes(writer, w)) != NULL; w++)
 		for (uint32_t r = 0; (read = hr_config_reads(reader, r)) != NULL; r++)
-			if (same(made, read))
+			if (same_object(made, read))
 				return true;
 	return false;
 }

@@ -41,7 +41,7 @@ static uint32_t pipeline_of(const void *of)
 }
 
 /* Called by handlers of signals: it only reads memory and writes words. */
-static void note(uint32_t pipeline, enum hr_work_call call, uint64_t tile, bool hangs)
+static void note_crash(uint32_t pipeline, enum hr_work_call call, uint64_t tile, bool hangs)
 {
 	struct hr_crash *to = noted.to;
 
@@ -57,7 +57,7 @@ static void note(uint32_t pipeline, enum hr_work_call call, uint64_t tile, bool 
 
 static void note_thread(void)
 {
-	note(pipeline_of(hr_work_now.of), hr_work_now.call, hr_work_now.tile, false);
+	note_crash(pipeline_of(hr_work_now.of), hr_work_now.call, hr_work_now.tile, false);
 }
 
 /* The kernel, or this thread itself with abort(), has caused the signal. */
@@ -95,7 +95,7 @@ void hr_crash_catch(struct hr_crash *crash, const struct hr_engine *engine)
 void hr_crash_hangs(const struct hr_run *run, enum hr_work_call call, uint64_t tile)
 {
 	if (noted.to)
-		note((uint32_t)(run - noted.engine->run), call, tile, true);
+		note_crash((uint32_t)(run - noted.engine->run), call, tile, true);
 }
 
 bool hr_crash_check(const struct hr_crash *crash, uint32_t pipelines)

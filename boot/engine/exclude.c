@@ -43,7 +43,7 @@ static void log_cause(struct hr_engine *engine, int err)
 
 /* For engine->error. Also leave out the pipelines that read the sink of this one; they come later in
  * the list. */
-static void refuse(struct hr_engine *engine, uint32_t i, int err)
+static void exclude_with_readers(struct hr_engine *engine, uint32_t i, int err)
 {
 	struct hr_run *run = &engine->run[i];
 
@@ -58,7 +58,7 @@ static void refuse(struct hr_engine *engine, uint32_t i, int err)
 			continue;
 		hr_warn("pipeline '%s' does not run: it reads the sink of pipeline '%s'",
 			engine->run[j].config->name, run->config->name);
-		refuse(engine, j, err);
+		exclude_with_readers(engine, j, err);
 	}
 }
 
@@ -77,7 +77,7 @@ static void end_refusal(struct hr_engine *engine)
 void hr_exclude_run(struct hr_engine *engine, uint32_t i, int err)
 {
 	log_cause(engine, err);
-	refuse(engine, i, err);
+	exclude_with_readers(engine, i, err);
 	end_refusal(engine);
 }
 
@@ -117,7 +117,7 @@ void hr_exclude_ssd(struct hr_engine *engine, uint32_t d, int err)
 			continue;
 		hr_warn("pipeline '%s' does not run: ssd '%s': %s", engine->run[i].config->name,
 			engine->config.ssd[d].name, hr_error_name(err, text, sizeof text));
-		refuse(engine, i, err);
+		exclude_with_readers(engine, i, err);
 	}
 	end_refusal(engine);
 }

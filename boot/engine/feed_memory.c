@@ -35,7 +35,7 @@ int hr_run_feed_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e)
 	return hr_sets_fill(&engine->feed_memory[i].sets, &range, e);
 }
 
-static int take(struct hr_engine *engine, uint32_t i)
+static int open_feed_memory(struct hr_engine *engine, uint32_t i)
 {
 	const struct hr_run *run = &engine->run[i];
 	struct hr_feed_memory *memory = &engine->feed_memory[i];
@@ -65,7 +65,7 @@ int hr_feed_memory_open(struct hr_engine *engine, uint32_t i)
 
 	if (!engine->memory[run->config->gpu].backend->ops->make_shared)
 		return 0;
-	err = take(engine, i);
+	err = open_feed_memory(engine, i);
 	hr_error_context(&engine->error, "pipeline '%s': feed '%s'", run->config->name,
 			 run->config->feed.name);
 	return err;

@@ -155,8 +155,8 @@ void hr_history_add(struct hr_history *history, const struct hr_config *config,
 
 /* ---- the object */
 
-static int find(const struct hr_store *store, const struct hr_store_object **object,
-		struct hr_error *e)
+static int find_history_object(const struct hr_store *store, const struct hr_store_object **object,
+			       struct hr_error *e)
 {
 	*object = hr_store_find(store, HR_HISTORY_OBJECT);
 	if (!*object || ((*object)->tag == TAG && (*object)->bytes == HR_HISTORY_ENTRIES * HR_PAGE))
@@ -186,7 +186,8 @@ static int no_store(struct hr_error *e)
 }
 
 /* All pages are blank before the object has its name, because the extent may hold old data. */
-static int make(struct hr_store *store, const struct hr_store_object **made, struct hr_error *e)
+static int create_history_object(struct hr_store *store, const struct hr_store_object **made,
+				 struct hr_error *e)
 {
 	static const _Alignas(HR_PAGE) uint8_t blank[CHUNK * HR_PAGE];
 	struct hr_store_object *object;
@@ -207,13 +208,13 @@ int hr_history_save(struct hr_engine *engine, struct hr_history *history, struct
 	static _Alignas(HR_PAGE) struct hr_past_run page;
 	struct hr_store *store = store_of(engine);
 	const struct hr_store_object *object;
-	int err = store ? find(store, &object, e) : no_store(e);
+	int err = store ? find_history_object(store, &object, e) : no_store(e);
 
 	for (uint32_t k = 0; !err && k < HR_HISTORY_ENTRIES; k++) {
 		if (!history->unsaved[k])
 			continue;
 		if (!object)
-			err = make(store, &object, e);
+			err = create_history_object(store, &object, e);
 		page = history->run[k];
 		if (!err)
 			err = store->blk->ops->write(store->blk,
@@ -264,7 +265,7 @@ int hr_history_load(struct hr_engine *engine, struct hr_history *history, struct
 	static struct hr_history before; /* too large for a stack */
 	struct hr_store *store = store_of(engine);
 	const struct hr_store_object *object;
-	int err = store ? find(store, &object, e) : no_store(e);
+	int err = store ? find_history_object(store, &object, e) : no_store(e);
 
 	if (err || !object)
 		return err ? err : hr_history_save(engine, history, e);

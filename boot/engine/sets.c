@@ -6,8 +6,8 @@
 
 #include "gpu/tap/memory.h"
 
-static int make(struct hr_sets *sets, const struct hr_sets_range *range, uint32_t i,
-		struct hr_error *e)
+static int make_set(struct hr_sets *sets, const struct hr_sets_range *range, uint32_t i,
+		    struct hr_error *e)
 {
 	const int entries =
 		hr_tap_memory_create(range->entries_name, range->entries + i * range->entries_bytes,
@@ -34,7 +34,7 @@ int hr_sets_fill(struct hr_sets *sets, const struct hr_sets_range *range, struct
 	if (!sets->count)
 		sets->count = sets->spent = range->count;
 	while (!err && sets->spent) {
-		err = make(sets, range, sets->spent - 1, e);
+		err = make_set(sets, range, sets->spent - 1, e);
 		sets->spent -= !err;
 	}
 	return err;

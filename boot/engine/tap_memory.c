@@ -37,8 +37,8 @@ struct hr_tap_words *hr_run_tap_words(const struct hr_run *run)
 }
 
 /* A descriptor, or -errno. */
-static int take_tiles(const struct hr_run *run, struct hr_places *places,
-		      struct hr_tap_tiles *tiles, struct hr_error *e)
+static int make_tap_tiles(const struct hr_run *run, struct hr_places *places,
+			  struct hr_tap_tiles *tiles, struct hr_error *e)
 {
 	const int part = run->layout.sink.part;
 	const struct hr_part *at = &run->layout.parts.partition->part[part];
@@ -74,13 +74,13 @@ int hr_run_tap_fill(struct hr_engine *engine, uint32_t i, struct hr_error *e)
 	return hr_sets_fill(&engine->tap_tiles[i].sets, &range, e);
 }
 
-static int take_named(struct hr_engine *engine, uint32_t i)
+static int make_named_tap(struct hr_engine *engine, uint32_t i)
 {
 	const struct hr_run *run = &engine->run[i];
 	struct hr_places *places = &engine->memory[run->config->gpu];
 	struct hr_tap_tiles *tiles = &engine->tap_tiles[i];
 	const bool has_sets = tiles->sets.count;
-	int err = tiles->fd = take_tiles(run, places, tiles, &engine->error);
+	int err = tiles->fd = make_tap_tiles(run, places, tiles, &engine->error);
 
 	if (err >= 0 && places->backend->lanes > 1 && !has_sets)
 		err = hr_run_tap_fill(engine, i, &engine->error);
@@ -99,7 +99,7 @@ static int take_named(struct hr_engine *engine, uint32_t i)
 
 int hr_tap_memory_open(struct hr_engine *engine, uint32_t i)
 {
-	return take_named(engine, i);
+	return make_named_tap(engine, i);
 }
 
 int hr_tap_memory_renew(struct hr_engine *engine, uint32_t i)
@@ -110,7 +110,7 @@ int hr_tap_memory_renew(struct hr_engine *engine, uint32_t i)
 		return 0;
 	close(tiles->fd);
 	tiles->up = false;
-	return take_named(engine, i);
+	return make_named_tap(engine, i);
 }
 
 void hr_tap_memory_close(struct hr_tap_tiles *tiles)

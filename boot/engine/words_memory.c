@@ -13,7 +13,7 @@ static bool others_run(const struct hr_engine *engine, uint32_t i)
 	return any;
 }
 
-static int fill(struct hr_engine *engine, uint32_t i)
+static int fill_words(struct hr_engine *engine, uint32_t i)
 {
 	const int err =
 		engine->tap_tiles[i].sets.spent ? hr_run_tap_fill(engine, i, &engine->error) : 0;
@@ -34,7 +34,7 @@ int hr_run_words_renew(struct hr_engine *engine, uint32_t i)
 	    others_run(engine, i))
 		return 0;
 	hr_places_detach_words(places);
-	err = fill(engine, i);
+	err = fill_words(engine, i);
 	lost = hr_places_attach_words(places, err ? &e : &engine->error);
 	if (!lost)
 		hr_partition_bind(&engine->partition[g], places->region);

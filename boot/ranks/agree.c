@@ -168,7 +168,7 @@ static void describe_pipeline(const struct hr_engine *engine, uint32_t i, struct
 	to->tiles = run->tiles;
 }
 
-static void describe(const struct hr_engine *engine, struct work *to)
+static void describe_work(const struct hr_engine *engine, struct work *to)
 {
 	memset(to, 0, sizeof *to);
 	to->pipelines = engine->config.pipelines;
@@ -231,8 +231,8 @@ static int compare_whole(const struct hr_engine *engine, const struct hr_config_
 	return err;
 }
 
-static int compare(const struct hr_engine *engine, const struct works *all, uint32_t rank,
-		   struct hr_error *e)
+static int compare_work(const struct hr_engine *engine, const struct works *all, uint32_t rank,
+			struct hr_error *e)
 {
 	int err = 0;
 
@@ -421,7 +421,7 @@ static int compare_all(const struct hr_job *job, const struct hr_engine *engine,
 		    engine->config.pipeline[i].shard == HR_SHARD_TILES)
 			err = check_whole(engine, i, &all, e);
 	for (uint32_t r = 1; !err && r < all.ranks; r++)
-		err = compare(engine, &all, r, e);
+		err = compare_work(engine, &all, r, e);
 	for (uint32_t i = 0; !err && i < engine->config.pipelines; i++)
 		if (work_of(&all, 0, i)->selected && all.ranks > 1)
 			err = check_pipeline(engine, i, &all, e);
@@ -434,7 +434,7 @@ int hr_ranks_same(struct hr_job *job, const struct hr_engine *engine, struct hr_
 	struct work mine;
 	int err;
 
-	describe(engine, &mine);
+	describe_work(engine, &mine);
 	err = hr_job_collect(job, &mine, work_bytes(mine.pipelines), &all, e);
 	if (!err && job->ranks.rank == 0)
 		err = compare_all(job, engine, &all, e);

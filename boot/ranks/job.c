@@ -7,7 +7,7 @@
 #define ALIGN 64u
 
 /* The error of a call of the library. */
-static int broken(struct hr_job *job, int err, struct hr_error *e)
+static int fail_job_call(struct hr_job *job, int err, struct hr_error *e)
 {
 	job->broken = true;
 	job->ranks.why[sizeof job->ranks.why - 1] = '\0';
@@ -22,7 +22,7 @@ static int greatest(struct hr_job *job, uint32_t value, uint32_t *most, struct h
 	if (job->broken)
 		return hr_fail_known(e, HR_ERROR_FAILED, -EIO, "--mpi: the job is broken");
 	err = job->ranks.ops->max(&job->ranks, value, most);
-	return err ? broken(job, err, e) : 0;
+	return err ? fail_job_call(job, err, e) : 0;
 }
 
 int hr_job_agree(struct hr_job *job, int err, struct hr_error *e)
@@ -68,7 +68,7 @@ int hr_job_reduce(struct hr_job *job, void *data, uint64_t bytes,
 	err = hr_job_agree(job, err, e);
 	if (!err) {
 		err = job->ranks.ops->reduce(&job->ranks, data, other, bytes, merge, to);
-		err = err ? broken(job, err, e) : 0;
+		err = err ? fail_job_call(job, err, e) : 0;
 	}
 	free(other);
 	return err;
@@ -99,7 +99,7 @@ static int check_lengths(const struct hr_job *job, const struct hr_collected *to
 }
 
 /* Rank 0: memory for all data, whose lengths are known. */
-static int reserve(const struct hr_job *job, struct hr_collected *to, struct hr_error *e)
+static int reserve_collected(const struct hr_job *job, struct hr_collected *to, struct hr_error *e)
 {
 	bool over = false;
 
@@ -114,16 +114,16 @@ static int reserve(const struct hr_job *job, struct hr_collected *to, struct hr_
 		       (unsigned long long)to->bytes);
 }
 
-static int gather(struct hr_job *job, const void *from, uint64_t bytes, void *to,
-		  const uint64_t *lengths, struct hr_error *e)
+static int gather_bytes(struct hr_job *job, const void *from, uint64_t bytes, void *to,
+			const uint64_t *lengths, struct hr_error *e)
 {
 	const int err = job->ranks.ops->gather(&job->ranks, from, bytes, to, lengths);
 
-	return err ? broken(job, err, e) : 0;
+	return err ? fail_job_call(job, err, e) : 0;
 }
 
 /* Rank 0: memory for the lengths, and the lengths of the lengths behind them. */
-static int begin(const struct hr_job *job, struct hr_collected *to, struct hr_error *e)
+static int begin_lengths(const struct hr_job *job, struct hr_collected *to, struct hr_error *e)
 {
 	const size_t size = job->ranks.size;
 
@@ -139,24 +139,24 @@ static int begin(const struct hr_job *job, struct hr_collected *to, struct hr_er
 	return 0;
 }
 
-static int collect(struct hr_job *job, const void *from, uint64_t bytes, bool same,
-		   struct hr_collected *to, struct hr_error *e)
+static int collect_bytes(struct hr_job *job, const void *from, uint64_t bytes, bool same,
+			 struct hr_collected *to, struct hr_error *e)
 {
 	const bool root = job->ranks.rank == 0;
-	int err = begin(job, to, e), failed = 0;
+	int err = begin_lengths(job, to, e), failed = 0;
 
 	err = hr_job_agree(job, err, e);
 	if (!err)
-		err = gather(job, &bytes, sizeof bytes, to->lengths,
-			     root ? to->lengths + job->ranks.size : NULL, e);
+		err = gather_bytes(job, &bytes, sizeof bytes, to->lengths,
+				   root ? to->lengths + job->ranks.size : NULL, e);
 	if (!err && root)
 		failed = same ? check_lengths(job, to, bytes, e) : 0;
 	if (!err && root && !failed)
-		failed = reserve(job, to, e);
+		failed = reserve_collected(job, to, e);
 	if (!err)
 		err = hr_job_agree(job, failed, e);
 	if (!err)
-		err = gather(job, from, bytes, to->data, to->lengths, e);
+		err = gather_bytes(job, from, bytes, to->data, to->lengths, e);
 	if (err)
 		hr_collected_free(to);
 	return err;
@@ -165,13 +165,13 @@ static int collect(struct hr_job *job, const void *from, uint64_t bytes, bool sa
 int hr_job_collect(struct hr_job *job, const void *from, uint64_t bytes, struct hr_collected *to,
 		   struct hr_error *e)
 {
-	return collect(job, from, bytes, false, to, e);
+	return collect_bytes(job, from, bytes, false, to, e);
 }
 
 int hr_job_collect_same(struct hr_job *job, const void *from, uint64_t bytes,
 			struct hr_collected *to, struct hr_error *e)
 {
-	return collect(job, from, bytes, true, to, e);
+	return collect_bytes(job, from, bytes, true, to, e);
 }
 
 void hr_collected_free(struct hr_collected *collected)

@@ -85,7 +85,7 @@ static void describe_objects(const struct hr_engine *engine, struct hr_run *run,
 				       : hr_checksums_sink(engine, run, to->end);
 }
 
-static void describe(const struct hr_engine *engine, struct hr_run *run, struct part *to)
+static void describe_part(const struct hr_engine *engine, struct hr_run *run, struct part *to)
 {
 	memset(to, 0, sizeof *to);
 	to->outcome = run->outcome;
@@ -113,7 +113,7 @@ static void describe(const struct hr_engine *engine, struct hr_run *run, struct 
 
 /* The run of rank 0 ends as that of the first rank whose run has not succeeded. Its cause is not
  * printed: that rank has printed it. */
-static void take_outcome(const struct merge *m, const struct part *parts)
+static void merge_outcome(const struct merge *m, const struct part *parts)
 {
 	struct hr_run *run = m->run;
 
@@ -130,7 +130,7 @@ static void take_outcome(const struct merge *m, const struct part *parts)
 	}
 }
 
-static void take_counts(struct merge *m, const struct part *parts)
+static void merge_counts(struct merge *m, const struct part *parts)
 {
 	uint64_t tiles = 0, durable = 0, bytes = 0, longest = 0;
 
@@ -182,8 +182,8 @@ static int check_parts(const struct merge *m, struct hr_error *e)
 
 /* Collect the data, and check the length of that of each rank: `unit` bytes for each tile, or each
  * worker. */
-static int collect(const struct merge *m, const void *from, uint64_t unit, bool of_workers,
-		   struct hr_collected *to, struct hr_error *e)
+static int collect_parts(const struct merge *m, const void *from, uint64_t unit, bool of_workers,
+			 struct hr_collected *to, struct hr_error *e)
 {
 	const struct part *parts = (const struct part *)(const void *)m->parts.data;
 	const uint64_t mine = of_workers ? m->mine.workers : m->mine.end - m->mine.begin;
@@ -250,7 +250,7 @@ static int collect_states(struct merge *m, struct hr_error *e)
 	if (!err && reduces(m))
 		err = reduce_states(m, copy, e);
 	else if (!err)
-		err = collect(m, copy, m->mine.state_bytes, true, &m->states, e);
+		err = collect_parts(m, copy, m->mine.state_bytes, true, &m->states, e);
 	if (m->states.data != copy) /* else hr_collected_free() frees it */
 		free(copy);
 	return err;
@@ -264,8 +264,8 @@ static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_erro
 	int err = has_result(m->run) ? collect_states(m, e) : 0;
 
 	if (!err && has_result(m->run))
-		err = collect(m, records ? records + begin * unit : NULL, unit, false,
-			      &merged->pipeline[i].records, e);
+		err = collect_parts(m, records ? records + begin * unit : NULL, unit, false,
+				    &merged->pipeline[i].records, e);
 	for (uint32_t s = 0; !err && s < m->run->config->sources; s++) {
 		const uint32_t *words = m->run->cpu.source[s].crc;
 
@@ -273,8 +273,8 @@ static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_erro
 
 		err = hr_job_any(m->job, !(m->mine.sums >> s & 1), &missing, e);
 		if (!err && !missing)
-			err = collect(m, words ? words + begin : NULL, sizeof *words, false,
-				      &merged->pipeline[i].words[s], e);
+			err = collect_parts(m, words ? words + begin : NULL, sizeof *words, false,
+					    &merged->pipeline[i].words[s], e);
 		if (!err && missing && m->run->outcome == HR_RUN_DONE &&
 		    m->run->source[s].verify.check == HR_SOURCE_UNREAD &&
 		    !m->run->config->op->records_checksum)
@@ -285,7 +285,7 @@ static int collect_all(struct merge *m, struct hr_merged *merged, struct hr_erro
 
 /* Call finish() with the states and records of all ranks. init() comes before, because finish() may
  * use what init() puts into the block's memory. */
-static int finish(const struct merge *m, struct hr_error *e)
+static int finish_operator(const struct merge *m, struct hr_error *e)
 {
 	const struct part *parts = (const struct part *)(const void *)m->parts.data;
 	const struct hr_run *run = m->run;
@@ -375,7 +375,7 @@ static void join_accessed(const struct merge *m)
 }
 
 /* Rank 0 has everything: the run refers to it. */
-static int take_results(const struct merge *m, const struct hr_merged *merged, struct hr_error *e)
+static int keep_merged(const struct merge *m, const struct hr_merged *merged, struct hr_error *e)
 {
 	const uint32_t i = (uint32_t)(m->run - m->engine->run);
 	struct hr_run *run = m->run;
@@ -390,7 +390,7 @@ static int take_results(const struct merge *m, const struct hr_merged *merged, s
 	if (run->outcome != HR_RUN_DONE) /* complete: nothing was read */
 		return 0;
 	err = hr_checksums_verify(m->engine, run, e);
-	return err || !has_result(run) ? err : finish(m, e);
+	return err || !has_result(run) ? err : finish_operator(m, e);
 }
 
 /* A run of rank 0 that has no result of all ranks. */
@@ -432,7 +432,7 @@ static int merge_results(struct merge *m, struct hr_merged *merged, struct hr_er
 	if (!err)
 		err = collect_all(m, merged, e);
 	if (!err && root)
-		err = take_results(m, merged, e);
+		err = keep_merged(m, merged, e);
 	err = finish_sinks(m, err, e);
 	merged->pipeline[m->run - m->engine->run].whole = root && !err;
 	return err;
@@ -443,16 +443,16 @@ static int merge_run(struct merge *m, struct hr_merged *merged, struct hr_error 
 	const struct part *parts; /* NULL on other ranks than 0 */
 	int code, err;
 
-	describe(m->engine, m->run, &m->mine);
+	describe_part(m->engine, m->run, &m->mine);
 	err = hr_job_collect_same(m->job, &m->mine, sizeof m->mine, &m->parts, e);
 	if (err)
 		return err;
 	parts = (const struct part *)(const void *)m->parts.data;
 	if (parts)
-		take_counts(m, parts);
+		merge_counts(m, parts);
 	code = hr_job_code(m->job, (int)m->mine.code);
 	if (parts)
-		take_outcome(m, parts);
+		merge_outcome(m, parts);
 	if (m->job->broken)
 		err = hr_fail_known(e, HR_ERROR_FAILED, -EIO, "--mpi: the job is broken");
 	else if (!code)

@@ -10,7 +10,7 @@
 #include "config/base/files.h"
 
 /* The loader's text, with the path in place of the name under which it has opened the file. */
-static int complain(const char *path, const char *name, struct hr_error *e)
+static int report_dlerror(const char *path, const char *name, struct hr_error *e)
 {
 	const char *text = dlerror();
 	const size_t n = strlen(name);
@@ -22,7 +22,7 @@ static int complain(const char *path, const char *name, struct hr_error *e)
 	return hr_fail(e, HR_ERROR_MISSING, -EINVAL, "--mpi: %s: %s", path, text);
 }
 
-static int check(const char *path, const struct hr_ranks_plugin *plugin, struct hr_error *e)
+static int check_plugin(const char *path, const struct hr_ranks_plugin *plugin, struct hr_error *e)
 {
 	if (plugin->abi != HR_RANKS_ABI)
 		return hr_fail(e, HR_ERROR_MISSING, -EINVAL,
@@ -47,7 +47,7 @@ static int check_job(const struct hr_ranks *ranks, struct hr_error *e)
 }
 
 /* A file that is loaded stays open until the process ends: hr_trust_name(). */
-static int load(const char *path, const struct hr_ranks_plugin **plugin, struct hr_error *e)
+static int load_plugin(const char *path, const struct hr_ranks_plugin **plugin, struct hr_error *e)
 {
 	const int fd = hr_trust_open(path, HR_TRUST_CODE, e);
 	char name[HR_TRUST_NAME];
@@ -61,7 +61,7 @@ static int load(const char *path, const struct hr_ranks_plugin **plugin, struct 
 	/* global: MPI libraries load parts of themselves that need their symbols */
 	handle = dlopen(hr_trust_name(fd, name), RTLD_NOW | RTLD_GLOBAL);
 	*plugin = handle ? dlsym(handle, HR_RANKS_SYMBOL) : NULL;
-	err = *plugin ? check(path, *plugin, e) : complain(path, name, e);
+	err = *plugin ? check_plugin(path, *plugin, e) : report_dlerror(path, name, e);
 	if (err && handle)
 		dlclose(handle);
 	if (err)
@@ -75,7 +75,7 @@ int hr_ranks_load_file(const char *path, struct hr_ranks *ranks, struct hr_error
 	int err;
 
 	memset(ranks, 0, sizeof *ranks);
-	err = load(path, &plugin, e);
+	err = load_plugin(path, &plugin, e);
 	if (err)
 		return err;
 	err = plugin->open(ranks);
@@ -89,7 +89,7 @@ int hr_ranks_load_file(const char *path, struct hr_ranks *ranks, struct hr_error
 }
 
 /* FOLDER/headrace-mpi.so; false: there is none, or no room for its name. */
-static bool find(const char *folder, const char *below, char *path, size_t bytes)
+static bool find_plugin(const char *folder, const char *below, char *path, size_t bytes)
 {
 	const int n = snprintf(path, bytes, "%s%s/%s", folder, below, HR_RANKS_PLUGIN_FILE);
 
@@ -106,8 +106,8 @@ int hr_ranks_load(struct hr_ranks *ranks, struct hr_error *e)
 	slash = strrchr(folder, '/');
 	if (slash)
 		*slash = '\0';
-	if (!find(folder, "", path, sizeof path) &&
-	    !find(folder, "/../lib/headrace", path, sizeof path))
+	if (!find_plugin(folder, "", path, sizeof path) &&
+	    !find_plugin(folder, "/../lib/headrace", path, sizeof path))
 		return hr_fail(e, HR_ERROR_MISSING, -ENOENT,
 			       "--mpi: there is no %s in %s; 'make' builds it when there is mpicc "
 			       "(packages libopenmpi-dev and openmpi-bin)",

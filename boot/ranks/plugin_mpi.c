@@ -31,7 +31,7 @@ struct job {
 /* One per process, as MPI itself. */
 static struct job job;
 
-static int fail(struct hr_ranks *ranks, const char *call, int error)
+static int fail_mpi_call(struct hr_ranks *ranks, const char *call, int error)
 {
 	char text[MPI_MAX_ERROR_STRING] = "no text";
 	int length;
@@ -51,7 +51,7 @@ static int await(struct hr_ranks *ranks, MPI_Request *request, const char *call)
 	for (;;) {
 		error = MPI_Test(request, &done, MPI_STATUS_IGNORE);
 		if (error)
-			return fail(ranks, call, error);
+			return fail_mpi_call(ranks, call, error);
 		if (done)
 			return 0;
 		if (ranks->idle)
@@ -76,7 +76,8 @@ static int send_all(struct hr_ranks *ranks, const uint8_t *from, uint64_t bytes,
 			MPI_Isend(from + at, (int)(left < PIECE_BYTES ? left : PIECE_BYTES),
 				  MPI_BYTE, (int)to, TAG, job.world, &request);
 
-		err = error ? fail(ranks, "MPI_Isend", error) : await(ranks, &request, "MPI_Isend");
+		err = error ? fail_mpi_call(ranks, "MPI_Isend", error)
+			    : await(ranks, &request, "MPI_Isend");
 	}
 	return err;
 }
@@ -91,7 +92,8 @@ static int receive_all(struct hr_ranks *ranks, uint8_t *to, uint64_t bytes, uint
 		const int error = MPI_Irecv(to + at, (int)(left < PIECE_BYTES ? left : PIECE_BYTES),
 					    MPI_BYTE, (int)from, TAG, job.world, &request);
 
-		err = error ? fail(ranks, "MPI_Irecv", error) : await(ranks, &request, "MPI_Irecv");
+		err = error ? fail_mpi_call(ranks, "MPI_Irecv", error)
+			    : await(ranks, &request, "MPI_Irecv");
 	}
 	return err;
 }
@@ -140,7 +142,7 @@ static int max(struct hr_ranks *ranks, uint32_t value, uint32_t *most)
 	const int error =
 		MPI_Iallreduce(&value, most, 1, MPI_UINT32_T, MPI_MAX, job.world, &request);
 
-	return error ? fail(ranks, "MPI_Iallreduce", error)
+	return error ? fail_mpi_call(ranks, "MPI_Iallreduce", error)
 		     : await(ranks, &request, "MPI_Iallreduce");
 }
 
@@ -157,7 +159,7 @@ static bool stopped(const struct hr_ranks *ranks)
 	return __atomic_load_n(job.stopped, __ATOMIC_ACQUIRE) != 0;
 }
 
-static void leave(struct hr_ranks *ranks)
+static void leave_mpi(struct hr_ranks *ranks)
 {
 	MPI_Win_unlock_all(job.window);
 	MPI_Win_free(&job.window);
@@ -170,7 +172,7 @@ static const struct hr_ranks_ops ops = { .gather = gather,
 					 .max = max,
 					 .stop = stop,
 					 .stopped = stopped,
-					 .close = leave };
+					 .close = leave_mpi };
 
 /* Variables that launchers set: Open MPI, PMIx (mpirun, srun --mpi=pmix), PMI-1 and PMI-2. Without
  * them MPI_Init() makes a job of one process. */
@@ -192,13 +194,13 @@ static int open_window(struct hr_ranks *ranks)
 				     job.world, &job.stopped, &job.window);
 
 	if (error)
-		return fail(ranks, "MPI_Win_allocate", error);
+		return fail_mpi_call(ranks, "MPI_Win_allocate", error);
 	job.one = 1;
 	__atomic_store_n(job.stopped, 0, __ATOMIC_RELEASE);
 	error = MPI_Win_lock_all(MPI_MODE_NOCHECK, job.window);
 	if (!error) /* no rank writes before all have stored 0 */
 		error = MPI_Barrier(job.world);
-	return error ? fail(ranks, "MPI_Win_lock_all", error) : 0;
+	return error ? fail_mpi_call(ranks, "MPI_Win_lock_all", error) : 0;
 }
 
 static int open_world(struct hr_ranks *ranks)
@@ -207,13 +209,13 @@ static int open_world(struct hr_ranks *ranks)
 	MPI_Comm machine;
 
 	if (error)
-		return fail(ranks, "MPI_Comm_dup", error);
+		return fail_mpi_call(ranks, "MPI_Comm_dup", error);
 	MPI_Comm_set_errhandler(job.world, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(job.world, &rank);
 	MPI_Comm_size(job.world, &size);
 	error = MPI_Comm_split_type(job.world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine);
 	if (error)
-		return fail(ranks, "MPI_Comm_split_type", error);
+		return fail_mpi_call(ranks, "MPI_Comm_split_type", error);
 	MPI_Comm_rank(machine, &local);
 	MPI_Comm_free(&machine);
 	ranks->rank = (uint32_t)rank;
@@ -222,7 +224,7 @@ static int open_world(struct hr_ranks *ranks)
 	return 0;
 }
 
-static int join(struct hr_ranks *ranks)
+static int join_mpi(struct hr_ranks *ranks)
 {
 	int provided = MPI_THREAD_SINGLE, error, err;
 
@@ -233,7 +235,7 @@ static int join(struct hr_ranks *ranks)
 	/* The engine has threads, but only this one calls MPI. */
 	error = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
 	if (error)
-		return fail(ranks, "MPI_Init_thread", error);
+		return fail_mpi_call(ranks, "MPI_Init_thread", error);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	if (provided < MPI_THREAD_FUNNELED) {
 		snprintf(ranks->why, sizeof ranks->why,
@@ -246,4 +248,4 @@ static int join(struct hr_ranks *ranks)
 }
 
 extern const struct hr_ranks_plugin hr_ranks_plugin __attribute__((visibility("default")));
-const struct hr_ranks_plugin hr_ranks_plugin = { HR_RANKS_ABI, sizeof(struct hr_ranks), join };
+const struct hr_ranks_plugin hr_ranks_plugin = { HR_RANKS_ABI, sizeof(struct hr_ranks), join_mpi };

@@ -98,7 +98,7 @@ static const char *refusal(unsigned code)
 }
 
 /* False: the stranger is to be closed; *why: what to tell, or NULL. */
-static bool greet(struct hr_link *link, struct hr_link_tcp *talk, const char **why)
+static bool step_handshake(struct hr_link *link, struct hr_link_tcp *talk, const char **why)
 {
 	struct hr_link_message message;
 	int err = hr_tcp_progress(talk, link->now_ns), n;
@@ -132,7 +132,7 @@ struct hr_link_tcp *hr_link_accept(struct hr_link *link)
 
 		if (talk->fd < 0)
 			continue;
-		if (!greet(link, talk, &why)) {
+		if (!step_handshake(link, talk, &why)) {
 			if (why)
 				hr_link_report_refused(link, &talk->remote_address, why);
 			hr_tcp_close(talk);

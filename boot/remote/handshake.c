@@ -25,8 +25,8 @@ void hr_handshake_refuse(struct hr_link_tcp *talk, enum hr_link_refusal why, uin
 		hr_tcp_progress(talk, now_ns);
 }
 
-static int take_hello(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
-		      const struct hr_link_hello *hello, uint64_t now_ns)
+static int check_hello(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
+		       const struct hr_link_hello *hello, uint64_t now_ns)
 {
 	const enum hr_link_side other =
 		talk->side == HR_LINK_SENDER ? HR_LINK_RECEIVER : HR_LINK_SENDER;
@@ -59,8 +59,8 @@ static enum hr_link_refusal misfit(const struct hr_link_hello *sender,
 	return sender->tiles > receiver->tiles ? HR_LINK_REFUSE_TILES : 0;
 }
 
-static int take_proof(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
-		      const uint8_t proof[HR_AUTH_MAC_BYTES], uint64_t now_ns)
+static int check_proof(struct hr_link_tcp *talk, const struct hr_handshake_self *self,
+		       const uint8_t proof[HR_AUTH_MAC_BYTES], uint64_t now_ns)
 {
 	const enum hr_link_side other =
 		talk->side == HR_LINK_SENDER ? HR_LINK_RECEIVER : HR_LINK_SENDER;
@@ -95,9 +95,9 @@ int hr_handshake_receive(struct hr_link_tcp *talk, const struct hr_handshake_sel
 		return -EPROTO;
 	switch (message->head.kind) {
 	case HR_LINK_HELLO:
-		return take_hello(talk, self, &message->hello, now_ns);
+		return check_hello(talk, self, &message->hello, now_ns);
 	case HR_LINK_PROOF:
-		return take_proof(talk, self, message->proof, now_ns);
+		return check_proof(talk, self, message->proof, now_ns);
 	case HR_LINK_REFUSE:
 		talk->refusal = message->refuse;
 		talk->handshake = HR_HANDSHAKE_REFUSED_BY;

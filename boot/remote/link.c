@@ -24,7 +24,7 @@
 /* One call does at most so much before it returns. */
 #define WORK_MAX 64u
 
-static int check(const struct hr_link_setup *setup, struct hr_error *e)
+static int check_link_setup(const struct hr_link_setup *setup, struct hr_error *e)
 {
 	const struct hr_rdma_memory *m = &setup->memory;
 
@@ -124,7 +124,7 @@ static int open_all(struct hr_link *link, struct hr_error *e)
 int hr_link_open(struct hr_link **out, const struct hr_link_setup *setup, struct hr_error *e)
 {
 	struct hr_link *link;
-	int err = check(setup, e);
+	int err = check_link_setup(setup, e);
 
 	if (err)
 		return err;
@@ -167,7 +167,7 @@ static void count_time(struct hr_link *link, uint64_t now_ns)
 	link->counted_ns = now_ns;
 }
 
-static bool take_event(struct hr_link *link, struct hr_link_event *event, struct hr_error *e)
+static bool pop_event(struct hr_link *link, struct hr_link_event *event, struct hr_error *e)
 {
 	if (!link->events)
 		return false;
@@ -184,12 +184,12 @@ bool hr_link_step(struct hr_link *link, uint64_t now_ns, struct hr_link_event *e
 	unsigned work = 0;
 
 	*event = (struct hr_link_event){ .kind = HR_LINK_NOTHING };
-	if (take_event(link, event, e))
+	if (pop_event(link, event, e))
 		return true;
 	count_time(link, now_ns);
 	while (hr_link_advance(link) && !link->events && ++work < WORK_MAX)
 		;
-	return take_event(link, event, e) || work == WORK_MAX;
+	return pop_event(link, event, e) || work == WORK_MAX;
 }
 
 int hr_link_fd(const struct hr_link *link)

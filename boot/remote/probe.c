@@ -20,8 +20,8 @@ static int find_local(const struct hr_link_probe *probe, struct in_addr *local, 
 	return err;
 }
 
-static int describe(const struct hr_verbs *verbs, const struct hr_link_probe *probe,
-		    struct in_addr local, char *text, size_t bytes, struct hr_error *e)
+static int describe_rdma_device(const struct hr_verbs *verbs, const struct hr_link_probe *probe,
+				struct in_addr local, char *text, size_t bytes, struct hr_error *e)
 {
 	char gid[INET6_ADDRSTRLEN], address[INET_ADDRSTRLEN];
 	struct hr_rdma_device device;
@@ -70,7 +70,7 @@ int hr_link_probe(const struct hr_link_probe *probe, char *text, size_t bytes, s
 	err = hr_verbs_load(&verbs, e);
 	if (err)
 		return err;
-	err = describe(&verbs, probe, local, text, bytes, e);
+	err = describe_rdma_device(&verbs, probe, local, text, bytes, e);
 	if (!err)
 		err = prove(&verbs, probe, local, e);
 	hr_verbs_unload(&verbs);

@@ -22,13 +22,13 @@ static void enter(struct hr_link *link, enum hr_link_state state)
 	link->since_ns = link->now_ns;
 }
 
-static bool complete(const struct hr_link *link)
+static bool both_sides_done(const struct hr_link *link)
 {
 	return link->done_set && link->done_heard;
 }
 
 /* No further try helps. */
-static void fail(struct hr_link *link, enum hr_error_kind kind, int code)
+static void fail_for_good(struct hr_link *link, enum hr_error_kind kind, int code)
 {
 	enter(link, HR_LINK_STATE_FAILED);
 	hr_error_clear(&link->failure);
@@ -42,7 +42,7 @@ static void fail(struct hr_link *link, enum hr_error_kind kind, int code)
 }
 
 /* The connection ends; link->text says why. Completions are collected next. */
-static void broken(struct hr_link *link)
+static void break_connection(struct hr_link *link)
 {
 	const bool was_up = link->state == HR_LINK_STATE_UP;
 
@@ -97,7 +97,7 @@ static void call(struct hr_link *link)
 static void not_opened(struct hr_link *link, int err, const struct hr_error *e)
 {
 	snprintf(link->text, sizeof(link->text), "%.500s", e->text[0] ? e->text : strerror(-err));
-	broken(link);
+	break_connection(link);
 }
 
 static void begin_opening(struct hr_link *link)
@@ -146,14 +146,14 @@ static void up(struct hr_link *link)
 }
 
 /* Sender: the receiver's queue pair is there. */
-static int take_open_sender(struct hr_link *link, struct hr_error *e)
+static int accept_open_as_sender(struct hr_link *link, struct hr_error *e)
 {
 	int err;
 
 	if (link->remote_qp.stride < link->setup.tile_bytes)
 		return hr_fail(e, HR_ERROR_FAILED, -EPROTO, "the receiver's slots are too small");
 	if (!hr_link_receive_open(link, &link->remote_qp)) {
-		fail(link, HR_ERROR_DEVICE, -ESTALE);
+		fail_for_good(link, HR_ERROR_DEVICE, -ESTALE);
 		return 0;
 	}
 	err = hr_link_make_qp(link, e);
@@ -162,8 +162,8 @@ static int take_open_sender(struct hr_link *link, struct hr_error *e)
 	return err ? err : hr_link_send_open(link);
 }
 
-static int take_open(struct hr_link *link, const struct hr_link_qp_info *opening,
-		     struct hr_error *e)
+static int accept_open(struct hr_link *link, const struct hr_link_qp_info *opening,
+		       struct hr_error *e)
 {
 	int err;
 
@@ -172,12 +172,12 @@ static int take_open(struct hr_link *link, const struct hr_link_qp_info *opening
 	link->heard_open = true;
 	link->remote_qp = *opening;
 	if (link->setup.side == HR_LINK_SENDER)
-		return take_open_sender(link, e);
+		return accept_open_as_sender(link, e);
 	err = hr_link_connect_qp(link, e);
 	return err ? err : hr_tcp_send(&link->tcp, HR_LINK_READY, NULL, link->now_ns);
 }
 
-static int take_ready(struct hr_link *link)
+static int accept_ready(struct hr_link *link)
 {
 	int err = 0;
 
@@ -209,7 +209,7 @@ void hr_link_send_news(struct hr_link *link)
 		enter(link, HR_LINK_STATE_ENDED);
 }
 
-static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
+static int accept_stream_end(struct hr_link *link, const struct hr_link_stream_size *end)
 {
 	if (link->setup.side != HR_LINK_RECEIVER)
 		return -EPROTO;
@@ -217,14 +217,14 @@ static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
 		snprintf(link->text, sizeof(link->text),
 			 "the sender says that its stream has %llu tiles, and said %llu before",
 			 (unsigned long long)end->tiles, (unsigned long long)link->end.tiles);
-		fail(link, HR_ERROR_FAILED, -EPROTO);
+		fail_for_good(link, HR_ERROR_FAILED, -EPROTO);
 		return 0;
 	}
 	if (end->tiles > link->setup.tiles) {
 		snprintf(link->text, sizeof(link->text),
 			 "the sender's stream has %llu tiles, this pipeline takes %llu",
 			 (unsigned long long)end->tiles, (unsigned long long)link->setup.tiles);
-		fail(link, HR_ERROR_USAGE, -EFBIG);
+		fail_for_good(link, HR_ERROR_USAGE, -EFBIG);
 		return 0;
 	}
 	link->end_heard = true;
@@ -233,7 +233,7 @@ static int take_end(struct hr_link *link, const struct hr_link_stream_size *end)
 	return 0;
 }
 
-static void take_done(struct hr_link *link, const struct hr_link_run_result *done)
+static void accept_result(struct hr_link *link, const struct hr_link_run_result *done)
 {
 	if (link->done_heard)
 		return;
@@ -244,26 +244,26 @@ static void take_done(struct hr_link *link, const struct hr_link_run_result *don
 							  .text = link->peer_text });
 }
 
-static int take_message(struct hr_link *link, const struct hr_link_message *message,
-			struct hr_error *e)
+static int handle_message(struct hr_link *link, const struct hr_link_message *message,
+			  struct hr_error *e)
 {
 	const bool flow = link->state == HR_LINK_STATE_UP;
 	int err = 0;
 
 	switch (message->head.kind) {
 	case HR_LINK_OPEN:
-		return take_open(link, &message->opening, e);
+		return accept_open(link, &message->opening, e);
 	case HR_LINK_READY:
-		return take_ready(link);
+		return accept_ready(link);
 	case HR_LINK_MSG_KEEPALIVE:
 		return 0;
 	case HR_LINK_MSG_SIZE:
-		err = flow ? take_end(link, &message->total) : -EPROTO;
+		err = flow ? accept_stream_end(link, &message->total) : -EPROTO;
 		break;
 	case HR_LINK_MSG_RESULT:
 		if (!flow)
 			return -EPROTO;
-		take_done(link, &message->ending);
+		accept_result(link, &message->ending);
 		break;
 	case HR_LINK_BYE:
 		link->heard_bye = true;
@@ -285,7 +285,7 @@ static int listen_to(struct hr_link *link)
 	int n = hr_tcp_receive(&link->tcp, &message);
 
 	if (n > 0) {
-		const int err = take_message(link, &message, &e);
+		const int err = handle_message(link, &message, &e);
 
 		if (!err)
 			return 1;
@@ -306,7 +306,7 @@ static int listen_to(struct hr_link *link)
 
 /* ---- work of each state */
 
-static bool refused(struct hr_link *link)
+static bool log_refusal(struct hr_link *link)
 {
 	const struct hr_link_tcp *talk = &link->tcp;
 	char why[256];
@@ -320,7 +320,7 @@ static bool refused(struct hr_link *link)
 			 hr_link_refusal_text(talk->refusal.code));
 	not_greeted(link, why);
 	if (talk->refusal.code != HR_LINK_REFUSE_BUSY)
-		fail(link, HR_ERROR_USAGE, -EACCES);
+		fail_for_good(link, HR_ERROR_USAGE, -EACCES);
 	return true;
 }
 
@@ -335,7 +335,7 @@ static bool step_greeting(struct hr_link *link)
 											  : 1;
 	if (link->tcp.handshake == HR_HANDSHAKE_REFUSED ||
 	    link->tcp.handshake == HR_HANDSHAKE_REFUSED_BY)
-		return refused(link);
+		return log_refusal(link);
 	if (link->tcp.handshake == HR_HANDSHAKE_PROVED) {
 		begin_opening(link);
 		return true;
@@ -356,11 +356,11 @@ static bool step_opening(struct hr_link *link)
 	const int n = listen_to(link);
 
 	if (n < 0) {
-		broken(link);
+		break_connection(link);
 	} else if (n == 0 && link->now_ns - link->since_ns > OPENING_NS) {
 		snprintf(link->text, sizeof(link->text),
 			 "the other side does not open a queue pair");
-		broken(link);
+		break_connection(link);
 	}
 	return n > 0;
 }
@@ -382,7 +382,7 @@ static void newcomer(struct hr_link *link, struct hr_link_tcp *talk)
 		return;
 	}
 	snprintf(link->text, sizeof(link->text), "the sender has connected again");
-	broken(link);
+	break_connection(link);
 }
 
 static void answer_door(struct hr_link *link)
@@ -421,7 +421,7 @@ static int beat(struct hr_link *link, bool readable)
 }
 
 /* After all completions: what else there is to do. As hr_link_poll_cq(). */
-static int look_around(struct hr_link *link)
+static int poll_epoll(struct hr_link *link)
 {
 	const unsigned wake = hr_link_epoll_poll(link);
 	int n = 0;
@@ -447,13 +447,13 @@ static bool step_flow(struct hr_link *link)
 	if (n == 0)
 		n = hr_link_poll_cq(link);
 	if (n == 0)
-		n = look_around(link);
+		n = poll_epoll(link);
 	if (n == 0 && link->setup.side == HR_LINK_RECEIVER && link->state == HR_LINK_STATE_UP)
 		n = hr_link_post_offers(link);
 	if (n == 0)
 		hr_tcp_flush(&link->tcp);
 	if (n < 0 && link->state == HR_LINK_STATE_UP)
-		broken(link);
+		break_connection(link);
 	return n > 0;
 }
 
@@ -491,7 +491,7 @@ static void step_down(struct hr_link *link)
 	const uint64_t without = link->now_ns - link->lost_ns;
 
 	/* All is said, and the other side has known that; only its last word is missing. */
-	if (complete(link) && without > 2 * link->dead_ns) {
+	if (both_sides_done(link) && without > 2 * link->dead_ns) {
 		enter(link, HR_LINK_STATE_ENDED);
 	} else if (link->setup.call_ns && without > link->setup.call_ns) {
 		char why[400];
@@ -499,14 +499,14 @@ static void step_down(struct hr_link *link)
 		snprintf(why, sizeof(why), "%.399s", link->text);
 		snprintf(link->text, sizeof(link->text), "no connection for %llu ms%s%s",
 			 (unsigned long long)(without / HR_NS_PER_MS), *why ? ": " : "", why);
-		fail(link, link->count.connections ? HR_ERROR_DEVICE : HR_ERROR_MISSING,
-		     -ETIMEDOUT);
+		fail_for_good(link, link->count.connections ? HR_ERROR_DEVICE : HR_ERROR_MISSING,
+			      -ETIMEDOUT);
 	} else if (link->setup.side == HR_LINK_SENDER && link->now_ns >= link->next_call_ns) {
 		call(link);
 	}
 }
 
-/* While tiles move the door costs no system calls, unless there is something to read: look_around(). */
+/* While tiles move the door costs no system calls, unless there is something to read: poll_epoll(). */
 static bool is_door_due(const struct hr_link *link)
 {
 	if (link->listener < 0 || link->state == HR_LINK_STATE_FAILED ||

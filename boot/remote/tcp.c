@@ -74,7 +74,7 @@ int hr_tcp_listen(struct sockaddr_in *at, struct hr_error *e)
 		       inet_ntoa(at->sin_addr), ntohs(at->sin_port), strerror(-err));
 }
 
-static void begin(struct hr_link_tcp *talk, int fd, enum hr_link_side side, uint64_t now_ns)
+static void begin_talk(struct hr_link_tcp *talk, int fd, enum hr_link_side side, uint64_t now_ns)
 {
 	const int one = 1;
 
@@ -92,7 +92,7 @@ int hr_tcp_connect(struct hr_link_tcp *talk, const struct sockaddr_in *to, uint6
 	talk->fd = -1;
 	if (fd < 0)
 		return -errno;
-	begin(talk, fd, HR_LINK_SENDER, now_ns);
+	begin_talk(talk, fd, HR_LINK_SENDER, now_ns);
 	talk->remote_address = *to;
 	talk->connecting = true;
 	return 0;
@@ -107,7 +107,7 @@ int hr_tcp_accept(struct hr_link_tcp *talk, int listener, uint64_t now_ns)
 
 	if (fd < 0)
 		return -errno;
-	begin(talk, fd, HR_LINK_RECEIVER, now_ns);
+	begin_talk(talk, fd, HR_LINK_RECEIVER, now_ns);
 	talk->remote_address = peer;
 	return 0;
 }

@@ -11,7 +11,7 @@ void hr_link_queue_event(struct hr_link *link, struct hr_link_event event)
 		link->event[link->events++] = event;
 }
 
-static int wrong(struct hr_link *link, const char *what)
+static int fail_protocol(struct hr_link *link, const char *what)
 {
 	snprintf(link->text, sizeof(link->text), "the other side has broken the protocol: %s",
 		 what);
@@ -208,7 +208,7 @@ int hr_link_send(struct hr_link *link, uint32_t slot, uint64_t tile, uint32_t by
 	return 0;
 }
 
-static int take_offer(struct hr_link *link)
+static int read_offer(struct hr_link *link)
 {
 	struct hr_link_offer_entry offer;
 
@@ -216,13 +216,13 @@ static int take_offer(struct hr_link *link)
 	       (const uint8_t *)link->table + link->sequence_in % HR_LINK_SLOTS_MAX * sizeof(offer),
 	       sizeof(offer));
 	if (offer.slot >= link->remote_qp.slots || offer.sequence != link->sequence_in)
-		return wrong(link, "an offer for another slot");
+		return fail_protocol(link, "an offer for another slot");
 	if (link->slot[offer.slot].offered)
-		return wrong(link, "a slot is offered twice");
+		return fail_protocol(link, "a slot is offered twice");
 	/* The receiver may say more than this side knows already, never more than its window. */
 	if (hr_tileset_has(&link->have, offer.tile) ||
 	    offer.tile - link->have.low >= HR_TILESET_WINDOW)
-		return wrong(link, "an offer for a tile out of its window");
+		return fail_protocol(link, "an offer for a tile out of its window");
 	link->sequence_in++;
 	link->slot[offer.slot] = (struct hr_link_slot){ .tile = offer.tile, .offered = true };
 	hr_link_queue_event(link,
@@ -230,30 +230,30 @@ static int take_offer(struct hr_link *link)
 	return 0;
 }
 
-static int take_offers(struct hr_link *link, uint32_t count)
+static int read_offers(struct hr_link *link, uint32_t count)
 {
 	int err = 0;
 
 	if (!count || count > HR_LINK_OFFERS)
-		return wrong(link, "a wrong number of offers");
+		return fail_protocol(link, "a wrong number of offers");
 	while (!err && count--)
-		err = take_offer(link);
+		err = read_offer(link);
 	return err;
 }
 
 /* A tile of so many bytes was written to the slot. */
-static int take_tile(struct hr_link *link, uint32_t slot, uint32_t bytes)
+static int accept_tile(struct hr_link *link, uint32_t slot, uint32_t bytes)
 {
 	struct hr_link_slot *at = &link->slot[slot];
 
 	if (slot >= link->setup.memory.slots)
-		return wrong(link, "a tile for another slot");
+		return fail_protocol(link, "a tile for another slot");
 	if (!at->offered || !at->posted)
-		return wrong(link, "a tile that the slot was not offered for");
+		return fail_protocol(link, "a tile that the slot was not offered for");
 	if (!bytes || bytes > link->setup.tile_bytes)
-		return wrong(link, "a tile with a wrong size");
+		return fail_protocol(link, "a tile with a wrong size");
 	if (hr_tileset_add(&link->have, at->tile) != 0)
-		return wrong(link, "a tile that has arrived already");
+		return fail_protocol(link, "a tile that has arrived already");
 	link->sequence_in++;
 	link->unused--;
 	at->offered = at->posted = false;
@@ -268,7 +268,7 @@ static int take_tile(struct hr_link *link, uint32_t slot, uint32_t bytes)
 }
 
 /* Writes of the network device to GPU memory are visible to workers only after this. */
-static int flush(struct hr_link *link)
+static int flush_gpu_writes(struct hr_link *link)
 {
 	const struct hr_rdma_memory *memory = &link->setup.memory;
 	int err;
@@ -283,7 +283,7 @@ static int flush(struct hr_link *link)
 	return err;
 }
 
-static int take_immediate(struct hr_link *link, const struct hr_rdma_completion *done)
+static int handle_immediate(struct hr_link *link, const struct hr_rdma_completion *done)
 {
 	const bool sender = link->setup.side == HR_LINK_SENDER;
 	uint32_t slot;
@@ -294,21 +294,21 @@ static int take_immediate(struct hr_link *link, const struct hr_rdma_completion 
 					      sender ? HR_LINK_IMM_OFFER : HR_LINK_IMM_TILE,
 					      link->remote_qp.generation, link->sequence_in, &slot);
 	if (err)
-		return wrong(link, "an immediate out of sequence");
+		return fail_protocol(link, "an immediate out of sequence");
 	/* Before the slot can be offered again, so the other side always finds a receive. */
 	if (link->state == HR_LINK_STATE_UP || link->state == HR_LINK_STATE_CONNECTING) {
 		err = hr_rdma_qp_post_recv(&link->qp, 1);
 		if (err)
-			return wrong(link, "cannot post a receive");
+			return fail_protocol(link, "cannot post a receive");
 	}
 	if (sender)
-		return take_offers(link, slot);
-	err = flush(link);
-	return err ? err : take_tile(link, slot, done->bytes);
+		return read_offers(link, slot);
+	err = flush_gpu_writes(link);
+	return err ? err : accept_tile(link, slot, done->bytes);
 }
 
 /* What a receiver sends are offers: their completions only show that none is lost. */
-static int take_sent(struct hr_link *link, uint64_t number)
+static int complete_send(struct hr_link *link, uint64_t number)
 {
 	const struct hr_link_write *f = &link->in_flight[link->flight_head];
 
@@ -332,7 +332,7 @@ static int take_sent(struct hr_link *link, uint64_t number)
 	return 0;
 }
 
-static int take_failure(struct hr_link *link, const struct hr_rdma_completion *done)
+static int fail_completion(struct hr_link *link, const struct hr_rdma_completion *done)
 {
 	if (done->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		link->count.not_ready++;
@@ -354,10 +354,10 @@ int hr_link_poll_cq(struct hr_link *link)
 	if (!n)
 		return 0;
 	if (done.status != IBV_WC_SUCCESS)
-		err = take_failure(link, &done);
+		err = fail_completion(link, &done);
 	else if (done.receive)
-		err = take_immediate(link, &done);
+		err = handle_immediate(link, &done);
 	else
-		err = take_sent(link, done.number);
+		err = complete_send(link, done.number);
 	return err ? err : 1;
 }

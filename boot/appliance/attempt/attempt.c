@@ -88,7 +88,7 @@ static int run_all(struct hr_attempt *attempt)
 	return hr_vanished_error(first ? first : err);
 }
 
-static int run(struct hr_attempt *attempt)
+static int run_attempt(struct hr_attempt *attempt)
 {
 	struct hr_engine *engine = attempt->engine;
 	uint64_t began;
@@ -133,7 +133,7 @@ int hr_attempt_make(struct hr_attempt *attempt)
 		err = test(attempt);
 	if (!err)
 		err = hr_config_repeats(&attempt->engine->config) ? hr_dispatch_serve(attempt)
-								  : run(attempt);
+								  : run_attempt(attempt);
 	hr_record_put_error(&record->error, err, &attempt->engine->error);
 	record->refused = attempt->engine->refused;
 	record->mute = fflush(stdout) != 0 || ferror(stdout);

@@ -71,7 +71,7 @@ static void save(struct hr_attempt *attempt, const struct hr_dispatch *dispatch)
 		attempt->record.starts = starts;
 }
 
-static void load(struct hr_attempt *attempt)
+static void load_starts(struct hr_attempt *attempt)
 {
 	struct hr_error e = { 0 };
 	const int err = hr_starts_read(attempt->engine, &attempt->record.starts, &e);
@@ -119,7 +119,7 @@ static void find_failed(struct dispatcher *dispatcher)
 						     engine->config.gpu[g].name);
 }
 
-static void look_at_ssds(struct dispatcher *dispatcher)
+static void poll_ssds(struct dispatcher *dispatcher)
 {
 	dispatcher->looked_ns = hr_now_ns();
 	hr_mend_look(dispatcher->engine, dispatcher->runner.running);
@@ -134,7 +134,7 @@ static void log_less(const struct hr_config *config, bool less)
 		hr_log_set_level(less ? HR_LOG_WARN : HR_LOG_INFO);
 }
 
-static void tell(struct dispatcher *dispatcher)
+static void report_phase(struct dispatcher *dispatcher)
 {
 	hr_attempt_tell(dispatcher->attempt,
 			dispatcher->runner.running ? HR_PHASE_RUNNING : HR_PHASE_IDLE);
@@ -152,7 +152,7 @@ static void publish_end(struct dispatcher *dispatcher, uint32_t i)
 }
 
 /* The start of pipeline i has ended, with the outcome of its run. */
-static void finish(struct dispatcher *dispatcher, uint32_t i)
+static void finish_start(struct dispatcher *dispatcher, uint32_t i)
 {
 	hr_tap_service_end(&dispatcher->attempt->taps, i);
 	hr_feed_service_end(&dispatcher->attempt->feeds, i);
@@ -200,16 +200,16 @@ static void check_waiting(struct dispatcher *dispatcher)
 static void end_start(struct dispatcher *dispatcher, uint32_t i)
 {
 	dispatcher->admit.running &= ~(1u << i);
-	finish(dispatcher, i);
+	finish_start(dispatcher, i);
 	if (dispatcher->engine->run[i].outcome == HR_RUN_FAILED)
 		drop_readers(dispatcher, i);
 	find_failed(dispatcher);
 	check_waiting(dispatcher);
-	tell(dispatcher);
+	report_phase(dispatcher);
 }
 
 /* 0: it can be launched, or need not be. -EAGAIN: it needs a new plan, and others run. */
-static int prepare(struct dispatcher *dispatcher, uint32_t i)
+static int prepare_start(struct dispatcher *dispatcher, uint32_t i)
 {
 	int err = hr_provision_start(&dispatcher->plan, i);
 
@@ -217,7 +217,7 @@ static int prepare(struct dispatcher *dispatcher, uint32_t i)
 		return err;
 	hr_attempt_tell(dispatcher->attempt, HR_PHASE_BRING_UP); /* memory can take long */
 	err = hr_provision_make(&dispatcher->plan, 1u << i);
-	tell(dispatcher);
+	report_phase(dispatcher);
 	if (!err)
 		err = hr_provision_check(&dispatcher->plan, i) == -EAGAIN ? -ENOSPC : 0;
 	if (err) {
@@ -239,7 +239,7 @@ static void launch(struct dispatcher *dispatcher, uint32_t i)
 		return;
 	}
 	hr_runner_start(&dispatcher->runner, i);
-	tell(dispatcher);
+	report_phase(dispatcher);
 }
 
 static void start_one(struct dispatcher *dispatcher, uint32_t i)
@@ -247,7 +247,7 @@ static void start_one(struct dispatcher *dispatcher, uint32_t i)
 	int err;
 
 	log_less(&dispatcher->engine->config, true);
-	err = prepare(dispatcher, i);
+	err = prepare_start(dispatcher, i);
 	log_less(&dispatcher->engine->config, false);
 	if (err == -EAGAIN) {
 		check_waiting(dispatcher);
@@ -286,7 +286,7 @@ static void start_waiting(struct dispatcher *dispatcher)
 	}
 }
 
-static void look_at_running(struct dispatcher *dispatcher)
+static void poll_running(struct dispatcher *dispatcher)
 {
 	const hr_pipeline_set before = dispatcher->runner.running;
 
@@ -308,7 +308,7 @@ static int receive(const struct hr_attempt *attempt, struct hr_dispatch *dispatc
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -EPIPE;
 }
 
-static void take(struct dispatcher *dispatcher)
+static void apply_dispatch(struct dispatcher *dispatcher)
 {
 	const struct hr_dispatch *dispatch = &dispatcher->dispatch;
 
@@ -342,12 +342,12 @@ static void trust_suspects(struct dispatcher *dispatcher)
 			dispatcher->admit.suspects &= ~(1u << i);
 }
 
-static void take_dispatches(struct dispatcher *dispatcher)
+static void receive_dispatches(struct dispatcher *dispatcher)
 {
 	int err;
 
 	while ((err = receive(dispatcher->attempt, &dispatcher->dispatch)) == 0)
-		take(dispatcher);
+		apply_dispatch(dispatcher);
 	dispatcher->closed = err == -EPIPE;
 }
 
@@ -389,7 +389,7 @@ static void interrupt(struct dispatcher *dispatcher)
 		publish_end(dispatcher, i);
 	}
 	dispatcher->admit.waiting = 0;
-	tell(dispatcher);
+	report_phase(dispatcher);
 }
 
 /* Controllers of software need no CPU time while nothing sends commands. */
@@ -426,13 +426,13 @@ static void note_put(void *to)
 
 	note_versions(dispatcher->attempt);
 	check_waiting(dispatcher);
-	tell(dispatcher);
+	report_phase(dispatcher);
 }
 
-static int serve(struct dispatcher *dispatcher)
+static int serve_dispatches(struct dispatcher *dispatcher)
 {
 	for (;;) {
-		take_dispatches(dispatcher);
+		receive_dispatches(dispatcher);
 		trust_suspects(dispatcher);
 		start_waiting(dispatcher);
 		if (hr_signals_pending())
@@ -444,12 +444,12 @@ static int serve(struct dispatcher *dispatcher)
 			break;
 		}
 		if (dispatcher->runner.running)
-			look_at_running(dispatcher); /* which serves clients, too */
+			poll_running(dispatcher); /* which serves clients, too */
 		else
 			serve_clients(dispatcher);
 		hr_tick();
 		if (hr_now_ns() - dispatcher->looked_ns >= LOOK_NS)
-			look_at_ssds(dispatcher);
+			poll_ssds(dispatcher);
 		find_failed(dispatcher);
 	}
 	if (dispatcher->failed)
@@ -491,7 +491,7 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 		return err;
 	attempt->record.has_run = true;
 	hr_mend_read_health(engine);
-	load(attempt);
+	load_starts(attempt);
 	hr_attempt_load_history(attempt);
 	note_usable(attempt);
 	note_versions(attempt);
@@ -502,7 +502,7 @@ int hr_dispatch_serve(struct hr_attempt *attempt)
 	began = hr_now_ns();
 	err = hr_attempt_open_services(attempt, note_put, &the_dispatcher);
 	if (!err)
-		err = serve(&the_dispatcher);
+		err = serve_dispatches(&the_dispatcher);
 	hr_attempt_close_services(attempt);
 	attempt->record.ran_ns = hr_now_ns() - began;
 	hr_attempt_tell(attempt, HR_PHASE_GOING_DOWN);

@@ -88,7 +88,7 @@ static bool is_early(const struct hr_config_boot *boot, struct hr_ssd_controller
 	return passed_ns < (pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS);
 }
 
-static void reset(struct hr_ssd *ssd)
+static void reset_ssd(struct hr_ssd *ssd)
 {
 	struct hr_ssd_controller *c = ssd->controller;
 	struct hr_error e = { 0 };
@@ -111,7 +111,7 @@ hr_pipeline_set hr_mend_ssds(struct hr_engine *engine, hr_pipeline_set running,
 			continue;
 		if (!is_controller_used(engine, running, d) &&
 		    !is_early(&engine->config.boot, engine->ssd[d].controller))
-			reset(&engine->ssd[d]);
+			reset_ssd(&engine->ssd[d]);
 		any |= hr_ssd_wants_reset(&engine->ssd[d]);
 	}
 	for (uint32_t i = 0; any && i < engine->config.pipelines; i++)

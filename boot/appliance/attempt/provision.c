@@ -31,7 +31,7 @@ static void select_runs(struct hr_engine *engine, hr_pipeline_set set)
 }
 
 /* Reset a run, except the members that stage `backends` has set. */
-static void reset(struct hr_engine *engine, uint32_t i)
+static void reset_run(struct hr_engine *engine, uint32_t i)
 {
 	struct hr_run *run = &engine->run[i];
 	enum hr_entry entry[HR_GPUS_MAX];
@@ -58,7 +58,7 @@ static int find_objects(struct hr_engine *engine, uint32_t i)
 	int err;
 
 	hr_error_clear(&engine->error);
-	reset(engine, i);
+	reset_run(engine, i);
 	select_runs(engine, 1u << i);
 	engine->keep_going = false;
 	err = hr_objects_up(engine);
@@ -93,8 +93,8 @@ static hr_pipeline_set last_of(hr_pipeline_set set)
 }
 
 /* Leave out one pipeline after the other, until the rest has room. */
-static hr_pipeline_set choose(struct hr_engine *engine, hr_pipeline_set found,
-			      hr_pipeline_set wanted)
+static hr_pipeline_set choose_fitting(struct hr_engine *engine, hr_pipeline_set found,
+				      hr_pipeline_set wanted)
 {
 	hr_pipeline_set set = found;
 	int err;
@@ -111,7 +111,7 @@ static hr_pipeline_set choose(struct hr_engine *engine, hr_pipeline_set found,
 }
 
 /* Memory for these pipelines, whose objects were found one by one. */
-static int take_memory(struct hr_provision *plan, hr_pipeline_set set)
+static int allocate_selected(struct hr_provision *plan, hr_pipeline_set set)
 {
 	struct hr_engine *engine = plan->engine;
 	int err;
@@ -141,7 +141,7 @@ static void reset_found(struct hr_engine *engine, hr_pipeline_set found)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (found >> i & 1)
-			reset(engine, i);
+			reset_run(engine, i);
 	select_runs(engine, 0);
 }
 
@@ -159,11 +159,11 @@ int hr_provision_make(struct hr_provision *plan, hr_pipeline_set wanted)
 	plan->planned = 0;
 	hr_engine_down_to(engine, HR_STAGE_STORES);
 	make_room(engine, found);
-	set = choose(engine, found, wanted);
-	err = set ? take_memory(plan, set) : 0;
+	set = choose_fitting(engine, found, wanted);
+	err = set ? allocate_selected(plan, set) : 0;
 	if (err && err != -EINTR &&
 	    set != wanted) /* the machine has less memory than the limits say */
-		err = wanted ? take_memory(plan, wanted) : 0;
+		err = wanted ? allocate_selected(plan, wanted) : 0;
 	reset_found(engine, found);
 	return err;
 }

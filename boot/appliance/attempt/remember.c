@@ -19,8 +19,8 @@ static uint64_t next_start(const struct hr_history *history, const char *pipelin
 }
 
 /* Names, number and times of a run: hr_now_ns(); 0: not yet. */
-static void begin(struct hr_past_run *past, const struct hr_history *history,
-		  const struct hr_config *config, uint32_t i, uint64_t start)
+static void begin_past_run(struct hr_past_run *past, const struct hr_history *history,
+			   const struct hr_config *config, uint32_t i, uint64_t start)
 {
 	const struct hr_config_pipeline *p = &config->pipeline[i];
 
@@ -73,7 +73,7 @@ void hr_remember_run(struct hr_history *history, const struct hr_engine *engine,
 	const struct hr_run *run = &engine->run[i];
 	const bool ran = run->outcome != HR_RUN_COMPLETE && run->started_ns;
 
-	begin(&past, history, &engine->config, i, start);
+	begin_past_run(&past, history, &engine->config, i, start);
 	past.outcome = (uint64_t)run->outcome;
 	past.error = run->error;
 	put_times(&past, ran ? run->started_ns : 0, ran ? run->ended_ns : 0);
@@ -95,7 +95,7 @@ void hr_remember_death(struct hr_history *history, const struct hr_config *confi
 {
 	static struct hr_past_run past; /* a page, too large for a stack */
 
-	begin(&past, history, config, i, start);
+	begin_past_run(&past, history, config, i, start);
 	past.outcome = run->outcome == HR_RUN_INTERRUPTED ? HR_RUN_INTERRUPTED : HR_RUN_FAILED;
 	past.error = run->error.code;
 	put_times(&past, run->started_ns, run->ended_ns);

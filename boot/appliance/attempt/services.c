@@ -89,7 +89,7 @@ void hr_attempt_report(struct hr_attempt *attempt, bool all)
 	hr_tick_at_once();
 }
 
-static void serve(void *to)
+static void step_services(void *to)
 {
 	struct hr_attempt *attempt = to;
 
@@ -126,7 +126,7 @@ int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *t
 		return err;
 	}
 	open_store(attempt, changed, to);
-	engine->serve = serve;
+	engine->serve = step_services;
 	engine->serve_to = attempt;
 	return 0;
 }

@@ -66,7 +66,7 @@ void hr_notify_open(struct hr_notify *notify)
 }
 
 /* False: there is no room for it now. */
-static bool put(const struct hr_notify *notify, const char *text)
+static bool send_notify(const struct hr_notify *notify, const char *text)
 {
 	if (sendto(notify->fd, text, strlen(text), MSG_NOSIGNAL,
 		   (const struct sockaddr *)&notify->to, notify->length) >= 0)
@@ -80,13 +80,13 @@ static bool put(const struct hr_notify *notify, const char *text)
 /* True: no line is left. */
 static bool put_unsent(struct hr_notify *notify)
 {
-	if (*notify->unsent && !put(notify, notify->unsent))
+	if (*notify->unsent && !send_notify(notify, notify->unsent))
 		return false;
 	*notify->unsent = '\0';
 	return true;
 }
 
-static void keep(struct hr_notify *notify, const char *text)
+static void keep_unsent(struct hr_notify *notify, const char *text)
 {
 	const size_t bytes = sizeof notify->unsent;
 	size_t used = strlen(notify->unsent);
@@ -110,15 +110,16 @@ void hr_notify_send(struct hr_notify *notify, const char *format, ...)
 	va_start(args, format);
 	length = vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	if (length > 0 && (!put_unsent(notify) || !put(notify, text)))
-		keep(notify, text);
+	if (length > 0 && (!put_unsent(notify) || !send_notify(notify, text)))
+		keep_unsent(notify, text);
 }
 
 void hr_notify_alive(struct hr_notify *notify, uint64_t now_ns)
 {
 	if (notify->fd < 0 || !put_unsent(notify))
 		return;
-	if (notify->keepalive_ns && now_ns >= notify->next_alive_ns && put(notify, "WATCHDOG=1"))
+	if (notify->keepalive_ns && now_ns >= notify->next_alive_ns &&
+	    send_notify(notify, "WATCHDOG=1"))
 		notify->next_alive_ns = now_ns + notify->keepalive_ns;
 }
 

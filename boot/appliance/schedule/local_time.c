@@ -70,7 +70,7 @@ uint64_t hr_local_next_ns(uint64_t wall_ns, uint32_t minute, int day)
 	}
 }
 
-static const char *format(const struct tm *tm, const char *how, char *text, size_t bytes)
+static const char *format_time(const struct tm *tm, const char *how, char *text, size_t bytes)
 {
 	if (!tm || strftime(text, bytes, how, tm) == 0)
 		text[0] = '\0';
@@ -83,7 +83,7 @@ const char *hr_local_text(uint64_t wall_ns, char *text, size_t bytes)
 	struct tm tm;
 
 	tzset();
-	return format(localtime_r(&at, &tm), "%Y-%m-%d %H:%M:%S %Z", text, bytes);
+	return format_time(localtime_r(&at, &tm), "%Y-%m-%d %H:%M:%S %Z", text, bytes);
 }
 
 const char *hr_utc_text(uint64_t wall_ns, char *text, size_t bytes)
@@ -91,5 +91,5 @@ const char *hr_utc_text(uint64_t wall_ns, char *text, size_t bytes)
 	const time_t at = (time_t)(wall_ns / HR_NS_PER_S);
 	struct tm tm;
 
-	return format(gmtime_r(&at, &tm), "%Y-%m-%dT%H:%M:%SZ", text, bytes);
+	return format_time(gmtime_r(&at, &tm), "%Y-%m-%dT%H:%M:%SZ", text, bytes);
 }

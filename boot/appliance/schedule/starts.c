@@ -97,8 +97,8 @@ bool hr_starts_get(struct hr_starts *starts, const uint8_t from[HR_PAGE])
 /* ---- one store */
 
 /* The object; NULL with 0: there is none. */
-static int find(const struct hr_store *store, const struct hr_store_object **object,
-		struct hr_error *e)
+static int find_starts_object(const struct hr_store *store, const struct hr_store_object **object,
+			      struct hr_error *e)
 {
 	*object = hr_store_find(store, HR_STARTS_OBJECT);
 	if (!*object || ((*object)->tag == TAG && (*object)->bytes == PAGES * HR_PAGE))
@@ -114,7 +114,7 @@ int hr_starts_load(struct hr_store *store, struct hr_starts *starts, struct hr_e
 	const struct hr_store_object *object;
 	struct hr_starts found;
 	bool any = false;
-	int err = find(store, &object, e);
+	int err = find_starts_object(store, &object, e);
 
 	for (uint32_t i = 0; !err && object && i < PAGES; i++) {
 		_Alignas(64) uint8_t page[HR_PAGE];
@@ -131,7 +131,7 @@ int hr_starts_load(struct hr_store *store, struct hr_starts *starts, struct hr_e
 }
 
 /* Both pages are blank before the object has its name, because the extent may hold old data. */
-static int make(struct hr_store *store, struct hr_error *e)
+static int create_starts_object(struct hr_store *store, struct hr_error *e)
 {
 	static const uint8_t blank[HR_PAGE];
 	struct hr_store_object *object;
@@ -147,10 +147,10 @@ int hr_starts_save(struct hr_store *store, struct hr_starts *starts, struct hr_e
 {
 	const struct hr_store_object *object;
 	_Alignas(64) uint8_t page[HR_PAGE];
-	int err = find(store, &object, e);
+	int err = find_starts_object(store, &object, e);
 
 	if (!err && !object) {
-		err = make(store, e);
+		err = create_starts_object(store, e);
 		object = hr_store_find(store, HR_STARTS_OBJECT);
 	}
 	if (err)

@@ -129,7 +129,7 @@ static void come_every(const struct entry *e, uint64_t late_ns)
 	e->start->planned_ns = wall(e->at) > newest_ns ? wall(e->at) - newest_ns : 0;
 }
 
-static void look_every(const struct entry *e)
+static void plan_every(const struct entry *e)
 {
 	if (e->at->now_ns >= e->timed->next_ns)
 		come_every(e, e->at->now_ns - e->timed->next_ns);
@@ -157,7 +157,7 @@ static void come_at(const struct entry *e)
 }
 
 /* A clock that was put back by more than the hours of a day was wrong before: count anew. */
-static void look_at(const struct entry *e)
+static void plan_at(const struct entry *e)
 {
 	const uint64_t now = e->at->wall_ns, planned = e->start->planned_ns;
 	uint64_t *next = &e->timed->next_wall_ns;
@@ -172,7 +172,7 @@ static void look_at(const struct entry *e)
 		come_at(e);
 }
 
-static void look_object(const struct entry *e)
+static void check_object_version(const struct entry *e)
 {
 	if (e->timed->version && e->timed->version != e->start->version && !e->timed->running)
 		make_due(e);
@@ -184,11 +184,11 @@ void hr_timetable_advance(struct hr_timetable *t, const struct hr_moment *at)
 		const struct entry e = entry(t, i, at);
 
 		if (e.when->kind == HR_WHEN_EVERY)
-			look_every(&e);
+			plan_every(&e);
 		else if (e.when->kind == HR_WHEN_AT)
-			look_at(&e);
+			plan_at(&e);
 		else if (e.when->kind == HR_WHEN_OBJECT)
-			look_object(&e);
+			check_object_version(&e);
 		drop_missed(&e);
 	}
 }
@@ -206,7 +206,7 @@ static uint64_t rule_of(const struct hr_config_when *when)
 
 /* Drop a start that the former keys have planned or made due, unless it was requested or is another
  * attempt. */
-static void take_rule(const struct entry *e)
+static void apply_rule(const struct entry *e)
 {
 	const uint64_t rule = rule_of(e->when);
 
@@ -271,7 +271,7 @@ static void begin_interrupted(const struct entry *e)
 static void begin_one(const struct entry *e)
 {
 	e->timed->due_ns = e->at->now_ns;
-	take_rule(e);
+	apply_rule(e);
 	begin_interrupted(e);
 	begin_suspended(e);
 	if (e->when->kind == HR_WHEN_EVERY)
@@ -314,7 +314,7 @@ static void reload_one(const struct entry *e)
 {
 	const uint64_t planned = e->start->planned_ns;
 
-	take_rule(e);
+	apply_rule(e);
 	e->start->planned_ns = planned; /* intervals go on from the last start */
 	e->timed->next_wall_ns = 0;
 	e->timed->version = 0;
@@ -328,7 +328,7 @@ static void reload_one(const struct entry *e)
 }
 
 /* Set start i to that of the same name. False: there is none, and it has the name only. */
-static bool take_known(struct hr_timetable *t, uint32_t i, const struct hr_timetable *before)
+static bool copy_known_start(struct hr_timetable *t, uint32_t i, const struct hr_timetable *before)
 {
 	const char *name = t->config->pipeline[i].name;
 
@@ -355,7 +355,7 @@ void hr_timetable_reload(struct hr_timetable *t, const struct hr_config *config,
 	memset(t->starts.suspension, 0, sizeof t->starts.suspension);
 	memset(t->timed, 0, sizeof t->timed);
 	for (uint32_t i = 0; i < config->pipelines; i++) {
-		const bool known = take_known(t, i, &before);
+		const bool known = copy_known_start(t, i, &before);
 		const struct entry e = entry(t, i, at);
 
 		if (!known)
@@ -506,7 +506,7 @@ void hr_timetable_object(struct hr_timetable *t, uint32_t i, uint64_t version,
 
 	e.timed->version = version;
 	if (e.when->kind == HR_WHEN_OBJECT)
-		look_object(&e);
+		check_object_version(&e);
 }
 
 /* ---- requests */

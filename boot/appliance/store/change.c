@@ -55,7 +55,7 @@ static int explain(const struct hr_store_service *c, struct hr_store_job *d, con
 	return hr_ssd_store_explain(&c->engine->ssd[d->ssd], name, err, &d->e);
 }
 
-static void settle(struct hr_store_service *c, struct hr_store_job *d, int err)
+static void settle_change(struct hr_store_service *c, struct hr_store_job *d, int err)
 {
 	if (err) {
 		hr_store_job_fail(c, d);
@@ -117,7 +117,7 @@ static int remove_named(struct hr_store_service *c, struct hr_store_job *d)
 
 void hr_store_job_remove(struct hr_store_service *c, struct hr_store_job *d)
 {
-	settle(c, d, *d->request.object ? remove_named(c, d) : remove_pending(c, d));
+	settle_change(c, d, *d->request.object ? remove_named(c, d) : remove_pending(c, d));
 }
 
 /* ---- mv, cp */
@@ -157,7 +157,7 @@ static int rename_it(struct hr_store_service *c, struct hr_store_job *d)
 
 void hr_store_job_rename(struct hr_store_service *c, struct hr_store_job *d)
 {
-	settle(c, d, rename_it(c, d));
+	settle_change(c, d, rename_it(c, d));
 }
 
 static int begin_copy(struct hr_store_service *c, struct hr_store_job *d)
@@ -183,7 +183,7 @@ static int begin_copy(struct hr_store_service *c, struct hr_store_job *d)
 	return 0;
 }
 
-static void tell_copied(struct hr_store_job *d)
+static void add_copied_bytes(struct hr_store_job *d)
 {
 	const struct hr_message_verified item = { d->at, d->object.bytes };
 
@@ -197,7 +197,7 @@ void hr_store_job_begin_copy(struct hr_store_service *c, struct hr_store_job *d)
 	if (begin_copy(c, d))
 		hr_store_job_fail(c, d);
 	else
-		tell_copied(d);
+		add_copied_bytes(d);
 }
 
 void hr_store_job_copied(struct hr_store_service *c, struct hr_store_job *d)
@@ -210,7 +210,7 @@ void hr_store_job_copied(struct hr_store_service *c, struct hr_store_job *d)
 	}
 	d->write = was_read;
 	if (!was_read)
-		tell_copied(d);
+		add_copied_bytes(d);
 }
 
 void hr_store_job_copy_on(struct hr_store_service *c, struct hr_store_job *d)

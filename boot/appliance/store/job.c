@@ -280,7 +280,7 @@ static void begin_get(struct hr_store_service *c, struct hr_store_job *d)
 
 /* ---- verify */
 
-static void found(void *to, bool fault, const char *line)
+static void add_finding_line(void *to, bool fault, const char *line)
 {
 	struct hr_store_job *d = to;
 	char body[HR_LOG_LINE_MAX];
@@ -295,7 +295,7 @@ static void found(void *to, bool fault, const char *line)
 	hr_store_job_add(d, HR_MESSAGE_LINE, body, (uint32_t)(1 + strlen(body + 1)));
 }
 
-static void tell_checked(struct hr_store_job *d)
+static void add_checked_bytes(struct hr_store_job *d)
 {
 	const struct hr_message_verified item = { d->checked, d->total };
 
@@ -303,16 +303,16 @@ static void tell_checked(struct hr_store_job *d)
 }
 
 /* All data of an object are read: send the finding. */
-static void tell(struct hr_store_job *d, bool fault, const char *line)
+static void send_finding(struct hr_store_job *d, bool fault, const char *line)
 {
 	d->faults += fault;
-	found(d, fault, line);
+	add_finding_line(d, fault, line);
 }
 
 static void begin_verify(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct hr_store *store = hr_store_job_store(c, d);
-	const struct hr_store_check check = { .report = found, .arg = d };
+	const struct hr_store_check check = { .report = add_finding_line, .arg = d };
 	int err = hr_store_verify(store, &check, &d->faults, &d->e);
 
 	if (err) {
@@ -322,7 +322,7 @@ static void begin_verify(struct hr_store_service *c, struct hr_store_job *d)
 	for (uint32_t i = 0; i < store->count && !d->request.map_only; i++)
 		if (store->object[i].flags & HR_OBJECT_HAS_CRC)
 			d->total += store->object[i].bytes;
-	tell_checked(d);
+	add_checked_bytes(d);
 	hr_store_job_send(d);
 }
 
@@ -349,7 +349,7 @@ static void verify_next(struct hr_store_service *c, struct hr_store_job *d)
 	}
 	d->object = *object;
 	if (!(object->flags & HR_OBJECT_HAS_CRC)) {
-		tell(d, hr_store_finding(object, 0, line, sizeof line), line);
+		send_finding(d, hr_store_finding(object, 0, line, sizeof line), line);
 		hr_store_job_send(d);
 	} else if (pin(c, d, object)) {
 		hr_store_job_fail(c, d);
@@ -372,7 +372,7 @@ static void verified_piece(struct hr_store_service *c, struct hr_store_job *d, i
 	d->length = 0;
 	d->checked += d->piece;
 	if (!lost && !err && d->at < d->object.bytes) {
-		tell_checked(d);
+		add_checked_bytes(d);
 		hr_store_job_send(d);
 		return;
 	}
@@ -381,13 +381,13 @@ static void verified_piece(struct hr_store_service *c, struct hr_store_job *d, i
 	if (lost)
 		snprintf(line, sizeof line,
 			 "%s: not checked: a pipeline has changed or replaced it", d->object.name);
-	tell(d,
-	     lost  ? false
-	     : err ? hr_store_unreadable(d->object.name, d->at, err, line, sizeof line)
-		   : hr_store_finding(&d->object, d->crc, line, sizeof line),
-	     line);
+	send_finding(d,
+		     lost  ? false
+		     : err ? hr_store_unreadable(d->object.name, d->at, err, line, sizeof line)
+			   : hr_store_finding(&d->object, d->crc, line, sizeof line),
+		     line);
 	d->at = d->object.bytes;
-	tell_checked(d);
+	add_checked_bytes(d);
 	hr_store_job_send(d);
 }
 
@@ -460,7 +460,7 @@ void hr_store_job_sent(struct hr_store_service *c, struct hr_store_job *d)
 	}
 }
 
-static size_t padded(uint32_t bytes)
+static size_t padded_bytes(uint32_t bytes)
 {
 	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
 }
@@ -493,9 +493,9 @@ void hr_store_job_use_disk(struct hr_store_service *c, struct hr_store_job *d)
 	if (!write)
 		d->piece = hr_store_service_piece(c, d);
 	else
-		memset(data + d->piece, 0, padded(d->piece) - d->piece);
-	err = hr_nvme_blk_begin(&ssd->disk, write, object->offset + d->at, data, padded(d->piece),
-				&d->e);
+		memset(data + d->piece, 0, padded_bytes(d->piece) - d->piece);
+	err = hr_nvme_blk_begin(&ssd->disk, write, object->offset + d->at, data,
+				padded_bytes(d->piece), &d->e);
 	d->state = HR_STORE_JOB_ON_DISK;
 	if (err)
 		hr_store_job_used_disk(c, d, err);

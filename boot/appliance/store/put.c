@@ -8,7 +8,7 @@
 #include "boot/engine/object_users.h"
 #include "boot/engine/devices/ssd_store.h"
 
-static int create(struct hr_store_service *c, struct hr_store_job *d)
+static int create_put_object(struct hr_store_service *c, struct hr_store_job *d)
 {
 	const struct hr_run *run = hr_run_making(c->engine, d->ssd, d->request.object);
 	struct hr_store_object *object;
@@ -30,7 +30,7 @@ static int create(struct hr_store_service *c, struct hr_store_job *d)
 
 void hr_store_job_begin_put(struct hr_store_service *c, struct hr_store_job *d)
 {
-	if (create(c, d)) {
+	if (create_put_object(c, d)) {
 		hr_store_job_fail(c, d);
 		return;
 	}
@@ -39,7 +39,7 @@ void hr_store_job_begin_put(struct hr_store_service *c, struct hr_store_job *d)
 }
 
 /* 0, or an error: this item is not allowed now. */
-static int take_head(struct hr_store_job *d)
+static int parse_item_head(struct hr_store_job *d)
 {
 	const uint64_t left = d->object.bytes - d->received;
 	struct hr_message_item item;
@@ -66,7 +66,7 @@ static int take_head(struct hr_store_job *d)
 	return 0;
 }
 
-static int take_end(struct hr_store_job *d)
+static int check_received_crc(struct hr_store_job *d)
 {
 	uint32_t crc;
 
@@ -80,12 +80,12 @@ static int take_end(struct hr_store_job *d)
 }
 
 /* Some bytes of the body of an item have come. */
-static int take_bytes(struct hr_store_job *d, uint32_t bytes)
+static int count_body_bytes(struct hr_store_job *d, uint32_t bytes)
 {
 	d->item_left -= bytes;
 	d->length += bytes;
 	if (d->ends)
-		return d->item_left ? 0 : take_end(d);
+		return d->item_left ? 0 : check_received_crc(d);
 	d->received += bytes;
 	if (d->length == d->piece)
 		d->state = HR_STORE_JOB_READY;
@@ -113,9 +113,9 @@ void hr_store_job_receive(struct hr_store_service *c, struct hr_store_job *d)
 	d->waits_ns = d->heard_ns = hr_now_ns();
 	if (head) {
 		d->head_got += (uint32_t)n;
-		err = d->head_got == HR_MESSAGE_HEADER ? take_head(d) : 0;
+		err = d->head_got == HR_MESSAGE_HEADER ? parse_item_head(d) : 0;
 	} else {
-		err = take_bytes(d, (uint32_t)n);
+		err = count_body_bytes(d, (uint32_t)n);
 	}
 	if (err)
 		hr_store_job_fail(c, d);
@@ -149,7 +149,7 @@ int hr_store_job_check_made(struct hr_store_service *c, struct hr_store_job *d)
 		       d->object.name);
 }
 
-static int publish(struct hr_store_service *c, struct hr_store_job *d)
+static int publish_object(struct hr_store_service *c, struct hr_store_job *d)
 {
 	struct hr_store *store = hr_store_job_store(c, d);
 	const struct hr_store_object *old = hr_store_find(store, d->object.name);
@@ -175,7 +175,7 @@ static int publish(struct hr_store_service *c, struct hr_store_job *d)
 
 void hr_store_job_finish(struct hr_store_service *c, struct hr_store_job *d)
 {
-	if (publish(c, d)) {
+	if (publish_object(c, d)) {
 		hr_store_job_fail(c, d);
 		return;
 	}

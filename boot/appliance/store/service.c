@@ -22,7 +22,7 @@
 
 /* ---- clients */
 
-static void watch(struct hr_store_service *c, struct hr_store_job *d, uint32_t events)
+static void set_epoll_events(struct hr_store_service *c, struct hr_store_job *d, uint32_t events)
 {
 	struct epoll_event event = { .events = events };
 	const int operation = !events ? EPOLL_CTL_DEL : !d->events ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
@@ -39,7 +39,7 @@ static void close_job(struct hr_store_service *c, struct hr_store_job *d)
 {
 	uint8_t *buffer = d->buffer;
 
-	watch(c, d, 0);
+	set_epoll_events(c, d, 0);
 	shutdown(d->fd, SHUT_RDWR);
 	close(d->fd);
 	memset(d, 0, sizeof *d);
@@ -47,7 +47,7 @@ static void close_job(struct hr_store_service *c, struct hr_store_job *d)
 	madvise(buffer, HR_STORE_JOB_BUFFER, MADV_DONTNEED);
 }
 
-static void drop(struct hr_store_service *c, struct hr_store_job *d, const char *why)
+static void drop_job(struct hr_store_service *c, struct hr_store_job *d, const char *why)
 {
 	hr_debug("store request '%s': %s", hr_request_name(d->request.kind), why);
 	c->dropped++;
@@ -75,11 +75,12 @@ static struct hr_store_job *free_job(struct hr_store_service *c, uint64_t now_ns
 			slowest = d;
 	}
 	if (slowest)
-		drop(c, slowest, "the client is slow, and a new client takes its job");
+		drop_job(c, slowest, "the client is slow, and a new client takes its job");
 	return slowest;
 }
 
-static void refuse(const struct hr_store_service *c, const struct hr_request *request, int fd)
+static void refuse_request(const struct hr_store_service *c, const struct hr_request *request,
+			   int fd)
 {
 	uint8_t message[HR_MESSAGE_HEADER + REFUSAL_MAX];
 	struct hr_reply reply = { request->kind, HR_ERROR_FAILED, 0 };
@@ -112,8 +113,8 @@ static void note_client(struct hr_store_job *d)
 	d->process = (uint64_t)client.pid;
 }
 
-static void admit(struct hr_store_service *c, const struct hr_request *request, int fd,
-		  uint64_t now_ns)
+static void admit_request(struct hr_store_service *c, const struct hr_request *request, int fd,
+			  uint64_t now_ns)
 {
 	struct hr_store_job *d;
 
@@ -125,7 +126,7 @@ static void admit(struct hr_store_service *c, const struct hr_request *request, 
 	c->requests++;
 	if (!d) {
 		c->refused++;
-		refuse(c, request, fd);
+		refuse_request(c, request, fd);
 		return;
 	}
 	d->state = HR_STORE_JOB_BEGINS;
@@ -152,7 +153,7 @@ static void admit_all(struct hr_store_service *c, uint64_t now_ns)
 			return;
 		}
 		if (n == (ssize_t)sizeof request && count == 1)
-			admit(c, &request, fd, now_ns);
+			admit_request(c, &request, fd, now_ns);
 		else if (count == 1)
 			close(fd);
 	}
@@ -197,7 +198,7 @@ static void send_rest(struct hr_store_service *c, struct hr_store_job *d, uint64
 		send(d->fd, d->buffer + d->sent, d->length - d->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		drop(c, d, "the client disconnected");
+		drop_job(c, d, "the client disconnected");
 		return;
 	}
 	if (n > 0) {
@@ -213,7 +214,7 @@ static void send_rest(struct hr_store_service *c, struct hr_store_job *d, uint64
 }
 
 /* While data go to a client, it sends HR_MESSAGE_ALIVE at most. */
-static void hear(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
+static void receive_alive(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
 	struct hr_message_item item;
 	const ssize_t n =
@@ -222,7 +223,7 @@ static void hear(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 	if (d->last || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	if (n <= 0) {
-		drop(c, d, "the client disconnected");
+		drop_job(c, d, "the client disconnected");
 		return;
 	}
 	d->heard_ns = now_ns;
@@ -232,7 +233,7 @@ static void hear(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 	d->head_got = 0;
 	if (hr_message_parse_item(&item, d->head, d->request.kind) != 0 ||
 	    item.kind != HR_MESSAGE_ALIVE)
-		drop(c, d, "the client sends bytes that are not HR_MESSAGE_ALIVE");
+		drop_job(c, d, "the client sends bytes that are not HR_MESSAGE_ALIVE");
 }
 
 static bool has_disk(const struct hr_store_service *c, const struct hr_store_job *d)
@@ -251,7 +252,7 @@ static void poll_disk(struct hr_store_service *c, struct hr_store_job *d)
 		hr_store_job_used_disk(c, d, err);
 }
 
-static void move(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
+static void advance_job(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
 	switch (d->state) {
 	case HR_STORE_JOB_BEGINS:
@@ -259,7 +260,7 @@ static void move(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 			hr_store_job_begin(c, d);
 		break;
 	case HR_STORE_JOB_SENDS:
-		hear(c, d, now_ns);
+		receive_alive(c, d, now_ns);
 		if (d->state == HR_STORE_JOB_SENDS)
 			send_rest(c, d, now_ns);
 		break;
@@ -286,32 +287,32 @@ static void move(struct hr_store_service *c, struct hr_store_job *d, uint64_t no
 	}
 }
 
-static void serve(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
+static void serve_job(struct hr_store_service *c, struct hr_store_job *d, uint64_t now_ns)
 {
 	d->changed |= d->pinned && hr_run_changing(c->engine, d->ssd, d->pinned_id, true);
 	for (int i = 0; i < MOVES && d->state != HR_STORE_JOB_FREE; i++) {
 		const enum hr_store_job_state before = d->state;
 		const size_t sent = d->sent, length = d->length, got = d->head_got;
 
-		move(c, d, now_ns);
+		advance_job(c, d, now_ns);
 		if (d->state == before && d->sent == sent && d->length == length &&
 		    d->head_got == got)
 			break;
 	}
 	if (waits_for_client(d) && now_ns > d->heard_ns &&
 	    now_ns - d->heard_ns >= HR_STORE_CLIENT_SILENT_NS)
-		drop(c, d, "the client neither sent nor received data in time");
+		drop_job(c, d, "the client neither sent nor received data in time");
 	if (d->state != HR_STORE_JOB_FREE)
-		watch(c, d,
-		      d->state == HR_STORE_JOB_SENDS	  ? EPOLLOUT | (d->last ? 0 : EPOLLIN)
-		      : d->state == HR_STORE_JOB_RECEIVES ? EPOLLIN
-							  : 0);
+		set_epoll_events(c, d,
+				 d->state == HR_STORE_JOB_SENDS ? EPOLLOUT | (d->last ? 0 : EPOLLIN)
+				 : d->state == HR_STORE_JOB_RECEIVES ? EPOLLIN
+								     : 0);
 }
 
 /* ---- the service */
 
 /* Space of replaced objects whose readers have ended. */
-static void release(struct hr_store_service *c)
+static void release_replaced(struct hr_store_service *c)
 {
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++) {
 		if (!c->kept[i].id || hr_run_reading(c->engine, c->kept[i].ssd, c->kept[i].id))
@@ -329,16 +330,16 @@ void hr_store_service_step(struct hr_store_service *c)
 		return;
 	now_ns = hr_now_ns();
 	account(c, now_ns);
-	release(c);
+	release_replaced(c);
 	admit_all(c, now_ns);
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++)
-		serve(c, &c->job[(c->next + i) % HR_STORE_CLIENTS], now_ns);
+		serve_job(c, &c->job[(c->next + i) % HR_STORE_CLIENTS], now_ns);
 	c->next = (c->next + 1) % HR_STORE_CLIENTS;
 	c->at_ns = hr_now_ns();
 	c->credit_ns -= (int64_t)(c->at_ns - now_ns);
 }
 
-static void take_job(struct hr_record_store_job *to, const struct hr_store_job *d)
+static void record_job(struct hr_record_store_job *to, const struct hr_store_job *d)
 {
 	const bool verify = d->request.kind == HR_REQUEST_STORE_VERIFY;
 	const bool put = d->request.kind == HR_REQUEST_STORE_PUT;
@@ -362,7 +363,7 @@ void hr_store_service_snapshot(const struct hr_store_service *c, struct hr_recor
 	store->dropped = c->dropped;
 	for (uint32_t i = 0; c->engine && i < HR_STORE_CLIENTS; i++)
 		if (c->job[i].state != HR_STORE_JOB_FREE)
-			take_job(&store->job[i], &c->job[i]);
+			record_job(&store->job[i], &c->job[i]);
 }
 
 uint64_t hr_store_service_pause_ns(const struct hr_store_service *c)
@@ -452,7 +453,7 @@ void hr_store_service_close(struct hr_store_service *c)
 		if (d->last)
 			send_rest(c, d, c->at_ns);
 		if (d->state != HR_STORE_JOB_FREE)
-			drop(c, d, "the engine ends");
+			drop_job(c, d, "the engine ends");
 	}
 	for (uint32_t i = 0; i < HR_STORE_CLIENTS; i++)
 		if (c->kept[i].id)

@@ -61,7 +61,7 @@ static void announce(struct hr_child *c, enum hr_phase phase, uint64_t now_ns)
 	c->heard(c->to, phase);
 }
 
-static void take_record(struct hr_child *c, const struct hr_config *config)
+static void copy_checked_record(struct hr_child *c, const struct hr_config *config)
 {
 	const char *wrong = hr_record_check(&c->fresh, config, hr_now_ns());
 
@@ -78,7 +78,7 @@ static void read_record(struct hr_child *c, const struct hr_config *config)
 {
 	for (int i = 0; i < RECORD_TRIES; i++)
 		if (hr_record_read(c->process.page, &c->fresh)) {
-			take_record(c, config);
+			copy_checked_record(c, config);
 			return;
 		}
 }
@@ -129,7 +129,7 @@ uint64_t hr_child_ran_ns(const struct hr_child *c)
 /* ---- messages */
 
 /* "16 of 64 tiles done"; of an access operator, which has no tiles, "80 pages read". */
-static const char *progress(const struct hr_counters *count, char *text, size_t bytes)
+static const char *progress_text(const struct hr_counters *count, char *text, size_t bytes)
 {
 	const uint64_t through = count->first_tile + count->tiles_done;
 
@@ -155,7 +155,7 @@ static const char *doing(const struct hr_child *c, const struct hr_engine *engin
 		if (run->selected && run->started_ns && !run->ended_ns)
 			at += (size_t)snprintf(text + at, bytes - at, "%spipeline '%s', %s",
 					       at ? "; " : "", engine->config.pipeline[i].name,
-					       progress(&run->count, done, sizeof done));
+					       progress_text(&run->count, done, sizeof done));
 	}
 	if (at == 0)
 		snprintf(text, bytes, "no pipeline, stage '%s'",
@@ -215,7 +215,8 @@ static const char *where(const struct hr_child *c, const struct hr_config *confi
 	return text;
 }
 
-static void say_end(struct hr_child *c, const struct hr_engine *engine, pid_t pid, int status)
+static void log_engine_end(struct hr_child *c, const struct hr_engine *engine, pid_t pid,
+			   int status)
 {
 	const bool device = WIFEXITED(status) && WEXITSTATUS(status) == HR_EXIT_DEVICE;
 	char text[HR_LOG_LINE_MAX / 2], in[4 * HR_NAME_MAX];
@@ -331,7 +332,7 @@ static void check_controllers(struct hr_child *c, const struct hr_config *config
 }
 
 /* Wait until the undo helper has made all its steps. */
-static void settle(struct hr_child *c, const struct hr_config *config, bool clean)
+static void wait_for_undo(struct hr_child *c, const struct hr_config *config, bool clean)
 {
 	const uint64_t since_ns = hr_now_ns();
 
@@ -350,7 +351,7 @@ static void settle(struct hr_child *c, const struct hr_config *config, bool clea
 
 /* ---- an attempt */
 
-static void begin(struct hr_child *c, const struct hr_engine *engine)
+static void begin_engine_record(struct hr_child *c, const struct hr_engine *engine)
 {
 	memset(c->record, 0, sizeof *c->record);
 	hr_record_update(c->record, engine);
@@ -419,7 +420,8 @@ static void break_off_all(struct hr_child *c, const struct hr_config *config, in
 }
 
 /* Complete the record as the engine would have, and return the error of the attempt. */
-static int complete(struct hr_child *c, struct hr_engine *engine, int status, struct hr_error *e)
+static int complete_record(struct hr_child *c, struct hr_engine *engine, int status,
+			   struct hr_error *e)
 {
 	struct hr_record *record = c->record;
 	int err = hr_record_get_error(&record->error, e);
@@ -453,7 +455,7 @@ int hr_child_run(struct hr_child *c, struct hr_engine *engine, const int *fds, u
 	int status, err;
 	pid_t pid;
 
-	begin(c, engine);
+	begin_engine_record(c, engine);
 	hr_error_clear(e);
 	err = hr_process_start(&c->process, engine, fds, count);
 	if (err) {
@@ -477,7 +479,7 @@ int hr_child_run(struct hr_child *c, struct hr_engine *engine, const int *fds, u
 		return -ETIMEDOUT;
 	}
 	hr_child_poll(c, &engine->config, hr_now_ns());
-	say_end(c, engine, pid, status);
-	settle(c, &engine->config, WIFEXITED(status) && c->record->finished);
-	return complete(c, engine, status, e);
+	log_engine_end(c, engine, pid, status);
+	wait_for_undo(c, &engine->config, WIFEXITED(status) && c->record->finished);
+	return complete_record(c, engine, status, e);
 }

@@ -22,7 +22,7 @@ static void forget_pipeline(struct hr_config_pipeline *p)
 }
 
 /* Zero the schedule, lines of the file, and pointers that are not those of built-in operators. */
-static void forget(struct hr_config *config)
+static void clear_unchanging(struct hr_config *config)
 {
 	for (uint32_t i = 0; i < HR_PIPELINES_MAX; i++)
 		forget_pipeline(&config->pipeline[i]);
@@ -44,7 +44,7 @@ static void forget(struct hr_config *config)
 	config->names = NULL;
 }
 
-static void add(char *text, size_t bytes, bool differs, const char *name)
+static void append_difference(char *text, size_t bytes, bool differs, const char *name)
 {
 	const size_t at = strlen(text);
 
@@ -59,7 +59,7 @@ static bool differ(const void *a, const void *b, size_t bytes)
 }
 
 /* True when both differ; then b becomes equal. */
-static bool take(const void *a, void *b, size_t bytes)
+static bool make_equal(const void *a, void *b, size_t bytes)
 {
 	const bool other = differ(a, b, bytes);
 
@@ -67,13 +67,13 @@ static bool take(const void *a, void *b, size_t bytes)
 	return other;
 }
 
-#define TAKE(member) take(&(a)->member, &(b)->member, sizeof(a)->member)
+#define TAKE(member) make_equal(&(a)->member, &(b)->member, sizeof(a)->member)
 
 static void list_restart(const struct hr_config *a, struct hr_config *b, char *text, size_t bytes)
 {
-	add(text, bytes, TAKE(name) | TAKE(log) | TAKE(log_chosen), "appliance");
-	add(text, bytes, TAKE(boot), "boot");
-	add(text, bytes, TAKE(control), "control");
+	append_difference(text, bytes, TAKE(name) | TAKE(log) | TAKE(log_chosen), "appliance");
+	append_difference(text, bytes, TAKE(boot), "boot");
+	append_difference(text, bytes, TAKE(control), "control");
 }
 
 void hr_differences_keep(const struct hr_config *a, struct hr_config *b)
@@ -96,7 +96,7 @@ static void add_pipeline(char *text, size_t bytes, bool differs, const char *nam
 	char line[HR_NAME_MAX + 32];
 
 	snprintf(line, sizeof line, "pipeline '%s' %s", name, how);
-	add(text, bytes, differs, line);
+	append_difference(text, bytes, differs, line);
 }
 
 static void list_pipelines(const struct hr_config *a, const struct hr_config *b, char *text,
@@ -119,7 +119,7 @@ static void list_pipelines(const struct hr_config *a, const struct hr_config *b,
 		add_pipeline(text, bytes,
 			     hr_pipeline_index(a, b->pipeline[i].name) == HR_PIPELINES_MAX,
 			     b->pipeline[i].name, "is new");
-	add(text, bytes, moved && !*text, "the order of pipelines");
+	append_difference(text, bytes, moved && !*text, "the order of pipelines");
 }
 
 static void list_engine(const struct hr_config *a, struct hr_config *b, char *text, size_t bytes)
@@ -127,17 +127,18 @@ static void list_engine(const struct hr_config *a, struct hr_config *b, char *te
 	char pipelines[sizeof((struct hr_differences *)0)->engine] = "";
 
 	list_pipelines(a, b, pipelines, sizeof pipelines);
-	add(text, bytes, TAKE(checkpoint_ns) | TAKE(parallel), "appliance");
-	add(text, bytes, TAKE(ssds) | TAKE(ssd), "ssds");
-	add(text, bytes, TAKE(gpus) | TAKE(gpu), "gpus");
-	add(text, bytes, TAKE(memory_host) | TAKE(memory_gpu) | TAKE(path) | TAKE(queues),
-	    "memory");
-	add(text, bytes, TAKE(health), "health");
-	add(text, bytes, TAKE(remotes), "remote");
-	add(text, bytes, TAKE(ops) | TAKE(op), "operators");
-	add(text, bytes, *pipelines, pipelines);
+	append_difference(text, bytes, TAKE(checkpoint_ns) | TAKE(parallel), "appliance");
+	append_difference(text, bytes, TAKE(ssds) | TAKE(ssd), "ssds");
+	append_difference(text, bytes, TAKE(gpus) | TAKE(gpu), "gpus");
+	append_difference(text, bytes,
+			  TAKE(memory_host) | TAKE(memory_gpu) | TAKE(path) | TAKE(queues),
+			  "memory");
+	append_difference(text, bytes, TAKE(health), "health");
+	append_difference(text, bytes, TAKE(remotes), "remote");
+	append_difference(text, bytes, TAKE(ops) | TAKE(op), "operators");
+	append_difference(text, bytes, *pipelines, pipelines);
 	(void)(TAKE(pipelines) | TAKE(pipeline));
-	add(text, bytes, differ(a, b, sizeof *a), "other settings");
+	append_difference(text, bytes, differ(a, b, sizeof *a), "other settings");
 }
 
 int hr_differences(const struct hr_config *old, const struct hr_config *fresh,
@@ -150,8 +151,8 @@ int hr_differences(const struct hr_config *old, const struct hr_config *fresh,
 		return -ENOMEM;
 	copy[0] = *old;
 	copy[1] = *fresh;
-	forget(&copy[0]);
-	forget(&copy[1]);
+	clear_unchanging(&copy[0]);
+	clear_unchanging(&copy[1]);
 	list_restart(&copy[0], &copy[1], d->restart, sizeof d->restart);
 	list_engine(&copy[0], &copy[1], d->engine, sizeof d->engine);
 	free(copy);

@@ -67,7 +67,7 @@ void hr_process_close(struct hr_process *p)
 
 /* ---- the engine */
 
-static void publish(void *to, uint64_t now_ns)
+static void publish_attempt(void *to, uint64_t now_ns)
 {
 	hr_attempt_publish(to);
 }
@@ -97,7 +97,7 @@ static _Noreturn void be_engine(struct hr_process *p, struct hr_engine *engine,
 	attempt.dispatch = own->dispatch;
 	attempt.clients = own->clients;
 	attempt.sockets = p->sockets;
-	hr_tick_set(publish, &attempt);
+	hr_tick_set(publish_attempt, &attempt);
 	hr_crash_catch(&p->page->crash, engine);
 	exit(hr_error_report(&engine->error, hr_attempt_make(&attempt)));
 }

@@ -40,7 +40,7 @@ static const char *joined(const char *lines, char *text, size_t bytes)
 }
 
 /* The present configuration stays, with the schedule of the new one. */
-static void take_schedule(struct hr_repeat *r, const struct hr_moment *at)
+static void apply_schedule(struct hr_repeat *r, const struct hr_moment *at)
 {
 	struct hr_config *config = &r->engine->config;
 
@@ -63,7 +63,7 @@ static void plan_switch(struct hr_repeat *r)
 		joined(r->differences.engine, text, sizeof text));
 }
 
-static int check(struct hr_repeat *r)
+static int check_repeats(struct hr_repeat *r)
 {
 	const char *file = r->engine->config.file;
 	struct hr_error *e = &r->reload_error;
@@ -80,11 +80,11 @@ static int check(struct hr_repeat *r)
 	return 0;
 }
 
-static void take_over(struct hr_repeat *r, const struct hr_moment *at)
+static void apply_reload(struct hr_repeat *r, const struct hr_moment *at)
 {
 	char text[sizeof r->differences.restart + 16];
 
-	r->reload_result = check(r);
+	r->reload_result = check_repeats(r);
 	hr_error_log(&r->reload_error, HR_LOG_ERROR);
 	if (r->reload_result)
 		return;
@@ -98,7 +98,7 @@ static void take_over(struct hr_repeat *r, const struct hr_moment *at)
 	if (*r->differences.engine)
 		plan_switch(r);
 	else
-		take_schedule(r, at);
+		apply_schedule(r, at);
 }
 
 int hr_reload_begin(struct hr_repeat *r)
@@ -121,7 +121,7 @@ void hr_reload_poll(struct hr_repeat *r, const struct hr_moment *at)
 	    !hr_config_reader_poll(&r->reader, r->fresh, &r->reload_result, &r->reload_error))
 		return;
 	if (r->reload_result == 0)
-		take_over(r, at);
+		apply_reload(r, at);
 }
 
 bool hr_reload_is_over(const struct hr_repeat *r, bool in_force)

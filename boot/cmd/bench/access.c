@@ -7,7 +7,7 @@
 #include "boot/engine/runner/runner.h"
 #include "config/base/clock.h"
 
-static void take(const struct hr_op_report *to, const char *name, double value)
+static void store_report_value(const struct hr_op_report *to, const char *name, double value)
 {
 	/* the interface lets no operator write */
 	struct hr_bench_result *r = (struct hr_bench_result *)(uintptr_t)to;
@@ -20,21 +20,21 @@ static void take(const struct hr_op_report *to, const char *name, double value)
 		r->p99_ns = value;
 }
 
-static void take_u64(const struct hr_op_report *to, const char *name, uint64_t value)
+static void store_report_u64(const struct hr_op_report *to, const char *name, uint64_t value)
 {
-	take(to, name, (double)value);
+	store_report_value(to, name, (double)value);
 }
 
-static void take_i64(const struct hr_op_report *to, const char *name, int64_t value)
+static void store_report_i64(const struct hr_op_report *to, const char *name, int64_t value)
 {
-	take(to, name, (double)value);
+	store_report_value(to, name, (double)value);
 }
 
 struct hr_bench_result hr_bench_result(const struct hr_run *run)
 {
-	struct hr_bench_result result = {
-		.report = { .u64 = take_u64, .i64 = take_i64, .real = take }
-	};
+	struct hr_bench_result result = { .report = { .u64 = store_report_u64,
+						      .i64 = store_report_i64,
+						      .real = store_report_value } };
 	const struct hr_op_all all = {
 		.args = run->config->op_args,
 		.result = run->gpu[0].cpu.op_result,

@@ -25,7 +25,8 @@ struct file {
 	struct hr_error *e;
 };
 
-static int complain(const struct file *f, enum hr_error_kind kind, int err, const char *what)
+static int fail_baseline_file(const struct file *f, enum hr_error_kind kind, int err,
+			      const char *what)
 {
 	return hr_fail(f->e, kind, err, "bench: baseline file '%s': %s", f->name, what);
 }
@@ -36,15 +37,15 @@ static int check_file(struct file *f)
 	struct stat st;
 
 	if (fstat(f->fd, &st) != 0)
-		return complain(f, HR_ERROR_FAILED, -errno, strerror(errno));
+		return fail_baseline_file(f, HR_ERROR_FAILED, -errno, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return complain(f, HR_ERROR_USAGE, -EINVAL, "expected a regular file");
+		return fail_baseline_file(f, HR_ERROR_USAGE, -EINVAL, "expected a regular file");
 	f->bytes = (uint64_t)st.st_size;
 	if (f->bytes >= HR_BASELINE_FILE_MIN)
 		return 0;
 	snprintf(what, sizeof what, "%" PRIu64 " bytes, expected at least %" PRIu64, f->bytes,
 		 HR_BASELINE_FILE_MIN);
-	return complain(f, HR_ERROR_USAGE, -EINVAL, what);
+	return fail_baseline_file(f, HR_ERROR_USAGE, -EINVAL, what);
 }
 
 /* Fill the file. The contents do not matter, but a hole would not be read from memory. */
@@ -58,8 +59,9 @@ static int fill_file(struct file *f, uint8_t *piece)
 		if (hr_signals_pending())
 			return -EINTR;
 		if (put != PIECE)
-			return complain(f, HR_ERROR_FAILED, put < 0 ? -errno : -ENOSPC,
-					put < 0 ? strerror(errno) : "no space left for it");
+			return fail_baseline_file(f, HR_ERROR_FAILED, put < 0 ? -errno : -ENOSPC,
+						  put < 0 ? strerror(errno)
+							  : "no space left for it");
 	}
 	return 0;
 }
@@ -71,7 +73,7 @@ static int read_file(struct file *f, uint8_t *piece)
 		if (hr_signals_pending())
 			return -EINTR;
 		if (pread(f->fd, piece, PIECE, (off_t)at) < 0)
-			return complain(f, HR_ERROR_DEVICE, -errno, strerror(errno));
+			return fail_baseline_file(f, HR_ERROR_DEVICE, -errno, strerror(errno));
 	}
 	return 0;
 }
@@ -85,14 +87,14 @@ static int open_file(struct file *f)
 	if (f->fd >= 0) {
 		err = check_file(f);
 		if (!err && fcntl(f->fd, F_SETFL, 0) != 0)
-			err = complain(f, HR_ERROR_FAILED, -errno, strerror(errno));
+			err = fail_baseline_file(f, HR_ERROR_FAILED, -errno, strerror(errno));
 		return err;
 	}
 	if (errno != ENOENT)
-		return complain(f, HR_ERROR_MISSING, -errno, strerror(errno));
+		return fail_baseline_file(f, HR_ERROR_MISSING, -errno, strerror(errno));
 	f->fd = open(f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0)
-		return complain(f, HR_ERROR_MISSING, -errno, strerror(errno));
+		return fail_baseline_file(f, HR_ERROR_MISSING, -errno, strerror(errno));
 	f->made = true;
 	return 0;
 }

@@ -121,7 +121,7 @@ static int lay_out(struct hr_measure *m)
 		   : 0;
 }
 
-static int take_memory(struct hr_measure *m)
+static int allocate_measure(struct hr_measure *m)
 {
 	struct hr_transport *t = &m->engine->ssd[m->shape.ssd].transport;
 	int err = hr_places_alloc(&m->memory, &m->engine->backend[m->shape.gpu], m->partition->used,
@@ -258,7 +258,7 @@ int hr_measure_up(struct hr_measure *m, struct hr_engine *engine,
 			       sizeof *m->partition);
 	err = lay_out(m);
 	if (!err)
-		err = take_memory(m);
+		err = allocate_measure(m);
 	if (!err)
 		err = create_queues(m);
 	if (!err)
@@ -299,7 +299,8 @@ static void spread(const struct hr_measure *m, const struct hr_measurement *r, u
 	*blocks = r->queues / *per_block;
 }
 
-static void describe(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement *wanted)
+static void describe_bench(struct hr_measure *m, uint64_t duration_ns,
+			   struct hr_measurement *wanted)
 {
 	struct hr_bench *b = m->bench;
 
@@ -431,7 +432,7 @@ static uint32_t absent(const struct hr_measure *m)
  * Blocks cannot be ended from outside, so the process ends. A block that has not started would run
  * after the others, and the rates would be wrong.
  */
-static void give_up(struct hr_measure *m, uint32_t missing)
+static void abandon_blocks(struct hr_measure *m, uint32_t missing)
 {
 	const char *gpu = m->engine->backend[m->shape.gpu].name;
 
@@ -467,7 +468,7 @@ static int wait_ended(struct hr_measure *m, struct hr_launch *launch, uint64_t d
 			stopped = true;
 		}
 		if (missing || now > limit + grace)
-			give_up(m, missing);
+			abandon_blocks(m, missing);
 		hr_wait_ns(hr_now_ns() + LOOK_NS < end ? LOOK_NS : POLL_NS);
 	}
 	return ended < 0 ? ended : 0;
@@ -499,7 +500,7 @@ int hr_measure(struct hr_measure *m, uint64_t duration_ns, struct hr_measurement
 	uint64_t began;
 	int err;
 
-	describe(m, duration_ns, result);
+	describe_bench(m, duration_ns, result);
 	err = hr_layout_upload(&m->parts, &m->memory, &m->engine->error);
 	began = hr_now_ns();
 	if (!err)

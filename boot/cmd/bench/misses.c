@@ -158,8 +158,8 @@ static int by_rate(const void *a, const void *b)
 }
 
 /* The median of each pipeline's runs. */
-static int measure(struct hr_bench_run *run, const struct hr_config *config, uint32_t d,
-		   struct misses *m)
+static int measure_misses(struct hr_bench_run *run, const struct hr_config *config, uint32_t d,
+			  struct misses *m)
 {
 	struct misses each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
@@ -237,7 +237,7 @@ static int read_pipelines(const struct hr_bench_run *run, uint64_t bytes, struct
 	return hr_config_parse(config, &hr_lookup, "(bench)", text, (size_t)length, e);
 }
 
-static void report(const char *ssd, const struct misses *m, struct hr_json *out)
+static void report_misses(const char *ssd, const struct misses *m, struct hr_json *out)
 {
 	if (out) {
 		hr_json_object(out, "misses");
@@ -267,7 +267,7 @@ static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *c
 	if (!err)
 		err = hr_bench_make(ssd, NEXT, bytes, &fill, e);
 	if (!err)
-		err = measure(run, config, d, m);
+		err = measure_misses(run, config, d, m);
 	if (run->engine->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
 		const int failed = hr_bench_drop(ssd, NEXT, e);
 
@@ -287,7 +287,7 @@ int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out)
 
 	if (!err) {
 		m.of_raw = m.raw_per_s > 0 ? m.misses_per_s / m.raw_per_s : 0;
-		report(run->engine->config.ssd[d].name, &m, out);
+		report_misses(run->engine->config.ssd[d].name, &m, out);
 	}
 	free(config);
 	return err;

@@ -94,8 +94,8 @@ static void fill_piece(void *piece, uint64_t at, uint32_t bytes, uint64_t value)
 	}
 }
 
-static int make(struct hr_ssd *ssd, const char *name, uint64_t bytes, uint32_t value,
-		struct hr_error *e)
+static int make_filled_object(struct hr_ssd *ssd, const char *name, uint64_t bytes, uint32_t value,
+			      struct hr_error *e)
 {
 	const struct hr_bench_fill fill = { fill_piece, value, true };
 
@@ -109,10 +109,13 @@ static int make_sources(struct hr_ssd *ssd, uint32_t sources, uint64_t bytes, st
 	int err;
 
 	if (sources == 1)
-		return hr_store_find(&ssd->store, SOURCE) ? 0 : make(ssd, SOURCE, bytes, 0, e);
+		return hr_store_find(&ssd->store, SOURCE)
+			       ? 0
+			       : make_filled_object(ssd, SOURCE, bytes, 0, e);
 	err = hr_bench_drop(ssd, SOURCE, e);
 	for (size_t i = 0; !err && i < COLUMNS; i++)
-		err = make(ssd, column[i].name, rows * column[i].value, column[i].value, e);
+		err = make_filled_object(ssd, column[i].name, rows * column[i].value,
+					 column[i].value, e);
 	return err;
 }
 
@@ -153,8 +156,8 @@ static void set_pipeline(struct hr_engine *engine, const struct hr_config_pipeli
 	fit_tile(&engine->ssd[d], own);
 }
 
-static void note(const struct hr_engine *engine, const struct hr_run *run,
-		 struct hr_bench_operator *op)
+static void note_operator(const struct hr_engine *engine, const struct hr_run *run,
+			  struct hr_bench_operator *op)
 {
 	op->bytes = 0;
 	for (uint32_t s = 0; s < run->config->sources; s++)
@@ -180,7 +183,7 @@ static int run_once(struct hr_engine *engine, const struct hr_config_pipeline *p
 		return err;
 	err = hr_run_all(engine, false, &engine->error);
 	if (!err)
-		note(engine, &engine->run[0], op);
+		note_operator(engine, &engine->run[0], op);
 	hr_engine_down_to(engine, HR_STAGE_STORES);
 	return err;
 }
@@ -216,8 +219,8 @@ static int repeat(struct hr_bench_run *run, const struct hr_config_pipeline *p,
 }
 
 /* Measure in place, copied if that is different, and with checksums. */
-static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p, uint32_t d,
-		   struct hr_json *out)
+static int measure_operator(struct hr_bench_run *run, const struct hr_config_pipeline *p,
+			    uint32_t d, struct hr_json *out)
 {
 	struct hr_bench_found *found = &run->found;
 	static const struct variant in_place = { false, HR_BOUNCE_IN_PLACE };
@@ -257,7 +260,7 @@ static int measure_all(struct hr_bench_run *run, const struct hr_config *config,
 	for (uint32_t i = 0; !err && i < config->pipelines; i++) {
 		err = make_sources(ssd, config->pipeline[i].sources, bytes, e);
 		if (!err)
-			err = measure(run, &config->pipeline[i], d, out);
+			err = measure_operator(run, &config->pipeline[i], d, out);
 	}
 	if (run->engine->up >= HR_STAGE_STORES && !hr_health_failed(&ssd->health)) {
 		const int failed = drop_all(ssd, e);

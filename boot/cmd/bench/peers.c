@@ -82,7 +82,7 @@ struct found {
 	uint32_t io_workers;
 };
 
-static void note(const struct hr_engine *engine, const struct hr_run *run, void *to)
+static void note_peer_reads(const struct hr_engine *engine, const struct hr_run *run, void *to)
 {
 	const struct hr_io_counters io = hr_bench_io_counters(run);
 	struct found *found = to;
@@ -104,14 +104,15 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The median of the runs of a pipeline. */
-static int measure(struct hr_bench_run *run, const struct hr_config_pipeline *p, uint32_t d,
-		   struct found *found)
+static int measure_peer_reads(struct hr_bench_run *run, const struct hr_config_pipeline *p,
+			      uint32_t d, struct found *found)
 {
 	struct found each[HR_MEASURE_TIMES_MAX] = { 0 };
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < run->times; i++)
-		err = hr_bench_access(run->engine, p, d, run->request->blocks, note, &each[i]);
+		err = hr_bench_access(run->engine, p, d, run->request->blocks, note_peer_reads,
+				      &each[i]);
 	if (err)
 		return err;
 	qsort(each, run->times, sizeof *each, by_time);
@@ -151,10 +152,10 @@ static int measure_pipelines(struct hr_bench_run *run, const struct hr_config *c
 			     uint64_t pages, struct peers *m)
 {
 	struct found cold, held;
-	int err = measure(run, &config->pipeline[0], d, &cold);
+	int err = measure_peer_reads(run, &config->pipeline[0], d, &cold);
 
 	if (!err)
-		err = measure(run, &config->pipeline[1], d, &held);
+		err = measure_peer_reads(run, &config->pipeline[1], d, &held);
 	if (err)
 		return err;
 	m->reads_per_page = hr_bench_mean((double)cold.reads, pages);
@@ -203,8 +204,8 @@ static int measure_all(struct hr_bench_run *run, uint32_t d, struct hr_config *c
 	return err;
 }
 
-static void report(const struct hr_bench_run *run, uint32_t d, const struct peers *m,
-		   struct hr_json *out)
+static void report_peers(const struct hr_bench_run *run, uint32_t d, const struct peers *m,
+			 struct hr_json *out)
 {
 	const unsigned in = HR_IN_BENCH | (run->gpu ? HR_IF_GPU : 0);
 
@@ -229,7 +230,7 @@ int hr_bench_peers(struct hr_bench_run *run, uint32_t d, struct hr_json *out)
 				   sizeof *config);
 
 	if (!err)
-		report(run, d, &m, out);
+		report_peers(run, d, &m, out);
 	free(config);
 	return err;
 }

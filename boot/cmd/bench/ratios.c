@@ -128,7 +128,7 @@ static void json_ratio(const struct ratio *r, struct hr_json *out)
 	hr_json_close(out);
 }
 
-static void report(const struct ratio *r, const char *ssd, struct hr_json *out)
+static void report_ratio(const struct ratio *r, const char *ssd, struct hr_json *out)
 {
 	if (r->bytes_per_s <= 0 || r->limit_bytes_per_s <= 0)
 		return;
@@ -162,7 +162,7 @@ static void report_sizes(const struct hr_bench_found *found, const char *ssd, st
 		};
 
 		if (is_new(found, i / 2))
-			report(&r, ssd, out);
+			report_ratio(&r, ssd, out);
 	}
 }
 
@@ -180,15 +180,15 @@ static void report_operators(const struct hr_bench_found *found, const char *ssd
 			.baseline = op->writes ? NULL : hr_bench_best_baseline(found, 0),
 		};
 
-		report(&r, ssd, out);
+		report_ratio(&r, ssd, out);
 		if (strcmp(op->name, "copy") != 0)
 			continue;
 		r.limit = "loads and stores";
 		r.limit_bytes_per_s = found->limits.load_store;
-		report(&r, ssd, out);
+		report_ratio(&r, ssd, out);
 		r.limit = "controller, both ways";
 		r.limit_bytes_per_s = controller_both(found);
-		report(&r, ssd, out);
+		report_ratio(&r, ssd, out);
 	}
 }
 

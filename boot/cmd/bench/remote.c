@@ -93,7 +93,7 @@ static bool sends(const struct bench *b)
 
 /* ---- the end */
 
-static void finish(struct bench *b, int code, const char *text)
+static void finish_link(struct bench *b, int code, const char *text)
 {
 	if (b->finished_ns)
 		return;
@@ -101,9 +101,9 @@ static void finish(struct bench *b, int code, const char *text)
 	hr_link_report_result(b->link, code, text);
 }
 
-static int fail(struct bench *b, enum hr_error_kind kind, int code, const char *text)
+static int fail_bench(struct bench *b, enum hr_error_kind kind, int code, const char *text)
 {
-	finish(b, (int)kind, text);
+	finish_link(b, (int)kind, text);
 	return hr_fail(&b->e, kind, code, "bench: %s", text);
 }
 
@@ -120,12 +120,12 @@ static void end_stream(struct bench *b)
 
 	snprintf(text, sizeof text, DEPTH_TEXT "%u", b->depth);
 	hr_link_end(b->link, b->next, b->next * b->setup.tile_bytes);
-	finish(b, 0, text);
+	finish_link(b, 0, text);
 }
 
 /* ---- the sender */
 
-static void give_back(struct bench *b, uint32_t slot)
+static void free_link_slot(struct bench *b, uint32_t slot)
 {
 	b->used[slot] = false;
 	b->free_slot[(b->free_at + b->free_count++) % HR_LINK_SLOTS_MAX] = slot;
@@ -166,9 +166,9 @@ static bool send_one(struct bench *b)
 	b->waiting_count--;
 	if (err == -EALREADY) {
 		note_tile(b, b->setup.tile_bytes);
-		give_back(b, slot);
+		free_link_slot(b, slot);
 	} else if (err) {
-		fail(b, HR_ERROR_FAILED, err, "the link does not take a tile");
+		fail_bench(b, HR_ERROR_FAILED, err, "the link does not take a tile");
 	}
 	return true;
 }
@@ -201,7 +201,7 @@ static void wait_again(struct bench *b)
 	uint32_t count = 0;
 
 	if (!order) {
-		fail(b, HR_ERROR_MISSING, -ENOMEM, "out of memory");
+		fail_bench(b, HR_ERROR_MISSING, -ENOMEM, "out of memory");
 		return;
 	}
 	for (uint32_t s = 0; s < b->setup.memory.slots; s++) {
@@ -225,7 +225,7 @@ static void offer(struct bench *b, uint32_t slot)
 	const int err = hr_link_offer(b->link, slot, b->next++);
 
 	if (err)
-		fail(b, HR_ERROR_FAILED, err, "the link does not take an offer");
+		fail_bench(b, HR_ERROR_FAILED, err, "the link does not take an offer");
 }
 
 /* ---- events */
@@ -244,8 +244,8 @@ static void handle_up(struct bench *b, const struct hr_link_event *event)
 	b->up_ns = hr_now_ns();
 	b->cpu_ns = hr_cpu_ns();
 	if (sends(b) && event->tile)
-		fail(b, HR_ERROR_FAILED, -EBUSY,
-		     "the receiver has tiles of another sender; start it again");
+		fail_bench(b, HR_ERROR_FAILED, -EBUSY,
+			   "the receiver has tiles of another sender; start it again");
 }
 
 static void handle_down(struct bench *b, const char *why)
@@ -264,7 +264,7 @@ static void handle_done(struct bench *b, const struct hr_link_event *event)
 	unsigned long depth;
 
 	if (event->code) {
-		finish(b, event->code, "the other side has ended");
+		finish_link(b, event->code, "the other side has ended");
 		hr_fail(&b->e, known ? (enum hr_error_kind)event->code : HR_ERROR_FAILED,
 			-ECANCELED, "bench: the other side has ended: %s", event->text);
 	} else if (!sends(b) && strncmp(event->text, DEPTH_TEXT, prefix) == 0) {
@@ -284,14 +284,14 @@ static void handle(struct bench *b, const struct hr_link_event *event)
 		break;
 	case HR_LINK_SENT:
 		note_tile(b, event->bytes);
-		give_back(b, event->slot);
+		free_link_slot(b, event->slot);
 		break;
 	case HR_LINK_RECEIVED:
 		note_tile(b, event->bytes);
 		offer(b, event->slot);
 		break;
 	case HR_LINK_END:
-		finish(b, 0, "");
+		finish_link(b, 0, "");
 		break;
 	case HR_LINK_REMOTE_ENDED:
 		handle_done(b, event);
@@ -306,12 +306,12 @@ static void handle(struct bench *b, const struct hr_link_event *event)
 
 /* ---- the loop */
 
-static void look_at_signals(struct bench *b)
+static void check_signals(struct bench *b)
 {
 	if (b->interrupted || !hr_signals_pending())
 		return;
 	b->interrupted = true;
-	fail(b, HR_ERROR_FAILED, -EINTR, "interrupted");
+	fail_bench(b, HR_ERROR_FAILED, -EINTR, "interrupted");
 }
 
 /* True: there is nothing more to wait for. */
@@ -329,7 +329,7 @@ static bool waited_enough(struct bench *b)
 }
 
 /* True: something has happened. The link may have failed, with its error. */
-static bool step(struct bench *b)
+static bool step_link(struct bench *b)
 {
 	struct hr_link_event event;
 	bool any = false;
@@ -339,22 +339,22 @@ static bool step(struct bench *b)
 		handle(b, &event);
 		if (sends(b))
 			pump(b);
-		look_at_signals(b);
+		check_signals(b);
 		any = true;
 	}
 	if (sends(b))
 		pump(b);
-	look_at_signals(b);
+	check_signals(b);
 	return any;
 }
 
-static void run(struct bench *b)
+static void run_link(struct bench *b)
 {
 	uint64_t pause_ns = PAUSE_MIN_NS;
 
 	hr_wait_precisely();
 	while (!b->failed && !hr_link_both_ended(b->link) && !waited_enough(b)) {
-		if (step(b)) {
+		if (step_link(b)) {
 			pause_ns = PAUSE_MIN_NS;
 			continue;
 		}
@@ -413,7 +413,7 @@ static int open_link(struct bench *b)
 		return err;
 	for (uint32_t s = 0; s < b->setup.memory.slots; s++) {
 		if (sends(b))
-			give_back(b, s);
+			free_link_slot(b, s);
 		else
 			offer(b, s);
 	}
@@ -444,7 +444,7 @@ static struct result result_of(const struct bench *b)
 	return r;
 }
 
-static void report(const struct bench *b, struct hr_json *out)
+static void report_link(const struct bench *b, struct hr_json *out)
 {
 	const struct result r = result_of(b);
 
@@ -484,17 +484,17 @@ static int check_options(const struct hr_bench_remote *r)
 }
 
 /* Print what was measured, and the error. Returns the exit code. */
-static int conclude(struct bench *b)
+static int conclude_link(struct bench *b)
 {
 	struct hr_json out;
 	int code;
 
 	if (!b->request->json) {
-		report(b, NULL);
+		report_link(b, NULL);
 		return hr_error_report(&b->e, b->e.kind ? -EIO : 0);
 	}
 	hr_report_begin(&out, "bench.remote");
-	report(b, &out);
+	report_link(b, &out);
 	code = hr_error_report(&b->e, b->e.kind ? -EIO : 0);
 	hr_json_i64(&out, "exit_code", code);
 	return hr_report_end(&out, code, code ? code : HR_EXIT_FAILED);
@@ -517,10 +517,10 @@ int hr_bench_remote(const struct hr_bench_remote *request)
 	hr_signals_catch();
 	hr_signals_announce();
 	if (open_link(b) == 0)
-		run(b);
+		run_link(b);
 	if (b->cpu_ns)
 		b->cpu_used_ns = hr_cpu_ns() - b->cpu_ns;
-	code = conclude(b);
+	code = conclude_link(b);
 	hr_link_close(b->link);
 	if (b->setup.memory.base)
 		munmap(b->setup.memory.base, b->setup.memory.bytes);

@@ -139,7 +139,7 @@ static int probe(struct trial *t, const uint8_t *from, uint8_t *to, uint32_t rou
 	return err;
 }
 
-static int compare(struct trial *t, const char *where)
+static int compare_pages(struct trial *t, const char *where)
 {
 	const struct ground *g = t->ground;
 
@@ -167,18 +167,18 @@ static int there_and_back(struct trial *t)
 		word[i] = word_of(i);
 	err = probe(t, t->worker->page[0][0], t->gpu.worker, 0);
 	if (!err)
-		err = compare(t, "host memory");
+		err = compare_pages(t, "host memory");
 	if (!err)
 		err = probe(t, t->gpu.worker, t->worker->page[1][0], ROUNDS);
 	if (!err)
-		err = compare(t, "the memory of the GPU");
+		err = compare_pages(t, "the memory of the GPU");
 	if (!err && memcmp(g->page[0], g->page[1], bytes) != 0)
 		err = hr_fail(t->e, HR_ERROR_DEVICE, -EIO, "%zu bytes differ after the copy back",
 			      bytes);
 	return err;
 }
 
-static int take_ground(struct trial *t)
+static int allocate_ground(struct trial *t)
 {
 	struct hr_error *e = t->e;
 	struct hr_backend *b = t->backend;
@@ -196,7 +196,7 @@ static int take_ground(struct trial *t)
 	return b->ops->alloc(b, sizeof t->ground->page[0], &t->gpu, e);
 }
 
-static void give_ground(struct trial *t)
+static void free_ground(struct trial *t)
 {
 	struct hr_backend *b = t->backend;
 
@@ -221,11 +221,11 @@ int hr_post_workers(struct hr_backend *backend, char *detail, struct hr_error *e
 	t.pages = t.blocks * t.threads < PAGES ? t.blocks * t.threads : PAGES;
 	if (t.pages < PAGES_LEAST)
 		t.pages = PAGES_LEAST;
-	err = take_ground(&t);
+	err = allocate_ground(&t);
 	if (!err)
 		err = there_and_back(&t);
 	if (!t.stuck)
-		give_ground(&t);
+		free_ground(&t);
 	if (!err)
 		snprintf(detail, HR_POST_DETAIL,
 			 "%u blocks of %u threads, %u KiB copied to GPU memory and back, equal; "

@@ -105,7 +105,7 @@ static const struct known known[HR_OP_COUNT] = {
 				     "[{\"row\": 1, \"score\": 6.0}, {\"row\": 2, \"score\": 3.0}]" },
 };
 
-static void complain(void *to, unsigned line, const char *text)
+static void note_args_mistake(void *to, unsigned line, const char *text)
 {
 	snprintf(to, HR_POST_DETAIL, "it does not accept its arguments: %s", text);
 }
@@ -134,8 +134,8 @@ static void run_tile(const struct hr_operator *op, const struct known *k, struct
 	}
 }
 
-static int compare(const struct hr_operator *op, const struct known *k, const struct rig *b,
-		   const struct hr_op_all *all, struct hr_error *e)
+static int compare_operator(const struct hr_operator *op, const struct known *k,
+			    const struct rig *b, const struct hr_op_all *all, struct hr_error *e)
 {
 	char text[512];
 	struct hr_json result;
@@ -160,8 +160,8 @@ static int no_memory(struct hr_error *e)
 	return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "out of memory for the known answer");
 }
 
-static int run(const struct hr_operator *op, const struct known *k, struct rig *b,
-	       struct hr_error *e)
+static int run_operator(const struct hr_operator *op, const struct known *k, struct rig *b,
+			struct hr_error *e)
 {
 	uint32_t state_bytes = hr_op_state_bytes(op, b->args);
 	uint8_t *state = calloc(1, state_bytes + 1u);
@@ -185,7 +185,7 @@ static int run(const struct hr_operator *op, const struct known *k, struct rig *
 		for (uint32_t t = 0; t < TILES; t++)
 			run_tile(op, k, b, t, state, records);
 		op->finish(&all);
-		err = compare(op, k, b, &all, e);
+		err = compare_operator(op, k, b, &all, e);
 	}
 	free(state);
 	free(records);
@@ -202,10 +202,10 @@ int hr_post_operator(uint32_t id, char *detail, struct hr_error *e)
 	if (!b)
 		return no_memory(e);
 	memset(b, 0, sizeof *b);
-	if (hr_op_parse(op, k->arg, k->args, b->args, complain, detail) < 0)
+	if (hr_op_parse(op, k->arg, k->args, b->args, note_args_mistake, detail) < 0)
 		err = hr_fail(e, HR_ERROR_DEVICE, -EPROTO, "%s", detail);
 	else
-		err = run(op, k, b, e);
+		err = run_operator(op, k, b, e);
 	free(b);
 	if (!err)
 		snprintf(detail, HR_POST_DETAIL, "%u rows in %u tiles give the known answer",

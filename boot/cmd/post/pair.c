@@ -19,8 +19,8 @@ static const char *no_path(const struct hr_engine *engine, uint32_t g, uint32_t 
 	return path->pair && !path->direct ? path->why : NULL;
 }
 
-static void say_way(const struct hr_exchange_result *r, enum hr_exchange_way way, char *text,
-		    size_t bytes)
+static void format_way(const struct hr_exchange_result *r, enum hr_exchange_way way, char *text,
+		       size_t bytes)
 {
 	const struct hr_exchange_row *worst = &r->worst[way];
 
@@ -35,14 +35,14 @@ static void say_way(const struct hr_exchange_result *r, enum hr_exchange_way way
 }
 
 /* The outcome of the step: the worse of both ways. */
-static int conclude(const struct hr_exchange_result *r, char *detail, struct hr_error *e)
+static int conclude_pair(const struct hr_exchange_result *r, char *detail, struct hr_error *e)
 {
 	const enum hr_exchange_outcome a = r->worst[0].outcome, b = r->worst[1].outcome;
 	const enum hr_exchange_outcome worse = a > b ? a : b;
 	char to[HR_POST_DETAIL], from[HR_POST_DETAIL];
 
-	say_way(r, HR_EXCHANGE_TO_GPU, to, sizeof to);
-	say_way(r, HR_EXCHANGE_FROM_GPU, from, sizeof from);
+	format_way(r, HR_EXCHANGE_TO_GPU, to, sizeof to);
+	format_way(r, HR_EXCHANGE_FROM_GPU, from, sizeof from);
 	if (worse >= HR_EXCHANGE_FAILED)
 		return hr_fail(e, HR_ERROR_DEVICE, -EIO,
 			       "%s; %s; memory.path = \"bounce\" does "
@@ -86,5 +86,5 @@ int hr_post_pair(struct hr_engine *engine, uint32_t g, uint32_t d, uint64_t budg
 		return HR_POST_SKIP;
 	}
 	err = hr_exchange_run(&x, &r, e);
-	return err ? leave_out(engine, g, d, err, detail, e) : conclude(&r, detail, e);
+	return err ? leave_out(engine, g, d, err, detail, e) : conclude_pair(&r, detail, e);
 }

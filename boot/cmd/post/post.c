@@ -14,7 +14,7 @@
 #include "gpu/ops/operators.h"
 
 /* Count a failed step. Returns its cause as one line. */
-static const char *take_failure(struct hr_post *post, int result, struct hr_error *e)
+static const char *count_failure(struct hr_post *post, int result, struct hr_error *e)
 {
 	e->printed = true; /* as a step of the self-test */
 	if (post->failed++ == 0) {
@@ -27,8 +27,8 @@ static const char *take_failure(struct hr_post *post, int result, struct hr_erro
 }
 
 /* Show the result of one step: as a line, or as an element of the report. */
-static void show(struct hr_post *post, const char *step, const char *subject, int result, double ms,
-		 const char *detail, struct hr_error *e)
+static void show_step(struct hr_post *post, const char *step, const char *subject, int result,
+		      double ms, const char *detail, struct hr_error *e)
 {
 	const char *word = result == 0 ? "OK" : result == HR_POST_SKIP ? "SKIP" : "FAIL";
 	struct hr_json *out = post->steps;
@@ -39,7 +39,7 @@ static void show(struct hr_post *post, const char *step, const char *subject, in
 	else if (result == 0)
 		post->passed++;
 	else
-		detail = take_failure(post, result, e);
+		detail = count_failure(post, result, e);
 	if (!out) {
 		fprintf(post->out, "%-4s %-10s %-14s %9.3f ms  %s\n", word, step, subject, ms,
 			detail);
@@ -77,7 +77,7 @@ static void test_machine(struct hr_post *post)
 		struct hr_error e = { 0 };
 		int result = step[i].fn(post->engine, detail, &e);
 
-		show(post, step[i].name, "-", result, since_ms(began), detail, &e);
+		show_step(post, step[i].name, "-", result, since_ms(began), detail, &e);
 	}
 }
 
@@ -91,13 +91,13 @@ static void test_backend(struct hr_post *post, const char *gpu, struct hr_backen
 
 	if (backend->facts) {
 		hr_gpu_facts_text(backend->facts, detail, sizeof detail);
-		show(post, "gpu", gpu, 0, since_ms(began), detail, &e);
+		show_step(post, "gpu", gpu, 0, since_ms(began), detail, &e);
 		hr_post_entries(backend->facts, detail);
-		show(post, "entry_points", gpu, 0, since_ms(began), detail, &e);
+		show_step(post, "entry_points", gpu, 0, since_ms(began), detail, &e);
 	}
 	began = hr_now_ns();
 	result = hr_post_workers(backend, detail, &e);
-	show(post, "workers", gpu, result, since_ms(began), detail, &e);
+	show_step(post, "workers", gpu, result, since_ms(began), detail, &e);
 }
 
 static void test_gpus(struct hr_post *post)
@@ -117,7 +117,7 @@ static void test_gpus(struct hr_post *post)
 			snprintf(detail, sizeof detail, "%s, up to %u blocks%s%.*s", backend.name,
 				 backend.max_blocks, backend.note[0] ? "; " : "",
 				 (int)sizeof detail / 2, backend.note);
-		show(post, "backend", gpu->name, err, since_ms(began), detail, &e);
+		show_step(post, "backend", gpu->name, err, since_ms(began), detail, &e);
 		if (err)
 			continue;
 		test_backend(post, gpu->name, &backend);
@@ -136,7 +136,8 @@ static void test_operators(struct hr_post *post)
 		if (hr_op_accesses(hr_op_get(id))) /* only a whole run can call it */
 			continue;
 		result = hr_post_operator(id, detail, &e);
-		show(post, "operator", hr_op_get(id)->name, result, since_ms(began), detail, &e);
+		show_step(post, "operator", hr_op_get(id)->name, result, since_ms(began), detail,
+			  &e);
 	}
 }
 
@@ -162,8 +163,8 @@ static void test_ssd(struct hr_post *post, uint32_t d)
 			break;
 		if (i) /* the previous step found the ssd */
 			result = hr_vanished_error(result);
-		show(post, step[i].name, post->engine->config.ssd[d].name, result, since_ms(began),
-		     detail, &e);
+		show_step(post, step[i].name, post->engine->config.ssd[d].name, result,
+			  since_ms(began), detail, &e);
 		if (result && result != HR_POST_SKIP && !post->ssd_error[d]) {
 			post->ssd_error[d] = result;
 			post->ssd_cause[d] = e;
@@ -190,7 +191,7 @@ static void test_remotes(struct hr_post *post)
 		if (!hr_config_is_remote(p))
 			continue;
 		result = hr_remote_probe_one(config, p, detail, sizeof detail, &e);
-		show(post, "remote", p->name, result, since_ms(began), detail, &e);
+		show_step(post, "remote", p->name, result, since_ms(began), detail, &e);
 	}
 }
 
@@ -228,8 +229,8 @@ static void test_pairs_of(struct hr_post *post, uint32_t g, uint64_t budget_ns)
 		result = hr_post_pair(post->engine, g, d, budget_ns, detail, &e);
 		if (result == -EINTR)
 			break;
-		show(post, "peer_data", subject, hr_vanished_error(result), since_ms(began), detail,
-		     &e);
+		show_step(post, "peer_data", subject, hr_vanished_error(result), since_ms(began),
+			  detail, &e);
 	}
 }
 

@@ -31,7 +31,7 @@ static int name_call(struct hr_error *e, const char *what, int err)
 }
 
 /* A stage fills engine->error. */
-static int take_stage_error(struct hr_engine *engine, struct hr_error *e, const char *what, int err)
+static int move_stage_error(struct hr_engine *engine, struct hr_error *e, const char *what, int err)
 {
 	*e = engine->error;
 	hr_error_clear(&engine->error);
@@ -49,7 +49,7 @@ int hr_post_controller(struct hr_engine *engine, uint32_t d, char *detail, struc
 	if (!err)
 		err = hr_ssd_reserve(ssd, &engine->error);
 	if (err)
-		return take_stage_error(engine, e, config->device, err);
+		return move_stage_error(engine, e, config->device, err);
 	snprintf(detail, HR_POST_DETAIL,
 		 "%s, serial %s, firmware %s, NVMe %u.%u, %llu blocks of %u bytes, %u queue pairs",
 		 ssd->ctrl->model, ssd->ctrl->serial, ssd->ctrl->firmware, ssd->ctrl->vs >> 16,
@@ -112,7 +112,7 @@ int hr_post_store(struct hr_engine *engine, uint32_t d, char *detail, struct hr_
 	int err = hr_store_up(engine, d);
 
 	if (err)
-		return take_stage_error(engine, e, "object store", err);
+		return move_stage_error(engine, e, "object store", err);
 	if (!ssd->has_store) {
 		snprintf(detail, HR_POST_DETAIL, "none on this ssd");
 		return HR_POST_SKIP;

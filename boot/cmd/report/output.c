@@ -18,7 +18,7 @@
 #include "config/base/error.h"
 #include "config/base/log.h"
 
-static int failed(const struct hr_target *target, const char *what)
+static int fail_target(const struct hr_target *target, const char *what)
 {
 	hr_error("%s: %s: %s", target->name, what, strerror(errno));
 	return HR_EXIT_FAILED;
@@ -98,7 +98,7 @@ static int open_standard_output(struct hr_target *target)
 	target->name = "standard output";
 	target->fd = STDOUT_FILENO;
 	if (fstat(STDOUT_FILENO, &st) != 0)
-		return failed(target, "cannot write");
+		return fail_target(target, "cannot write");
 	return hr_target_is_ours(STDOUT_FILENO, &st) ? refuse_ours(target) : 0;
 }
 
@@ -113,7 +113,7 @@ static int open_in_place(struct hr_target *target, const char *file, const struc
 
 	if (S_ISDIR(st->st_mode)) {
 		errno = EISDIR;
-		return failed(target, "cannot write");
+		return fail_target(target, "cannot write");
 	}
 	if (block && !target->force) {
 		hr_error("%s: is a block device; --force overwrites it", target->name);
@@ -121,7 +121,7 @@ static int open_in_place(struct hr_target *target, const char *file, const struc
 	}
 	target->fd = open(file, O_WRONLY | O_CLOEXEC | O_NOCTTY | (block ? O_EXCL : 0));
 	if (target->fd < 0 || fstat(target->fd, &now) != 0)
-		return failed(target, "cannot write");
+		return fail_target(target, "cannot write");
 	return hr_target_is_ours(target->fd, &now) ? refuse_ours(target) : 0;
 }
 
@@ -129,7 +129,7 @@ static int open_in_place(struct hr_target *target, const char *file, const struc
  * Set target->path to the file behind all links. For a new file: the folder's path and the file's
  * name.
  */
-static int resolve(struct hr_target *target, const char *file, bool exists)
+static int resolve_target(struct hr_target *target, const char *file, bool exists)
 {
 	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
 	char *folder, *real;
@@ -137,19 +137,19 @@ static int resolve(struct hr_target *target, const char *file, bool exists)
 
 	if (!*base) {
 		errno = EISDIR;
-		return failed(target, "cannot create");
+		return fail_target(target, "cannot create");
 	}
 	folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
 	real = exists ? realpath(file, NULL) : folder ? realpath(folder, NULL) : NULL;
 	free(folder);
 	if (!real)
-		return failed(target, "cannot create");
+		return fail_target(target, "cannot create");
 	n = exists ? snprintf(target->path, sizeof target->path, "%s", real)
 		   : snprintf(target->path, sizeof target->path, "%s/%s", real, base);
 	free(real);
 	if (n < 0 || n >= PATH_MAX - 16) {
 		errno = ENAMETOOLONG;
-		return failed(target, "cannot create");
+		return fail_target(target, "cannot create");
 	}
 	return 0;
 }
@@ -171,15 +171,15 @@ static int open_temporary(struct hr_target *target, const struct stat *old)
 
 	if (n < 0 || (size_t)n >= sizeof target->temporary) {
 		errno = ENAMETOOLONG;
-		return failed(target, "cannot create");
+		return fail_target(target, "cannot create");
 	}
 	target->fd = mkostemp(target->temporary, O_CLOEXEC);
 	if (target->fd < 0) {
 		target->temporary[0] = '\0';
-		return failed(target, "cannot create a temporary file beside it");
+		return fail_target(target, "cannot create a temporary file beside it");
 	}
 	if (fchmod(target->fd, old ? old->st_mode & 07777 : usual_mode()) != 0)
-		return failed(target, "cannot set the mode of the file");
+		return fail_target(target, "cannot set the mode of the file");
 	if (old && fchown(target->fd, old->st_uid, old->st_gid) != 0)
 		hr_warn("%s: the new file belongs to the user that runs this: %s", target->name,
 			strerror(errno));
@@ -198,7 +198,7 @@ static int open_file(struct hr_target *target, const char *file)
 		return HR_EXIT_FAILED;
 	}
 	if (!exists && errno != ENOENT)
-		return failed(target, "cannot create");
+		return fail_target(target, "cannot create");
 	if (exists && !S_ISREG(st.st_mode))
 		return open_in_place(target, file, &st);
 	if (exists && hr_target_is_ours(-1, &st))
@@ -207,7 +207,7 @@ static int open_file(struct hr_target *target, const char *file)
 		hr_error("%s: exists already; --force overwrites it", target->name);
 		return HR_EXIT_FAILED;
 	}
-	code = resolve(target, file, exists);
+	code = resolve_target(target, file, exists);
 	return code ? code : open_temporary(target, exists ? &st : NULL);
 }
 
@@ -228,7 +228,7 @@ int hr_target_open(struct hr_target *target, const char *file, bool force)
  * Without force the name must still be free. On a file system without RENAME_NOREPLACE a check
  * before the rename must suffice.
  */
-static int give_name(const struct hr_target *target)
+static int rename_target(const struct hr_target *target)
 {
 	if (target->force)
 		return rename(target->temporary, target->path);
@@ -260,7 +260,7 @@ static void sync_folder(const struct hr_target *target)
 }
 
 /* Pipes and terminals cannot be flushed and return an error, which is ignored. */
-static int flush(const struct hr_target *target)
+static int flush_target(const struct hr_target *target)
 {
 	return fsync(target->fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP ? 0
 											       : -1;
@@ -272,14 +272,14 @@ int hr_target_commit(struct hr_target *target)
 
 	if (fd == STDOUT_FILENO)
 		return 0;
-	if (flush(target) != 0)
-		code = failed(target, "cannot write");
+	if (flush_target(target) != 0)
+		code = fail_target(target, "cannot write");
 	target->fd = -1;
 	if (close(fd) != 0 && !code)
-		code = failed(target, "cannot write");
+		code = fail_target(target, "cannot write");
 	if (!code && target->temporary[0]) {
-		if (give_name(target) != 0)
-			code = failed(target, "cannot give the file its name");
+		if (rename_target(target) != 0)
+			code = fail_target(target, "cannot give the file its name");
 		else
 			target->temporary[0] = '\0';
 	}

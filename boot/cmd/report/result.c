@@ -30,7 +30,7 @@ static struct printer *printer_of(const struct hr_op_report *to)
 }
 
 /* Write the name, and return the stream for its value; NULL: the text has no such value. */
-static FILE *begin(const struct hr_op_report *to, const char *name)
+static FILE *begin_value_text(const struct hr_op_report *to, const char *name)
 {
 	struct printer *p = printer_of(to);
 
@@ -44,7 +44,7 @@ static FILE *begin(const struct hr_op_report *to, const char *name)
 static void print_u64s(const struct hr_op_report *to, const char *name, const uint64_t *value,
 		       uint32_t count)
 {
-	FILE *out = begin(to, name);
+	FILE *out = begin_value_text(to, name);
 
 	for (uint32_t i = 0; out && i < count; i++)
 		fprintf(out, "%s%llu", i && i % PER_LINE == 0 ? "\n  " : " ",
@@ -58,7 +58,7 @@ static void print_u64(const struct hr_op_report *to, const char *name, uint64_t 
 
 static void print_i64(const struct hr_op_report *to, const char *name, int64_t value)
 {
-	FILE *out = begin(to, name);
+	FILE *out = begin_value_text(to, name);
 
 	if (out)
 		fprintf(out, " %lld", (long long)value);
@@ -81,7 +81,7 @@ static void put_digits(FILE *out, double value)
 static void print_reals(const struct hr_op_report *to, const char *name, const double *value,
 			uint32_t count)
 {
-	FILE *out = begin(to, name);
+	FILE *out = begin_value_text(to, name);
 
 	for (uint32_t i = 0; out && i < count; i++) {
 		fputs(i && i % PER_LINE == 0 ? "\n  " : " ", out);
@@ -103,7 +103,7 @@ static void put_plain(const char *text, FILE *out)
 
 static void print_text(const struct hr_op_report *to, const char *name, const char *value)
 {
-	FILE *out = begin(to, name);
+	FILE *out = begin_value_text(to, name);
 
 	if (!out)
 		return;
@@ -116,7 +116,7 @@ static void print_list(const struct hr_op_report *to, const char *name, const st
 		       void (*item)(const struct hr_op_all *all, uint64_t i,
 				    const struct hr_op_report *item_to))
 {
-	FILE *out = begin(to, name);
+	FILE *out = begin_value_text(to, name);
 	struct printer p = *printer_of(to);
 
 	p.items = true;
@@ -140,7 +140,7 @@ static void print_line(const struct hr_op_report *to, const char *format, ...)
 		text = NULL;
 	va_end(list);
 	p->lines = false;
-	begin(to, NULL);
+	begin_value_text(to, NULL);
 	p->lines = true;
 	put_plain(text ? text : "out of memory", p->out);
 	free(text);

@@ -43,7 +43,7 @@ static void gather_access(const struct hr_run *run, struct hr_op_all *all)
 }
 
 /* The states and records of the operator, as arguments for its report(). */
-static void gather(const struct hr_run *run, struct hr_op_all *all)
+static void gather_states(const struct hr_run *run, struct hr_op_all *all)
 {
 	memset(all, 0, sizeof *all);
 	all->args = run->config->op_args;
@@ -62,7 +62,8 @@ static void gather(const struct hr_run *run, struct hr_op_all *all)
 	all->result = run->cpu.op_result;
 }
 
-static void count(const struct hr_engine *engine, const struct hr_run *run, struct hr_counters *c)
+static void count_run(const struct hr_engine *engine, const struct hr_run *run,
+		      struct hr_counters *c)
 {
 	hr_counters_snapshot(c, engine, run);
 	hr_counters_time(c, run->started_ns, run->ended_ns, run->ended_ns);
@@ -243,7 +244,7 @@ static void print_run(const struct hr_engine *engine, const struct hr_run *run, 
 	struct hr_counters c;
 	struct hr_op_all all;
 
-	count(engine, run, &c);
+	count_run(engine, run, &c);
 	if (run->ended_ns)
 		hr_rate_format(rate_text, sizeof rate_text, (double)c.read_bytes_per_s);
 	if (!p->objects)
@@ -254,7 +255,7 @@ static void print_run(const struct hr_engine *engine, const struct hr_run *run, 
 		bounce ? ", read " : "", bounce ? bounce : "");
 	hr_report_paths(engine, run, "    ", out);
 	if (run->outcome == HR_RUN_DONE) {
-		gather(run, &all);
+		gather_states(run, &all);
 		print_result(run, &all, out);
 	}
 	if (run->outcome != HR_RUN_WAITING && p->objects)
@@ -402,7 +403,7 @@ static void run_json(const struct hr_engine *engine, const struct hr_run *run, s
 	if (hr_run_bounce(engine, run))
 		hr_json_string(out, "bounce", hr_run_bounce(engine, run));
 	hr_json_string(out, "outcome", outcome_name(run->outcome));
-	count(engine, run, &c);
+	count_run(engine, run, &c);
 	hr_counters_json(out, hr_pipeline_counters, &c, HR_IN_RUN);
 	if (p->objects)
 		hr_report_objects_json(engine, run, out);
@@ -422,7 +423,7 @@ static void run_json(const struct hr_engine *engine, const struct hr_run *run, s
 		hr_json_close(out);
 	}
 	if (run->outcome == HR_RUN_DONE) {
-		gather(run, &all);
+		gather_states(run, &all);
 		hr_json_object(out, "result");
 		begin_report(run);
 		hr_result_json(p->op, &all, true, out);
@@ -475,7 +476,7 @@ static int result_text(const struct hr_run *run, bool lists, char *text, size_t 
 	int err;
 
 	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
-	gather(run, &all);
+	gather_states(run, &all);
 	begin_report(run);
 	hr_result_json(run->config->op, &all, lists, &j);
 	end_report();

@@ -61,8 +61,8 @@ static int interrupted(const char *object)
 	return HR_EXIT_FAILED;
 }
 
-static int begin(struct copy *copy, struct hr_store_backend *access,
-		 const struct hr_store_request *request)
+static int open_copy(struct copy *copy, struct hr_store_backend *access,
+		     const struct hr_store_request *request)
 {
 	*copy = (struct copy){ .access = access, .file = request->arg[1], .fd = -1 };
 	copy->buffer = hr_not_dumped(aligned_alloc(HR_PAGE, BUFFER_BYTES), BUFFER_BYTES);
@@ -107,14 +107,14 @@ static int refuse_image(const struct copy *copy)
 	return HR_EXIT_USAGE;
 }
 
-static void start(struct copy *copy, const struct hr_store_request *request)
+static void start_progress(struct copy *copy, const struct hr_store_request *request)
 {
 	copy->began_ns = hr_now_ns();
 	hr_progress_begin(&copy->progress, !request->quiet, request->arg[0], 0, copy->bytes,
 			  copy->began_ns);
 }
 
-static void end(struct copy *copy)
+static void close_copy(struct copy *copy)
 {
 	if (copy->fd > STDERR_FILENO)
 		close(copy->fd);
@@ -389,7 +389,7 @@ static int put_object(struct copy *copy, const struct hr_store_request *request)
 			   parts ? &shard : NULL);
 	if (code)
 		return code;
-	start(copy, request);
+	start_progress(copy, request);
 	code = put_data(copy, request);
 	hr_progress_end(&copy->progress);
 	if (!code && hr_signals_pending())
@@ -406,7 +406,7 @@ static int put_object(struct copy *copy, const struct hr_store_request *request)
 int hr_store_cmd_put(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct copy copy;
-	int code = begin(&copy, access, request);
+	int code = open_copy(&copy, access, request);
 
 	if (!code)
 		code = open_source(&copy, request);
@@ -414,7 +414,7 @@ int hr_store_cmd_put(struct hr_store_backend *access, const struct hr_store_requ
 		code = skip_header(&copy);
 	if (!code)
 		code = put_object(&copy, request);
-	end(&copy);
+	close_copy(&copy);
 	return code;
 }
 
@@ -464,7 +464,7 @@ static int get_object(struct copy *copy, const struct hr_store_object *object,
 	copy->file = copy->target.name;
 	copy->fd = copy->target.fd;
 	copy->bytes = object->bytes;
-	start(copy, request);
+	start_progress(copy, request);
 	code = get_data(copy, object);
 	hr_progress_end(&copy->progress);
 	if (!code)
@@ -489,9 +489,9 @@ int hr_store_cmd_get(struct hr_store_backend *access, const struct hr_store_requ
 
 	if (code)
 		return code;
-	code = begin(&copy, access, request);
+	code = open_copy(&copy, access, request);
 	if (!code)
 		code = get_object(&copy, &object, request);
-	end(&copy);
+	close_copy(&copy);
 	return code;
 }

@@ -16,8 +16,8 @@
 #define TIMEOUT_NS (30 * HR_NS_PER_S)
 
 /* Find the ssd in the configuration file. 0, or an exit code. */
-static int look_up(const struct hr_config *config, const struct hr_store_request *request,
-		   struct hr_config_ssd *out)
+static int find_configured_ssd(const struct hr_config *config,
+			       const struct hr_store_request *request, struct hr_config_ssd *out)
 {
 	const char *known[HR_SSDS_MAX], *near;
 
@@ -59,7 +59,7 @@ static int find_ssd(const struct hr_store_request *request, struct hr_config_ssd
 	}
 	code = hr_error_report(&e, hr_config_read(config, &hr_lookup, request->config, &e));
 	if (!code)
-		code = look_up(config, request, out);
+		code = find_configured_ssd(config, request, out);
 	if (!code)
 		memcpy(appliance, config->name, sizeof config->name);
 	free(config);

@@ -28,12 +28,12 @@ static int map(void *to, const struct hr_store_object **object, uint32_t *count,
 }
 
 /* Extents are multiples of HR_STORE_ALIGN, so the last piece is rounded up. */
-static size_t padded(size_t bytes)
+static size_t padded_piece(size_t bytes)
 {
 	return (bytes + HR_STORE_ALIGN - 1) & ~((size_t)HR_STORE_ALIGN - 1);
 }
 
-static int begin(struct hr_store_local *l, const struct hr_store_object *object)
+static int select_object(struct hr_store_local *l, const struct hr_store_object *object)
 {
 	l->object = *object;
 	l->at = 0;
@@ -48,7 +48,7 @@ static int get(void *to, const char *name, struct hr_store_object *out)
 
 	if (object) {
 		*out = *object;
-		return begin(l, object);
+		return select_object(l, object);
 	}
 	if (!hr_store_find_pending(&l->ssd->store, name))
 		return hr_store_failed(l->ssd, name, -ENOENT, &e);
@@ -61,7 +61,8 @@ static int read_next(void *to, uint8_t *data, size_t bytes)
 	struct hr_store_local *l = to;
 	struct hr_blk *blk = l->ssd->blk;
 	struct hr_error e = { 0 };
-	const int err = blk->ops->read(blk, l->object.offset + l->at, data, padded(bytes), &e);
+	const int err =
+		blk->ops->read(blk, l->object.offset + l->at, data, padded_piece(bytes), &e);
 
 	l->at += bytes;
 	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
@@ -81,7 +82,7 @@ static int put(void *to, const char *name, uint64_t bytes, bool replace,
 	const int err =
 		hr_store_create_shard(&l->ssd->store, name, bytes, 0, replace, shard, &object, &e);
 
-	return err ? hr_store_failed(l->ssd, name, err, &e) : begin(l, object);
+	return err ? hr_store_failed(l->ssd, name, err, &e) : select_object(l, object);
 }
 
 static int write_next(void *to, uint8_t *data, size_t bytes)
@@ -91,8 +92,8 @@ static int write_next(void *to, uint8_t *data, size_t bytes)
 	struct hr_error e = { 0 };
 	int err;
 
-	memset(data + bytes, 0, padded(bytes) - bytes);
-	err = blk->ops->write(blk, l->object.offset + l->at, data, padded(bytes), false, &e);
+	memset(data + bytes, 0, padded_piece(bytes) - bytes);
+	err = blk->ops->write(blk, l->object.offset + l->at, data, padded_piece(bytes), false, &e);
 	l->at += bytes;
 	return err ? hr_store_failed(l->ssd, l->object.name, err, &e) : 0;
 }
@@ -130,14 +131,14 @@ struct check {
 	uint64_t done, total;
 };
 
-static void found(void *arg, bool fault, const char *line)
+static void forward_finding(void *arg, bool fault, const char *line)
 {
 	const struct check *c = arg;
 
 	c->listener->found(c->listener->arg, fault, line);
 }
 
-static bool progress(void *arg, uint64_t bytes)
+static bool forward_progress(void *arg, uint64_t bytes)
 {
 	struct check *c = arg;
 
@@ -160,8 +161,8 @@ static int verify(void *to, bool map_only, const struct hr_store_listener *liste
 {
 	const struct hr_store_local *l = to;
 	struct check c = { .listener = listener, .total = bytes_to_check(&l->ssd->store) };
-	struct hr_store_check check = { .report = found,
-					.progress = progress,
+	struct hr_store_check check = { .report = forward_finding,
+					.progress = forward_progress,
 					.arg = &c,
 					.data = !map_only,
 					.buffer = hr_not_dumped(
@@ -252,7 +253,7 @@ static int copy_data(struct hr_ssd *ssd, const struct hr_store_object *from,
 	return err;
 }
 
-static void discard(struct hr_ssd *ssd, const struct hr_store_object *made)
+static void discard_made(struct hr_ssd *ssd, const struct hr_store_object *made)
 {
 	struct hr_error e = { 0 };
 
@@ -284,7 +285,7 @@ static int copy(void *to, const char *name, const char *target, bool replace,
 		if (!err)
 			err = hr_store_finish(&ssd->store, made->id, true, made->crc, &e);
 		if (err)
-			discard(ssd, made);
+			discard_made(ssd, made);
 	}
 	free(buffer);
 	return err ? hr_store_failed(ssd, target, err, &e) : 0;

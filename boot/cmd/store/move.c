@@ -35,7 +35,7 @@ struct copy {
 	bool begun;
 };
 
-static bool progress(void *arg, uint64_t done, uint64_t total)
+static bool show_copy_progress(void *arg, uint64_t done, uint64_t total)
 {
 	struct copy *c = arg;
 	const uint64_t now_ns = hr_now_ns();
@@ -51,7 +51,7 @@ static bool progress(void *arg, uint64_t done, uint64_t total)
 int hr_store_cmd_cp(struct hr_store_backend *access, const struct hr_store_request *request)
 {
 	struct copy c = { .request = request, .began_ns = hr_now_ns() };
-	const struct hr_store_listener listener = { .progress = progress, .arg = &c };
+	const struct hr_store_listener listener = { .progress = show_copy_progress, .arg = &c };
 	struct hr_store_object made = { 0 };
 	char rate[24];
 	int code = check_names(request);

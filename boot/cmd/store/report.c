@@ -147,7 +147,7 @@ struct verification {
 	struct hr_json *findings; /* an array is open for them; NULL: text */
 };
 
-static void found(void *arg, bool fault, const char *line)
+static void print_finding(void *arg, bool fault, const char *line)
 {
 	struct verification *v = arg;
 	struct hr_json *out = v->findings;
@@ -179,7 +179,7 @@ int hr_store_cmd_verify(struct hr_store_backend *access, const struct hr_store_r
 	struct hr_json report = { 0 };
 	struct verification v = { .quiet = request->quiet,
 				  .findings = request->json ? &report : NULL };
-	const struct hr_store_listener listener = { found, advance, &v };
+	const struct hr_store_listener listener = { print_finding, advance, &v };
 	uint32_t faults = 0;
 	bool complete = false;
 	int code;

@@ -25,7 +25,7 @@ char *hr_topo_name(const struct hr_topo *t, int32_t fn, char *text)
 }
 
 /* "DD.F" of a path, on the bus below the previous bridge, or "BB:DD.F". */
-static int32_t step(const struct hr_model *m, int32_t from, const char *text, size_t *used)
+static int32_t step_below(const struct hr_model *m, int32_t from, const char *text, size_t *used)
 {
 	const struct hr_fn *up = &m->fn[from];
 	uint32_t domain, bus = hr_get(up, HR_F_SECONDARY, 0), dev, fn;
@@ -54,7 +54,7 @@ int32_t hr_topo_address(const struct hr_model *m, const char *text)
 	n = hr_bdf_parse(text, &domain, &bus, &dev, &fn);
 	at = n ? hr_model_find(m, domain, bus, dev, fn) : HR_NO_FN;
 	for (text += n; at != HR_NO_FN && *text == '/'; text += n)
-		at = step(m, at, ++text, &n);
+		at = step_below(m, at, ++text, &n);
 	return *text == '\0' || *text == ' ' ? at : HR_NO_FN;
 }
 
@@ -82,7 +82,7 @@ int32_t hr_topo_find(const struct hr_topo *t, const char *name)
 	return HR_NO_FN;
 }
 
-static void drop(int32_t *list, uint32_t *count, int32_t index)
+static void remove_index(int32_t *list, uint32_t *count, int32_t index)
 {
 	uint32_t kept = 0;
 
@@ -105,7 +105,7 @@ static void add_endpoints(int32_t *list, uint32_t *count, int32_t *other, uint32
 
 		if (index == HR_NO_FN)
 			continue;
-		drop(other, others, index);
+		remove_index(other, others, index);
 		for (uint32_t j = 0; j < *count; j++)
 			have |= list[j] == index;
 		if (!have && *count < m->count)
@@ -364,7 +364,7 @@ struct requirement {
 };
 
 /* The level is after the last colon; addresses have colons, too. */
-static bool parse(const char *text, struct requirement *r)
+static bool parse_requirement(const char *text, struct requirement *r)
 {
 	const char *comma = strstr(text, ",nvme="), *colon = strrchr(text, ':');
 
@@ -379,7 +379,8 @@ static bool parse(const char *text, struct requirement *r)
 	return r->level != HR_VERDICTS;
 }
 
-static void report(const struct hr_topo *t, const struct hr_pair *p, const struct requirement *r)
+static void report_requirement(const struct hr_topo *t, const struct hr_pair *p,
+			       const struct requirement *r)
 {
 	char gpu[HR_BDF_MAX], ssd[HR_BDF_MAX], have[48], want[48];
 
@@ -393,7 +394,7 @@ bool hr_topo_require_check(const char *text)
 {
 	struct requirement r;
 
-	return parse(text, &r);
+	return parse_requirement(text, &r);
 }
 
 int hr_topo_require(const struct hr_topo *t, const char *text)
@@ -403,7 +404,7 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 	unsigned pairs = 0;
 	struct hr_pair p;
 
-	if (!parse(text, &r))
+	if (!parse_requirement(text, &r))
 		return HR_TOPO_USAGE;
 	for (uint32_t i = 0; i < t->topology.gpus; i++)
 		for (uint32_t j = 0; j < t->topology.ssds; j++) {
@@ -414,7 +415,7 @@ int hr_topo_require(const struct hr_topo *t, const char *text)
 			hr_pair_evaluate(&t->topology, t->topology.gpu[i], t->topology.ssd[j], &p);
 			if (hr_verdict_order(p.verdict) <= hr_verdict_order(r.level))
 				continue;
-			report(t, &p, &r);
+			report_requirement(t, &p, &r);
 			worst = hr_topo_worse(worst, hr_topo_exit_of(&p));
 		}
 	if (pairs)

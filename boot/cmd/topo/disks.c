@@ -7,7 +7,7 @@
 
 #define TEXT_BYTES 400u
 
-static void take(void *to, const struct hr_tree_controller *c)
+static void set_disk_facts(void *to, const struct hr_tree_controller *c)
 {
 	struct hr_model *m = to;
 	const int32_t at = hr_topo_address(m, c->address);
@@ -26,7 +26,7 @@ static void take(void *to, const struct hr_tree_controller *c)
 
 void hr_topo_read_disks(struct hr_model *m)
 {
-	hr_nvme_tree(take, m);
+	hr_nvme_tree(set_disk_facts, m);
 }
 
 unsigned hr_topo_put_disk(FILE *out, const struct hr_fn *f, unsigned indent)

@@ -16,7 +16,7 @@
 #define AT_ONCE 256u	      /* SSDs whose rates are computed together */
 #define PORTS_NAMED 2u
 
-static void say_members(const struct hr_class *c, struct hr_headline *h)
+static void format_members(const struct hr_class *c, struct hr_headline *h)
 {
 	const uint32_t most = c->same_switch ? BLOCKS_NAMED : BLOCKS_OTHERS;
 	uint32_t named = 0;
@@ -64,7 +64,7 @@ static void add_function(struct functions *l, int32_t fn)
 		l->fn[l->fns++] = fn;
 }
 
-static uint32_t member(const struct hr_set *set, uint32_t at)
+static uint32_t set_member(const struct hr_set *set, uint32_t at)
 {
 	for (uint32_t i = 0; i < set->ranges && i < HR_RANGES_MAX; i++) {
 		if (at <= set->range[i].to - set->range[i].from)
@@ -80,8 +80,8 @@ static void find_functions(const struct hr_topo *t, const struct hr_class *c,
 	const struct hr_topology *e = &t->topology;
 	struct hr_pair p;
 
-	for (uint32_t i = 0, gpu; (gpu = member(&b->gpu, i)) != UINT32_MAX; i++)
-		for (uint32_t j = 0, ssd; (ssd = member(&b->ssd, j)) != UINT32_MAX; j++) {
+	for (uint32_t i = 0, gpu; (gpu = set_member(&b->gpu, i)) != UINT32_MAX; i++)
+		for (uint32_t j = 0, ssd; (ssd = set_member(&b->ssd, j)) != UINT32_MAX; j++) {
 			if (l->pairs++ >= FUNCTIONS_PAIRS)
 				return;
 			hr_pair_evaluate(e, e->gpu[gpu], e->ssd[ssd], &p);
@@ -121,7 +121,7 @@ static const char *apart(const struct hr_class *c, const char *distance)
 					     : "no common switch";
 }
 
-static void say_what(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static void format_cause(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	const struct hr_pair *p = &c->pair;
 	const struct hr_finding f = decided(t, p);
@@ -163,7 +163,7 @@ static void say_what(const struct hr_topo *t, const struct hr_class *c, struct h
 			       more, more == 1 ? "" : "s");
 }
 
-static void say_terms(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static void format_terms(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	const struct hr_pair *p = &c->pair;
 	const uint8_t used = hr_mode_flows(t->opt.mode);
@@ -195,9 +195,9 @@ static unsigned flows_of(const struct hr_topo *t, const struct hr_class *c, stru
 
 	for (uint32_t b = 0; b < c->rectangles; b++)
 		for (uint32_t j = 0; j < c->rectangle[b].ssd.count && n < AT_ONCE; j++) {
-			const uint32_t ssd = member(&c->rectangle[b].ssd, j);
+			const uint32_t ssd = set_member(&c->rectangle[b].ssd, j);
 			const struct hr_set *gpus = &c->rectangle[b].gpu;
-			uint32_t gpu = member(gpus, gpus->count ? j % gpus->count : 0);
+			uint32_t gpu = set_member(gpus, gpus->count ? j % gpus->count : 0);
 			bool have = ssd == UINT32_MAX || gpu == UINT32_MAX;
 
 			for (unsigned k = 0; k < n && !have; k++)
@@ -209,7 +209,7 @@ static unsigned flows_of(const struct hr_topo *t, const struct hr_class *c, stru
 	return n;
 }
 
-static void say_rate(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static void format_rate(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	struct hr_rate one = { .gpu = c->pair.gpu, .ssd = c->pair.ssd }, rate[AT_ONCE];
 	const unsigned n = flows_of(t, c, rate);
@@ -263,7 +263,8 @@ static bool same_class(void *to, const struct hr_pair *p)
 }
 
 /* What to do before the path is used as it is. */
-static void say_compare(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static void format_until_fixed(const struct hr_topo *t, const struct hr_class *c,
+			       struct hr_headline *h)
 {
 	const struct hr_finding f = decided(t, &c->pair);
 	const size_t used = strlen(h->remedy);
@@ -276,7 +277,7 @@ static void say_compare(const struct hr_topo *t, const struct hr_class *c, struc
  * Describe the ports that a fix of this class changes. False: ACS is not the cause, or the fix is
  * too large.
  */
-static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static bool format_fix(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	const char *lockdown = t->model.sys.lockdown;
 	struct hr_pair want = c->pair;
@@ -309,27 +310,27 @@ static bool say_fix(const struct hr_topo *t, const struct hr_class *c, struct hr
 		fix->count == 1 && lockdown[0] && strcmp(lockdown, "none") != 0 ? "s" : "");
 	free(fix);
 	if (c->pair.verdict == HR_REDIR_UNLISTED)
-		say_compare(t, c, h);
+		format_until_fixed(t, c, h);
 	return true;
 }
 
-static void say_remedy(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
+static void format_remedy(const struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
 	const struct hr_rule *r = &hr_rules[c->pair.rule];
 	const struct hr_finding f = decided(t, &c->pair);
 
 	h->remedy[0] = '\0';
-	if (c->pair.verdict != HR_DIRECT && !say_fix(t, c, h) && r->fix)
+	if (c->pair.verdict != HR_DIRECT && !format_fix(t, c, h) && r->fix)
 		hr_rule_text(&t->topology, &c->pair, &f, r->fix, h->remedy, sizeof h->remedy);
 }
 
 void hr_headline_make(struct hr_topo *t, const struct hr_class *c, struct hr_headline *h)
 {
-	say_members(c, h);
-	say_what(t, c, h);
-	say_terms(t, c, h);
-	say_rate(t, c, h);
-	say_remedy(t, c, h);
+	format_members(c, h);
+	format_cause(t, c, h);
+	format_terms(t, c, h);
+	format_rate(t, c, h);
+	format_remedy(t, c, h);
 }
 
 struct hr_headline *hr_headlines_new(struct hr_topo *t, const struct hr_survey *s, uint32_t n)

@@ -48,8 +48,9 @@ static void add_note(struct hr_note *note, unsigned *n, const struct hr_pair *p,
 		at->fn[at->fns++] = f->fn;
 }
 
-static void look_at(const struct hr_topo *t, const struct hr_survey *s, const struct hr_pair *p,
-		    bool no_switch, struct hr_note *note, unsigned *notes)
+static void add_pair_notes(const struct hr_topo *t, const struct hr_survey *s,
+			   const struct hr_pair *p, bool no_switch, struct hr_note *note,
+			   unsigned *notes)
 {
 	struct hr_finding found[64];
 	unsigned n = hr_findings(&t->topology, p, found, 64);
@@ -65,7 +66,7 @@ static void look_at(const struct hr_topo *t, const struct hr_survey *s, const st
 	}
 }
 
-static void sort(struct hr_note *note, unsigned n)
+static void sort_notes(struct hr_note *note, unsigned n)
 {
 	for (unsigned i = 1; i < n; i++)
 		for (unsigned j = i; j && note[j].rule < note[j - 1].rule; j--) {
@@ -90,10 +91,10 @@ unsigned hr_notes_find(const struct hr_topo *t, const struct hr_survey *s, struc
 			 * For pairs across switches that are not wanted: only faults of single
 			 * cards and ports.
 			 */
-			look_at(t, s, &p, any_same_switch && p.common == HR_NO_FN && !t->all, note,
-				&n);
+			add_pair_notes(t, s, &p, any_same_switch && p.common == HR_NO_FN && !t->all,
+				       note, &n);
 		}
-	sort(note, n);
+	sort_notes(note, n);
 	return n;
 }
 

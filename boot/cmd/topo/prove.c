@@ -80,7 +80,8 @@ static int read_machine(struct prove *s)
 	return HR_TOPO_NO_ACCESS;
 }
 
-static int find(struct prove *s, const char *name, uint32_t count, const char *what, int32_t *fn)
+static int find_proved(struct prove *s, const char *name, uint32_t count, const char *what,
+		       int32_t *fn)
 {
 	const struct hr_topo *t = s->t;
 
@@ -170,9 +171,9 @@ static int find_both(struct prove *s)
 	if (!is_device(p->gpu) || !is_device(p->ssd))
 		code = read_machine(s);
 	if (!code)
-		code = find(s, p->gpu, s->t->topology.gpus, "GPU", &s->gpu_fn);
+		code = find_proved(s, p->gpu, s->t->topology.gpus, "GPU", &s->gpu_fn);
 	if (!code)
-		code = find(s, p->ssd, s->t->topology.ssds, "NVMe controller", &s->ssd_fn);
+		code = find_proved(s, p->ssd, s->t->topology.ssds, "NVMe controller", &s->ssd_fn);
 	if (code)
 		return code;
 	if (s->gpu_fn == s->ssd_fn && s->gpu_fn != HR_NO_FN) {
@@ -330,7 +331,7 @@ static void json_row(struct hr_json *o, const struct hr_exchange_row *row)
 }
 
 /* Begin the output with the first row: an error before it leaves stdout empty. */
-static void begin(struct prove *s)
+static void begin_rows(struct prove *s)
 {
 	struct hr_topo *t = s->t;
 	const bool both = s->gpu_fn != HR_NO_FN && s->ssd_fn != HR_NO_FN;
@@ -362,13 +363,13 @@ static void begin(struct prove *s)
 		fprintf(t->out, "the disk holds %s: it is only read\n", s->foreign);
 }
 
-static void show(void *to, const struct hr_exchange_row *row)
+static void show_exchange_row(void *to, const struct hr_exchange_row *row)
 {
 	struct prove *s = to;
 	char size[SIZE_TEXT], gbs[24] = "";
 
 	if (!s->rows)
-		begin(s);
+		begin_rows(s);
 	if (s->t->json) {
 		json_row(s->t->json, row);
 		return;
@@ -397,7 +398,7 @@ static int exit_of(const struct hr_exchange_result *r)
 	return (int)hr_topo_worse((enum hr_topo_exit)a, (enum hr_topo_exit)b);
 }
 
-static void conclude(struct prove *s, const struct hr_exchange_result *r, int code)
+static void conclude_prove(struct prove *s, const struct hr_exchange_result *r, int code)
 {
 	FILE *out = s->t->out;
 
@@ -433,13 +434,13 @@ static void conclude(struct prove *s, const struct hr_exchange_result *r, int co
 				 "overwritten");
 }
 
-static int compare(struct prove *s)
+static int run_exchange(struct prove *s)
 {
 	const struct hr_exchange x = { .ssd = s->ssd,
 				       .backend = &s->backend,
 				       .scratch = s->p->scratch,
 				       .scratch_bytes = s->p->scratch_bytes,
-				       .show = show,
+				       .show = show_exchange_row,
 				       .to = s };
 	struct hr_exchange_result r;
 	const int err = hr_exchange_run(&x, &r, &s->e);
@@ -456,7 +457,7 @@ static int compare(struct prove *s)
 		return hr_topo_json_end(s->t->json, code);
 	}
 	if (!err)
-		conclude(s, &r, code);
+		conclude_prove(s, &r, code);
 	return code;
 }
 
@@ -480,7 +481,7 @@ int hr_topo_prove(struct hr_topo *t, const struct hr_topo_prove *p)
 	if (err)
 		code = no_access(&s, err);
 	else
-		code = compare(&s);
+		code = run_exchange(&s);
 	if (s.backend.ops)
 		s.backend.ops->close(&s.backend);
 	hr_ssd_down(&ssd);

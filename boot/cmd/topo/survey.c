@@ -78,7 +78,7 @@ static struct key key_of(const struct hr_topo *t, const struct hr_pair *p)
 	return k;
 }
 
-static bool same(const struct key *a, const struct key *b)
+static bool same_key(const struct key *a, const struct key *b)
 {
 	return memcmp(a, b, sizeof *a) == 0;
 }
@@ -129,11 +129,11 @@ static uint32_t class_of(struct pass *w, const struct hr_pair *p)
 	uint64_t word[2];
 	uint32_t at;
 
-	if (w->last < w->s->classes && same(&w->key[w->last], &k))
+	if (w->last < w->s->classes && same_key(&w->key[w->last], &k))
 		return w->last;
 	memcpy(word, &k, sizeof word);
 	at = (uint32_t)mix(mix(0, word[0]), word[1]) & (TABLE - 1);
-	while (w->entry[at] && !same(&w->key[w->entry[at] - 1], &k))
+	while (w->entry[at] && !same_key(&w->key[w->entry[at] - 1], &k))
 		at = (at + 1) & (TABLE - 1);
 	if (!w->entry[at]) {
 		uint32_t class = new_class(w, &k, p);
@@ -189,7 +189,7 @@ static void close_row(struct pass *w, uint32_t gpu)
 	}
 }
 
-static void count(const struct hr_topo *t, struct hr_survey *s, const struct hr_pair *p)
+static void count_pair(const struct hr_topo *t, struct hr_survey *s, const struct hr_pair *p)
 {
 	uint64_t *by = t->topology.guest       ? s->guest
 		       : p->cut		       ? s->cut
@@ -213,7 +213,7 @@ static void evaluate_all(struct pass *w)
 				w->column_hash[i] = mix(w->column_hash[i], UINT32_MAX);
 				continue;
 			}
-			count(w->t, w->s, &p);
+			count_pair(w->t, w->s, &p);
 			add_pair(w, i, j, &p);
 		}
 		close_row(w, i);
@@ -226,8 +226,8 @@ static void evaluate_all(struct pass *w)
  * Give equal hashes equal numbers: id[n], first index of each id in first[]; returns the number of
  * ids.
  */
-static uint32_t number(const uint64_t *hash, uint32_t n, uint32_t *id, uint32_t *first,
-		       uint32_t *table, uint32_t entries)
+static uint32_t number_hashes(const uint64_t *hash, uint32_t n, uint32_t *id, uint32_t *first,
+			      uint32_t *table, uint32_t entries)
 {
 	uint32_t ids = 0;
 
@@ -258,8 +258,8 @@ static bool number_all(struct pass *w)
 	table = calloc(entries, sizeof *table);
 	if (!table)
 		return false;
-	s->columns = number(w->column_hash, e->gpus, s->column, s->gpu_of, table, entries);
-	s->rows = number(w->row_hash, e->ssds, s->row, s->ssd_of, table, entries);
+	s->columns = number_hashes(w->column_hash, e->gpus, s->column, s->gpu_of, table, entries);
+	s->rows = number_hashes(w->row_hash, e->ssds, s->row, s->ssd_of, table, entries);
 	free(table);
 	return true;
 }
@@ -342,7 +342,7 @@ uint32_t hr_survey_class(const struct hr_survey *s, const struct hr_topo *t,
 	for (uint32_t i = 0; i < s->classes; i++) {
 		const struct key other = key_of(t, &s->class[i].pair);
 
-		if (same(&other, &k))
+		if (same_key(&other, &k))
 			return i;
 	}
 	return HR_CLASSES_MAX;

@@ -35,7 +35,7 @@ static uint32_t blocks_needed(const struct hr_engine *engine, uint32_t gpu)
 }
 
 /* Reserve blocks for all launches that may run at the same time. */
-static int reserve(struct hr_engine *engine, uint32_t g)
+static int reserve_launches(struct hr_engine *engine, uint32_t g)
 {
 	struct hr_backend *b = &engine->backend[g];
 	const uint32_t beside = hr_concurrency_most(engine, g);
@@ -63,7 +63,7 @@ static int open_backend(struct hr_engine *engine, uint32_t g)
 			"CPU threads and there is no GPU memory for an ssd to write to; expected "
 			"\"auto\" or \"bounce\", or a device with bar=BDF",
 			engine->config.file, gpu->line, gpu->name, engine->backend[g].name);
-	return reserve(engine, g);
+	return reserve_launches(engine, g);
 }
 
 static int check_shares(struct hr_engine *engine)

@@ -10,7 +10,7 @@
 #include "nvme/identify.h"
 #include "pci/topo/model.h"
 
-static int same(struct hr_engine *engine, uint32_t d, uint32_t other, const char *what)
+static int report_same_disk(struct hr_engine *engine, uint32_t d, uint32_t other, const char *what)
 {
 	const struct hr_config_ssd *a = &engine->config.ssd[other], *b = &engine->config.ssd[d];
 
@@ -31,8 +31,8 @@ static bool is_namespace(const struct hr_ssd *ssd)
 	return ssd->stand_in || ssd->blk == &ssd->disk.blk;
 }
 
-static enum hr_ns_match compare(const struct hr_engine *engine, uint32_t a, uint32_t b,
-				const char **what)
+static enum hr_ns_match compare_disks(const struct hr_engine *engine, uint32_t a, uint32_t b,
+				      const char **what)
 {
 	*what = "";
 	if (!is_namespace(&engine->ssd[a]) || !is_namespace(&engine->ssd[b]))
@@ -172,9 +172,9 @@ int hr_disk_check_same(struct hr_engine *engine, uint32_t d)
 	const char *what;
 
 	for (uint32_t other = 0; other < d; other++)
-		switch (compare(engine, other, d, &what)) {
+		switch (compare_disks(engine, other, d, &what)) {
 		case HR_NS_SAME:
-			return same(engine, d, other, what);
+			return report_same_disk(engine, d, other, what);
 		case HR_NS_DOUBTFUL:
 			warn_doubtful(engine, d, other, what);
 			break;
@@ -197,11 +197,11 @@ int hr_disk_check_store(struct hr_engine *engine, uint32_t d)
 
 	for (uint32_t other = 0; engine->ssd[d].has_store && other < d; other++) {
 		if (!engine->ssd[other].has_store ||
-		    compare(engine, other, d, &what) == HR_NS_DIFFERENT)
+		    compare_disks(engine, other, d, &what) == HR_NS_DIFFERENT)
 			continue;
 		if (memcmp(engine->ssd[other].store.uuid, engine->ssd[d].store.uuid,
 			   sizeof engine->ssd[d].store.uuid) == 0)
-			return same(engine, d, other, "UUID of the object store");
+			return report_same_disk(engine, d, other, "UUID of the object store");
 	}
 	return 0;
 }

@@ -46,7 +46,7 @@ static void make_pattern(struct proof *p)
 
 /* Read a page of the region at its address for workers: GPU memory through the backend, host
  * memory directly. */
-static int look(const struct proof *p, size_t at)
+static int read_region_page(const struct proof *p, size_t at)
 {
 	struct hr_backend *b = &p->engine->backend[p->g];
 	const uint8_t *worker = (const uint8_t *)p->region->worker + at;
@@ -57,7 +57,7 @@ static int look(const struct proof *p, size_t at)
 	return 0;
 }
 
-static int put(const struct proof *p, size_t at, const uint8_t *page)
+static int write_region_page(const struct proof *p, size_t at, const uint8_t *page)
 {
 	struct hr_backend *b = &p->engine->backend[p->g];
 
@@ -86,7 +86,8 @@ static void suspect(const struct proof *p, char *text, size_t bytes)
 			 path->verdict, path->rule);
 }
 
-static int fail(const struct proof *p, int err, const char *what, size_t at, const char *detail)
+static int refute_loopback(const struct proof *p, int err, const char *what, size_t at,
+			   const char *detail)
 {
 	char text[448];
 
@@ -109,12 +110,12 @@ static int differs(const struct proof *p, size_t at, const char *what)
 		i++;
 	snprintf(text, sizeof text, "byte %zu is 0x%02x, expected 0x%02x", i, p->got[i],
 		 p->want[i]);
-	return fail(p, -EIO, what, at, text);
+	return refute_loopback(p, -EIO, what, at, text);
 }
 
 /* The ssd's command that accesses the region. When it fails and the ssd works, the region is the
  * cause. */
-static int move(const struct proof *p, bool write, uint64_t offset, size_t at)
+static int access_region(const struct proof *p, bool write, uint64_t offset, size_t at)
 {
 	struct hr_ssd *ssd = &p->engine->ssd[p->d];
 	const int err =
@@ -125,10 +126,11 @@ static int move(const struct proof *p, bool write, uint64_t offset, size_t at)
 		return err;
 	snprintf(text, sizeof text, "%s (%03x)", hr_status_name((uint16_t)err, name, sizeof name),
 		 (unsigned)err);
-	return fail(p, err, write ? "the ssd cannot read" : "the ssd cannot write", at, text);
+	return refute_loopback(p, err, write ? "the ssd cannot read" : "the ssd cannot write", at,
+			       text);
 }
 
-static int compare(const struct proof *p, size_t at, const char *what)
+static int compare_page(const struct proof *p, size_t at, const char *what)
 {
 	return memcmp(p->got, p->want, HR_PAGE) == 0 ? 0 : differs(p, at, what);
 }
@@ -136,24 +138,24 @@ static int compare(const struct proof *p, size_t at, const char *what)
 /* The ssd writes the block at `from` of the disk, whose contents are in want[], to the region. */
 static int prove_write(struct proof *p, size_t at, uint64_t from)
 {
-	int err = move(p, false, from, at);
+	int err = access_region(p, false, from, at);
 
 	if (!err)
-		err = look(p, at);
-	return err ? err : compare(p, at, "the data that the ssd wrote did not arrive");
+		err = read_region_page(p, at);
+	return err ? err : compare_page(p, at, "the data that the ssd wrote did not arrive");
 }
 
 /* The ssd reads data that workers have written. */
 static int prove_read(struct proof *p, size_t at, uint64_t to)
 {
 	struct hr_nvme_blk *disk = &p->engine->ssd[p->d].disk;
-	int err = put(p, at, p->want);
+	int err = write_region_page(p, at, p->want);
 
 	if (!err)
-		err = move(p, true, to, at);
+		err = access_region(p, true, to, at);
 	if (!err)
 		err = disk->blk.ops->read(&disk->blk, to, p->got, HR_PAGE, p->e);
-	return err ? err : compare(p, at, "the ssd read other data");
+	return err ? err : compare_page(p, at, "the ssd read other data");
 }
 
 /* Test one page of the region in both directions; zero it at the end. */
@@ -169,7 +171,7 @@ static int prove_page(struct proof *p, size_t at, unsigned sample)
 		err = ssd->blk->ops->read(ssd->blk, 0, p->want, HR_PAGE, p->e);
 		if (!err)
 			err = prove_write(p, at, 0);
-		return err ? err : put(p, at, zero);
+		return err ? err : write_region_page(p, at, zero);
 	}
 	make_pattern(p);
 	err = ssd->blk->ops->write(ssd->blk, scratch, p->want, HR_PAGE, false, p->e);
@@ -178,7 +180,7 @@ static int prove_page(struct proof *p, size_t at, unsigned sample)
 	make_pattern(p);
 	if (!err)
 		err = prove_read(p, at, scratch);
-	return err ? err : put(p, at, zero);
+	return err ? err : write_region_page(p, at, zero);
 }
 
 static int prove_region(struct proof *p)

@@ -59,7 +59,7 @@ static const struct hr_part *largest_part(const struct hr_partition *p)
 	return largest;
 }
 
-static int take_taps(struct hr_engine *engine, uint32_t g)
+static int open_tap_memories(struct hr_engine *engine, uint32_t g)
 {
 	int err = 0;
 
@@ -78,7 +78,7 @@ static int take_taps(struct hr_engine *engine, uint32_t g)
 }
 
 /* The addresses go with the place. */
-static void give_taps(struct hr_engine *engine, uint32_t g)
+static void close_tap_memories(struct hr_engine *engine, uint32_t g)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++)
 		if (engine->config.pipeline[i].gpu == g) {
@@ -87,7 +87,7 @@ static void give_taps(struct hr_engine *engine, uint32_t g)
 		}
 }
 
-static int take_places(struct hr_engine *engine, uint32_t g)
+static int allocate_gpu_places(struct hr_engine *engine, uint32_t g)
 {
 	struct hr_partition *p = &engine->partition[g];
 	const struct hr_part *largest = largest_part(p);
@@ -100,7 +100,7 @@ static int take_places(struct hr_engine *engine, uint32_t g)
 	if (err)
 		return err;
 	hr_partition_bind(p, engine->memory[g].region);
-	err = take_taps(engine, g);
+	err = open_tap_memories(engine, g);
 	if (err)
 		return err;
 	/* words of taps have their address for workers only now */
@@ -285,14 +285,14 @@ static int share_gpu(struct hr_engine *engine, uint32_t g)
 	return err;
 }
 
-static int take_memory(struct hr_engine *engine)
+static int allocate_engine_memory(struct hr_engine *engine)
 {
 	int err = 0;
 
 	for (uint32_t g = 0; !err && g < engine->config.gpus; g++) {
 		if (!engine->gpu_up[g])
 			continue;
-		err = take_places(engine, g);
+		err = allocate_gpu_places(engine, g);
 		if (!err)
 			err = open_gpu(engine, g);
 		if (!err)
@@ -321,7 +321,7 @@ int hr_memory_up(struct hr_engine *engine)
 
 	do {
 		direct = count_direct(engine);
-		err = take_memory(engine);
+		err = allocate_engine_memory(engine);
 		if (!err || count_direct(engine) == direct)
 			return err;
 		hr_memory_down(engine);
@@ -348,7 +348,7 @@ void hr_memory_down(struct hr_engine *engine)
 			continue;
 		unmap_place(engine, g, HR_PLACE_GPU);
 		unmap_place(engine, g, HR_PLACE_HOST);
-		give_taps(engine, g);
+		close_tap_memories(engine, g);
 		hr_places_free(&engine->memory[g]);
 	}
 }

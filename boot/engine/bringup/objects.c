@@ -268,7 +268,7 @@ struct complaint {
 	bool made;
 };
 
-static void complain(void *to, unsigned object, const char *text)
+static void note_object_complaint(void *to, unsigned object, const char *text)
 {
 	struct complaint *c = to;
 	const struct hr_config_pipeline *p = c->run->config;
@@ -292,9 +292,9 @@ static int check_lengths(struct hr_engine *engine, const struct hr_run *run)
 
 	for (uint32_t k = 0; k < p->objects; k++)
 		bytes[k] = hr_run_object_all(&run->object[k]);
-	err = p->op->check ? p->op->check(p->op_args, bytes, complain, &to) : 0;
+	err = p->op->check ? p->op->check(p->op_args, bytes, note_object_complaint, &to) : 0;
 	if (err && !to.made)
-		complain(&to, 0, "the operator does not accept its length");
+		note_object_complaint(&to, 0, "the operator does not accept its length");
 	return err || to.made ? -EINVAL : 0;
 }
 

@@ -7,8 +7,8 @@
 
 #include "config/derived.h"
 
-static const struct hr_config_operator *find(const struct hr_config *config,
-					     const struct hr_operator *op)
+static const struct hr_config_operator *find_user_operator(const struct hr_config *config,
+							   const struct hr_operator *op)
 {
 	uint32_t i = 0;
 
@@ -36,7 +36,7 @@ static int link_part(struct hr_engine *engine, struct hr_run *run, uint32_t p)
 	else if (hr_config_has_tap(run->config))
 		gpu->entry = hr_entry_with_tap(gpu->entry);
 	if (err) {
-		const struct hr_config_operator *from = find(&engine->config, op);
+		const struct hr_config_operator *from = find_user_operator(&engine->config, op);
 
 		hr_error_add(&engine->error, err == -EINVAL ? HR_ERROR_USAGE : e.kind, err,
 			     "%s:%u: operator '%s' of '%.400s' cannot be used on gpu '%s' (%s): %s",

@@ -105,7 +105,7 @@ static void describe_objects(struct hr_engine *engine, struct hr_run *run)
 	layout->write = queues_of(engine, run, c->sink.ssd);
 }
 
-static void describe(struct hr_engine *engine, struct hr_run *run)
+static void describe_pipe(struct hr_engine *engine, struct hr_run *run)
 {
 	const struct hr_config_pipeline *c = run->config;
 	struct hr_pipe *pipe = &run->cpu;
@@ -150,7 +150,7 @@ static int plan_run(struct hr_engine *engine, struct hr_run *run)
 	if (err)
 		return err;
 	if (!accesses)
-		describe(engine, run);
+		describe_pipe(engine, run);
 	err = plan_parts(engine, run);
 	if (err)
 		return hr_error_add(&engine->error, HR_ERROR_USAGE, -EINVAL,

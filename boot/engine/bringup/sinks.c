@@ -169,7 +169,7 @@ static int sum_prefix(struct hr_engine *engine, struct hr_run *run)
 	return err;
 }
 
-static int prepare(struct hr_engine *engine, struct hr_run *run)
+static int prepare_sink(struct hr_engine *engine, struct hr_run *run)
 {
 	if (run->config->objects)
 		return hr_new_objects_zero(engine, run);
@@ -181,7 +181,7 @@ static int prepare(struct hr_engine *engine, struct hr_run *run)
 static int prepare_all(struct hr_engine *engine)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
-		int err = engine->run[i].selected ? prepare(engine, &engine->run[i]) : 0;
+		int err = engine->run[i].selected ? prepare_sink(engine, &engine->run[i]) : 0;
 
 		if (err && (err == -EINTR || !engine->keep_going))
 			return err;
@@ -191,7 +191,7 @@ static int prepare_all(struct hr_engine *engine)
 	return engine->keep_going && !hr_any_selected(engine) ? -EIO : 0;
 }
 
-static int complete(struct hr_run *run, const struct hr_store_object *object)
+static int complete_sink(struct hr_run *run, const struct hr_store_object *object)
 {
 	run->sink_plan = HR_SINK_COMPLETE;
 	run->sink_id = object->id;
@@ -205,8 +205,8 @@ static int complete(struct hr_run *run, const struct hr_store_object *object)
 
 /* Describe why an object with the name of the sink is not of this run, as far as its record
  * shows. */
-static void tell_difference(const struct hr_engine *engine, const struct hr_run *run,
-			    const struct hr_store_object *object, char *why, size_t bytes)
+static void explain_difference(const struct hr_engine *engine, const struct hr_run *run,
+			       const struct hr_store_object *object, char *why, size_t bytes)
 {
 	const struct hr_config_pipeline *p = run->config;
 
@@ -239,18 +239,18 @@ static void tell_difference(const struct hr_engine *engine, const struct hr_run 
 		 "size");
 }
 
-static int refuse(struct hr_engine *engine, const struct hr_run *run,
-		  const struct hr_store_object *object)
+static int refuse_sink(struct hr_engine *engine, const struct hr_run *run,
+		       const struct hr_store_object *object)
 {
 	char why[160] = ": ";
 
-	tell_difference(engine, run, object, why + 2, sizeof why - 2);
+	explain_difference(engine, run, object, why + 2, sizeof why - 2);
 	return hr_new_object_refuse(engine, &run->config->sink, object->flags & HR_OBJECT_PENDING,
 				    why);
 }
 
-static int create(struct hr_engine *engine, struct hr_run *run, struct hr_store *store,
-		  bool replace)
+static int create_sink(struct hr_engine *engine, struct hr_run *run, struct hr_store *store,
+		       bool replace)
 {
 	const struct hr_config_object *sink = &run->config->sink;
 	struct hr_store_shard shard;
@@ -299,21 +299,21 @@ static int make_sink(struct hr_engine *engine, struct hr_run *run, struct hr_sto
 	/* A run that starts again has a new object without a durable prefix. */
 	if (is_mine(pending, run->fingerprint) && pending->bytes == hr_run_sink_held(run))
 		return hr_run_resumes(run) ? resume(run, pending)
-					   : create(engine, run, store, true);
+					   : create_sink(engine, run, store, true);
 	if (is_mine(whole, run->fingerprint) && !sink->replace && !run->create_again)
-		return complete(run, whole);
+		return complete_sink(run, whole);
 	if (is_mine(whole, run->fingerprint) && !sink->replace) {
 		run->sink_plan = HR_SINK_REPLACE;
-		return create(engine, run, store, true);
+		return create_sink(engine, run, store, true);
 	}
 	if (!sink->replace && whole)
-		return refuse(engine, run, whole);
+		return refuse_sink(engine, run, whole);
 	if (!sink->replace && pending && !stale)
-		return refuse(engine, run, pending);
+		return refuse_sink(engine, run, pending);
 	if (check_versions(engine, run, store) != 0)
 		return -EEXIST;
 	run->sink_plan = pending || whole ? HR_SINK_REPLACE : HR_SINK_CREATE;
-	return create(engine, run, store, sink->replace || stale);
+	return create_sink(engine, run, store, sink->replace || stale);
 }
 
 const char *hr_sink_plan_text(enum hr_sink_plan plan)
@@ -331,7 +331,7 @@ const char *hr_sink_plan_text(enum hr_sink_plan plan)
 }
 
 /* The ids of objects that earlier pipelines make. */
-static void take_ids(struct hr_engine *engine, uint32_t i)
+static void set_object_ids(struct hr_engine *engine, uint32_t i)
 {
 	struct hr_run *run = &engine->run[i];
 	const struct hr_config_pipeline *p = run->config;
@@ -362,7 +362,7 @@ static int make_sinks(struct hr_engine *engine, struct hr_store *const store[HR_
 
 		if (!run->selected)
 			continue;
-		take_ids(engine, i);
+		set_object_ids(engine, i);
 		run->data_set = set_of_run(engine, run);
 		run->fingerprint = hr_run_fingerprint(engine, run);
 		failed = run->config->objects ? hr_new_objects_create(engine, run, store) : 0;
@@ -380,7 +380,7 @@ static int make_sinks(struct hr_engine *engine, struct hr_store *const store[HR_
 
 /* ---- rehearsal: the same steps on copies of the object maps */
 
-static void forget(struct hr_engine *engine)
+static void forget_sinks(struct hr_engine *engine)
 {
 	for (uint32_t i = 0; i < engine->config.pipelines; i++) {
 		struct hr_run *run = &engine->run[i];
@@ -440,7 +440,7 @@ int hr_sinks_check(struct hr_engine *engine)
 	if (!err) {
 		err = make_sinks(engine, r->store, true);
 		engine->refused = stays(err);
-		forget(engine);
+		forget_sinks(engine);
 	}
 	for (uint32_t d = 0; r && d < engine->config.ssds; d++)
 		free(r->memory[d]);

@@ -20,8 +20,8 @@
 #define FILL_BYTES (256u << 10)
 
 /* 64-bit word i of the object is i; the last word may be cut off. */
-static int fill(struct hr_ssd *ssd, const struct hr_store_object *object, uint64_t *words,
-		uint32_t *crc, struct hr_error *e)
+static int fill_prepared(struct hr_ssd *ssd, const struct hr_store_object *object, uint64_t *words,
+			 uint32_t *crc, struct hr_error *e)
 {
 	uint64_t next = 0;
 
@@ -42,7 +42,8 @@ static int fill(struct hr_ssd *ssd, const struct hr_store_object *object, uint64
 	return 0;
 }
 
-static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want, struct hr_error *e)
+static int prepare_object(struct hr_ssd *ssd, const struct hr_config_prepared *want,
+			  struct hr_error *e)
 {
 	uint64_t *words = aligned_alloc(HR_PAGE, FILL_BYTES);
 	struct hr_store_object *object;
@@ -53,7 +54,7 @@ static int prepare(struct hr_ssd *ssd, const struct hr_config_prepared *want, st
 		return -ENOMEM;
 	err = hr_store_create(&ssd->store, want->object, want->bytes, 0, false, &object, e);
 	if (!err)
-		err = fill(ssd, object, words, &crc, e);
+		err = fill_prepared(ssd, object, words, &crc, e);
 	if (!err)
 		err = hr_store_finish(&ssd->store, object->id, true, crc, e);
 	free(words);
@@ -131,7 +132,7 @@ static int make_store(struct hr_engine *engine, uint32_t i)
 	for (uint32_t j = 0; j < config->prepared_count; j++) {
 		const struct hr_config_prepared *want = &config->prepared[j];
 
-		err = prepare(ssd, want, &engine->error);
+		err = prepare_object(ssd, want, &engine->error);
 		if (err == -EINTR)
 			return err;
 		if (!err)

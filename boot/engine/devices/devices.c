@@ -16,7 +16,7 @@
 #include "config/base/text.h"
 
 /* The text behind a prefix, or NULL. */
-static const char *after(const char *device, const char *prefix)
+static const char *text_after_prefix(const char *device, const char *prefix)
 {
 	const size_t n = strlen(prefix);
 
@@ -26,9 +26,9 @@ static const char *after(const char *device, const char *prefix)
 /* The address of "pci:BDF" or "vfio:BDF", or NULL. */
 static const char *function_of(const char *device)
 {
-	const char *rest = after(device, "pci:");
+	const char *rest = text_after_prefix(device, "pci:");
 
-	return rest ? rest : after(device, "vfio:");
+	return rest ? rest : text_after_prefix(device, "vfio:");
 }
 
 static bool is_bdf(const char *text)
@@ -81,7 +81,7 @@ static const char *near_kind(const char *device)
 int hr_transport_check(const char *device, struct hr_error *e)
 {
 	struct hr_soft_options options;
-	const char *rest = after(device, "soft:"), *kind, *near;
+	const char *rest = text_after_prefix(device, "soft:"), *kind, *near;
 
 	if (rest)
 		return hr_soft_parse(rest, &options, e);
@@ -89,7 +89,7 @@ int hr_transport_check(const char *device, struct hr_error *e)
 	if (rest)
 		return check_pci(device, rest, e);
 	kind = likely_kind(device);
-	if (after(device, "kernel:"))
+	if (text_after_prefix(device, "kernel:"))
 		return hr_fail(
 			e, HR_ERROR_USAGE, -EINVAL,
 			"'%.200s': workers need queue pairs, which a disk of the kernel does not "
@@ -121,7 +121,7 @@ bool hr_transport_masters_bus(const char *device)
 
 bool hr_transport_is_absent(const char *device)
 {
-	const char *rest = after(device, "soft:");
+	const char *rest = text_after_prefix(device, "soft:");
 	struct hr_function_state state;
 	struct hr_soft_options options;
 
@@ -162,7 +162,7 @@ static int identify_function(const char *bdf, uint32_t nsid, char *text, size_t 
 
 int hr_transport_identity(const char *device, uint32_t nsid, char *text, size_t bytes)
 {
-	const char *image = after(device, "soft:"), *function = function_of(device);
+	const char *image = text_after_prefix(device, "soft:"), *function = function_of(device);
 	int err = -EINVAL;
 
 	*text = '\0';
@@ -177,7 +177,7 @@ int hr_transport_identity(const char *device, uint32_t nsid, char *text, size_t 
 
 uint32_t hr_transport_namespaces(const char *device)
 {
-	const char *rest = after(device, "soft:");
+	const char *rest = text_after_prefix(device, "soft:");
 	struct hr_soft_options options;
 
 	return rest && hr_soft_parse(rest, &options, NULL) == 0 ? options.namespaces : 0;
@@ -185,13 +185,13 @@ uint32_t hr_transport_namespaces(const char *device)
 
 bool hr_transport_is_physical(const char *device)
 {
-	return after(device, "pci:") != NULL;
+	return text_after_prefix(device, "pci:") != NULL;
 }
 
 int hr_transport_open(struct hr_transport *t, const char *device, struct hr_error *e)
 {
 	struct hr_soft_options options;
-	const char *rest = after(device, "soft:");
+	const char *rest = text_after_prefix(device, "soft:");
 	const int err = hr_transport_check(device, e);
 
 	if (err)
@@ -205,8 +205,9 @@ int hr_transport_open(struct hr_transport *t, const char *device, struct hr_erro
 		}
 		return hr_soft_open(t, &options, e);
 	}
-	rest = after(device, "pci:");
-	return rest ? hr_pci_open(t, rest, e) : hr_vfio_open(t, after(device, "vfio:"), e);
+	rest = text_after_prefix(device, "pci:");
+	return rest ? hr_pci_open(t, rest, e)
+		    : hr_vfio_open(t, text_after_prefix(device, "vfio:"), e);
 }
 
 #define NUMBER_MAX 4096u

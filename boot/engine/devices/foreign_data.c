@@ -17,8 +17,8 @@
 #define AMBIVALENT (-2)
 
 /* Copy [from, to) of the disk to the same offset of the file. -EINTR: a signal requests a stop. */
-static int copy(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece,
-		struct hr_error *e)
+static int copy_foreign(struct hr_blk *blk, int fd, uint64_t from, uint64_t to, uint8_t *piece,
+			struct hr_error *e)
 {
 	int err = 0;
 
@@ -47,21 +47,21 @@ static int copy_ends(struct hr_blk *blk, int fd, uint8_t *piece, struct hr_error
 		head = HR_FOREIGN_DATA_HEAD;
 	head = head < blk->bytes ? head : blk->bytes;
 	tail = tail / blk->block_bytes * blk->block_bytes;
-	err = copy(blk, fd, 0, head, piece, e);
-	return err ? err : copy(blk, fd, tail > head ? tail : head, blk->bytes, piece, e);
+	err = copy_foreign(blk, fd, 0, head, piece, e);
+	return err ? err : copy_foreign(blk, fd, tail > head ? tail : head, blk->bytes, piece, e);
 }
 
-static const char *value(blkid_probe probe, const char *name)
+static const char *probe_value(blkid_probe probe, const char *name)
 {
 	const char *data;
 
 	return blkid_probe_lookup_value(probe, name, &data, NULL) == 0 ? data : NULL;
 }
 
-static void describe(blkid_probe probe, char *text)
+static void describe_signature(blkid_probe probe, char *text)
 {
-	const char *type = value(probe, "TYPE"), *table = value(probe, "PTTYPE"),
-		   *label = value(probe, "LABEL");
+	const char *type = probe_value(probe, "TYPE"), *table = probe_value(probe, "PTTYPE"),
+		   *label = probe_value(probe, "LABEL");
 
 	if (type && table)
 		snprintf(text, HR_FOREIGN_DATA_TEXT, "%.40s and a partition table (%.20s)", type,
@@ -78,13 +78,13 @@ static void describe(blkid_probe probe, char *text)
 			*at = '?';
 }
 
-static int look_for_marks(blkid_probe probe, char *text)
+static int probe_signatures(blkid_probe probe, char *text)
 {
 	switch (blkid_do_safeprobe(probe)) {
 	case NOTHING:
 		return 0;
 	case SIGNATURE:
-		describe(probe, text);
+		describe_signature(probe, text);
 		return -EEXIST;
 	case AMBIVALENT:
 		snprintf(text, HR_FOREIGN_DATA_TEXT, "signatures of several file systems");
@@ -110,7 +110,7 @@ static int probe_file(int fd, uint32_t block_bytes, char *text)
 	    blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT))
 		err = -ENOMEM;
 	else
-		err = look_for_marks(probe, text);
+		err = probe_signatures(probe, text);
 	blkid_free_probe(probe);
 	return err;
 }

@@ -90,7 +90,7 @@ static int open_controller(struct hr_ssd_controller *c, const struct hr_config_s
 	return err;
 }
 
-static void join(struct hr_ssd *ssd, struct hr_ssd_controller *c)
+static void join_controller(struct hr_ssd *ssd, struct hr_ssd_controller *c)
 {
 	uint32_t i = 0;
 
@@ -129,7 +129,7 @@ static int open_namespace(struct hr_ssd *ssd, uint32_t nsid, uint32_t queue_entr
 
 /* Memory for the disk: behind the admin queues for the first ssd, allocated separately for the
  * others. */
-static int take_memory(struct hr_ssd *ssd, bool first, struct hr_error *e)
+static int allocate_disk_memory(struct hr_ssd *ssd, bool first, struct hr_error *e)
 {
 	int err =
 		first ? 0 : hr_hostmem_alloc(&ssd->region, "ssd", round_up(hr_nvme_blk_bytes()), e);
@@ -153,13 +153,13 @@ static uint16_t free_queue(const struct hr_ssd_controller *c)
 	return 0;
 }
 
-static void take_queue(struct hr_ssd *ssd, uint16_t id)
+static void assign_queue(struct hr_ssd *ssd, uint16_t id)
 {
 	ssd->controller->queue[id] = ssd;
 	ssd->controller->queues_used++;
 }
 
-static void give_queue(struct hr_ssd_controller *c, uint16_t id)
+static void unassign_queue(struct hr_ssd_controller *c, uint16_t id)
 {
 	c->queue[id] = NULL;
 	c->queues_used--;
@@ -181,7 +181,7 @@ static int open_disk(struct hr_ssd *ssd, bool first, struct hr_error *e)
 			       ssd->timeout_ns, e);
 	if (err)
 		return err;
-	take_queue(ssd, id);
+	assign_queue(ssd, id);
 	ssd->bringup_steps = STEP_DISK;
 	ssd->disk.health = &ssd->health;
 	if (ssd->ns.nsid != 1) {
@@ -201,7 +201,7 @@ static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, str
 	if (!c)
 		return hr_fail(e, HR_ERROR_MISSING, -ENOMEM, "%s: out of memory for a controller",
 			       config->device);
-	join(ssd, c);
+	join_controller(ssd, c);
 	if (!peer)
 		err = open_controller(c, config, e);
 	ssd->transport = c->transport;
@@ -213,7 +213,7 @@ static int open_nvme(struct hr_ssd *ssd, const struct hr_config_ssd *config, str
 	if (!err)
 		err = open_namespace(ssd, config->nsid, config->queue_entries, e);
 	if (!err)
-		err = take_memory(ssd, !peer, e);
+		err = allocate_disk_memory(ssd, !peer, e);
 	if (!err)
 		err = open_disk(ssd, !peer, e);
 	return c->bringup_steps ? hr_vanished_error(err) : err;
@@ -260,7 +260,7 @@ static int check_owner(struct hr_ssd *ssd, const struct hr_config_ssd *config, s
 }
 
 /* Forget all but the health, which keeps HR_HEALTH_STUCK and the counters. */
-static void forget(struct hr_ssd *ssd)
+static void clear_but_health(struct hr_ssd *ssd)
 {
 	const struct hr_health health = ssd->health;
 
@@ -288,7 +288,7 @@ static int restore(struct hr_ssd *ssd, struct hr_error *e)
 	return err ? err : hr_ssd_renew(ssd, e);
 }
 
-static int reset(struct hr_ssd_controller *c, struct hr_error *e)
+static int reset_shared_controller(struct hr_ssd_controller *c, struct hr_error *e)
 {
 	int err = hr_ctrl_reset(&c->ctrl, e);
 
@@ -312,7 +312,7 @@ int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 
 	if (err)
 		return err;
-	err = reset(c, e);
+	err = reset_shared_controller(c, e);
 	if (!err) {
 		hr_warn("%s: the controller was reset, because its admin queue had ended",
 			c->transport.name);
@@ -326,7 +326,7 @@ int hr_ssd_reset(struct hr_ssd *ssd, struct hr_error *e)
 	return err;
 }
 
-static int disable(struct hr_ssd *ssd, struct hr_error *e)
+static int disable_ssd(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_ssd_controller *c = ssd->controller;
 
@@ -343,7 +343,7 @@ static int disable(struct hr_ssd *ssd, struct hr_error *e)
 int hr_ssd_disable(struct hr_ssd *ssd)
 {
 	struct hr_error e = { 0 };
-	const int err = disable(ssd, &e);
+	const int err = disable_ssd(ssd, &e);
 
 	hr_error_log(&e, HR_LOG_ERROR);
 	return err;
@@ -368,7 +368,7 @@ static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
 			continue;
 		wait |= hr_ssd_wants_reset(ssd);
 		if (!wait && hr_ctrl_delete_qp(&c->ctrl, (uint16_t)id, e) == 0) {
-			give_queue(c, (uint16_t)id);
+			unassign_queue(c, (uint16_t)id);
 			continue;
 		}
 		wait |= hr_ssd_wants_reset(ssd);
@@ -377,12 +377,12 @@ static int delete_qps(struct hr_ssd *ssd, const void *owner, struct hr_error *e)
 	}
 	if (wait && owner)
 		return -EBUSY;
-	return hr_health_commands(&ssd->health) && !wait ? 0 : disable(ssd, e);
+	return hr_health_commands(&ssd->health) && !wait ? 0 : disable_ssd(ssd, e);
 }
 
 /* Remove the queues and the namespace of an ssd, while other ssds stay on the controller. False:
  * the controller might still write to its memory. */
-static bool leave(struct hr_ssd *ssd, struct hr_error *e)
+static bool leave_controller(struct hr_ssd *ssd, struct hr_error *e)
 {
 	struct hr_ssd_controller *c = ssd->controller;
 
@@ -393,9 +393,9 @@ static bool leave(struct hr_ssd *ssd, struct hr_error *e)
 		return true;
 	if (hr_nvme_blk_close(&ssd->disk, e) != 0) {
 		keep_queue(ssd);
-		return disable(ssd, e) == 0;
+		return disable_ssd(ssd, e) == 0;
 	}
-	give_queue(c, ssd->disk.qp.id);
+	unassign_queue(c, ssd->disk.qp.id);
 	return true;
 }
 
@@ -407,9 +407,9 @@ static bool quiesce(struct hr_ssd *ssd, struct hr_error *e)
 	hr_resv_release(&ssd->reservation, &ssd->disk,
 			ssd->bringup_steps >= STEP_DISK && hr_health_commands(&ssd->health), e);
 	if (!hr_health_commands(&ssd->health))
-		return disable(ssd, e) == 0;
+		return disable_ssd(ssd, e) == 0;
 	if (c->users > 1)
-		return leave(ssd, e);
+		return leave_controller(ssd, e);
 	if (ssd->bringup_steps >= STEP_DISK && !hr_ssd_wants_reset(ssd))
 		hr_nvme_blk_close(&ssd->disk, e);
 	hr_ctrl_close(&c->ctrl, e);
@@ -454,13 +454,13 @@ static void part(struct hr_ssd *ssd, struct hr_error *e)
 		close_controller(c, quiet);
 }
 
-static void take_down(struct hr_ssd *ssd, struct hr_error *e)
+static void close_ssd(struct hr_ssd *ssd, struct hr_error *e)
 {
 	hr_kernel_blk_close(&ssd->kernel);
 	if (ssd->controller)
 		part(ssd, e);
 	free(ssd->store_memory);
-	forget(ssd);
+	clear_but_health(ssd);
 }
 
 void hr_ssd_down(struct hr_ssd *ssd)
@@ -471,7 +471,7 @@ void hr_ssd_down(struct hr_ssd *ssd)
 		hr_stand_in_down(ssd);
 		return;
 	}
-	take_down(ssd, &e);
+	close_ssd(ssd, &e);
 	hr_error_log(&e, HR_LOG_ERROR);
 }
 
@@ -490,7 +490,7 @@ static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, stru
 	const bool soft = strncmp(config->device, "soft:", 5) == 0;
 	int err;
 
-	forget(ssd);
+	clear_but_health(ssd);
 	memcpy(ssd->device, config->device, sizeof ssd->device);
 	ssd->timeout_ns = config->timeout_ns;
 	if (strncmp(config->device, kernel, sizeof kernel - 1) == 0)
@@ -502,7 +502,7 @@ static int bring_up(struct hr_ssd *ssd, const struct hr_config_ssd *config, stru
 		err = check_owner(ssd, config, e);
 	if (err) {
 		hr_ssd_discard(ssd);
-		take_down(ssd, e);
+		close_ssd(ssd, e);
 	}
 	return err;
 }
@@ -576,7 +576,7 @@ int hr_ssd_create_qp(struct hr_ssd *ssd, struct hr_nvme_qp *qp,
 			ssd->controller->queues = ssd->controller->queues_used;
 		return err;
 	}
-	take_queue(ssd, id);
+	assign_queue(ssd, id);
 	ssd->controller->queue_for[id] = memory->owner;
 	hr_qp_relocate(qp, &worker, ssd->transport.bar, memory->bar);
 	return 0;

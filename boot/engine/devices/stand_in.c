@@ -114,8 +114,8 @@ static size_t round_up(size_t bytes)
 	return (bytes + HR_PAGE - 1) & ~((size_t)HR_PAGE - 1);
 }
 
-static int take_store(struct hr_ssd *ssd, const struct hr_ssd_facts *f,
-		      const struct hr_store_object *object, uint32_t count)
+static int copy_store_map(struct hr_ssd *ssd, const struct hr_ssd_facts *f,
+			  const struct hr_store_object *object, uint32_t count)
 {
 	const size_t objects = round_up(f->store_capacity * sizeof *object);
 	struct hr_store *store = &ssd->store;
@@ -144,7 +144,7 @@ static int take_store(struct hr_ssd *ssd, const struct hr_ssd_facts *f,
 	return 0;
 }
 
-static void take_controller(struct hr_ssd_controller *c, const struct hr_ssd_facts *f)
+static void copy_controller_facts(struct hr_ssd_controller *c, const struct hr_ssd_facts *f)
 {
 	memcpy(c->transport.name, f->transport, sizeof c->transport.name);
 	c->transport.kind = (enum hr_transport_kind)f->kind;
@@ -157,8 +157,8 @@ static void take_controller(struct hr_ssd_controller *c, const struct hr_ssd_fac
 	c->queues = f->queues;
 }
 
-static void join(struct hr_ssd *ssd, struct hr_ssd_controller *c,
-		 const struct hr_config_ssd *config, const struct hr_ssd_facts *f)
+static void join_stand_in(struct hr_ssd *ssd, struct hr_ssd_controller *c,
+			  const struct hr_config_ssd *config, const struct hr_ssd_facts *f)
 {
 	memcpy(ssd->device, config->device, sizeof ssd->device);
 	memcpy(ssd->disk_name, f->disk, sizeof ssd->disk_name);
@@ -189,8 +189,8 @@ static int stand_in(struct hr_ssd *ssd, const struct hr_config_ssd *config,
 		return -ENOMEM;
 	}
 	if (!peer)
-		take_controller(c, f);
-	join(ssd, c, config, f);
+		copy_controller_facts(c, f);
+	join_stand_in(ssd, c, config, f);
 	s->elsewhere = elsewhere;
 	s->config = config;
 	s->store = &ssd->store;
@@ -234,7 +234,7 @@ int hr_stand_in_up(struct hr_ssd *ssd, const struct hr_config_ssd *config,
 	memset(ssd, 0, sizeof *ssd);
 	err = stand_in(ssd, config, elsewhere, peer, by, &facts);
 	if (!err)
-		err = take_store(ssd, &facts, object, count);
+		err = copy_store_map(ssd, &facts, object, count);
 	if (err) {
 		hr_ssd_down(ssd);
 		return hr_fail(e, HR_ERROR_MISSING, err, "%s: out of memory for its objects",

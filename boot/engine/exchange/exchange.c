@@ -67,7 +67,7 @@ static int download(struct exchange *s, size_t at, void *data, size_t bytes)
 
 /* Fill GPU memory, guards included, with the pattern of the seed. Byte `at` of the region gets byte
  * `at` of the pattern. */
-static int fill(struct exchange *s, uint64_t bytes)
+static int fill_gpu_pattern(struct exchange *s, uint64_t bytes)
 {
 	const uint64_t end = bytes + 2 * GUARD;
 	int err = 0;
@@ -159,14 +159,14 @@ static int check_guard(struct exchange *s, size_t at, struct hr_difference *d)
 		return 0;
 	*d = guard;
 	d->kind = HR_DIFFERENCE_STRAY;
-	d->at -= GUARD; /* wraps for the guard before the data; see say_stray() */
+	d->at -= GUARD; /* wraps for the guard before the data; see format_stray() */
 	return 0;
 }
 
 static int to_gpu(struct exchange *s, uint64_t bytes, struct hr_exchange_row *row)
 {
 	uint64_t began;
-	int err = fill(s, bytes);
+	int err = fill_gpu_pattern(s, bytes);
 
 	row->by = hr_exchange_blocks_scratch(&s->blocks) ? "scratch area" : "existing blocks";
 	if (!err && hr_exchange_blocks_scratch(&s->blocks))
@@ -188,7 +188,7 @@ static int to_gpu(struct exchange *s, uint64_t bytes, struct hr_exchange_row *ro
 /* The ssd writes the pattern in GPU memory to the scratch area, a piece at a time. */
 static int from_gpu_scratch(struct exchange *s, uint64_t bytes, struct hr_exchange_row *row)
 {
-	int err = fill(s, bytes);
+	int err = fill_gpu_pattern(s, bytes);
 
 	row->by = "scratch area";
 	for (uint64_t at = 0; !err && at < bytes; at += s->blocks.scratch_bytes) {
@@ -307,7 +307,7 @@ static const char *cannot_read(const struct exchange *s)
 /* ---- one size, and all sizes */
 
 /* Where a stray write is, relative to the data. */
-static void say_stray(const struct hr_difference *d, uint64_t bytes, char *text, size_t room)
+static void format_stray(const struct hr_difference *d, uint64_t bytes, char *text, size_t room)
 {
 	const bool before = d->at > UINT64_MAX - GUARD;
 
@@ -330,7 +330,7 @@ static void judge(const struct exchange *s, struct hr_exchange_row *row)
 	if (d->differing) {
 		row->outcome = HR_EXCHANGE_DIFFERS;
 		if (d->kind == HR_DIFFERENCE_STRAY)
-			say_stray(d, row->bytes, row->text, sizeof row->text);
+			format_stray(d, row->bytes, row->text, sizeof row->text);
 		else
 			hr_difference_text(d, row->way == HR_EXCHANGE_FROM_GPU, row->text,
 					   sizeof row->text);
@@ -346,7 +346,7 @@ static void judge(const struct exchange *s, struct hr_exchange_row *row)
 }
 
 /* A command failed: the ssd and the controller work. */
-static void say_status(struct hr_exchange_row *row, int status)
+static void set_failed_status(struct hr_exchange_row *row, int status)
 {
 	char name[80];
 
@@ -368,7 +368,7 @@ static int one_size(struct exchange *s, enum hr_exchange_way way, uint64_t bytes
 					: from_gpu_compare(s, bytes, row);
 	if (err > 0 && !hr_health_failed(&s->x->ssd->health)) {
 		hr_error_clear(s->e);
-		say_status(row, err);
+		set_failed_status(row, err);
 		return 0;
 	}
 	if (!err)
@@ -376,8 +376,8 @@ static int one_size(struct exchange *s, enum hr_exchange_way way, uint64_t bytes
 	return err;
 }
 
-static void show(struct exchange *s, const struct hr_exchange_row *row,
-		 struct hr_exchange_result *r)
+static void report_exchange_row(struct exchange *s, const struct hr_exchange_row *row,
+				struct hr_exchange_result *r)
 {
 	if (row->outcome >= r->worst[row->way].outcome)
 		r->worst[row->way] = *row;
@@ -397,7 +397,7 @@ static int one_way(struct exchange *s, enum hr_exchange_way way, uint64_t end_ns
 
 	if (why) {
 		snprintf(row.text, sizeof row.text, "not proven: %s", why);
-		show(s, &row, r);
+		report_exchange_row(s, &row, r);
 		return 0;
 	}
 	for (uint64_t bytes = HR_EXCHANGE_LEAST; bytes <= s->blocks.most; bytes *= 2) {
@@ -410,7 +410,7 @@ static int one_way(struct exchange *s, enum hr_exchange_way way, uint64_t end_ns
 		err = one_size(s, way, bytes, &row);
 		if (err)
 			return err;
-		show(s, &row, r);
+		report_exchange_row(s, &row, r);
 		if (row.outcome > HR_EXCHANGE_WEAK)
 			break;
 	}
@@ -420,7 +420,7 @@ static int one_way(struct exchange *s, enum hr_exchange_way way, uint64_t end_ns
 /* ---- memory */
 
 /* The largest memory that there is, up to that of the largest size. */
-static int take_memory(struct exchange *s)
+static int allocate_exchange_places(struct exchange *s)
 {
 	int err = -ENOMEM;
 
@@ -443,7 +443,7 @@ static int take_memory(struct exchange *s)
 	return 0;
 }
 
-static int take_buffers(struct exchange *s)
+static int allocate_exchange_buffers(struct exchange *s)
 {
 	uint8_t *all = aligned_alloc(HR_PAGE, 4 * PIECE);
 
@@ -480,7 +480,7 @@ static void choose_scratch(struct exchange *s)
 	}
 }
 
-static int compare(struct exchange *s, struct hr_exchange_result *r)
+static int compare_ways(struct exchange *s, struct hr_exchange_result *r)
 {
 	const uint64_t budget = s->x->budget_ns, began = hr_now_ns();
 	int err = hr_exchange_blocks_choose(&s->blocks, s->want, s->e);
@@ -522,14 +522,14 @@ int hr_exchange_run(const struct hr_exchange *x, struct hr_exchange_result *resu
 	limit(&s);
 	result->cut = s.blocks.most < HR_EXCHANGE_MOST;
 	choose_scratch(&s);
-	err = take_buffers(&s);
+	err = allocate_exchange_buffers(&s);
 	if (!err)
-		err = take_memory(&s);
+		err = allocate_exchange_places(&s);
 	if (!err)
 		err = t->ops->map(t, &s.region, e);
 	if (!err) {
 		result->cut |= s.blocks.most < HR_EXCHANGE_MOST;
-		err = compare(&s, result);
+		err = compare_ways(&s, result);
 		if (!is_quiet(&s))
 			return err;
 		t->ops->unmap(t, &s.region);

@@ -33,8 +33,9 @@ static bool will_change(const struct hr_engine *engine, const struct hr_config_o
 	       hr_run_made_checksum(run, config);
 }
 
-static bool will_have(const struct hr_engine *engine, const struct hr_config_object *config,
-		      int from, const struct hr_store_object *object)
+static bool will_have_checksum(const struct hr_engine *engine,
+			       const struct hr_config_object *config, int from,
+			       const struct hr_store_object *object)
 {
 	return object ? object->flags & HR_OBJECT_HAS_CRC || will_change(engine, config, from)
 		      : hr_run_made_checksum(&engine->run[from], config);
@@ -44,7 +45,8 @@ int hr_checksums_want(struct hr_engine *engine, struct hr_run *run, uint32_t s,
 		      const struct hr_store_object *object)
 {
 	struct hr_run_source *source = &run->source[s];
-	const bool has = will_have(engine, &run->config->source[s], source->writer, object);
+	const bool has =
+		will_have_checksum(engine, &run->config->source[s], source->writer, object);
 
 	source->verify.wanted = has && run->config->verify != HR_VERIFY_OFF;
 	return !has && run->config->verify == HR_VERIFY_ON
@@ -57,7 +59,7 @@ int hr_checksums_want_object(struct hr_engine *engine, struct hr_run *run, uint3
 {
 	struct hr_run_object *to = &run->object[k];
 	const struct hr_config_object *config = &run->config->object[k];
-	const bool has = will_have(engine, config, to->writer, object);
+	const bool has = will_have_checksum(engine, config, to->writer, object);
 	const enum hr_verify_policy policy = run->config->verify;
 
 	to->verify.check = policy == HR_VERIFY_OFF ? HR_SOURCE_VERIFY_OFF
@@ -69,7 +71,7 @@ int hr_checksums_want_object(struct hr_engine *engine, struct hr_run *run, uint3
 	return !has && policy == HR_VERIFY_ON ? no_checksum(engine, run, config) : 0;
 }
 
-static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool has)
+static enum hr_source_check decide_source_check(const struct hr_run *run, uint32_t s, bool has)
 {
 	if (run->config->verify == HR_VERIFY_OFF)
 		return HR_SOURCE_VERIFY_OFF;
@@ -82,7 +84,7 @@ static enum hr_source_check decide(const struct hr_run *run, uint32_t s, bool ha
 }
 
 /* Note checksum and extent of the object: another one may replace it before the run reads it. */
-static void note(struct hr_run_verify *verify, const struct hr_store_object *object)
+static void note_checksum(struct hr_run_verify *verify, const struct hr_store_object *object)
 {
 	verify->expected = verify->found = 0;
 	verify->known = object && object->flags & HR_OBJECT_HAS_CRC;
@@ -105,15 +107,15 @@ int hr_checksums_decide(struct hr_engine *engine, struct hr_run *run,
 			object && (object->flags & (HR_OBJECT_HAS_CRC | HR_OBJECT_PENDING) ||
 				   will_change(engine, &p->source[s], run->source[s].writer));
 
-		run->source[s].verify.check = decide(run, s, has);
-		note(&run->source[s].verify, object);
+		run->source[s].verify.check = decide_source_check(run, s, has);
+		note_checksum(&run->source[s].verify, object);
 		if (p->verify == HR_VERIFY_ON && object && !has && !err)
 			err = no_checksum(engine, run, &p->source[s]);
 	}
 	for (uint32_t k = 0; k < p->objects; k++)
 		if (run->object[k].used)
-			note(&run->object[k].verify,
-			     hr_store_find_id(store[p->object[k].ssd], run->object[k].id));
+			note_checksum(&run->object[k].verify,
+				      hr_store_find_id(store[p->object[k].ssd], run->object[k].id));
 	return err;
 }
 
@@ -138,8 +140,8 @@ bool hr_run_checksums(const struct hr_run *run)
 
 /* Append the checksums of tiles from .. to - 1 of an object to crc, the checksum of tiles 0 ..
  * from - 1. */
-static uint32_t join(uint32_t crc, const uint32_t *word, uint64_t from, uint64_t to, uint64_t bytes,
-		     uint32_t tile_bytes)
+static uint32_t join_tile_checksums(uint32_t crc, const uint32_t *word, uint64_t from, uint64_t to,
+				    uint64_t bytes, uint32_t tile_bytes)
 {
 	const uint64_t whole = tile_bytes ? bytes / tile_bytes : 0;
 	struct hr_crc32c_join tables;
@@ -160,8 +162,9 @@ uint32_t hr_checksums_sink(const struct hr_engine *engine, struct hr_run *run, u
 	if (!run->config->sink.checksum)
 		return 0;
 	if (tiles > run->sink_summed_tiles) {
-		run->sink_crc = join(run->sink_crc, run->cpu.sink_crc, run->sink_summed_tiles,
-				     tiles, run->sink_bytes, run->sink_tile_bytes);
+		run->sink_crc = join_tile_checksums(run->sink_crc, run->cpu.sink_crc,
+						    run->sink_summed_tiles, tiles, run->sink_bytes,
+						    run->sink_tile_bytes);
 		run->sink_summed_tiles = tiles;
 	}
 	return run->sink_crc;
@@ -216,7 +219,8 @@ int hr_checksums_compare(struct hr_engine *engine, const struct hr_run *run,
 			    verify->found, verify->expected);
 }
 
-static void compare(struct hr_engine *engine, struct hr_run *run, uint32_t s, struct hr_error *e)
+static void compare_checksum(struct hr_engine *engine, struct hr_run *run, uint32_t s,
+			     struct hr_error *e)
 {
 	struct hr_run_source *source = &run->source[s];
 	const struct hr_config_object *config = &run->config->source[s];
@@ -227,9 +231,9 @@ static void compare(struct hr_engine *engine, struct hr_run *run, uint32_t s, st
 		source->verify.check = HR_SOURCE_NO_CHECKSUM;
 		return;
 	}
-	source->verify.found = join(0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
-				    run->of_shards ? run->shard_end : run->tiles, source->bytes,
-				    source->tile_bytes);
+	source->verify.found = join_tile_checksums(
+		0, words_of(run, s), run->of_shards ? run->shard_begin : 0,
+		run->of_shards ? run->shard_end : run->tiles, source->bytes, source->tile_bytes);
 	hr_checksums_compare(engine, run, config, &source->verify, e);
 }
 
@@ -239,7 +243,7 @@ int hr_checksums_verify(struct hr_engine *engine, struct hr_run *run, struct hr_
 
 	for (uint32_t s = 0; s < run->config->sources; s++) {
 		if (run->source[s].verify.check == HR_SOURCE_UNREAD)
-			compare(engine, run, s, e);
+			compare_checksum(engine, run, s, e);
 		if (run->source[s].verify.check == HR_SOURCE_WRONG)
 			err = -EBADMSG;
 	}

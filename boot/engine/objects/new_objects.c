@@ -111,7 +111,8 @@ int hr_new_object_create(struct hr_engine *engine, const struct hr_config_object
 }
 
 /* Create the object of an interrupted run of this pipeline again: it has no durable part. */
-static int make(struct hr_engine *engine, struct hr_run *run, uint32_t i, struct hr_store *store)
+static int create_new_object(struct hr_engine *engine, struct hr_run *run, uint32_t i,
+			     struct hr_store *store)
 {
 	const struct hr_config_object *object = &run->config->object[i];
 	const struct hr_store_object *whole = hr_store_find(store, object->object);
@@ -179,7 +180,7 @@ int hr_new_objects_create(struct hr_engine *engine, struct hr_run *run,
 		if (!run->object[i].used || !object->writes)
 			continue;
 		if (object->bytes)
-			err = make(engine, run, i, store[object->ssd]);
+			err = create_new_object(engine, run, i, store[object->ssd]);
 	}
 	return err;
 }
@@ -215,8 +216,8 @@ static int write_zeros(struct hr_blk *blk, const struct hr_store_object *object,
 	return err;
 }
 
-static int fill(struct hr_engine *engine, const struct hr_run *run, uint32_t i,
-		const uint8_t *zeros)
+static int zero_new_object(struct hr_engine *engine, const struct hr_run *run, uint32_t i,
+			   const uint8_t *zeros)
 {
 	const struct hr_config_object *config = &run->config->object[i];
 	struct hr_ssd *ssd = &engine->ssd[config->ssd];
@@ -250,14 +251,15 @@ int hr_new_objects_zero(struct hr_engine *engine, struct hr_run *run)
 	memset(zeros, 0, ZERO_BYTES);
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
 		if (run->object[i].created)
-			err = fill(engine, run, i, zeros);
+			err = zero_new_object(engine, run, i, zeros);
 	free(zeros);
 	return err;
 }
 
 /* ---- the end of a run */
 
-static int finish(struct hr_engine *engine, struct hr_run *run, uint32_t i, struct hr_error *e)
+static int finish_new_object(struct hr_engine *engine, struct hr_run *run, uint32_t i,
+			     struct hr_error *e)
 {
 	struct hr_run_object *object = &run->object[i];
 	struct hr_store *store = &engine->ssd[run->config->object[i].ssd].store;
@@ -283,7 +285,7 @@ int hr_new_objects_commit(struct hr_engine *engine, struct hr_run *run, struct h
 
 	for (uint32_t i = 0; !err && i < run->config->objects; i++)
 		if (run->object[i].created || run->object[i].summed)
-			err = finish(engine, run, i, e);
+			err = finish_new_object(engine, run, i, e);
 	return err;
 }
 

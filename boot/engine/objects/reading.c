@@ -64,8 +64,8 @@ void hr_reading_begin(struct hr_reading *reading, enum hr_reading_phase phase,
 }
 
 /* The item is read. */
-static int conclude(struct hr_reading *r, struct hr_engine *engine, struct hr_run *run,
-		    const struct item *item, struct hr_error *e)
+static int conclude_item(struct hr_reading *r, struct hr_engine *engine, struct hr_run *run,
+			 const struct item *item, struct hr_error *e)
 {
 	if (r->phase == HR_READING_AFTER) {
 		run->object[r->next].summed = true;
@@ -76,8 +76,9 @@ static int conclude(struct hr_reading *r, struct hr_engine *engine, struct hr_ru
 	return hr_checksums_compare(engine, run, item->config, item->verify, e);
 }
 
-static int fail(struct hr_reading *r, const struct hr_engine *engine, const struct hr_run *run,
-		const struct item *item, int err, struct hr_error *e)
+static int fail_reading(struct hr_reading *r, const struct hr_engine *engine,
+			const struct hr_run *run, const struct item *item, int err,
+			struct hr_error *e)
 {
 	char name[96];
 
@@ -135,10 +136,10 @@ int hr_reading_step(struct hr_reading *r, struct hr_engine *engine, struct hr_ru
 	if (item.bytes)
 		err = read_piece(r, engine, &item, e);
 	if (err)
-		return fail(r, engine, run, &item, err, e);
+		return fail_reading(r, engine, run, &item, err, e);
 	if (r->at < item.bytes)
 		return 0;
-	err = conclude(r, engine, run, &item, e);
+	err = conclude_item(r, engine, run, &item, e);
 	r->err = err ? err : r->err;
 	r->next++;
 	find_next(r, run);

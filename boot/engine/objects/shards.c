@@ -6,7 +6,7 @@
 #include "config/tile.h"
 #include "config/derived.h"
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -16,7 +16,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 static uint64_t sink_end(const struct hr_run *run, uint64_t tiles)
 {
 	return tiles == run->tiles ? run->sink_bytes
-				   : least(tiles * run->sink_tile_bytes, run->sink_bytes);
+				   : min_u64(tiles * run->sink_tile_bytes, run->sink_bytes);
 }
 
 uint64_t hr_run_sink_at(const struct hr_run *run)
@@ -59,7 +59,8 @@ void hr_run_sink_shard(const struct hr_run *run, struct hr_store_shard *shard)
 
 /* ---- sources */
 
-static void take(struct hr_run_source *source, const struct hr_store_shard *shard, uint64_t bytes)
+static void set_source_shard(struct hr_run_source *source, const struct hr_store_shard *shard,
+			     uint64_t bytes)
 {
 	source->is_shard = shard != NULL;
 	source->at = 0;
@@ -73,8 +74,8 @@ static void take(struct hr_run_source *source, const struct hr_store_shard *shar
 
 void hr_run_set_source(struct hr_run *run, uint32_t s, const struct hr_store_object *object)
 {
-	take(&run->source[s], object->flags & HR_OBJECT_SHARD ? &object->shard : NULL,
-	     object->bytes);
+	set_source_shard(&run->source[s], object->flags & HR_OBJECT_SHARD ? &object->shard : NULL,
+			 object->bytes);
 }
 
 void hr_run_set_source_of(struct hr_run *run, uint32_t s, const struct hr_run *maker)
@@ -83,7 +84,8 @@ void hr_run_set_source_of(struct hr_run *run, uint32_t s, const struct hr_run *m
 	struct hr_store_shard shard;
 	const bool divided = hr_new_object_shard(maker, wanted, &shard);
 
-	take(&run->source[s], divided ? &shard : NULL, hr_new_object_bytes(maker, wanted));
+	set_source_shard(&run->source[s], divided ? &shard : NULL,
+			 hr_new_object_bytes(maker, wanted));
 }
 
 int hr_shard_refuse(struct hr_engine *engine, const struct hr_config_object *object,
@@ -115,8 +117,8 @@ void hr_run_set_tiles(struct hr_run *run)
 	const uint64_t tile = source->tile_bytes, end = source->at + source->held;
 
 	run->of_shards = run->config->shard == HR_SHARD_OBJECTS && hr_run_is_divided(run);
-	run->shard_begin = least(source->at / tile + (source->at % tile != 0), run->tiles);
-	run->shard_end = least(end / tile + (end % tile != 0), run->tiles);
+	run->shard_begin = min_u64(source->at / tile + (source->at % tile != 0), run->tiles);
+	run->shard_end = min_u64(end / tile + (end % tile != 0), run->tiles);
 }
 
 uint64_t hr_new_object_bytes(const struct hr_run *run, const struct hr_config_object *object)

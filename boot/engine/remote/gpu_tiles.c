@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int load(void *to, uint64_t at, void *data, size_t bytes)
+static int load_gpu_tile(void *to, uint64_t at, void *data, size_t bytes)
 {
 	const struct hr_remote_gpu_tiles *gpu = to;
 
@@ -18,7 +18,7 @@ static int store(void *to, uint64_t at, const void *data, size_t bytes)
 	return gpu->backend->ops->upload(gpu->backend, gpu->tiles + at, data, bytes, NULL);
 }
 
-static int flush(void *to)
+static int flush_gpu_tiles(void *to)
 {
 	const struct hr_remote_gpu_tiles *gpu = to;
 
@@ -42,14 +42,15 @@ int hr_remote_gpu_open(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backe
 	gpu->tiles = (uint8_t *)tap->worker + offset;
 	gpu->dmabuf = memory->dmabuf = dmabuf;
 	memory->base = gpu->tiles;
-	memory->load = load;
+	memory->load = load_gpu_tile;
 	memory->store = store;
-	memory->flush = ordered ? NULL : flush;
+	memory->flush = ordered ? NULL : flush_gpu_tiles;
 	memory->to = gpu;
 	return 0;
 }
 
-static int make(struct hr_backend *b, struct hr_region *region, uint64_t bytes, struct hr_error *e)
+static int reserve_gpu_tiles(struct hr_backend *b, struct hr_region *region, uint64_t bytes,
+			     struct hr_error *e)
 {
 	size_t object;
 	int fd = -1, err = b->ops->reserve_shared(b, bytes, region, e);
@@ -69,7 +70,7 @@ int hr_remote_gpu_take(struct hr_remote_gpu_tiles *gpu, struct hr_backend *backe
 {
 	const uint64_t bytes = (uint64_t)slots * slot_bytes;
 	struct hr_region region = { 0 };
-	int err = make(backend, &region, bytes, e);
+	int err = reserve_gpu_tiles(backend, &region, bytes, e);
 
 	if (err)
 		return err;

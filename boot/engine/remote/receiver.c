@@ -34,7 +34,7 @@ static void list_parts(const struct hr_run *run, int part[3])
 	part[2] = run->layout.feed_pages;
 }
 
-static void drop(const struct hr_run *run, unsigned count)
+static void drop_tile_parts(const struct hr_run *run, unsigned count)
 {
 	const struct hr_partition *p = run->layout.parts.partition;
 	int part[3];
@@ -44,7 +44,7 @@ static void drop(const struct hr_run *run, unsigned count)
 		hr_tap_memory_drop(hr_partition_cpu(p, part[i]), p->part[part[i]].bytes);
 }
 
-static int make(const struct hr_run *run, struct hr_error *e)
+static int create_tile_parts(const struct hr_run *run, struct hr_error *e)
 {
 	const struct hr_partition *p = run->layout.parts.partition;
 	int part[3];
@@ -56,7 +56,7 @@ static int make(const struct hr_run *run, struct hr_error *e)
 					     p->part[part[i]].bytes, HR_TAP_WRITABLE, e);
 
 		if (fd < 0) {
-			drop(run, i);
+			drop_tile_parts(run, i);
 			return fd;
 		}
 		close(fd);
@@ -83,7 +83,7 @@ int hr_remote_receiver_memory(struct hr_engine *engine, struct hr_remote *r,
 	if (hr_remote_is_gpu(places->backend))
 		return hr_remote_gpu_open(&r->gpu, places->backend, &places->region[HR_PLACE_TAP],
 					  tiles->offset, memory, e);
-	err = make(run, e);
+	err = create_tile_parts(run, e);
 	r->own = !err;
 	return err;
 }
@@ -92,7 +92,7 @@ void hr_remote_receiver_free(struct hr_remote *r)
 {
 	hr_remote_gpu_close(&r->gpu);
 	if (r->own)
-		drop(r->run, 3);
+		drop_tile_parts(r->run, 3);
 }
 
 /* ---- tiles */
@@ -118,7 +118,7 @@ static const struct hr_tap_entry *entry_of(const struct hr_run *run, uint64_t n)
 	return (const struct hr_tap_entry *)(const void *)first + n % run->feed.role.ring;
 }
 
-static bool take_offers(struct hr_remote *r)
+static bool accept_offers(struct hr_remote *r)
 {
 	const uint64_t before = r->taken;
 
@@ -138,7 +138,7 @@ static bool take_offers(struct hr_remote *r)
 	return r->taken != before;
 }
 
-static void commit(struct hr_remote *r, uint32_t s)
+static void commit_slot(struct hr_remote *r, uint32_t s)
 {
 	hr_release_sys_u64(&page_of(r->run)->commit[s],
 			   HR_FEED_COMMIT(r->slot[s].gen, r->slot[s].bytes));
@@ -160,7 +160,7 @@ static void came(struct hr_remote *r, const struct hr_link_event *event)
 		slot->bytes = event->bytes;
 		slot->state = HR_REMOTE_SHORT;
 	} else {
-		commit(r, event->slot);
+		commit_slot(r, event->slot);
 	}
 }
 
@@ -191,7 +191,7 @@ static void end_feed(struct hr_remote *r)
 		return;
 	}
 	if (has_short)
-		commit(r, s);
+		commit_slot(r, s);
 	r->end_fed = true;
 	hr_release_sys_u64(&page_of(r->run)->end, EPOCH);
 }
@@ -209,7 +209,7 @@ static void check_fault(struct hr_remote *r)
 
 bool hr_remote_receiver_step(struct hr_remote *r)
 {
-	const bool any = take_offers(r);
+	const bool any = accept_offers(r);
 
 	/* the end can be known before the run begins, when the receiver has all tiles */
 	if (r->tiles != HR_NO_TILE && !r->end_fed && !r->failed)

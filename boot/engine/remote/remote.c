@@ -53,7 +53,7 @@ static void peer_done(struct hr_remote *r, const struct hr_link_event *event)
 }
 
 /* A mistake of the configuration stays; under `boot` any other error is tried again. */
-static void failed(struct hr_remote *r, struct hr_error *e)
+static void fail_stream(struct hr_remote *r, struct hr_error *e)
 {
 	if (!r->remote_ended)
 		hr_remote_fail(r, e->kind ? e->kind : HR_ERROR_FAILED,
@@ -71,7 +71,8 @@ static void met(struct hr_remote *r, const struct hr_link_event *event)
 	hr_remote_unlock(r);
 }
 
-static void take_event(struct hr_remote *r, const struct hr_link_event *event, struct hr_error *e)
+static void handle_link_event(struct hr_remote *r, const struct hr_link_event *event,
+			      struct hr_error *e)
 {
 	if (event->kind == HR_LINK_UP)
 		met(r, event);
@@ -80,7 +81,7 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 	else if (event->kind == HR_LINK_REMOTE_ENDED)
 		peer_done(r, event);
 	else if (event->kind == HR_LINK_FAILED)
-		failed(r, e);
+		fail_stream(r, e);
 	r->dead |= event->kind == HR_LINK_FAILED;
 	if (event->kind == HR_LINK_DOWN && !r->end_told && !r->remote_ended)
 		hr_warn("pipeline '%s': remote '%s' (%s): the connection is down: %s",
@@ -97,7 +98,7 @@ static void take_event(struct hr_remote *r, const struct hr_link_event *event, s
 }
 
 /* What the owner of the appliance has said. */
-static bool take_orders(struct hr_remote *r)
+static bool apply_orders(struct hr_remote *r)
 {
 	char why[sizeof r->why];
 	uint64_t durable;
@@ -123,7 +124,7 @@ static bool take_orders(struct hr_remote *r)
 	return true;
 }
 
-static void publish(struct hr_remote *r)
+static void publish_remote_report(struct hr_remote *r)
 {
 	const struct hr_link_counters count = hr_link_read_counters(r->link);
 	const char *described = hr_link_describe(r->link);
@@ -139,18 +140,18 @@ static bool round_of(struct hr_remote *r)
 {
 	struct hr_link_event event = { 0 };
 	struct hr_error e = { 0 };
-	bool any = take_orders(r);
+	bool any = apply_orders(r);
 
 	if (r->runs && !r->failed)
 		any |= r->sends ? hr_remote_sender_step(r) : hr_remote_receiver_step(r);
 	while (hr_link_step(r->link, hr_now_ns(), &event, &e)) {
-		take_event(r, &event, &e);
+		handle_link_event(r, &event, &e);
 		any = true;
 	}
 	return any;
 }
 
-static void *serve(void *argument)
+static void *serve_remote(void *argument)
 {
 	struct hr_remote *r = argument;
 	uint64_t pause_ns = PAUSE_MIN_NS;
@@ -159,7 +160,7 @@ static void *serve(void *argument)
 	do {
 		const bool any = round_of(r);
 
-		publish(r);
+		publish_remote_report(r);
 		/* about a fifth of the time without work */
 		pause_ns = any ? PAUSE_MIN_NS : pause_ns + pause_ns / 4;
 		if (pause_ns > PAUSE_MAX_NS)
@@ -176,8 +177,8 @@ static void *serve(void *argument)
 
 /* ---- opening */
 
-static int describe(const struct hr_engine *engine, const struct hr_run *run,
-		    struct hr_link_setup *setup, struct hr_error *e)
+static int describe_link_setup(const struct hr_engine *engine, const struct hr_run *run,
+			       struct hr_link_setup *setup, struct hr_error *e)
 {
 	const struct hr_config_remotes *remotes_of = &engine->config.remotes;
 	const bool sends = hr_config_sends(run->config);
@@ -204,7 +205,7 @@ static void name_error(const struct hr_engine *engine, const struct hr_run *run,
 			 hr_remote_config(run)->address);
 }
 
-static void forget(struct hr_remote *r)
+static void close_remote(struct hr_remote *r)
 {
 	hr_link_close(r->link);
 	r->link = NULL;
@@ -225,7 +226,7 @@ static int open_link(struct hr_engine *engine, struct hr_run *run, struct hr_err
 	r->run = run;
 	r->sends = hr_config_sends(run->config);
 	r->tiles = HR_NO_TILE;
-	err = describe(engine, run, &setup, e);
+	err = describe_link_setup(engine, run, &setup, e);
 	if (!err)
 		err = r->sends ? hr_remote_sender_memory(engine, r, &setup.memory, e)
 			       : hr_remote_receiver_memory(engine, r, &setup.memory, e);
@@ -239,12 +240,12 @@ static int open_link(struct hr_engine *engine, struct hr_run *run, struct hr_err
 	explicit_bzero(setup.key, sizeof setup.key);
 	r->report.open = !err;
 	if (err)
-		forget(r);
+		close_remote(r);
 	return err;
 }
 
 /* Leave the pipeline out, or end bring-up. */
-static int refuse(struct hr_engine *engine, uint32_t i, int err, struct hr_error *e)
+static int refuse_remote(struct hr_engine *engine, uint32_t i, int err, struct hr_error *e)
 {
 	hr_error_add(&engine->error, e->kind ? e->kind : HR_ERROR_FAILED, err, "%s", e->text);
 	if (!engine->keep_going)
@@ -270,7 +271,7 @@ int hr_remote_open(struct hr_engine *engine)
 		err = open_link(engine, &engine->run[i], &e);
 		name_error(engine, &engine->run[i], &e);
 		if (err)
-			err = refuse(engine, i, err, &e);
+			err = refuse_remote(engine, i, err, &e);
 	}
 	return err;
 }
@@ -353,7 +354,7 @@ int hr_remote_probe_one(const struct hr_config *config, const struct hr_config_p
 
 /* ---- start */
 
-static void say_end(struct hr_remote *r, int code, const char *why)
+static void end_remote(struct hr_remote *r, int code, const char *why)
 {
 	hr_remote_lock(r);
 	if (!r->ended)
@@ -363,7 +364,7 @@ static void say_end(struct hr_remote *r, int code, const char *why)
 	hr_remote_unlock(r);
 }
 
-static int start(struct hr_remote *r, struct hr_error *e)
+static int start_remote(struct hr_remote *r, struct hr_error *e)
 {
 	int err;
 
@@ -371,8 +372,8 @@ static int start(struct hr_remote *r, struct hr_error *e)
 	if (!r->sends)
 		hr_link_set_durable(r->link, r->durable);
 	if (r->run->outcome == HR_RUN_COMPLETE)
-		say_end(r, 0, "");
-	err = hr_thread_start(&r->thread, NULL, serve, r);
+		end_remote(r, 0, "");
+	err = hr_thread_start(&r->thread, NULL, serve_remote, r);
 	r->started = !err;
 	return err ? hr_fail(e, HR_ERROR_FAILED, err, "thread: %s", strerror(-err)) : 0;
 }
@@ -432,14 +433,14 @@ static int start_all(struct hr_engine *engine, bool waits)
 		    (waits && !remotes[i].sends))
 			continue;
 		err = waits ? wait_for_receiver(engine, &engine->run[i], &e)
-			    : start(&remotes[i], &e);
+			    : start_remote(&remotes[i], &e);
 		if (err == -EINTR)
 			return err;
 		hr_error_context(&e, "%s:%u: pipeline '%s'", engine->config.file,
 				 hr_remote_config(&engine->run[i])->line,
 				 engine->run[i].config->name);
 		if (err)
-			err = refuse(engine, i, err, &e);
+			err = refuse_remote(engine, i, err, &e);
 	}
 	return err;
 }
@@ -510,7 +511,7 @@ void hr_remote_end(struct hr_engine *engine, const struct hr_run *run)
 	hr_remote_unlock(r);
 	if (!whole)
 		code = run->cause.kind ? (int)run->cause.kind : HR_ERROR_FAILED;
-	say_end(r, code, whole ? "" : why);
+	end_remote(r, code, whole ? "" : why);
 }
 
 static bool is_over(struct hr_remote *r)
@@ -533,7 +534,7 @@ void hr_remote_down(struct hr_engine *engine)
 		if (!r->link || !r->started)
 			continue;
 		snprintf(why, sizeof why, "pipeline '%s' has not run", r->run->config->name);
-		say_end(r, HR_ERROR_FAILED, why);
+		end_remote(r, HR_ERROR_FAILED, why);
 	}
 	for (uint32_t i = 0; streams && i < engine->config.pipelines; i++) {
 		struct hr_remote *r = &remotes[i];
@@ -545,7 +546,7 @@ void hr_remote_down(struct hr_engine *engine)
 		if (r->link && r->started)
 			hr_thread_join(&r->thread);
 		if (r->link)
-			forget(r);
+			close_remote(r);
 	}
 }
 

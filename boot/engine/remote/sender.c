@@ -31,7 +31,7 @@ static uint32_t *gens_of(const struct hr_run *run)
 
 /* ---- memory */
 
-static int make(void *at, uint64_t bytes, struct hr_error *e)
+static int create_words(void *at, uint64_t bytes, struct hr_error *e)
 {
 	const int fd = hr_tap_memory_create("headrace remote words", at, bytes, HR_TAP_WRITABLE, e);
 
@@ -44,11 +44,11 @@ static int make(void *at, uint64_t bytes, struct hr_error *e)
 static int make_words(const struct hr_run *run, struct hr_error *e)
 {
 	const uint64_t ring = hr_tap_ring_bytes(run->tap.role.ring);
-	const int err = make(hr_run_tap_entries(run), ring, e);
+	const int err = create_words(hr_run_tap_entries(run), ring, e);
 
 	if (err)
 		return err;
-	if (make(hr_run_tap_pages(run), hr_tap_page_bytes(run->slots), e) == 0)
+	if (create_words(hr_run_tap_pages(run), hr_tap_page_bytes(run->slots), e) == 0)
 		return 0;
 	hr_tap_memory_drop(hr_run_tap_entries(run), ring);
 	return -ENOMEM;
@@ -105,7 +105,7 @@ void hr_remote_sender_begin(struct hr_remote *r)
 			   (words->order / HR_TAP_ORDERS + 1) * HR_TAP_ORDERS + HR_TAP_LEND);
 }
 
-static void give_back(struct hr_remote *r, uint32_t s)
+static void return_slot(struct hr_remote *r, uint32_t s)
 {
 	hr_release_sys_u32(&gens_of(r->run)[s], r->slot[s].gen);
 	r->slot[s].state = HR_REMOTE_NONE;
@@ -119,23 +119,23 @@ static bool is_last(const struct hr_remote *r)
 
 /* The tiles of a source that is a feed end when its producer says so. Until then the newest tile that
  * has arrived may be the last one. */
-static void keep(struct hr_remote *r, uint32_t s)
+static void keep_last_slot(struct hr_remote *r, uint32_t s)
 {
 	r->slot[s].state = HR_REMOTE_KEPT;
 	for (uint32_t i = 0; i < r->run->slots; i++)
 		if (i != s && r->slot[i].state == HR_REMOTE_KEPT)
-			give_back(r, i);
+			return_slot(r, i);
 }
 
 static void arrived(struct hr_remote *r, uint32_t s)
 {
 	if (!r->remote_ended && (r->tiles == HR_NO_TILE || is_last(r)))
-		keep(r, s);
+		keep_last_slot(r, s);
 	else
-		give_back(r, s);
+		return_slot(r, s);
 }
 
-static bool take_entries(struct hr_remote *r)
+static bool accept_entries(struct hr_remote *r)
 {
 	const uint64_t before = r->taken;
 
@@ -222,14 +222,14 @@ static void find_end(struct hr_remote *r)
 
 bool hr_remote_sender_step(struct hr_remote *r)
 {
-	bool any = take_entries(r);
+	bool any = accept_entries(r);
 
 	find_end(r);
 	any |= send_tiles(r);
 	/* the receiver's run is done: it has all tiles */
 	for (uint32_t s = 0; r->remote_ended && s < r->run->slots; s++)
 		if (r->slot[s].state == HR_REMOTE_KEPT || r->slot[s].state == HR_REMOTE_SENDING)
-			give_back(r, s);
+			return_slot(r, s);
 	return any;
 }
 

@@ -84,7 +84,7 @@ void hr_run_log_durable(const struct hr_run *run, const char *what)
 
 /* The workers are gone, commands may be in flight, and the queue pairs cannot be read from the
  * GPU. */
-static void take_no_queues(struct hr_engine *engine, const struct hr_run *run)
+static void fault_unread_queues(struct hr_engine *engine, const struct hr_run *run)
 {
 	for (uint32_t d = 0; d < engine->config.ssds; d++)
 		if (hr_run_uses_ssd(run, d))
@@ -92,7 +92,7 @@ static void take_no_queues(struct hr_engine *engine, const struct hr_run *run)
 					NULL);
 }
 
-static void take_queues(struct hr_engine *engine, const struct hr_run *run)
+static void check_ended_queues(struct hr_engine *engine, const struct hr_run *run)
 {
 	const uint32_t pairs = hr_run_workers(run, HR_ROLE_IO) * run->ssds;
 
@@ -186,7 +186,7 @@ static int conclude_without_gpu(struct hr_engine *engine, struct hr_run *run, ui
 	hr_error_log(&run->cause, HR_LOG_ERROR);
 	run->cause = *e;
 	end_failed(engine, run, err);
-	take_no_queues(engine, run);
+	fault_unread_queues(engine, run);
 	engine->gpu_failed[g] = run->lost_gpu = true;
 	return err;
 }
@@ -341,10 +341,10 @@ int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct h
 	/* every tile is written, so a later error of a queue pair does not matter */
 	if (hr_run_is_whole(run, end)) {
 		err = conclude_whole(engine, run);
-		take_queues(engine, run);
+		check_ended_queues(engine, run);
 		return err;
 	}
-	take_queues(engine, run);
+	check_ended_queues(engine, run);
 	err = end->error;
 	if (err == -EBADMSG && end->unstarted) { /* hr_reading_step() */
 		hr_new_objects_remove(engine, run);

@@ -52,7 +52,8 @@ static bool is_wired(const struct hr_engine *engine, const struct hr_run *run)
 	return (engine->up >= HR_STAGE_QUEUES || run->started_ns) && hr_run_wired(run);
 }
 
-static void take_queues(struct hr_role_counters *c, const struct hr_nvme_qp *qp, uint32_t count)
+static void add_queue_counts(struct hr_role_counters *c, const struct hr_nvme_qp *qp,
+			     uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		c->commands += qp[i].stats.submitted;
@@ -64,8 +65,8 @@ static void take_queues(struct hr_role_counters *c, const struct hr_nvme_qp *qp,
 }
 
 /* Add up the costs of the workers of a role. */
-static void take_costs(struct hr_role_counters *c, const struct hr_run *run, uint32_t role,
-		       uint32_t first, uint32_t last)
+static void add_worker_costs(struct hr_role_counters *c, const struct hr_run *run, uint32_t role,
+			     uint32_t first, uint32_t last)
 {
 	for (uint32_t i = first; i < last; i++) {
 		const struct hr_worker_cost *cost = &hr_run_status(run, i)->cost;
@@ -76,14 +77,14 @@ static void take_costs(struct hr_role_counters *c, const struct hr_run *run, uin
 		c->busy_rounds += cost->busy_rounds;
 	}
 	if (role == HR_ROLE_PREFETCH)
-		take_queues(c, run->cpu.read_qp, hr_run_workers(run, role) * run->ssds);
+		add_queue_counts(c, run->cpu.read_qp, hr_run_workers(run, role) * run->ssds);
 	else if (role == HR_ROLE_WRITEBACK && run->config->has_sink)
-		take_queues(c, run->cpu.write_qp, hr_run_workers(run, role));
+		add_queue_counts(c, run->cpu.write_qp, hr_run_workers(run, role));
 	for (uint32_t p = 0; role == HR_ROLE_IO && p < hr_run_gpus(run); p++)
-		take_queues(c, run->gpu[p].cpu.qp, hr_run_workers(run, role) * run->ssds);
+		add_queue_counts(c, run->gpu[p].cpu.qp, hr_run_workers(run, role) * run->ssds);
 }
 
-static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint32_t role)
+static void add_role_counts(struct hr_role_counters *c, const struct hr_run *run, uint32_t role)
 {
 	const uint32_t first = hr_run_first_status(run, role);
 	const uint32_t last = first + hr_run_role_statuses(run, role);
@@ -100,11 +101,11 @@ static void take_role(struct hr_role_counters *c, const struct hr_run *run, uint
 		c->ended += hr_acquire_sys_u32(&status->ended);
 	}
 	if (run->workers_ended)
-		take_costs(c, run, role, first, last);
+		add_worker_costs(c, run, role, first, last);
 }
 
 /* Counts of compute workers lie in the memory of workers, so they are known only at the end. */
-static void take_hits(struct hr_cache_counters *c, const struct hr_page_cache *cache)
+static void add_hit_counts(struct hr_cache_counters *c, const struct hr_page_cache *cache)
 {
 	for (uint32_t w = 0; w < cache->computers; w++) {
 		c->accesses += cache->worker[w].accesses;
@@ -114,7 +115,7 @@ static void take_hits(struct hr_cache_counters *c, const struct hr_page_cache *c
 	}
 }
 
-static void take_pages(struct hr_cache_counters *c, const struct hr_access *access)
+static void add_page_counts(struct hr_cache_counters *c, const struct hr_access *access)
 {
 	for (uint32_t w = 0; w < hr_access_io_workers(access); w++) {
 		const struct hr_io_counters *from = &access->counters[w];
@@ -134,12 +135,12 @@ static void take_pages(struct hr_cache_counters *c, const struct hr_access *acce
 }
 
 /* The sum over all gpus. */
-static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
+static void add_cache_counts(struct hr_cache_counters *c, const struct hr_run *run)
 {
 	for (uint32_t p = 0; p < hr_run_gpus(run); p++) {
-		take_pages(c, &run->gpu[p].cpu);
+		add_page_counts(c, &run->gpu[p].cpu);
 		if (run->workers_ended)
-			take_hits(c, &run->gpu[p].cpu.cache);
+			add_hit_counts(c, &run->gpu[p].cpu.cache);
 	}
 	if (c->accesses && c->misses <= c->accesses)
 		c->hits_ppm =
@@ -147,7 +148,7 @@ static void take_cache(struct hr_cache_counters *c, const struct hr_run *run)
 				   0.5);
 }
 
-static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64_t done)
+static void read_tap_counts(struct hr_tap_counters *c, const struct hr_run *run, uint64_t done)
 {
 	const struct hr_tap_words *words = hr_run_tap_words(run);
 	uint64_t others;
@@ -165,8 +166,8 @@ static void take_tap(struct hr_tap_counters *c, const struct hr_run *run, uint64
 	c->returned = done > others ? done - others : 0;
 }
 
-static void take_remote(struct hr_remote_counters *c, const struct hr_engine *engine,
-			const struct hr_run *run)
+static void read_remote_counts(struct hr_remote_counters *c, const struct hr_engine *engine,
+			       const struct hr_run *run)
 {
 	struct hr_remote_report report;
 
@@ -186,7 +187,7 @@ static void take_remote(struct hr_remote_counters *c, const struct hr_engine *en
 	c->recovery_ns = report.link.last_recovery_ns;
 }
 
-static void take_feed(struct hr_feed_counters *c, const struct hr_run *run)
+static void read_feed_counts(struct hr_feed_counters *c, const struct hr_run *run)
 {
 	const struct hr_feed_words *words = hr_run_feed_words(run);
 
@@ -218,15 +219,15 @@ void hr_counters_snapshot(struct hr_counters *c, const struct hr_engine *engine,
 		c->tiles_done = hr_run_tiles_done(run);
 	for (uint32_t role = 0; wired && role < HR_RUN_ROLES; role++)
 		if (run->blocks[role])
-			take_role(&c->role[role], run, role);
+			add_role_counts(&c->role[role], run, role);
 	if (wired && run->gpu[0].access)
-		take_cache(&c->cache, run);
+		add_cache_counts(&c->cache, run);
 	if (wired && hr_config_has_tap(run->config))
-		take_tap(&c->tap, run, c->tiles_done);
+		read_tap_counts(&c->tap, run, c->tiles_done);
 	if (run->config && hr_config_is_remote(run->config))
-		take_remote(&c->remote, engine, run);
+		read_remote_counts(&c->remote, engine, run);
 	if (wired && hr_config_has_feed(run->config) && !hr_config_receives(run->config))
-		take_feed(&c->feed, run);
+		read_feed_counts(&c->feed, run);
 }
 
 void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended_ns,
@@ -242,7 +243,8 @@ void hr_counters_time(struct hr_counters *c, uint64_t started_ns, uint64_t ended
 
 /* ---- output */
 
-static void put(struct hr_json *out, const struct hr_counter *row, const void *at, bool whole)
+static void json_counter(struct hr_json *out, const struct hr_counter *row, const void *at,
+			 bool whole)
 {
 	switch ((enum hr_counter_type)row->type) {
 	case HR_COUNTER_U64:
@@ -269,7 +271,7 @@ void hr_counters_json(struct hr_json *out, const struct hr_counter *row, const v
 {
 	for (; row->name; row++)
 		if ((row->in & in & HR_IN_ANY) && !(row->in & ~in & ~(unsigned)HR_IN_ANY))
-			put(out, row, (const char *)of + row->at, in & HR_IN_STATUS);
+			json_counter(out, row, (const char *)of + row->at, in & HR_IN_STATUS);
 }
 
 void hr_role_counters_json(struct hr_json *out, const struct hr_counters *c, unsigned in)

@@ -90,7 +90,7 @@ static unsigned terminal_columns(void)
 }
 
 /* A write error on the terminal must not end the run. */
-static void put(const char *text, size_t length)
+static void write_terminal(const char *text, size_t length)
 {
 	if (write(STDERR_FILENO, text, length) < 0)
 		return;
@@ -122,7 +122,7 @@ void hr_progress_update(struct hr_progress *p, uint64_t done, uint64_t now_ns)
 	if (done < p->first)
 		done = p->first;
 	head += hr_progress_format(line + head, sizeof line - head, p, done, now_ns - p->began_ns);
-	put(line, head);
+	write_terminal(line, head);
 }
 
 void hr_progress_end(struct hr_progress *p)
@@ -130,6 +130,6 @@ void hr_progress_end(struct hr_progress *p)
 	static const char clear[] = "\r\033[K";
 
 	if (p->on)
-		put(clear, sizeof clear - 1);
+		write_terminal(clear, sizeof clear - 1);
 	p->on = false;
 }

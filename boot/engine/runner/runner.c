@@ -71,7 +71,7 @@ static void request_stop(struct watch *w)
 		stop_launches(w, HR_STOP_NEW);
 }
 
-static void watch_checkpoint(struct watch *w)
+static void poll_checkpoint(struct watch *w)
 {
 	if (!w->run->config->has_sink || !w->engine->config.checkpoint_ns || w->end.stopping ||
 	    w->end.aborted || w->now_ns < w->next_checkpoint_ns)
@@ -100,7 +100,7 @@ static void keep_progress(struct hr_engine *engine)
  * A hanging worker cannot be ended, so the process ends. First make written tiles durable, and
  * disable the controllers, because they write to memory of this process.
  */
-static void give_up(struct watch *w, uint32_t role, uint32_t index)
+static void abandon_run(struct watch *w, uint32_t role, uint32_t index)
 {
 	hr_stall_log(w->engine, &w->heartbeats, role, index);
 	/* stop the ticks: the supervisor ends this process when it hangs here as well */
@@ -111,16 +111,16 @@ static void give_up(struct watch *w, uint32_t role, uint32_t index)
 	_exit(HR_EXIT_DEVICE);
 }
 
-static void watch_heartbeats(struct watch *w)
+static void poll_heartbeats(struct watch *w)
 {
 	uint32_t index;
 	const uint32_t role = hr_stall_check(&w->heartbeats, w->now_ns, &index);
 
 	if (role != HR_RUN_ROLES)
-		give_up(w, role, index);
+		abandon_run(w, role, index);
 }
 
-static void watch_warnings(struct watch *w, uint32_t d)
+static void poll_warnings(struct watch *w, uint32_t d)
 {
 	if (!w->end.stopping && !w->end.error)
 		w->end.error = hr_warning_stop(w->engine, w->run->config, d, &w->run->cause);
@@ -133,7 +133,7 @@ static void watch_warnings(struct watch *w, uint32_t d)
  * the workers before the deadlines of their commands. Do the same after an event that ends the use
  * of the controller or its namespace.
  */
-static void watch_controllers(struct watch *w)
+static void poll_controllers(struct watch *w)
 {
 	if (w->end.aborted || w->now_ns < w->next_look_ns)
 		return;
@@ -149,7 +149,7 @@ static void watch_controllers(struct watch *w)
 		if (!err)
 			err = hr_ctrl_aer_poll(ssd->ctrl, &ssd->ns, &e);
 		if (!err) {
-			watch_warnings(w, d);
+			poll_warnings(w, d);
 			continue;
 		}
 		hr_failure_add_loss(w->engine, w->run, d, err, &e);
@@ -204,7 +204,7 @@ static uint64_t bytes_done(const struct hr_run *run)
 }
 
 /* The stream from or to another appliance has failed, or the run of the other one. */
-static void watch_remote(struct watch *w)
+static void poll_remote(struct watch *w)
 {
 	if (!w->end.stopping && !w->end.aborted && !w->end.error &&
 	    (w->end.error = hr_remote_check(w->engine, w->run, &w->run->cause)) != 0)
@@ -212,16 +212,16 @@ static void watch_remote(struct watch *w)
 }
 
 /* Look at a running pipeline once. Only the first of several draws its progress. */
-static void look(struct watch *w, bool first)
+static void poll_run(struct watch *w, bool first)
 {
 	w->now_ns = hr_now_ns();
 	if (hr_signals_pending() && !w->end.stopping)
 		request_stop(w);
 	note_start(w);
-	watch_controllers(w);
-	watch_checkpoint(w);
-	watch_remote(w);
-	watch_heartbeats(w);
+	poll_controllers(w);
+	poll_checkpoint(w);
+	poll_remote(w);
+	poll_heartbeats(w);
 	if (first)
 		hr_progress_update(&w->progress, bytes_done(w->run), w->now_ns);
 }
@@ -343,14 +343,14 @@ static bool stays_parked(struct watch *w)
 	}
 	if (hr_signals_pending() && !w->end.stopping)
 		request_stop(w);
-	watch_controllers(w);
+	poll_controllers(w);
 	if (w->end.stopping || w->end.aborted || hr_park_must_launch(&w->park, w->run, w->now_ns))
 		launch_again(w);
 	return !w->failed;
 }
 
 /* The workers have ended: their results come to the CPU. */
-static void take_results(struct watch *w)
+static void download_results(struct watch *w)
 {
 	w->now_ns = hr_now_ns();
 	if (w->launched)
@@ -393,7 +393,7 @@ static void start_workers(struct hr_runner *runner, uint32_t i)
 	w->next_checkpoint_ns = w->now_ns + w->engine->config.checkpoint_ns;
 	launch(w);
 	if (w->failed && has_ended(w)) {
-		take_results(w);
+		download_results(w);
 		end_one(runner, i);
 	}
 }
@@ -407,7 +407,7 @@ static void read_on(struct hr_runner *runner, uint32_t i)
 	int err = 0;
 
 	w->now_ns = hr_now_ns();
-	watch_controllers(w);
+	poll_controllers(w);
 	w->end.stopping |= hr_signals_pending();
 	if (w->end.stopping || w->end.aborted)
 		w->reading.phase = HR_READING_NONE;
@@ -428,7 +428,7 @@ static void workers_ended(struct hr_runner *runner, uint32_t i)
 {
 	struct watch *w = &watches[i];
 
-	take_results(w);
+	download_results(w);
 	if (!w->failed && hr_run_is_whole(w->run, &w->end))
 		hr_reading_begin(&w->reading, HR_READING_AFTER, w->run);
 	if (w->reading.phase == HR_READING_NONE)
@@ -541,7 +541,7 @@ void hr_runner_poll(struct hr_runner *runner)
 			pause = 0;
 			continue;
 		}
-		look(w, first);
+		poll_run(w, first);
 		first = false;
 		pause = w->pause_ns < pause ? w->pause_ns : pause;
 		w->pause_ns = w->run->tap.role.park ? HR_PARK_POLL_NS : next_pause(w);

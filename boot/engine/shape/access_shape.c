@@ -40,7 +40,7 @@ _Static_assert(IO_WORKERS_MAX + HR_BLOCKS_MAX <= HR_GPU_STATUSES_MAX, "the watch
 	hr_error_add(&(engine)->error, kind, err, "%s:%u: pipeline '%s': " format, \
 		     (engine)->config.file, (run)->config->line, (run)->config->name, __VA_ARGS__)
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -102,7 +102,8 @@ static uint32_t queue_share(const struct hr_engine *engine, const struct hr_run 
 			    hr_config_uses_ssd(engine->run[i].config, run->ssd[q]))
 				among += hr_run_gpus(&engine->run[i]);
 		if (among)
-			share = least(share, hr_ssd_queues_left(&engine->ssd[run->ssd[q]]) / among);
+			share = min_u32(share,
+					hr_ssd_queues_left(&engine->ssd[run->ssd[q]]) / among);
 	}
 	return most(share, 1);
 }
@@ -126,7 +127,7 @@ static uint32_t thread_limit(const struct hr_engine *engine, const struct hr_run
 		const struct hr_backend *b = &engine->backend[hr_config_gpu(run->config, p)];
 		const uint32_t of_entry = run->gpu[p].entry_threads;
 
-		limit = least(limit, of_entry ? of_entry : b->max_threads);
+		limit = min_u32(limit, of_entry ? of_entry : b->max_threads);
 	}
 	return limit;
 }
@@ -151,8 +152,8 @@ static int ask_room(struct hr_engine *engine, const struct hr_run *run, uint32_t
 			return REFUSE(engine, run, e.kind, err, "%s", e.text);
 		if (holds < *resident)
 			*by = g;
-		*resident = least(*resident, holds);
-		*room = least(*room, least(holds, budget));
+		*resident = min_u32(*resident, holds);
+		*room = min_u32(*room, min_u32(holds, budget));
 	}
 	return 0;
 }
@@ -164,7 +165,7 @@ static int choose_threads(struct hr_engine *engine, struct hr_run *run, uint32_t
 
 	run->threads = run->config->threads;
 	if (!run->threads)
-		run->threads = least(GPU_THREADS, limit / b->wave * b->wave);
+		run->threads = min_u32(GPU_THREADS, limit / b->wave * b->wave);
 	while (!run->config->threads && run->threads > b->wave && run->threads / b->lanes > share)
 		run->threads = run->threads / 2 / b->wave * b->wave;
 	if (run->threads % b->wave)
@@ -190,15 +191,15 @@ static int blocks_gpu(struct hr_engine *engine, struct hr_run *run)
 	run->blocks[HR_ROLE_IO] = p->io_blocks;
 	if (!p->io_blocks)
 		run->blocks[HR_ROLE_IO] =
-			most(least(least(GPU_IO_BLOCKS, share / most(warps, 1)), room / 2), 1);
+			most(min_u32(min_u32(GPU_IO_BLOCKS, share / most(warps, 1)), room / 2), 1);
 	run->blocks[HR_ROLE_ACCESS] = p->compute_blocks;
 	/* threads of so few blocks can have twice the registers (gpu/cuda/README.md) */
-	room = least(room,
-		     engine->backend[p->gpu].processors * most(GPU_THREADS / run->threads, 1));
+	room = min_u32(room,
+		       engine->backend[p->gpu].processors * most(GPU_THREADS / run->threads, 1));
 	if (!p->compute_blocks)
 		run->blocks[HR_ROLE_ACCESS] =
 			room > run->blocks[HR_ROLE_IO]
-				? least(room - run->blocks[HR_ROLE_IO], HR_BLOCKS_MAX)
+				? min_u32(room - run->blocks[HR_ROLE_IO], HR_BLOCKS_MAX)
 				: 1;
 	run->workers[HR_ROLE_IO] = run->workers[HR_ROLE_ACCESS] = warps;
 	if (run->blocks[HR_ROLE_IO] + run->blocks[HR_ROLE_ACCESS] <= resident)
@@ -344,7 +345,7 @@ static int check_pages(struct hr_engine *engine, const struct hr_run *run, uint3
 				      "transfer at most %u (MDTS); use smaller pages",
 				      object->object, page, engine->config.ssd[object->ssd].name,
 				      ssd->chunk_bytes);
-		*merge = least(*merge, ssd->chunk_bytes);
+		*merge = min_u32(*merge, ssd->chunk_bytes);
 	}
 	return 0;
 }
@@ -417,12 +418,12 @@ static void shape_commands(const struct hr_engine *engine, struct hr_run *run, s
 	const struct hr_page_shape *shape = &a->cache.shape;
 	const uint64_t limit = staging_limit(engine);
 
-	a->merge_pages = least(1u << shape->group_shift, merge >> shape->page_shift);
+	a->merge_pages = min_u32(1u << shape->group_shift, merge >> shape->page_shift);
 	a->commands = COMMANDS;
 	for (uint32_t q = 0; q < run->ssds; q++) {
 		const uint32_t entries = engine->ssd[run->ssd[q]].queue_entries;
 
-		a->commands = least(a->commands, most(entries - 1, 1));
+		a->commands = min_u32(a->commands, most(entries - 1, 1));
 	}
 	if (!stages(run))
 		return;
@@ -434,7 +435,7 @@ static void shape_commands(const struct hr_engine *engine, struct hr_run *run, s
 
 /* ---- the whole shape */
 
-static void describe(const struct hr_run *run, struct hr_access *a)
+static void describe_access(const struct hr_run *run, struct hr_access *a)
 {
 	a->io_blocks = run->blocks[HR_ROLE_IO];
 	a->compute_blocks = run->blocks[HR_ROLE_ACCESS];
@@ -508,7 +509,7 @@ int hr_access_shape(struct hr_engine *engine, struct hr_run *run)
 		memset(&run->gpu[p].layout, 0, sizeof run->gpu[p].layout);
 		choose_places(engine, run, p);
 	}
-	describe(run, &common);
+	describe_access(run, &common);
 	shape_commands(engine, run, &common, merge);
 	if (common.commands < 2 && hr_run_gpus(run) > 1)
 		return REFUSE(engine, run, HR_ERROR_USAGE, -EINVAL,

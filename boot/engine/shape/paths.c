@@ -64,7 +64,7 @@ static bool is_pair(const struct hr_engine *engine, uint32_t g, uint32_t d, stru
 	return !why;
 }
 
-static int ask(struct hr_engine *engine, uint32_t g, uint32_t d, struct hr_path *path)
+static int choose_path(struct hr_engine *engine, uint32_t g, uint32_t d, struct hr_path *path)
 {
 	const struct hr_transport *t = &engine->ssd[d].transport;
 	const char *gpu = hr_gpu_address(&engine->backend[g]);
@@ -113,10 +113,10 @@ int hr_path_ask(struct hr_engine *engine, uint32_t g, uint32_t d)
 
 	memset(path, 0, sizeof *path);
 	path->pair = is_pair(engine, g, d, path);
-	return path->pair ? ask(engine, g, d, path) : 0;
+	return path->pair ? choose_path(engine, g, d, path) : 0;
 }
 
-static int decide(struct hr_engine *engine, uint32_t g, uint32_t d)
+static int decide_path(struct hr_engine *engine, uint32_t g, uint32_t d)
 {
 	const struct hr_path *path = &engine->path[g][d];
 	const char *forced = engine->config.path == HR_PATH_BOUNCE ? ", as configured" : "";
@@ -142,7 +142,7 @@ int hr_paths_up(struct hr_engine *engine)
 	for (uint32_t g = 0; !err && g < engine->config.gpus; g++)
 		for (uint32_t d = 0; !err && d < engine->config.ssds; d++)
 			if (hr_pair_used(engine, g, d))
-				err = decide(engine, g, d);
+				err = decide_path(engine, g, d);
 	return err;
 }
 
@@ -157,7 +157,7 @@ static bool may_bounce(const struct hr_engine *engine, uint32_t ssds)
 	return may;
 }
 
-static const char *remedy(const struct hr_config *config)
+static const char *path_remedy(const struct hr_config *config)
 {
 	if (config->queues != HR_QUEUES_GPU)
 		return "memory.path = \"bounce\" does without";
@@ -180,7 +180,8 @@ bool hr_paths_lost(struct hr_engine *engine, uint32_t g, uint32_t ssds, struct h
 		snprintf(path->why + end, sizeof path->why - end, "; but %s", e->text);
 	}
 	hr_error_append(e, "; %s",
-			may ? "tiles go through host memory instead" : remedy(&engine->config));
+			may ? "tiles go through host memory instead"
+			    : path_remedy(&engine->config));
 	return may;
 }
 

@@ -34,7 +34,7 @@
 #define GPU_IO_WORKERS_MAX 16u
 #define GPU_IO_WORKERS_SMALL 48u
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_u32(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
@@ -93,7 +93,7 @@ static uint32_t gpu_slots(const struct hr_engine *engine, const struct hr_run *r
 	slots = bytes / slot;
 	if (slots > hr_run_end_tile(run) - hr_run_first_tile(run))
 		slots = hr_run_end_tile(run) - hr_run_first_tile(run);
-	return least(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
+	return min_u32(most((uint32_t)slots, HR_SLOTS_DEFAULT), HR_SLOTS_MAX);
 }
 
 /* Number of pipelines that may own queue pairs of an ssd at the same time, counted once per
@@ -131,7 +131,7 @@ static uint32_t queue_share(const struct hr_engine *engine, const struct hr_run 
 		const uint32_t among = sharers(engine, d);
 
 		assert(among > 0); /* at least this pipeline */
-		share = least(share, have / among);
+		share = min_u32(share, have / among);
 	}
 	return most(share, 1);
 }
@@ -144,25 +144,25 @@ static void gpu_io(const struct hr_engine *engine, struct hr_run *run, enum hr_r
 	const struct hr_backend *b = &engine->backend[run->config->gpu];
 	const uint32_t warps = run->threads / b->lanes, roles = run->config->has_sink ? 2 : 1;
 	const uint32_t room =
-		most(least(b->processors * GPU_IO_PERCENT / 100 / roles, share / 4), 1);
+		most(min_u32(b->processors * GPU_IO_PERCENT / 100 / roles, share / 4), 1);
 	const uint32_t busy = most(run->slots / GPU_IO_SLOTS_PER_WORKER, 1);
-	const uint32_t workers = least(queue_share(engine, run, role), busy);
+	const uint32_t workers = min_u32(queue_share(engine, run, role), busy);
 
 	assert(warps > 0);
-	run->blocks[role] = wanted ? wanted : least((workers + warps - 1) / warps, room);
+	run->blocks[role] = wanted ? wanted : min_u32((workers + warps - 1) / warps, room);
 	assert(run->blocks[role] > 0);
-	run->workers[role] = least(most(workers / run->blocks[role], 1), warps);
+	run->workers[role] = min_u32(most(workers / run->blocks[role], 1), warps);
 }
 
 static void gpu_compute(const struct hr_backend *b, struct hr_run *run, uint32_t resident,
 			uint32_t share)
 {
 	const uint32_t io = run->blocks[HR_ROLE_PREFETCH] + run->blocks[HR_ROLE_WRITEBACK];
-	const uint32_t room = least(least(b->processors, resident), share);
+	const uint32_t room = min_u32(min_u32(b->processors, resident), share);
 
 	run->blocks[HR_ROLE_COMPUTE] = run->config->compute_blocks;
 	if (!run->config->compute_blocks)
-		run->blocks[HR_ROLE_COMPUTE] = least(run->slots, room > io ? room - io : 1);
+		run->blocks[HR_ROLE_COMPUTE] = min_u32(run->slots, room > io ? room - io : 1);
 	run->workers[HR_ROLE_COMPUTE] = run->threads / b->lanes;
 }
 
@@ -206,7 +206,7 @@ static uint32_t budget(const struct hr_engine *engine, const struct hr_config_pi
 
 	if (!shares || engine->config.gpu[p->gpu].blocks)
 		return blocks;
-	return most(least(blocks, engine->backend[p->gpu].processors) / GPU_TAP_PART, 1);
+	return most(min_u32(blocks, engine->backend[p->gpu].processors) / GPU_TAP_PART, 1);
 }
 
 static int shape_gpu(struct hr_engine *engine, struct hr_run *run)
@@ -218,7 +218,7 @@ static int shape_gpu(struct hr_engine *engine, struct hr_run *run)
 	uint32_t resident, blocks = 0;
 	int err;
 
-	run->threads = p->threads ? p->threads : least(GPU_THREADS, max_threads(b, run));
+	run->threads = p->threads ? p->threads : min_u32(GPU_THREADS, max_threads(b, run));
 	if (run->threads % b->wave)
 		return hr_error_add(
 			&engine->error, HR_ERROR_USAGE, -EINVAL,

@@ -19,8 +19,8 @@ struct pair {
 	uint8_t *page;
 };
 
-static int make(struct pair *pair, struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
-		const char *name, struct in_addr address, struct hr_error *e)
+static int make_loopback_qp(struct pair *pair, struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
+			    const char *name, struct in_addr address, struct hr_error *e)
 {
 	const struct hr_rdma_qp_setup setup = {
 		.memory = pair->memory,
@@ -37,7 +37,8 @@ static int make(struct pair *pair, struct hr_rdma_qp *qp, const struct hr_verbs 
 	return err ? err : hr_rdma_qp_create(qp, verbs, &device, &setup, e);
 }
 
-static int join(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other, struct hr_error *e)
+static int connect_loopback_qp(struct hr_rdma_qp *qp, const struct hr_rdma_qp *other,
+			       struct hr_error *e)
 {
 	struct hr_rdma_remote_qp peer = { .qp = other->qp->qp_num,
 					  .psn = 1,
@@ -63,7 +64,7 @@ static int wait_done(struct hr_rdma_qp *qp, struct hr_rdma_completion *done, str
 }
 
 /* As workers read the memory. */
-static int load(const struct pair *pair, uint64_t at, uint8_t *got, struct hr_error *e)
+static int load_pattern(const struct pair *pair, uint64_t at, uint8_t *got, struct hr_error *e)
 {
 	const struct hr_rdma_memory *m = pair->memory;
 	int err = 0;
@@ -98,7 +99,7 @@ static int prove_in(struct pair *pair, uint64_t at, struct hr_error *e)
 	if (!err)
 		err = wait_done(&pair->to, &received, e);
 	if (!err)
-		err = load(pair, at, got, e);
+		err = load_pattern(pair, at, got, e);
 	if (err)
 		return err;
 	if (!received.has_immediate || received.immediate != immediate)
@@ -148,10 +149,10 @@ static int prove_at(struct pair *pair, uint64_t at, struct hr_error *e)
 static int prove(struct pair *pair, struct hr_error *e)
 {
 	const uint64_t last = (uint64_t)(pair->memory->slots - 1) * pair->memory->stride;
-	int err = join(&pair->to, &pair->from, e);
+	int err = connect_loopback_qp(&pair->to, &pair->from, e);
 
 	if (!err)
-		err = join(&pair->from, &pair->to, e);
+		err = connect_loopback_qp(&pair->from, &pair->to, e);
 	if (!err)
 		err = prove_at(pair, 0, e);
 	return err || !last ? err : prove_at(pair, last, e);
@@ -166,9 +167,9 @@ int hr_rdma_loopback(const struct hr_verbs *verbs, const char *name, struct in_a
 	pair.page = mmap(NULL, HR_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pair.page == MAP_FAILED)
 		return hr_fail(e, HR_ERROR_FAILED, -ENOMEM, "loopback: no memory");
-	err = make(&pair, &pair.from, verbs, name, address, e);
+	err = make_loopback_qp(&pair, &pair.from, verbs, name, address, e);
 	if (!err)
-		err = make(&pair, &pair.to, verbs, name, address, e);
+		err = make_loopback_qp(&pair, &pair.to, verbs, name, address, e);
 	if (!err)
 		err = prove(&pair, e);
 	if (err && e)

@@ -26,7 +26,7 @@ struct ibv_mr *hr_rdma_reg_mr(const struct hr_verbs *verbs, struct ibv_pd *pd,
 				    access);
 }
 
-static int fail(struct hr_rdma_qp *qp, const char *what, struct hr_error *e)
+static int fail_verbs_call(struct hr_rdma_qp *qp, const char *what, struct hr_error *e)
 {
 	const int code = errno ? -errno : -EIO;
 
@@ -44,17 +44,18 @@ static int make_memory(struct hr_rdma_qp *qp, const struct hr_rdma_qp_setup *set
 	errno = 0;
 	qp->pd = v->alloc_pd(qp->device.context);
 	if (!qp->pd)
-		return fail(qp, "no protection domain", e);
+		return fail_verbs_call(qp, "no protection domain", e);
 	qp->tiles = hr_rdma_reg_mr(v, qp->pd, setup->memory, setup->tile_access, &qp->tile_base);
 	if (!qp->tiles)
-		return fail(qp,
-			    setup->memory->dmabuf < 0
-				    ? "cannot register the memory of the tiles"
-				    : "cannot register the GPU memory of the tiles (dma-buf)",
-			    e);
+		return fail_verbs_call(
+			qp,
+			setup->memory->dmabuf < 0
+				? "cannot register the memory of the tiles"
+				: "cannot register the GPU memory of the tiles (dma-buf)",
+			e);
 	qp->table = v->reg_mr(qp->pd, setup->table, setup->table_bytes,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return qp->table ? 0 : fail(qp, "cannot register memory", e);
+	return qp->table ? 0 : fail_verbs_call(qp, "cannot register memory", e);
 }
 
 static int make_queues(struct hr_rdma_qp *qp, const struct hr_rdma_qp_setup *setup,
@@ -73,18 +74,18 @@ static int make_queues(struct hr_rdma_qp *qp, const struct hr_rdma_qp_setup *set
 
 	qp->channel = v->create_comp_channel(qp->device.context);
 	if (!qp->channel)
-		return fail(qp, "no completion channel", e);
+		return fail_verbs_call(qp, "no completion channel", e);
 	flags = fcntl(qp->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(qp->channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-		return fail(qp, "completion channel", e);
+		return fail_verbs_call(qp, "completion channel", e);
 	qp->cq = v->create_cq(qp->device.context, (int)(setup->sends + setup->receives + 1), NULL,
 			      qp->channel, 0);
 	if (!qp->cq)
-		return fail(qp, "no completion queue", e);
+		return fail_verbs_call(qp, "no completion queue", e);
 	init.send_cq = init.recv_cq = qp->cq;
 	qp->qp = v->create_qp(qp->pd, &init);
 	if (!qp->qp)
-		return fail(qp, "no queue pair", e);
+		return fail_verbs_call(qp, "no queue pair", e);
 	qp->sends_max = setup->sends;
 	return 0;
 }
@@ -99,7 +100,7 @@ static int to_init(struct hr_rdma_qp *qp, struct hr_error *e)
 						     IBV_QP_ACCESS_FLAGS);
 
 	errno = err;
-	return err ? fail(qp, "queue pair to INIT", e) : 0;
+	return err ? fail_verbs_call(qp, "queue pair to INIT", e) : 0;
 }
 
 int hr_rdma_qp_create(struct hr_rdma_qp *qp, const struct hr_verbs *verbs,
@@ -145,7 +146,7 @@ static int to_receive(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *pee
 					   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 					   IBV_QP_MIN_RNR_TIMER);
 	errno = err;
-	return err ? fail(qp, "queue pair to RTR", e) : 0;
+	return err ? fail_verbs_call(qp, "queue pair to RTR", e) : 0;
 }
 
 int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *peer, uint32_t psn,
@@ -166,7 +167,7 @@ int hr_rdma_qp_connect(struct hr_rdma_qp *qp, const struct hr_rdma_remote_qp *pe
 					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 					   IBV_QP_MAX_QP_RD_ATOMIC);
 	errno = err;
-	return err ? fail(qp, "queue pair to RTS", e) : 0;
+	return err ? fail_verbs_call(qp, "queue pair to RTS", e) : 0;
 }
 
 int hr_rdma_qp_post_recv(struct hr_rdma_qp *qp, uint32_t count)
@@ -189,7 +190,7 @@ bool hr_rdma_qp_has_room(const struct hr_rdma_qp *qp, uint32_t count)
 	return 2 * qp->sends + count <= qp->sends_max;
 }
 
-static int post(struct hr_rdma_qp *qp, struct ibv_send_wr *wr)
+static int post_send_wr(struct hr_rdma_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	const int err = ibv_post_send(qp->qp, wr, &bad);
@@ -219,7 +220,7 @@ int hr_rdma_qp_post_write(struct hr_rdma_qp *qp, uint64_t from, uint32_t bytes, 
 		wr.send_flags = IBV_SEND_SIGNALED;
 		wr.imm_data = *immediate;
 	}
-	return post(qp, &wr);
+	return post_send_wr(qp, &wr);
 }
 
 int hr_rdma_qp_post_write_imm(struct hr_rdma_qp *qp, const void *entry, uint32_t bytes, uint64_t to,
@@ -234,7 +235,7 @@ int hr_rdma_qp_post_write_imm(struct hr_rdma_qp *qp, const void *entry, uint32_t
 				  .imm_data = immediate,
 				  .wr.rdma = { .remote_addr = to, .rkey = rkey } };
 
-	return post(qp, &wr);
+	return post_send_wr(qp, &wr);
 }
 
 int hr_rdma_qp_post_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64_t from,
@@ -250,7 +251,7 @@ int hr_rdma_qp_post_read(struct hr_rdma_qp *qp, void *to, uint32_t bytes, uint64
 				  .send_flags = IBV_SEND_SIGNALED,
 				  .wr.rdma = { .remote_addr = from, .rkey = rkey } };
 
-	return post(qp, &wr);
+	return post_send_wr(qp, &wr);
 }
 
 void hr_rdma_qp_ack_events(struct hr_rdma_qp *qp)

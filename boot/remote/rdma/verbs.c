@@ -7,7 +7,8 @@
 #define LIBRARY "libibverbs.so.1"
 
 /* Object and function pointers have the same size (POSIX, dlsym). */
-static bool resolve(void *library, const char *symbol, const char *version, void *function)
+static bool resolve_verbs_symbol(void *library, const char *symbol, const char *version,
+				 void *function)
 {
 	void *const at = dlvsym(library, symbol, version);
 
@@ -46,9 +47,10 @@ static const char *resolve_all(struct hr_verbs *v)
 	};
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (!resolve(v->library, all[i].symbol, all[i].version, all[i].function))
+		if (!resolve_verbs_symbol(v->library, all[i].symbol, all[i].version,
+					  all[i].function))
 			return all[i].symbol;
-	resolve(v->library, "ibv_reg_dmabuf_mr", "IBVERBS_1.12", &v->reg_dmabuf_mr);
+	resolve_verbs_symbol(v->library, "ibv_reg_dmabuf_mr", "IBVERBS_1.12", &v->reg_dmabuf_mr);
 	return NULL;
 }
 

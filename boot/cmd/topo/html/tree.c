@@ -135,7 +135,7 @@ static void put_edge(const struct drawing *d, int32_t fn)
 }
 
 /* "02:00.0  16 GT/s x4". The root bus shows the domain. */
-static void say_link(const struct hr_fn *f, char *text, size_t capacity)
+static void format_link(const struct hr_fn *f, char *text, size_t capacity)
 {
 	char bdf[HR_BDF_MAX];
 
@@ -183,7 +183,7 @@ static void put_function(const struct drawing *d, int32_t fn)
 		snprintf(parent, sizeof parent, "h%d", f->root_bus);
 	else
 		hr_html_id(f->parent, parent);
-	say_link(f, link, sizeof link);
+	format_link(f, link, sizeof link);
 	if (!hr_is_bridge(f)) {
 		open_card(d, fn, parent, id);
 		put_box(d, f->depth + 1, y, hr_topo_name(d->t, fn, name), link,

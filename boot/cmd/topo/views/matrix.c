@@ -76,7 +76,7 @@ static void evaluate(const struct matrix *x, uint32_t column, uint32_t row, stru
 }
 
 /* Width of the widest cell and name in a form. */
-static void measure(struct matrix *x, enum form form)
+static void measure_matrix(struct matrix *x, enum form form)
 {
 	char text[64];
 	struct hr_pair p;
@@ -129,10 +129,10 @@ static void print_columns(const struct matrix *x, uint32_t from, uint32_t to)
 	}
 }
 
-static bool choose(struct matrix *x)
+static bool choose_matrix_form(struct matrix *x)
 {
 	for (unsigned form = FULL; form < FORMS; form++) {
-		measure(x, (enum form)form);
+		measure_matrix(x, (enum form)form);
 		if (x->side_by_side >= x->s->columns)
 			return true;
 	}
@@ -153,7 +153,7 @@ bool hr_matrix_print(const struct hr_topo *t, const struct hr_survey *s, bool as
 			s->rows, s->columns);
 		return false;
 	}
-	choose(&x);
+	choose_matrix_form(&x);
 	if (!asked && x.side_by_side * BLOCKS_MAX < s->columns)
 		return false;
 	for (uint32_t from = 0; from < s->columns; from += x.side_by_side) {
@@ -197,7 +197,8 @@ void hr_matrix_legend(const struct hr_topo *t, const struct hr_survey *s)
 	print_distances(t, s);
 	fprintf(t->out, "%s%s\n", s->sum.degraded ? "; * degraded" : "",
 		t->same_switch_only ? "; - not wanted" : "");
-	if (s->rows > ROWS_MAX || s->columns > ROWS_MAX || (choose(&x) && x.form == FULL))
+	if (s->rows > ROWS_MAX || s->columns > ROWS_MAX ||
+	    (choose_matrix_form(&x) && x.form == FULL))
 		return;
 	fputs("RC through the root complex, REDIR the same because of ACS or the IOMMU; ? the "
 	      "kernel does\nnot trust it with peers\n",

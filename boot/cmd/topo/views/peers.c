@@ -46,7 +46,7 @@ char *hr_peer_cell(const struct hr_endpoints *peers, const struct hr_endpoint_pa
 
 /* ---- equal peers */
 
-static uint32_t hash(const char *text)
+static uint32_t hash_text(const char *text)
 {
 	uint32_t h = 2166136261u;
 
@@ -66,7 +66,8 @@ static uint32_t *all_cells(const struct hr_endpoints *peers)
 	for (uint32_t i = 0; cell && i < n; i++)
 		for (uint32_t j = i + 1; j < n; j++) {
 			hr_endpoints_evaluate(peers, i, j, &p);
-			cell[i * n + j] = cell[j * n + i] = hash(hr_peer_cell(peers, &p, text));
+			cell[i * n + j] = cell[j * n + i] =
+				hash_text(hr_peer_cell(peers, &p, text));
 		}
 	return cell;
 }
@@ -171,7 +172,7 @@ static const char *grid_cell(const struct grid *g, uint32_t i, uint32_t j,
 	return hr_peer_cell(g->peers, p, text);
 }
 
-static void measure(struct grid *g)
+static void measure_grid(struct grid *g)
 {
 	struct hr_endpoint_pair p;
 	char text[48];
@@ -217,7 +218,7 @@ static void print_grid(struct grid *g)
 {
 	unsigned side;
 
-	measure(g);
+	measure_grid(g);
 	side = (HR_TEXT_COLUMNS - g->name) / (g->cell + GAP);
 	for (uint32_t from = 0; from < g->sets; from += side)
 		print_columns(g, from, from + side < g->sets ? from + side : g->sets);
@@ -229,7 +230,7 @@ struct told {
 	unsigned n;
 };
 
-static bool tell(struct told *told, uint8_t rule, int32_t fn)
+static bool note_reason(struct told *told, uint8_t rule, int32_t fn)
 {
 	uint64_t reason = (uint64_t)(uint32_t)fn << 8 | rule;
 
@@ -253,7 +254,7 @@ static void print_reason(const struct grid *g, const struct hr_endpoint_pair *p,
 	for (unsigned i = 0; i < n && i < 64 && !at; i++)
 		if (found[i].rule == p->rule && found[i].flows)
 			at = &found[i];
-	if (!at || !tell(told, p->rule, at->fn))
+	if (!at || !note_reason(told, p->rule, at->fn))
 		return;
 	fputs("    ", g->t->out);
 	hr_print_wrapped(g->t->out, 4, 4,

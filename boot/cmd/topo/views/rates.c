@@ -205,7 +205,7 @@ static void put_legend(const struct hr_topo *t, bool fixed)
 /* ---- computing */
 
 /* Say why the model has no rates. Returns the exit code. */
-static int fail(const struct hr_topo *t, int err)
+static int fail_rates(const struct hr_topo *t, int err)
 {
 	if (err == -E2BIG)
 		hr_error("%u SSDs to plan for, at most %u", t->topology.ssds, HR_FLOWS_MAX);
@@ -219,7 +219,7 @@ static void *table(struct hr_topo *t, unsigned n, size_t bytes)
 	void *rows = hr_model_alloc(&t->model, (n + 1) * bytes);
 
 	if (!rows)
-		fail(t, -ENOMEM);
+		fail_rates(t, -ENOMEM);
 	return rows;
 }
 
@@ -257,7 +257,7 @@ static int alone(struct hr_topo *t, enum hr_direction direction, struct figures 
 		for (uint32_t j = 0; j < e->ssds && n < f->alones; j++, n++) {
 			f->alone[n] = (struct hr_rate){ .gpu = e->gpu[i], .ssd = e->ssd[j] };
 			if (hr_rates_solve(e, &t->model, direction, &f->alone[n], 1))
-				return fail(t, -ENOMEM);
+				return fail_rates(t, -ENOMEM);
 		}
 	return 0;
 }
@@ -289,7 +289,7 @@ static int together(struct hr_topo *t, enum hr_direction direction, uint32_t fro
 	if (!err)
 		add_up(t, s, r, k);
 	hr_model_release(&t->model, used);
-	return err ? fail(t, err) : 0;
+	return err ? fail_rates(t, err) : 0;
 }
 
 /* Number of figures to show: all with --all and --json, otherwise at most `most`. */
@@ -325,7 +325,7 @@ static int compute_figures(struct hr_topo *t, void *to)
 	return err ? err : one_direction(t, HR_FROM_GPU, &f[1]);
 }
 
-static int prepare(struct hr_topo *t, struct figures f[2])
+static int prepare_figures(struct hr_topo *t, struct figures f[2])
 {
 	const uint64_t pairs = (uint64_t)t->topology.gpus * t->topology.ssds;
 	const unsigned gpus = shown(t, t->topology.gpus, GPUS_SHOWN);
@@ -384,9 +384,9 @@ int hr_topo_bandwidth(struct hr_topo *t)
 
 	if (!t->json && (t->topology.gpus == 0 || t->topology.ssds == 0))
 		return HR_TOPO_NONE;
-	err = prepare(t, now);
+	err = prepare_figures(t, now);
 	if (!err)
-		err = prepare(t, fixed);
+		err = prepare_figures(t, fixed);
 	if (!err)
 		err = compute_figures(t, now);
 	if (!err)
@@ -415,7 +415,7 @@ static int compute_plan(struct hr_topo *t, void *to)
 	const unsigned n = t->topology.ssds;
 
 	if (hr_rates_solve(&t->topology, &t->model, HR_TO_GPU, p->rate, n))
-		return fail(t, -ENOMEM);
+		return fail_rates(t, -ENOMEM);
 	add_up(t, &p->sum, p->rate, n);
 	return 0;
 }
@@ -460,7 +460,7 @@ int hr_topo_plan(struct hr_topo *t)
 		return HR_TOPO_NO_ACCESS;
 	err = hr_rates_assign(&t->topology, &t->model, HR_TO_GPU, now.rate);
 	if (err)
-		return fail(t, err);
+		return fail_rates(t, err);
 	add_up(t, &now.sum, now.rate, n);
 	memcpy(fixed.rate, now.rate, n * sizeof *now.rate);
 	err = after_fix(t, &fix, compute_plan, &fixed);

@@ -194,7 +194,7 @@ static unsigned put_sets(const struct hr_topo *t, bool (*is)(const struct hr_smi
 	return sets;
 }
 
-static unsigned count(const struct hr_smi *s, bool (*is)(const struct hr_smi_cell *c))
+static unsigned count_cells(const struct hr_smi *s, bool (*is)(const struct hr_smi_cell *c))
 {
 	unsigned n = 0;
 
@@ -279,7 +279,7 @@ static bool nvlink_only(const struct hr_smi_cell *c)
 static void put_matrix(const struct hr_topo *t)
 {
 	const struct hr_smi *s = t->model.smi;
-	const unsigned others = count(s, across);
+	const unsigned others = count_cells(s, across);
 	unsigned gpus = 0, n;
 	char text[512];
 
@@ -297,17 +297,17 @@ static void put_matrix(const struct hr_topo *t)
 		line(t, "no two devices share a PCIe switch");
 	put_across(t);
 	put_sets(t, by_nvlink, "connected by NVLink; data between these does not use PCI Express:");
-	if (count(s, nvlink_only))
+	if (count_cells(s, nvlink_only))
 		line(t, "NV# hides the PCIe path of these pairs; nvidia-smi topo -mp shows it");
 	put_sets(t, by_xgmi, "connected by XGMI; data between these does not use PCI Express:");
-	n = count(s, by_pcie);
+	n = count_cells(s, by_pcie);
 	snprintf(text, sizeof text,
 		 "%u pair%s PCI Express (PCIE); UNKNOWN(rc): the table does not tell whether a "
 		 "switch or the CPU connects the GPUs",
 		 n, n == 1 ? " uses" : "s use");
 	if (n)
 		line(t, text);
-	n = count(s, is_refused);
+	n = count_cells(s, is_refused);
 	snprintf(text, sizeof text, "the driver allows no peer access for %u pair%s", n,
 		 n == 1 ? "" : "s");
 	if (n)

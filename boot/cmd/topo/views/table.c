@@ -287,7 +287,7 @@ static bool is_loose(const struct hr_fn *f, const struct hr_rule *r)
 }
 
 /* A finding of a single card or port that is printed without a pair. */
-static bool is_told(const struct hr_topo *t, int32_t index, uint32_t rule)
+static bool is_printed_alone(const struct hr_topo *t, int32_t index, uint32_t rule)
 {
 	const struct hr_topology *e = &t->topology;
 	const struct hr_rule *r = &hr_rules[e->fn_rule[rule]];
@@ -311,7 +311,7 @@ static void print_loose(struct hr_topo *t)
 		unsigned n = 0;
 
 		for (int32_t i = 0; i < (int32_t)t->model.count; i++) {
-			if (!used[i] || !is_told(t, i, j))
+			if (!used[i] || !is_printed_alone(t, i, j))
 				continue;
 			found.fn = n++ ? found.fn : i;
 		}

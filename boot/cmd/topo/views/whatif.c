@@ -19,7 +19,7 @@ struct before {
 	uint8_t *verdict, *rule;
 };
 
-static int keep(struct hr_topo *t, struct before *b)
+static int keep_pairs(struct hr_topo *t, struct before *b)
 {
 	const struct hr_topology *e = &t->topology;
 	uint64_t pairs = (uint64_t)e->gpus * e->ssds, n = 0;
@@ -201,7 +201,7 @@ int hr_topo_whatif(struct hr_topo *t, const char *const *changes, unsigned n)
 {
 	uint32_t before, after;
 	struct before b;
-	int err = keep(t, &b);
+	int err = keep_pairs(t, &b);
 
 	if (!err)
 		err = predict(t, &before);
