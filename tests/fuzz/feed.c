@@ -171,14 +171,14 @@ static void check(void)
 {
 	const struct hr_feed_producer *p = &service.port[0].producer;
 
-	must((unsigned)p->state <= HR_FEED_CLOSING);
-	if (p->state == HR_FEED_GREETED || p->state == HR_FEED_ATTACHED) {
-		must(p->fd >= 0 && p->credits >= 1 && p->credits <= CREDITS);
-		must(memchr(p->name, '\0', sizeof p->name));
-		for (const char *at = p->name; *at; at++)
+	must((unsigned)p->peer.state <= HR_LEND_CLOSING && p->peer.state != HR_LEND_LEAVING);
+	if (p->peer.state == HR_LEND_GREETED || p->peer.state == HR_LEND_ATTACHED) {
+		must(p->peer.fd >= 0 && p->peer.credits >= 1 && p->peer.credits <= CREDITS);
+		must(memchr(p->peer.name, '\0', sizeof p->peer.name));
+		for (const char *at = p->peer.name; *at; at++)
 			must(*at >= ' ' && *at <= '~');
 	} else {
-		must(p->fd < 0 && p->pidfd < 0);
+		must(p->peer.fd < 0 && p->peer.pidfd < 0);
 	}
 	if (offers)
 		access_memory();
@@ -266,7 +266,7 @@ static void end(uint8_t how)
 		must(!service.port[0].open);
 	}
 	hr_feed_service_close(&service);
-	must(service.port[0].producer.state == HR_FEED_ABSENT);
+	must(service.port[0].producer.peer.state == HR_LEND_FREE);
 	for (uint32_t i = 0; i < PEERS; i++) {
 		while (peer[i] >= 0 && read_answer(peer[i]))
 			;

@@ -131,17 +131,17 @@ static void access_memory(uint32_t seat)
 
 static void check_seat(const struct hr_tap_consumer *c)
 {
-	must((unsigned)c->state <= HR_TAP_CLOSING);
-	if (c->state == HR_TAP_GREETED || c->state == HR_TAP_ATTACHED) {
-		must(c->fd >= 0 && c->credits >= 1 && c->credits <= CREDITS);
-		must(memchr(c->name, '\0', sizeof c->name));
-		for (const char *at = c->name; *at; at++)
+	must((unsigned)c->peer.state <= HR_LEND_CLOSING);
+	if (c->peer.state == HR_LEND_GREETED || c->peer.state == HR_LEND_ATTACHED) {
+		must(c->peer.fd >= 0 && c->peer.credits >= 1 && c->peer.credits <= CREDITS);
+		must(memchr(c->peer.name, '\0', sizeof c->peer.name));
+		for (const char *at = c->peer.name; *at; at++)
 			must(*at >= ' ' && *at <= '~');
 	}
-	if (c->state == HR_TAP_CLOSING)
-		must(c->fd < 0);
-	if (c->state == HR_TAP_FREE)
-		must(c->fd <= 0 && c->pidfd <= 0);
+	if (c->peer.state == HR_LEND_CLOSING)
+		must(c->peer.fd < 0);
+	if (c->peer.state == HR_LEND_FREE)
+		must(c->peer.fd <= 0 && c->peer.pidfd <= 0);
 }
 
 static void check(void)
@@ -256,7 +256,7 @@ static void end(uint8_t how)
 	hr_tap_service_close(&service);
 	hr_tap_sockets_close(&sockets);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
-		must(service.port[0].table.consumer[seat].state == HR_TAP_FREE);
+		must(service.port[0].table.consumer[seat].peer.state == HR_LEND_FREE);
 	for (uint32_t i = 0; i < PEERS; i++) {
 		while (peer[i] >= 0 && read_answer(peer[i]))
 			;

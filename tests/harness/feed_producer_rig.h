@@ -84,19 +84,18 @@ static inline void begin(void)
 	set_part(1, HR_PLACE_TAP_WORDS, head);
 	set_part(2, HR_PLACE_HOST, page);
 	set_part(3, HR_PLACE_CONTROL, words);
-	p = (struct hr_feed_producer){
-		.run = run, .memory = &memory, .epoch = 0x1122334455667788, .fd = -1, .pidfd = -1
-	};
+	p = (struct hr_feed_producer){ .run = run, .memory = &memory, .epoch = 0x1122334455667788 };
+	hr_lend_peer_begin(&p.peer, &hr_lend_feed, "f");
 	fake_clock_start(BEGIN_NS, NULL, NULL);
 }
 
 static inline void end(void)
 {
 	hr_feed_owner_forget(&p.owner);
-	if (p.fd >= 0)
-		close(p.fd);
-	if (p.pidfd >= 0)
-		close(p.pidfd);
+	if (p.peer.fd >= 0)
+		close(p.peer.fd);
+	if (p.peer.pidfd >= 0)
+		close(p.peer.pidfd);
 	if (peer >= 0)
 		close(peer);
 	hr_sets_give(&memory.sets);
@@ -139,16 +138,17 @@ static inline unsigned open_fds(void)
 static inline int greet(const char *name, uint32_t credits, int pidfd)
 {
 	const struct hr_credentials sender = { .user = 5, .process = 71 };
-	struct hr_tap_message hello = { .credits = credits };
+	struct hr_tap_client client = { .credentials = sender, .hello = { .credits = credits } };
 	int pair[2], err;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 		     0);
-	memcpy(hello.name, name, strnlen(name, sizeof hello.name));
+	memcpy(client.hello.name, name, strnlen(name, sizeof client.hello.name));
+	client.fd = pair[0];
 	if (peer >= 0)
 		close(peer);
 	peer = pair[1];
-	err = hr_feed_producer_greet(&p, &hello, &sender, pair[0], pidfd, test_error());
+	err = hr_feed_producer_greet(&p, &client, pidfd, test_error());
 	if (err)
 		close(pair[0]);
 	return err;
@@ -200,7 +200,7 @@ static inline void attach(int pidfd)
 	cr_assert_eq(greet("one", 0, pidfd), 0, "%s", test_error_text());
 	tell(HR_TAP_READY);
 	step(true);
-	cr_assert_eq(p.state, HR_FEED_ATTACHED);
+	cr_assert_eq(p.peer.state, HR_LEND_ATTACHED);
 	words->obeyed = words->order;
 	kinds();
 }

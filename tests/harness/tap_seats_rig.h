@@ -105,7 +105,8 @@ static inline void begin(void)
 static inline void end(void)
 {
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
-		const int fds[] = { peer[i], table->consumer[i].fd, table->consumer[i].pidfd };
+		const int fds[] = { peer[i], table->consumer[i].peer.fd,
+				    table->consumer[i].peer.pidfd };
 
 		for (unsigned k = 0; k < 3; k++)
 			if (fds[k] >= 0)
@@ -153,13 +154,15 @@ static inline void end_process(int pidfd)
 static inline int greet(uint32_t seat, const char *name, uint32_t credits, int pidfd)
 {
 	const struct hr_credentials sender = { .user = 5, .process = 70 + (pid_t)seat };
-	struct hr_tap_message hello = { .kind = HR_TAP_HELLO, .credits = credits };
+	struct hr_tap_client client = { .credentials = sender,
+					.hello = { .kind = HR_TAP_HELLO, .credits = credits } };
 	int pair[2], err;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 		     0);
-	memcpy(hello.name, name, strnlen(name, sizeof hello.name));
-	err = hr_tap_consumer_greet(table, seat, &hello, &sender, pair[0], pidfd, test_error());
+	memcpy(client.hello.name, name, strnlen(name, sizeof client.hello.name));
+	client.fd = pair[0];
+	err = hr_tap_consumer_greet(table, seat, &client, pidfd, test_error());
 	if (err)
 		close(pair[0]);
 	if (peer[seat] >= 0)
@@ -221,7 +224,7 @@ static inline void attach(uint32_t seat, const char *name, uint32_t credits, int
 	cr_assert_eq(greet(seat, name, credits, pidfd), 0, "%s", test_error_text());
 	tell(seat, HR_TAP_READY);
 	step(seat, true);
-	cr_assert_eq(table->consumer[seat].state, HR_TAP_ATTACHED);
+	cr_assert_eq(table->consumer[seat].peer.state, HR_LEND_ATTACHED);
 	obey(seat);
 	kinds(seat);
 }

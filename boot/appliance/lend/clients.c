@@ -22,7 +22,7 @@ static void watch(const struct hr_tap_clients *c, int fd)
 	struct epoll_event event = { .events = EPOLLIN };
 
 	if (epoll_ctl(c->wake, EPOLL_CTL_ADD, fd, &event) != 0)
-		hr_debug("%s: epoll_ctl: %s", c->kind, strerror(errno));
+		hr_debug("%s: epoll_ctl: %s", c->kind->name, strerror(errno));
 }
 
 static void drop(struct hr_tap_client *client)
@@ -39,13 +39,13 @@ void hr_tap_clients_refuse(struct hr_tap_clients *c, struct hr_tap_client *clien
 	struct hr_tap_message m;
 
 	++*c->refused;
-	hr_info("%s '%s': process %d of user %u is refused: %s", c->kind, c->name,
+	hr_info("%s '%s': process %d of user %u is refused: %s", c->kind->name, c->name,
 		(int)client->credentials.process, (unsigned)client->credentials.user, why);
-	hr_tap_message_begin(&m, HR_TAP_REFUSED, c->version);
+	hr_tap_message_begin(&m, HR_TAP_REFUSED, c->kind->version);
 	m.code = (uint16_t)-err;
 	snprintf(m.text, sizeof m.text, "%s", why);
 	if (hr_scm_send(client->fd, &m, sizeof m, NULL, 0) != 0)
-		hr_debug("%s: the client does not take its refusal", c->kind);
+		hr_debug("%s: the client does not take its refusal", c->kind->name);
 	drop(client);
 }
 
@@ -105,7 +105,7 @@ static void let_wait(struct hr_tap_clients *c, struct hr_tap_client *client,
 	for (uint32_t i = 0; hr_tap_clients_waiting(c, &i);)
 		waiting++;
 	if (waiting >= HR_TAP_WAITING) {
-		snprintf(text, sizeof text, "%u %ss wait already", HR_TAP_WAITING, c->client);
+		snprintf(text, sizeof text, "%u %ss wait already", HR_TAP_WAITING, c->kind->client);
 		hr_tap_clients_refuse(c, client, -EBUSY, text);
 		return;
 	}
@@ -125,13 +125,14 @@ static void hear(struct hr_tap_clients *c, struct hr_tap_client *client)
 	if ((came < 0 && came != -EPROTO) ||
 	    (came > 0 && client->waits && m.kind == HR_TAP_DETACH)) {
 		drop(client);
-	} else if (came < 0 || client->waits || m.kind != c->hello) {
-		snprintf(text, sizeof text, "the bytes are not a greeting of a %s", c->client);
+	} else if (came < 0 || client->waits || m.kind != c->kind->hello) {
+		snprintf(text, sizeof text, "the bytes are not a greeting of a %s",
+			 c->kind->client);
 		hr_tap_clients_refuse(c, client, -EPROTO, text);
-	} else if (m.version_least > c->version || m.version < c->version) {
+	} else if (m.version_least > c->kind->version || m.version < c->kind->version) {
 		snprintf(text, sizeof text,
 			 "it speaks versions %u to %u, and the %s has version %u", m.version_least,
-			 m.version, c->kind, c->version);
+			 m.version, c->kind->name, c->kind->version);
 		hr_tap_clients_refuse(c, client, -EPROTONOSUPPORT, text);
 	} else {
 		let_wait(c, client, &m);
@@ -173,7 +174,7 @@ static void admit(struct hr_tap_clients *c, int fd, uint64_t now_ns)
 	    client->credentials.may_change)
 		return;
 	snprintf(text, sizeof text, "user %u is neither the owner nor in the group of the %s",
-		 (unsigned)client->credentials.user, c->kind);
+		 (unsigned)client->credentials.user, c->kind->name);
 	hr_tap_clients_refuse(c, client, -EACCES, text);
 }
 

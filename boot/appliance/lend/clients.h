@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/appliance/lend/kind.h"
 #include "boot/appliance/protocol/socket.h"
 #include "config/base/clock.h"
 #include "config/config.h"
@@ -38,12 +39,11 @@ struct hr_tap_client {
 
 /* The owner sets the first members before hr_tap_clients_begin(). */
 struct hr_tap_clients {
-	const char *kind, *name; /* "tap" or "feed", for messages; its name */
-	const char *client;	 /* "consumer" or "producer" */
-	uint16_t hello, version; /* the kind of HELLO, and the version of the protocol */
-	uint64_t *refused;	 /* counts refused clients */
-	int fd;			 /* the socket, which listens */
-	int wake;		 /* epoll of all descriptors */
+	const struct hr_lend_kind *kind;
+	const char *name;  /* of the tap or feed */
+	uint64_t *refused; /* counts refused clients */
+	int fd;		   /* the socket, which listens */
+	int wake;	   /* epoll of all descriptors */
 	struct hr_config_control users;
 	struct hr_tap_client client_of[HR_TAP_CLIENTS];
 };

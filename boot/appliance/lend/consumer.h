@@ -1,12 +1,8 @@
 /*
  * boot/appliance/lend/consumer.h - the consumers of a tap: their memory, their state, and the orders
- * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/taps.c.
- *
- * A consumer is in one of these states:
- *
- *   FREE -> GREETED (it has the descriptors) -> ATTACHED (tiles are lent to it)
- *   ATTACHED -> LEAVING (its connection has ended: no further tile is lent to it)
- *   GREETED, ATTACHED, LEAVING -> CLOSING (the worker takes its tiles back) -> FREE
+ * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/taps.c. Its states:
+ * boot/appliance/lend/peer.h. An ATTACHED consumer gets tiles, a LEAVING one no further tile, and the
+ * worker takes those of a CLOSING one back.
  *
  * What a consumer holds is used again when it says so (DETACH), when its process has ended (pidfd),
  * or HR_TAP_QUARANTINE_NS after its connection has ended: its process is alive then, and has no
@@ -19,7 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/protocol/socket.h"
+#include "boot/appliance/lend/clients.h"
+#include "boot/appliance/lend/peer.h"
 #include "boot/appliance/protocol/record.h"
 #include "boot/engine/engine.h"
 #include "config/base/clock.h"
@@ -63,32 +60,13 @@ void hr_tap_allot(struct hr_tap_allotment *const *share, uint32_t count, uint32_
 
 /* The consumer waits for a tile, and holds so many. */
 void hr_tap_allot_more(struct hr_tap_allotment *share, uint64_t held);
-#define HR_TAP_READY_NS (30 * HR_NS_PER_S)     /* from WELCOME to READY */
 #define HR_TAP_QUARANTINE_NS (2 * HR_NS_PER_S) /* from the end of the connection */
 
-enum hr_tap_consumer_state {
-	HR_TAP_FREE,
-	HR_TAP_GREETED,
-	HR_TAP_ATTACHED,
-	HR_TAP_LEAVING,
-	HR_TAP_CLOSING,
-};
-
 struct hr_tap_consumer {
-	enum hr_tap_consumer_state state;
-	int fd;		   /* -1: the connection has ended */
-	int pidfd;	   /* -1: the kernel has none for the process */
-	uint64_t since_ns; /* time of the last change of the state */
-	struct hr_credentials credentials;
-	uint32_t credits;
-	char name[HR_NAME_MAX];	       /* as the consumer calls itself; printable */
+	struct hr_lend_peer peer;
 	struct hr_tap_allotment share; /* of the slots: its credits now */
 	/* For the lease: the number of tiles that it has held longer, and the newest of these. */
 	uint64_t late, late_tile;
-	/* For TILES: the newest word `wake` of its page for which one was sent, and whether it
-	 * knows that no further tile comes. */
-	uint64_t woken;
-	bool told_last;
 };
 
 /* The consumers of the tap of one run. */
@@ -110,13 +88,12 @@ void hr_tap_consumers_begin(struct hr_tap_table *table);
 int hr_tap_consumer_seat(const struct hr_tap_table *table);
 
 /*
- * Give the seat to the consumer that has sent `hello`: map its memory, and send WELCOME. On success
- * the table owns fd and pidfd (-1: none); they are GREETED. -ENOMEM, -EMFILE, -EBUSY
+ * Give the seat to the client: map its memory, and send WELCOME. On success the table owns the
+ * client's fd and pidfd (-1: none); the consumer is GREETED. -ENOMEM, -EMFILE, -EBUSY
  * (hr_sets_next()), or the error of its connection: the seat stays free, and the caller keeps both.
  */
 int hr_tap_consumer_greet(struct hr_tap_table *table, uint32_t seat,
-			  const struct hr_tap_message *hello, const struct hr_credentials *peer,
-			  int fd, int pidfd, struct hr_error *e);
+			  const struct hr_tap_client *client, int pidfd, struct hr_error *e);
 
 /* Do what the state of the seat allows. events: one of the descriptors may be readable. */
 void hr_tap_consumer_step(struct hr_tap_table *table, uint32_t seat, bool events, uint64_t now_ns);

@@ -16,8 +16,7 @@ static void greet(struct hr_feed_port *port, struct hr_tap_client *client)
 {
 	const int pidfd = hr_tap_client_process(client);
 	struct hr_error e = { 0 };
-	const int err = hr_feed_producer_greet(&port->producer, &client->hello,
-					       &client->credentials, client->fd, pidfd, &e);
+	const int err = hr_feed_producer_greet(&port->producer, client, pidfd, &e);
 
 	if (!err) {
 		hr_tap_clients_seated(&port->clients, client, pidfd);
@@ -37,11 +36,12 @@ static void greet_waiting(struct hr_feed_port *port)
 	char text[120];
 
 	for (uint32_t i = 0; (client = hr_tap_clients_waiting(&port->clients, &i));) {
-		if (p->state == HR_FEED_ABSENT) {
+		if (p->peer.state == HR_LEND_FREE) {
 			greet(port, client);
-		} else if (p->state != HR_FEED_CLOSING) {
+		} else if (p->peer.state != HR_LEND_CLOSING) {
 			snprintf(text, sizeof text, "process %d of user %u is attached",
-				 (int)p->credentials.process, (unsigned)p->credentials.user);
+				 (int)p->peer.credentials.process,
+				 (unsigned)p->peer.credentials.user);
 			hr_tap_clients_refuse(&port->clients, client, -EBUSY, text);
 		}
 	}
@@ -86,17 +86,14 @@ static int open_port(struct hr_feed_service *s, uint32_t i, struct hr_error *e)
 	port->producer.memory = &s->engine->feed_memory[i];
 	port->producer.facts = s->engine->backend[run->config->gpu].facts;
 	port->producer.owner = owner;
-	port->producer.fd = port->producer.pidfd = -1;
+	hr_lend_peer_begin(&port->producer.peer, &hr_lend_feed, feed->name);
 	do
 		err = hr_random(&port->producer.epoch, sizeof port->producer.epoch);
 	while (!err && !port->producer.epoch); /* a page that is all zero does not end the feed */
 	if (err)
 		return hr_fail(e, HR_ERROR_MISSING, err, "random numbers: %s", strerror(-err));
-	*c = (struct hr_tap_clients){ .kind = "feed",
+	*c = (struct hr_tap_clients){ .kind = &hr_lend_feed,
 				      .name = feed->name,
-				      .client = "producer",
-				      .hello = HR_FEED_HELLO,
-				      .version = HR_FEED_VERSION,
 				      .refused = &run->feed.refused,
 				      .wake = s->wake };
 	c->users.group = feed->group;

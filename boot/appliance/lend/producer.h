@@ -1,9 +1,8 @@
 /*
  * boot/appliance/lend/producer.h - the producer of a feed: its memory, its state, and the orders to the
  * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/lend/feeds.c.
- *
- *   NONE -> GREETED (it has the descriptors) -> ATTACHED (tiles are offered to it)
- *   ATTACHED -> CLOSING (the worker takes what is committed) -> NONE
+ * Its states: boot/appliance/lend/peer.h. Tiles are offered to an ATTACHED producer, and the worker
+ * takes what a CLOSING one has committed; none is LEAVING.
  *
  * A producer is gone when it says so (DETACH), when its connection or its process has ended (pidfd), or
  * when it breaks the protocol. What it has committed until then is kept; its other tiles are offered
@@ -17,7 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "boot/appliance/protocol/socket.h"
+#include "boot/appliance/lend/clients.h"
+#include "boot/appliance/lend/peer.h"
 #include "boot/appliance/protocol/record.h"
 #include "boot/engine/engine.h"
 #include "boot/engine/run.h"
@@ -60,14 +60,6 @@ int hr_feed_owner_check(struct hr_feed_owner *owner, pid_t process, bool quiet, 
 
 /* Forget it: no producer comes any more, or the new one is known by its own connection. */
 void hr_feed_owner_forget(struct hr_feed_owner *owner);
-#define HR_FEED_READY_NS (30 * HR_NS_PER_S) /* from WELCOME to READY */
-
-enum hr_feed_producer_state {
-	HR_FEED_ABSENT,
-	HR_FEED_GREETED,
-	HR_FEED_ATTACHED,
-	HR_FEED_CLOSING,
-};
 
 struct hr_feed_producer {
 	struct hr_run *run;
@@ -75,31 +67,22 @@ struct hr_feed_producer {
 	const struct hr_gpu_facts *facts; /* of the GPU that has the tiles; NULL on `host` */
 	struct hr_feed_owner owner;	  /* after a producer on a GPU has gone; of all runs */
 	uint64_t epoch;			  /* random, of this bring-up */
-	enum hr_feed_producer_state state;
-	int fd;		   /* of its connection; -1: none */
-	int pidfd;	   /* -1: the kernel has none for the process */
-	uint64_t since_ns; /* time of the last change of the state */
-	struct hr_credentials credentials;
-	uint32_t credits;
-	char name[HR_NAME_MAX]; /* as the producer calls itself; printable */
+	struct hr_lend_peer peer;
 	/* For the lease: when it committed the newest tile, and whether it was named since. */
 	uint64_t committed, committed_ns;
 	bool late;
 	uint64_t leases; /* times that it was named */
-	uint64_t woken;	 /* the entry for which it got a message */
-	bool told_last;	 /* it has got the message that no further tile is offered */
 	bool detached;	 /* it says that it goes */
 };
 
 /*
- * Welcome the process that has sent `hello`: map its memory, and send the descriptors. The state is
- * ABSENT. On success *producer owns fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE,
- * -EAGAIN and -EBUSY of hr_feed_owner_check(), -EBUSY of hr_sets_next(), or the error of its
- * connection: it stays ABSENT, and the caller keeps both.
+ * Welcome the client: map its memory, and send the descriptors. The state is FREE. On success
+ * *producer owns the client's fd and pidfd (-1: none), and is GREETED. -ENOMEM, -EMFILE, -EAGAIN and
+ * -EBUSY of hr_feed_owner_check(), -EBUSY of hr_sets_next(), or the error of its connection: it stays
+ * FREE, and the caller keeps both.
  */
-int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_tap_message *hello,
-			   const struct hr_credentials *peer, int fd, int pidfd,
-			   struct hr_error *e);
+int hr_feed_producer_greet(struct hr_feed_producer *producer, const struct hr_tap_client *client,
+			   int pidfd, struct hr_error *e);
 
 /* Do what the state allows. events: one of the descriptors may be readable. */
 void hr_feed_producer_step(struct hr_feed_producer *producer, bool events, uint64_t now_ns);

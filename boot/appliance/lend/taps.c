@@ -27,8 +27,7 @@ static void greet(struct hr_tap_port *port, struct hr_tap_client *client)
 		hr_fail(&e, HR_ERROR_FAILED, seat, "all %u seats of the tap are in use",
 			HR_TAP_SEATS);
 	else
-		err = hr_tap_consumer_greet(&port->table, (uint32_t)seat, &client->hello,
-					    &client->credentials, client->fd, pidfd, &e);
+		err = hr_tap_consumer_greet(&port->table, (uint32_t)seat, client, pidfd, &e);
 	if (err >= 0) {
 		hr_tap_clients_seated(&port->clients, client, pidfd);
 		return;
@@ -148,11 +147,8 @@ static void open_port(struct hr_tap_service *s, uint32_t i)
 	port->table.pipeline = i;
 	port->table.facts = s->engine->backend[run->config->gpu].facts;
 	hr_tap_consumers_begin(&port->table);
-	*c = (struct hr_tap_clients){ .kind = "tap",
+	*c = (struct hr_tap_clients){ .kind = &hr_lend_tap,
 				      .name = run->config->tap.name,
-				      .client = "consumer",
-				      .hello = HR_TAP_HELLO,
-				      .version = HR_TAP_VERSION,
 				      .refused = &run->tap.refused,
 				      .fd = s->sockets->fd[i],
 				      .wake = s->wake };

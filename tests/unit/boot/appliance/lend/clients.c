@@ -23,6 +23,9 @@
 #define ALL HR_TAP_CLIENTS
 #define PEERPIDFD 77
 
+static const struct hr_lend_kind kind = {
+	.name = "tap", .client = "consumer", .hello = HR_TAP_HELLO, .version = VERSION
+};
 static struct hr_tap_clients c;
 static uint64_t refused;
 static struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -60,11 +63,8 @@ int getsockopt(int socket, int level, int name, void *restrict value, socklen_t 
 
 static void begin(void)
 {
-	c = (struct hr_tap_clients){ .kind = "tap",
+	c = (struct hr_tap_clients){ .kind = &kind,
 				     .name = "out",
-				     .client = "consumer",
-				     .hello = HR_TAP_HELLO,
-				     .version = VERSION,
 				     .refused = &refused,
 				     .users = { .mode = 0600, .group = HR_CONTROL_NO_GROUP } };
 	memset(fd, 0xff, sizeof fd);

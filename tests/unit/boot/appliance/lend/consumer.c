@@ -23,18 +23,18 @@ Test(tap_consumer, ready_attaches_a_consumer)
 	cr_assert_eq(greet(1, "b", 0, -1), 0);
 	step(0, false);
 	step(0, true); /* no message */
-	cr_expect_eq(table->consumer[0].state, HR_TAP_GREETED);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_GREETED);
 	tell(0, HR_TAP_READY);
 	step(0, false); /* not looked at */
-	cr_expect_eq(table->consumer[0].state, HR_TAP_GREETED);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_GREETED);
 	fake_clock_advance(5);
 	step(0, true);
-	cr_expect_eq(table->consumer[0].state, HR_TAP_ATTACHED);
-	cr_expect_eq(table->consumer[0].since_ns, BEGIN_NS + 10);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_ATTACHED);
+	cr_expect_eq(table->consumer[0].peer.since_ns, BEGIN_NS + 10);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_INFO), WHO(0, "a") " is attached, 6 credits");
 	cr_expect_eq(words->seat[0].order, ORDER(1, HR_TAP_LEND));
 	cr_expect_eq(words->seat[0].credits, 6);
-	cr_expect_eq(table->consumer[1].state, HR_TAP_GREETED);
+	cr_expect_eq(table->consumer[1].peer.state, HR_LEND_GREETED);
 	cr_expect_eq(words->seat[1].order, 0);
 	tell(1, HR_TAP_READY);
 	step(1, true);
@@ -95,25 +95,25 @@ Test(tap_consumer, what_each_message_does)
 	static const struct {
 		bool attached;
 		int message;
-		enum hr_tap_consumer_state state;
+		enum hr_lend_state state;
 		uint32_t order;
 		bool revoked;
 		const char *to_it, *log; /* messages to the consumer */
 	} row[] = {
-		{ false, DETACH_, HR_TAP_FREE, 0, false, "2 .", WHO(1, "b") " has gone" },
-		{ false, KIND, HR_TAP_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
-		{ false, SHORT, HR_TAP_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
-		{ false, MAGIC, HR_TAP_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
-		{ false, HANG_UP, HR_TAP_LEAVING, 0, false, NULL, "" },
-		{ true, DETACH_, HR_TAP_CLOSING, ORDER(2, HR_TAP_CLOSE), false, ".",
+		{ false, DETACH_, HR_LEND_FREE, 0, false, "2 .", WHO(1, "b") " has gone" },
+		{ false, KIND, HR_LEND_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
+		{ false, SHORT, HR_LEND_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
+		{ false, MAGIC, HR_LEND_LEAVING, 0, true, "2 7 .", WHO(1, "b") WRONG },
+		{ false, HANG_UP, HR_LEND_LEAVING, 0, false, NULL, "" },
+		{ true, DETACH_, HR_LEND_CLOSING, ORDER(2, HR_TAP_CLOSE), false, ".",
 		  WHO(1, "b") " has gone" },
-		{ true, READY_, HR_TAP_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
+		{ true, READY_, HR_LEND_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
 		  WHO(1, "b") WRONG },
-		{ true, KIND, HR_TAP_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
+		{ true, KIND, HR_LEND_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
 		  WHO(1, "b") WRONG },
-		{ true, SHORT, HR_TAP_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
+		{ true, SHORT, HR_LEND_LEAVING, ORDER(2, HR_TAP_HOLD), true, "7 .",
 		  WHO(1, "b") WRONG },
-		{ true, HANG_UP, HR_TAP_LEAVING, ORDER(2, HR_TAP_HOLD), false, NULL, "" },
+		{ true, HANG_UP, HR_LEND_LEAVING, ORDER(2, HR_TAP_HOLD), false, NULL, "" },
 	};
 
 	attach(0, "a", 0, -1);
@@ -130,23 +130,23 @@ Test(tap_consumer, what_each_message_does)
 		fake_clock_advance(100);
 		send_what(1, row[i].message);
 		step(1, true);
-		cr_expect_eq(c->state, row[i].state, "row %u: %d", i, (int)c->state);
+		cr_expect_eq(c->peer.state, row[i].state, "row %u: %d", i, (int)c->peer.state);
 		cr_expect_eq(words->seat[1].order, row[i].order, "row %u", i);
 		cr_expect_eq(run->tap.revoked, row[i].revoked, "row %u", i);
 		cr_expect_eq(run->tap.present, 1, "row %u", i);
 		cr_expect_str_eq(fake_log_last(), row[i].log, "row %u: %s", i, fake_log_last());
-		cr_expect_eq(c->fd, -1, "row %u", i);
+		cr_expect_eq(c->peer.fd, -1, "row %u", i);
 		if (row[i].to_it)
 			cr_expect_str_eq(kinds(1), row[i].to_it, "row %u", i);
-		if (c->state != HR_TAP_FREE) {
-			cr_expect_eq(c->since_ns, hr_now_ns(), "row %u", i);
+		if (c->peer.state != HR_LEND_FREE) {
+			cr_expect_eq(c->peer.since_ns, hr_now_ns(), "row %u", i);
 			cr_expect_eq(head_at(1)->state,
 				     row[i].revoked ? HR_TAP_STOPPED : HR_TAP_RUNS);
 		}
-		cr_expect_eq(is_mapped(head_at(1)), c->state != HR_TAP_FREE, "row %u", i);
-		c->state = HR_TAP_FREE;
+		cr_expect_eq(is_mapped(head_at(1)), c->peer.state != HR_LEND_FREE, "row %u", i);
+		c->peer.state = HR_LEND_FREE;
 	}
-	cr_expect_eq(table->consumer[0].state, HR_TAP_ATTACHED);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_ATTACHED);
 	cr_expect_eq(head_at(0)->state, HR_TAP_RUNS);
 }
 
@@ -158,15 +158,15 @@ Test(tap_consumer, a_consumer_that_does_not_map_in_time_is_dropped)
 
 	cr_assert_eq(greet(1, "slow", 0, -1), 0);
 	kinds(1);
-	fake_clock_advance(HR_TAP_READY_NS - 1);
+	fake_clock_advance(HR_LEND_READY_NS - 1);
 	step(1, false);
-	cr_expect_eq(table->consumer[1].state, HR_TAP_GREETED);
+	cr_expect_eq(table->consumer[1].peer.state, HR_LEND_GREETED);
 	/* the state is newer than the step */
 	hr_tap_consumer_step(table, 1, false, BEGIN_NS - 1);
-	cr_expect_eq(table->consumer[1].state, HR_TAP_GREETED);
+	cr_expect_eq(table->consumer[1].peer.state, HR_LEND_GREETED);
 	fake_clock_advance(1);
 	step(1, false);
-	cr_expect_eq(table->consumer[1].state, HR_TAP_LEAVING);
+	cr_expect_eq(table->consumer[1].peer.state, HR_LEND_LEAVING);
 	cr_expect_eq(run->tap.revoked, 1);
 	cr_expect_eq(run->tap.present, 0);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN),
@@ -179,9 +179,9 @@ Test(tap_consumer, a_consumer_that_does_not_map_in_time_is_dropped)
 	cr_expect_eq(come(1, &m, NULL, &count), 0);
 	/* an attached one has mapped them */
 	attach(0, "a", 0, -1);
-	fake_clock_advance(2 * HR_TAP_READY_NS);
+	fake_clock_advance(2 * HR_LEND_READY_NS);
 	step(0, false);
-	cr_expect_eq(table->consumer[0].state, HR_TAP_ATTACHED);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_ATTACHED);
 }
 
 /* Its tiles are taken back after the quarantine, and its memory is given back when the worker has. */
@@ -201,24 +201,24 @@ Test(tap_consumer, memory_outlives_the_connection)
 		fake_clock_advance(HR_TAP_QUARANTINE_NS - 1);
 		step(1, true);
 		step(1, false);
-		cr_expect_eq(c->state, HR_TAP_LEAVING);
+		cr_expect_eq(c->peer.state, HR_LEND_LEAVING);
 		fake_clock_advance(1);
 		step(1, false);
-		cr_expect_eq(c->state, HR_TAP_CLOSING);
+		cr_expect_eq(c->peer.state, HR_LEND_CLOSING);
 		cr_expect_eq(run->tap.present, 0);
 		cr_expect_str_eq(fake_log_last(), WHO(1, "b") " has gone");
 		cr_expect_eq(words->seat[1].order, ORDER(3, HR_TAP_CLOSE));
 		words->seat[1].obeyed = ORDER(2, HR_TAP_HOLD);
 		fake_clock_advance(HR_TAP_QUARANTINE_NS);
 		step(1, true);
-		cr_expect_eq(c->state, HR_TAP_CLOSING);
+		cr_expect_eq(c->peer.state, HR_LEND_CLOSING);
 		cr_expect(is_mapped(head_at(1)) && is_mapped(page_at(1)));
 		cr_expect_eq(words->seat[1].order, ORDER(3, HR_TAP_CLOSE));
 		obey(1);
 		step(1, false);
-		cr_expect_eq(c->state, HR_TAP_FREE);
+		cr_expect_eq(c->peer.state, HR_LEND_FREE);
 		cr_expect(!is_mapped(head_at(1)) && !is_mapped(page_at(1)));
-		cr_expect_eq(c->pidfd, -1);
+		cr_expect_eq(c->peer.pidfd, -1);
 		cr_expect_eq(new_fds(), 0u);
 		end_process(pidfd);
 	}
@@ -237,7 +237,7 @@ Test(tap_consumer, the_end_of_a_process_takes_all_back)
 	for (size_t i = 0; i < ROWS(row); i++) {
 		struct hr_tap_consumer *c = &table->consumer[1];
 		const int pidfd = a_process(false);
-		enum hr_tap_consumer_state before;
+		enum hr_lend_state before;
 
 		words->seat[1].order = words->seat[1].obeyed = 0;
 		if (row[i].attached)
@@ -248,22 +248,22 @@ Test(tap_consumer, the_end_of_a_process_takes_all_back)
 			send_what(1, HANG_UP);
 			step(1, true);
 		}
-		before = c->state;
+		before = c->peer.state;
 		step(1, true);
-		cr_expect_eq(c->state, before, "row %zu", i);
+		cr_expect_eq(c->peer.state, before, "row %zu", i);
 		end_process(pidfd);
 		step(1, false);
-		cr_expect_eq(c->state, before, "row %zu", i);
+		cr_expect_eq(c->peer.state, before, "row %zu", i);
 		step(1, true);
-		cr_expect_eq(c->state, row[i].attached ? HR_TAP_CLOSING : HR_TAP_FREE, "row %zu",
-			     i);
+		cr_expect_eq(c->peer.state, row[i].attached ? HR_LEND_CLOSING : HR_LEND_FREE,
+			     "row %zu", i);
 		cr_expect_eq(words->seat[1].order, row[i].order, "row %zu", i);
 		cr_expect_eq(run->tap.present, 0);
 		obey(1);
 		step(1, true);
-		cr_expect_eq(c->state, HR_TAP_FREE);
-		cr_expect_eq(c->fd, -1);
-		cr_expect_eq(c->pidfd, -1);
+		cr_expect_eq(c->peer.state, HR_LEND_FREE);
+		cr_expect_eq(c->peer.fd, -1);
+		cr_expect_eq(c->peer.pidfd, -1);
 	}
 }
 
@@ -272,10 +272,10 @@ Test(tap_consumer, memory_is_given_back_at_once_when_no_worker_runs)
 {
 	static const struct {
 		uint64_t started, ended;
-		enum hr_tap_consumer_state state;
-	} row[] = { { BEGIN_NS, 0, HR_TAP_CLOSING },
-		    { 0, 0, HR_TAP_FREE },
-		    { BEGIN_NS, BEGIN_NS + 1, HR_TAP_FREE } };
+		enum hr_lend_state state;
+	} row[] = { { BEGIN_NS, 0, HR_LEND_CLOSING },
+		    { 0, 0, HR_LEND_FREE },
+		    { BEGIN_NS, BEGIN_NS + 1, HR_LEND_FREE } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		attach((uint32_t)i, "b", 0, -1);
@@ -283,7 +283,7 @@ Test(tap_consumer, memory_is_given_back_at_once_when_no_worker_runs)
 		run->ended_ns = row[i].ended;
 		tell((uint32_t)i, HR_TAP_DETACH);
 		step((uint32_t)i, true);
-		cr_expect_eq(table->consumer[i].state, row[i].state, "row %zu", i);
+		cr_expect_eq(table->consumer[i].peer.state, row[i].state, "row %zu", i);
 		run->started_ns = BEGIN_NS;
 		run->ended_ns = 0;
 	}
@@ -462,15 +462,15 @@ Test(tap_consumer, only_an_attached_consumer_is_recorded)
 	words->seat[4].lent = 9;
 	words->seat[4].returned = 5;
 	words->seat[4].failed = 2;
-	for (int state = HR_TAP_FREE; state <= HR_TAP_CLOSING; state++) {
+	for (int state = HR_LEND_FREE; state <= HR_LEND_CLOSING; state++) {
 		memset(&got, 0, sizeof got);
-		table->consumer[4].state = (enum hr_tap_consumer_state)state;
-		if (state == HR_TAP_ATTACHED)
+		table->consumer[4].peer.state = (enum hr_lend_state)state;
+		if (state == HR_LEND_ATTACHED)
 			continue;
 		cr_expect_not(hr_tap_consumer_snapshot(table, 4, &got));
 		cr_expect_eq(memcmp(&got, &zero, sizeof got), 0);
 	}
-	table->consumer[4].state = HR_TAP_FREE;
+	table->consumer[4].peer.state = HR_LEND_FREE;
 	attach(4, "rec", 0, -1);
 	table->consumer[4].late = 6;
 	for (uint32_t obeyed = 0; obeyed < 2; obeyed++) {
@@ -496,21 +496,21 @@ Test(tap_consumer, a_full_socket_loses_a_message)
 	char text[sizeof(struct hr_tap_message)] = "x";
 
 	attach(0, "deaf", 0, -1);
-	while (send(table->consumer[0].fd, text, sizeof text, MSG_DONTWAIT) > 0)
+	while (send(table->consumer[0].peer.fd, text, sizeof text, MSG_DONTWAIT) > 0)
 		;
 	page_at(0)->wake = 1;
 	words->seat[0].lent = 1;
 	step(0, false);
 	cr_expect_str_eq(fake_log_last(), "tap: a message of kind 9 is lost: "
 					  "Resource temporarily unavailable");
-	cr_expect_eq(table->consumer[0].state, HR_TAP_ATTACHED);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_ATTACHED);
 	send_what(0, KIND);
 	step(0, true);
-	cr_expect_eq(table->consumer[0].state, HR_TAP_LEAVING);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_LEAVING);
 	/* the connection has ended before: there is nothing to send with */
 	run->outcome = HR_RUN_DONE;
 	hr_tap_consumers_end(table, false);
 	cr_expect_str_eq(fake_log_last(), "tap: a message of kind 6 is lost: "
 					  "Transport endpoint is not connected");
-	cr_expect_eq(table->consumer[0].state, HR_TAP_FREE);
+	cr_expect_eq(table->consumer[0].peer.state, HR_LEND_FREE);
 }

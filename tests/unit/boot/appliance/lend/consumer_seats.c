@@ -16,9 +16,9 @@ TestSuite(tap_seats, .init = begin, .fini = end, .timeout = 60);
 Test(tap_seats, all_are_free_at_first)
 {
 	for (uint32_t i = 0; i < HR_TAP_SEATS; i++) {
-		cr_expect_eq(table->consumer[i].state, HR_TAP_FREE);
-		cr_expect_eq(table->consumer[i].fd, -1);
-		cr_expect_eq(table->consumer[i].pidfd, -1);
+		cr_expect_eq(table->consumer[i].peer.state, HR_LEND_FREE);
+		cr_expect_eq(table->consumer[i].peer.fd, -1);
+		cr_expect_eq(table->consumer[i].peer.pidfd, -1);
 	}
 	cr_expect_eq(hr_tap_consumer_seat(table), 0);
 }
@@ -26,11 +26,11 @@ Test(tap_seats, all_are_free_at_first)
 Test(tap_seats, the_first_free_seat_is_given)
 {
 	for (uint32_t k = 0; k < HR_TAP_SEATS; k++)
-		table->consumer[k].state = HR_TAP_GREETED + k % 4;
+		table->consumer[k].peer.state = HR_LEND_GREETED + k % 4;
 	cr_expect_eq(hr_tap_consumer_seat(table), -EBUSY);
-	table->consumer[HR_TAP_SEATS - 1].state = HR_TAP_FREE;
+	table->consumer[HR_TAP_SEATS - 1].peer.state = HR_LEND_FREE;
 	cr_expect_eq(hr_tap_consumer_seat(table), HR_TAP_SEATS - 1);
-	table->consumer[3].state = table->consumer[9].state = HR_TAP_FREE;
+	table->consumer[3].peer.state = table->consumer[9].peer.state = HR_LEND_FREE;
 	cr_expect_eq(hr_tap_consumer_seat(table), 3);
 }
 
@@ -80,8 +80,8 @@ Test(tap_seats, welcome_comes_with_new_memory)
 	unsigned count;
 
 	set_numbers();
-	c->late = c->late_tile = c->woken = c->share.rate = 5;
-	c->told_last = true;
+	c->late = c->late_tile = c->peer.woken = c->share.rate = 5;
+	c->peer.told_last = true;
 	fake_clock_advance(9);
 	cr_assert_eq(greet(2, "one\x1ftwo\x7f ~\xff", 0, pidfd), 0, "%s", test_error_text());
 	cr_expect_str_eq(fake_memfd.names, "headrace tap entries;headrace tap page;");
@@ -106,13 +106,13 @@ Test(tap_seats, welcome_comes_with_new_memory)
 		  !is_mapped(page_at(3)));
 	for (unsigned i = 0; i < 3; i++)
 		close(fds[i]);
-	cr_expect_eq(c->state, HR_TAP_GREETED);
-	cr_expect_eq(c->since_ns, BEGIN_NS + 9);
-	cr_expect_eq(c->pidfd, pidfd);
-	cr_expect_eq(c->credentials.user, 5);
-	cr_expect_eq(c->credentials.process, 72);
-	cr_expect_str_eq(c->name, "one?two? ~?");
-	cr_expect(c->late == 0 && c->late_tile == 0 && c->woken == 0 && !c->told_last &&
+	cr_expect_eq(c->peer.state, HR_LEND_GREETED);
+	cr_expect_eq(c->peer.since_ns, BEGIN_NS + 9);
+	cr_expect_eq(c->peer.pidfd, pidfd);
+	cr_expect_eq(c->peer.credentials.user, 5);
+	cr_expect_eq(c->peer.credentials.process, 72);
+	cr_expect_str_eq(c->peer.name, "one?two? ~?");
+	cr_expect(c->late == 0 && c->late_tile == 0 && c->peer.woken == 0 && !c->peer.told_last &&
 		  c->share.rate == 0 && c->share.credits == 0);
 	cr_expect_eq(run->tap.attached + run->tap.present, 0);
 	cr_expect_eq(words->seat[2].order, 0);
@@ -125,10 +125,10 @@ Test(tap_seats, a_name_has_an_end)
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 	cr_assert_eq(greet(0, most, 0, -1), 0);
-	cr_expect_eq(strlen(table->consumer[0].name), 63u);
-	cr_expect_eq(strncmp(table->consumer[0].name, most, 63), 0);
+	cr_expect_eq(strlen(table->consumer[0].peer.name), 63u);
+	cr_expect_eq(strncmp(table->consumer[0].peer.name, most, 63), 0);
 	cr_assert_eq(greet(1, "", 0, -1), 0);
-	cr_expect_str_eq(table->consumer[1].name, "");
+	cr_expect_str_eq(table->consumer[1].peer.name, "");
 }
 
 Test(tap_seats, credits_are_those_asked_for_up_to_the_limit)
@@ -160,7 +160,7 @@ Test(tap_seats, credits_are_those_asked_for_up_to_the_limit)
 			close(fds[k]);
 		cr_expect_eq(m.credits, row[i].credits, "row %u: %u", i, m.credits);
 		cr_expect_eq(m.each, row[i].deliver == HR_TAP_EACH, "row %u", i);
-		cr_expect_eq(table->consumer[i].credits, row[i].credits, "row %u", i);
+		cr_expect_eq(table->consumer[i].peer.credits, row[i].credits, "row %u", i);
 		cr_expect_eq(table->consumer[i].share.most, row[i].credits, "row %u", i);
 		cr_expect_eq(table->consumer[i].share.asked, row[i].fixed, "row %u", i);
 	}
@@ -207,9 +207,9 @@ static void detach(uint32_t seat)
 {
 	tell(seat, HR_TAP_DETACH);
 	step(seat, true);
-	cr_assert_eq(table->consumer[seat].state, HR_TAP_FREE);
-	cr_expect_eq(table->consumer[seat].fd, -1);
-	cr_expect_eq(table->consumer[seat].pidfd, -1);
+	cr_assert_eq(table->consumer[seat].peer.state, HR_LEND_FREE);
+	cr_expect_eq(table->consumer[seat].peer.fd, -1);
+	cr_expect_eq(table->consumer[seat].peer.pidfd, -1);
 }
 
 Test(tap_seats, each_consumer_on_a_gpu_has_memory_of_its_own)
@@ -259,7 +259,7 @@ Test(tap_seats, a_gpu_has_memory_for_so_many_consumers_in_a_run)
 			 "memory for 16 clients on the GPU is used up: it is renewed when this "
 			 "pipeline starts and no other runs");
 	cr_expect_lt(strlen(test_error_text()), sizeof m.text);
-	cr_expect_eq(table->consumer[2].state, HR_TAP_FREE);
+	cr_expect_eq(table->consumer[2].peer.state, HR_LEND_FREE);
 	cr_expect_eq(new_fds(), 1u, "the client's end: %u", new_fds());
 	fix_memory();
 	close(greet_and_keep(2, &m));
@@ -278,9 +278,9 @@ Test(tap_seats, a_failure_leaves_the_seat_free)
 		cr_expect_eq(fake_memfd.created, fake_memfd.fails);
 		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)), "failure %u",
 			  fake_memfd.fails);
-		cr_expect_eq(table->consumer[0].state, HR_TAP_FREE);
-		cr_expect_eq(table->consumer[0].fd, -1);
-		cr_expect_eq(table->consumer[0].pidfd, -1);
+		cr_expect_eq(table->consumer[0].peer.state, HR_LEND_FREE);
+		cr_expect_eq(table->consumer[0].peer.fd, -1);
+		cr_expect_eq(table->consumer[0].peer.pidfd, -1);
 		cr_expect_eq(new_fds(), 1u, "failure %u: %u", fake_memfd.fails, new_fds());
 	}
 }
@@ -288,8 +288,8 @@ Test(tap_seats, a_failure_leaves_the_seat_free)
 /* The client has gone before its welcome. */
 Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 {
-	const struct hr_credentials sender = { .process = 1 };
-	const struct hr_tap_message hello = { .kind = HR_TAP_HELLO };
+	struct hr_tap_client client = { .credentials = { .process = 1 },
+					.hello = { .kind = HR_TAP_HELLO } };
 	int pair[2];
 
 	for (uint32_t fixed = 0; fixed < 2; fixed++) {
@@ -297,9 +297,8 @@ Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 			fix_memory();
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 		close(pair[1]);
-		cr_expect_eq(
-			hr_tap_consumer_greet(table, 1, &hello, &sender, pair[0], -1, test_error()),
-			-EPIPE);
+		client.fd = pair[0];
+		cr_expect_eq(hr_tap_consumer_greet(table, 1, &client, -1, test_error()), -EPIPE);
 		cr_expect_str_eq(test_error_text(), "Broken pipe");
 		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 		cr_expect_str_eq(fake_log_last(), "tap: a message of kind 2 is lost: Broken pipe");
@@ -309,8 +308,8 @@ Test(tap_seats, a_lost_connection_leaves_the_seat_free)
 		cr_expect_eq(engine->tap_tiles[1].sets.spent, 0);
 		cr_expect_eq(is_mapped(head_at(1)), fixed);
 		cr_expect_eq(is_mapped(page_at(1)), fixed);
-		cr_expect_eq(table->consumer[1].state, HR_TAP_FREE);
-		cr_expect_eq(table->consumer[1].fd, -1);
+		cr_expect_eq(table->consumer[1].peer.state, HR_LEND_FREE);
+		cr_expect_eq(table->consumer[1].peer.fd, -1);
 	}
 }
 
@@ -373,9 +372,9 @@ Test(tap_seats, all_consumers_hear_of_the_end)
 		cr_expect(!is_mapped(head_at(0)) && !is_mapped(page_at(0)) &&
 			  !is_mapped(head_at(last)) && !is_mapped(page_at(last)));
 		for (uint32_t k = 0; k < HR_TAP_SEATS; k++) {
-			cr_expect_eq(table->consumer[k].state, HR_TAP_FREE);
-			cr_expect_eq(table->consumer[k].fd, -1);
-			cr_expect_eq(table->consumer[k].pidfd, -1);
+			cr_expect_eq(table->consumer[k].peer.state, HR_LEND_FREE);
+			cr_expect_eq(table->consumer[k].peer.fd, -1);
+			cr_expect_eq(table->consumer[k].peer.pidfd, -1);
 		}
 		cr_expect_eq(new_fds(), 2u); /* the consumers' ends */
 	}
@@ -398,7 +397,7 @@ Test(tap_seats, the_end_of_a_gpus_run_is_in_the_heads)
 		attach(2, "another", 0, -1);
 		run->outcome = row[i].outcome;
 		hr_tap_consumers_end(table, false);
-		cr_expect_eq(table->consumer[1].pidfd, -1);
+		cr_expect_eq(table->consumer[1].peer.pidfd, -1);
 		cr_expect_eq(head_at(2 * i)->state, row[i].state);
 		cr_expect_eq(head_at(2 * i + 1)->state, row[i].state);
 		cr_expect_eq(words->seat[1].order, 4 + 4 * i); /* LEND; the end is no order */

@@ -174,7 +174,7 @@ static int expect_welcome(struct hr_tap_message *m)
 	drop_fds(fds);
 	say(fd, HR_TAP_READY);
 	step(HR_TAP_STEP_NS);
-	cr_assert_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
 	return fd;
 }
 
@@ -265,7 +265,7 @@ Test(feed_gpu, each_producer_has_a_page_of_its_own)
 	say(fd, HR_TAP_DETACH);
 	step(HR_TAP_STEP_NS);
 	step(HR_TAP_STEP_NS);
-	cr_expect_eq(service.port[0].producer.state, HR_FEED_ABSENT);
+	cr_expect_eq(service.port[0].producer.peer.state, HR_LEND_FREE);
 	cr_expect_eq(page->commit[1], 99, "the memory stays mapped");
 	close(fd);
 	fd = expect_welcome(&m);
@@ -301,7 +301,7 @@ Test(feed_gpu, another_process_waits_for_the_end_of_one_that_has_detached)
 	char why[96];
 
 	cr_assert_eq(engine.run[0].feed.attached, 1);
-	cr_assert_eq(service.port[0].producer.state, HR_FEED_ABSENT);
+	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_FREE);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
 		 (int)child);
 	expect_refused(why);
@@ -314,7 +314,7 @@ Test(feed_gpu, a_client_gets_the_memory_after_the_end_of_a_killed_process)
 	const pid_t child = begin_child(false);
 	struct hr_tap_message m;
 
-	cr_assert_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
 	kill_child(child);
 	step(HR_TAP_STEP_NS);
 	step(HR_TAP_STEP_NS);
@@ -386,7 +386,7 @@ Test(feed_gpu, a_second_process_is_refused)
 	snprintf(why, sizeof why, "process %d of user %u is attached", (int)getpid(),
 		 (unsigned)getuid());
 	expect_refused(why);
-	cr_expect_eq(service.port[0].producer.state, HR_FEED_ATTACHED);
+	cr_expect_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
 	close(fd);
 }
 

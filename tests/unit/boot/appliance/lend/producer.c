@@ -12,19 +12,19 @@ Test(feed_producer, ready_attaches_a_producer)
 {
 	words->fault = HR_FEED_GAP;
 	words->offered = words->committed = 7;
-	p.woken = p.leases = p.committed = 5;
-	p.told_last = true;
+	p.peer.woken = p.leases = p.committed = 5;
+	p.peer.told_last = true;
 	cr_assert_eq(greet("one", 3, -1), 0);
 	step(true); /* no message */
-	cr_expect_eq(p.state, HR_FEED_GREETED);
+	cr_expect_eq(p.peer.state, HR_LEND_GREETED);
 	tell(HR_TAP_READY);
 	step(false); /* not looked at */
-	cr_expect_eq(p.state, HR_FEED_GREETED);
+	cr_expect_eq(p.peer.state, HR_LEND_GREETED);
 	fake_clock_advance(8);
 	run->durable_tiles = 11;
 	step(true);
-	cr_expect_eq(p.state, HR_FEED_ATTACHED);
-	cr_expect_eq(p.since_ns, BEGIN_NS + 8);
+	cr_expect_eq(p.peer.state, HR_LEND_ATTACHED);
+	cr_expect_eq(p.peer.since_ns, BEGIN_NS + 8);
 	cr_expect_eq(p.committed_ns, BEGIN_NS + 8);
 	cr_expect_str_eq(fake_log_last_of(HR_LOG_INFO), WHO " is attached, 3 credits");
 	cr_expect_eq(words->order, ORDER(1, HR_FEED_OFFER));
@@ -33,8 +33,8 @@ Test(feed_producer, ready_attaches_a_producer)
 	cr_expect_eq(words->offered + words->committed, 0);
 	cr_expect_eq(run->feed.attached, 1);
 	cr_expect_eq(run->feed.present, 1);
-	cr_expect_eq(p.woken + p.leases + p.committed, 0);
-	cr_expect_not(p.told_last);
+	cr_expect_eq(p.peer.woken + p.leases + p.committed, 0);
+	cr_expect_not(p.peer.told_last);
 	cr_expect_eq(head->durable, 11);
 	cr_expect_eq(fake_log_count_of(HR_LOG_WARN), 0u);
 }
@@ -80,7 +80,7 @@ Test(feed_producer, what_each_message_does)
 			peer = -1;
 		}
 		step(true);
-		cr_expect_eq(p.state, worked ? HR_FEED_CLOSING : HR_FEED_ABSENT, "row %zu", i);
+		cr_expect_eq(p.peer.state, worked ? HR_LEND_CLOSING : HR_LEND_FREE, "row %zu", i);
 		cr_expect_eq(words->order, worked ? ORDER(2, HR_FEED_CLOSE) : 0, "row %zu", i);
 		cr_expect_eq(run->feed.revoked, row[i].revoked, "row %zu", i);
 		cr_expect_eq(run->feed.present, 0, "row %zu", i);
@@ -91,16 +91,16 @@ Test(feed_producer, what_each_message_does)
 			cr_expect_str_eq(fake_log_last_of(HR_LOG_WARN), WRONG, "row %zu", i);
 		if (row[i].to_it)
 			cr_expect_str_eq(kinds(), row[i].to_it, "row %zu", i);
-		cr_expect_eq(p.fd, -1, "row %zu", i);
+		cr_expect_eq(p.peer.fd, -1, "row %zu", i);
 		cr_expect_eq(is_mapped(head), worked, "row %zu", i);
 		if (worked) {
-			cr_expect_eq(p.since_ns, hr_now_ns());
+			cr_expect_eq(p.peer.since_ns, hr_now_ns());
 			cr_expect_eq(head->state, row[i].revoked ? HR_TAP_STOPPED : HR_TAP_RUNS);
 			step(true); /* the worker can still access the memory */
-			cr_expect_eq(p.state, HR_FEED_CLOSING);
+			cr_expect_eq(p.peer.state, HR_LEND_CLOSING);
 			words->obeyed = words->order;
 			step(false);
-			cr_expect_eq(p.state, HR_FEED_ABSENT);
+			cr_expect_eq(p.peer.state, HR_LEND_FREE);
 			cr_expect(!is_mapped(reserved) && !is_mapped(head) && !is_mapped(page));
 		}
 		if (peer >= 0)
@@ -115,11 +115,11 @@ Test(feed_producer, a_connection_with_descriptor_0_is_closed)
 {
 	close(0);
 	attach(-1);
-	cr_assert_eq(p.fd, 0);
+	cr_assert_eq(p.peer.fd, 0);
 	tell(HR_TAP_DETACH);
 	step(true);
-	cr_expect_eq(p.state, HR_FEED_CLOSING);
-	cr_expect_eq(p.fd, -1);
+	cr_expect_eq(p.peer.state, HR_LEND_CLOSING);
+	cr_expect_eq(p.peer.fd, -1);
 	cr_expect_eq(run->feed.present, 0);
 	cr_expect_eq(fcntl(0, F_GETFD), -1);
 	cr_expect_str_eq(kinds(), ".");
@@ -129,10 +129,10 @@ Test(feed_producer, no_worker_runs_before_and_after_the_run)
 {
 	static const struct {
 		uint64_t started, ended;
-		enum hr_feed_producer_state state;
-	} row[] = { { 0, 0, HR_FEED_ABSENT },
-		    { BEGIN_NS, 1, HR_FEED_ABSENT },
-		    { BEGIN_NS, 0, HR_FEED_CLOSING } };
+		enum hr_lend_state state;
+	} row[] = { { 0, 0, HR_LEND_FREE },
+		    { BEGIN_NS, 1, HR_LEND_FREE },
+		    { BEGIN_NS, 0, HR_LEND_CLOSING } };
 
 	for (size_t i = 0; i < ROWS(row); i++) {
 		attach(-1);
@@ -140,7 +140,7 @@ Test(feed_producer, no_worker_runs_before_and_after_the_run)
 		run->ended_ns = row[i].ended;
 		tell(HR_TAP_DETACH);
 		step(true);
-		cr_expect_eq(p.state, row[i].state, "row %zu", i);
+		cr_expect_eq(p.peer.state, row[i].state, "row %zu", i);
 		run->started_ns = BEGIN_NS;
 		run->ended_ns = 0;
 	}
@@ -164,18 +164,18 @@ Test(feed_producer, a_producer_that_does_not_map_in_time_is_dropped)
 {
 	cr_assert_eq(greet("one", 0, -1), 0);
 	kinds();
-	fake_clock_advance(HR_FEED_READY_NS - 1);
+	fake_clock_advance(HR_LEND_READY_NS - 1);
 	step(false);
 	hr_feed_producer_step(&p, false, BEGIN_NS - 1); /* the state is newer than the step */
-	cr_expect_eq(p.state, HR_FEED_GREETED);
+	cr_expect_eq(p.peer.state, HR_LEND_GREETED);
 	fake_clock_advance(1);
 	step(false);
-	cr_expect_eq(p.state, HR_FEED_ABSENT);
+	cr_expect_eq(p.peer.state, HR_LEND_FREE);
 	expect_revoked("it did not map the tiles in time");
 	attach(-1);
-	fake_clock_advance(2 * HR_FEED_READY_NS);
+	fake_clock_advance(2 * HR_LEND_READY_NS);
 	step(false);
-	cr_expect_eq(p.state, HR_FEED_ATTACHED);
+	cr_expect_eq(p.peer.state, HR_LEND_ATTACHED);
 }
 
 Test(feed_producer, faults_that_the_worker_finds)
@@ -193,15 +193,15 @@ Test(feed_producer, faults_that_the_worker_finds)
 		attach(-1);
 		words->fault_tile = 77;
 		step(false);
-		cr_expect_eq(p.state, HR_FEED_ATTACHED);
+		cr_expect_eq(p.peer.state, HR_LEND_ATTACHED);
 		words->fault = row[i].fault;
 		step(false);
-		cr_expect_eq(p.state, HR_FEED_CLOSING, "row %zu", i);
+		cr_expect_eq(p.peer.state, HR_LEND_CLOSING, "row %zu", i);
 		expect_revoked(row[i].why);
 		cr_expect_eq(head->state, HR_TAP_STOPPED);
 		words->obeyed = words->order;
 		step(false);
-		cr_expect_eq(p.state, HR_FEED_ABSENT);
+		cr_expect_eq(p.peer.state, HR_LEND_FREE);
 	}
 }
 
@@ -218,17 +218,17 @@ Test(feed_producer, the_end_of_a_process)
 		else
 			cr_assert_eq(greet("one", 0, pidfd[0]), 0);
 		step(true);
-		cr_expect_eq(p.state, attached ? HR_FEED_ATTACHED : HR_FEED_GREETED);
+		cr_expect_eq(p.peer.state, attached ? HR_LEND_ATTACHED : HR_LEND_GREETED);
 		close(pidfd[1]);
 		step(false);
-		cr_expect_eq(p.state, attached ? HR_FEED_ATTACHED : HR_FEED_GREETED);
+		cr_expect_eq(p.peer.state, attached ? HR_LEND_ATTACHED : HR_LEND_GREETED);
 		step(true);
-		cr_expect_eq(p.state, attached ? HR_FEED_CLOSING : HR_FEED_ABSENT);
-		cr_expect_eq(p.pidfd, -1);
+		cr_expect_eq(p.peer.state, attached ? HR_LEND_CLOSING : HR_LEND_FREE);
+		cr_expect_eq(p.peer.pidfd, -1);
 		cr_expect_not(p.owner.known);
 		words->obeyed = words->order;
 		step(true);
-		cr_expect_eq(p.state, HR_FEED_ABSENT);
+		cr_expect_eq(p.peer.state, HR_LEND_FREE);
 		close(peer);
 		peer = -1;
 		cr_expect_eq(open_fds(), before);
@@ -305,21 +305,21 @@ Test(feed_producer, only_an_attached_producer_is_recorded)
 	struct hr_record_producer got, zero;
 
 	memset(&zero, 0, sizeof zero);
-	for (int state = HR_FEED_ABSENT; state <= HR_FEED_CLOSING; state++) {
+	for (int state = HR_LEND_FREE; state <= HR_LEND_CLOSING; state++) {
 		memset(&got, 0xee, sizeof got);
-		p.state = (enum hr_feed_producer_state)state;
-		if (state == HR_FEED_ATTACHED)
+		p.peer.state = (enum hr_lend_state)state;
+		if (state == HR_LEND_ATTACHED)
 			continue;
 		cr_expect_not(hr_feed_producer_snapshot(&p, &got));
 		cr_expect_eq(memcmp(&got, &zero, sizeof got), 0);
 	}
-	p.state = HR_FEED_ABSENT;
+	p.peer.state = HR_LEND_FREE;
 	attach(-1);
 	p.leases = 6;
 	fake_clock_advance(50);
 	for (size_t i = 0; i < ROWS(row); i++) {
 		memset(&got, 0xee, sizeof got);
-		p.credentials.process = row[i].process;
+		p.peer.credentials.process = row[i].process;
 		words->offered = row[i].offered;
 		words->committed = row[i].committed;
 		cr_expect(hr_feed_producer_snapshot(&p, &got));
@@ -378,7 +378,7 @@ Test(feed_producer, a_producer_hears_of_the_end)
 		cr_expect_eq(head->state,
 			     row[i].outcome == HR_RUN_DONE ? HR_TAP_ENDED : HR_TAP_STOPPED);
 		cr_expect_eq(head->durable, 9);
-		cr_expect_eq(p.state, HR_FEED_ABSENT);
+		cr_expect_eq(p.peer.state, HR_LEND_FREE);
 		cr_expect_eq(run->feed.present, 0);
 		hr_feed_owner_forget(&p.owner);
 	}

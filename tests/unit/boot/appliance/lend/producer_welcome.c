@@ -74,11 +74,11 @@ Test(feed_welcome, welcome_comes_with_new_memory)
 	cr_expect_eq(memcmp(&page->wake, "page", 4), 0);
 	for (unsigned i = 0; i < 3; i++)
 		close(fds[i]);
-	cr_expect_eq(p.state, HR_FEED_GREETED);
-	cr_expect_eq(p.since_ns, BEGIN_NS + 9);
-	cr_expect_eq(p.credentials.process, 71);
-	cr_expect_eq(p.credentials.user, 5);
-	cr_expect_str_eq(p.name, "one?two? ~?");
+	cr_expect_eq(p.peer.state, HR_LEND_GREETED);
+	cr_expect_eq(p.peer.since_ns, BEGIN_NS + 9);
+	cr_expect_eq(p.peer.credentials.process, 71);
+	cr_expect_eq(p.peer.credentials.user, 5);
+	cr_expect_str_eq(p.peer.name, "one?two? ~?");
 	cr_expect_not(p.late || p.detached);
 	cr_expect_eq(words->order, 0);
 	cr_expect_eq(run->feed.present + run->feed.attached, 0);
@@ -104,15 +104,15 @@ Test(feed_welcome, credits_and_names)
 		for (unsigned k = 0; k < count; k++)
 			close(fds[k]);
 		cr_expect_eq(m.credits, row[i].credits, "row %zu", i);
-		cr_expect_eq(strlen(p.name), 63u);
-		cr_expect_eq(strncmp(p.name, most, 63), 0);
+		cr_expect_eq(strlen(p.peer.name), 63u);
+		cr_expect_eq(strncmp(p.peer.name, most, 63), 0);
 		tell(HR_TAP_READY);
 		step(true);
 		cr_expect_eq(words->credits, row[i].credits, "row %zu", i);
 		tell(HR_TAP_DETACH);
 		words->obeyed = ORDER(2 * (uint32_t)i + 2, HR_FEED_CLOSE);
 		step(true);
-		cr_assert_eq(p.state, HR_FEED_ABSENT);
+		cr_assert_eq(p.peer.state, HR_LEND_FREE);
 	}
 }
 
@@ -144,7 +144,7 @@ Test(feed_welcome, each_producer_on_a_gpu_gets_words_of_its_own)
 	fake_clock_advance(5);
 	tell(HR_TAP_DETACH);
 	step(true);
-	cr_expect_eq(p.state, HR_FEED_ABSENT);
+	cr_expect_eq(p.peer.state, HR_LEND_FREE);
 	cr_expect(is_mapped(head) && is_mapped(page));
 	cr_expect(p.owner.known && p.owner.detached);
 	cr_expect_eq(p.owner.pidfd, pidfd[0]);
@@ -188,7 +188,7 @@ Test(feed_welcome, a_gpu_has_words_for_so_many_producers_in_a_run)
 	cr_expect_str_eq(test_error_text(),
 			 "memory for 3 clients on the GPU is used up: it is renewed when this "
 			 "pipeline starts and no other runs");
-	cr_expect_eq(p.state, HR_FEED_ABSENT);
+	cr_expect_eq(p.peer.state, HR_LEND_FREE);
 	cr_expect_eq(open_fds(), before + 1, "the client's end");
 }
 
@@ -204,16 +204,15 @@ Test(feed_welcome, a_failure_leaves_nothing)
 		cr_expect_eq(open_fds(), before, "failure %u", fake_memfd.fails);
 		cr_expect(!is_mapped(reserved) && !is_mapped(head) && !is_mapped(page),
 			  "failure %u", fake_memfd.fails);
-		cr_expect_eq(p.state, HR_FEED_ABSENT);
-		cr_expect_eq(p.fd, -1);
+		cr_expect_eq(p.peer.state, HR_LEND_FREE);
+		cr_expect_eq(p.peer.fd, -1);
 	}
 }
 
 /* The client has gone before its welcome. */
 Test(feed_welcome, a_lost_connection_leaves_nothing)
 {
-	const struct hr_credentials sender = { .process = 71 };
-	const struct hr_tap_message hello = { .credits = 0 };
+	struct hr_tap_client client = { .credentials = { .process = 71 } };
 
 	for (int fixed = 0; fixed < 2; fixed++) {
 		unsigned before;
@@ -224,8 +223,8 @@ Test(feed_welcome, a_lost_connection_leaves_nothing)
 		before = open_fds();
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 		close(pair[1]);
-		cr_expect_eq(hr_feed_producer_greet(&p, &hello, &sender, pair[0], -1, test_error()),
-			     -EPIPE);
+		client.fd = pair[0];
+		cr_expect_eq(hr_feed_producer_greet(&p, &client, -1, test_error()), -EPIPE);
 		cr_expect_str_eq(test_error_text(), "Broken pipe");
 		cr_expect_eq(test_error_kind(), HR_ERROR_FAILED);
 		cr_expect_str_eq(fake_log_last(),
@@ -236,7 +235,7 @@ Test(feed_welcome, a_lost_connection_leaves_nothing)
 		cr_expect_eq(is_mapped(reserved), fixed);
 		cr_expect_eq(is_mapped(head), fixed);
 		cr_expect_eq(is_mapped(page), fixed);
-		cr_expect_eq(p.state, HR_FEED_ABSENT);
+		cr_expect_eq(p.peer.state, HR_LEND_FREE);
 		cr_expect_eq(memory.sets.spent, 0);
 	}
 }
