@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "boot/appliance/control/control.h"
-#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/lend/service.h"
 #include "boot/appliance/store/service.h"
-#include "boot/appliance/lend/taps.h"
 #include "boot/cmd/cmd.h"
 #include "boot/cmd/report/output.h"
 #include "boot/cmd/report/reports.h"
@@ -123,8 +122,7 @@ static int stop(void *to, struct hr_error *e)
  * rounds. */
 static int to_service[2] = { -1, -1 };
 static struct hr_store_service service;
-static struct hr_tap_service taps;
-static struct hr_feed_service feeds;
+static struct hr_lend_service lend;
 static struct hr_tap_sockets sockets;
 
 static int pass(void *to, const struct hr_request *request, int fd, struct hr_error *e)
@@ -141,8 +139,7 @@ static void step_run_services(void *to)
 	if (service.engine && job.ranks.ops && hr_job_stops(&job))
 		hr_signals_stop();
 	hr_store_service_step(&service);
-	hr_tap_service_step(&taps);
-	hr_feed_service_step(&feeds);
+	hr_lend_service_step(&lend);
 }
 
 static void open_service(struct hr_engine *engine)
@@ -171,13 +168,9 @@ static int open_sockets(struct hr_engine *engine, struct hr_error *e)
 	err = hr_tap_sockets_open(&sockets, &engine->config, selected, e);
 	if (err)
 		return err;
-	err = hr_tap_service_open(&taps, engine, &sockets, false, e);
-	if (!err)
-		err = hr_feed_service_open(&feeds, engine, e);
-	if (err) {
-		hr_tap_service_close(&taps);
+	err = hr_lend_service_open(&lend, engine, &sockets, false, e);
+	if (err)
 		hr_tap_sockets_close(&sockets);
-	}
 	return err;
 }
 
@@ -197,9 +190,8 @@ static int run_all(struct hr_engine *engine, const struct request *request)
 
 	code = hr_error_report(&e, err);
 	hr_store_service_close(&service);
-	hr_tap_service_close(&taps);
+	hr_lend_service_close(&lend);
 	hr_tap_sockets_close(&sockets);
-	hr_feed_service_close(&feeds);
 	hr_unseal();
 	if (!request->mpi)
 		return code;
@@ -268,8 +260,7 @@ static int run_served(struct hr_engine *engine, const struct request *request,
 	hr_tick_set(hr_control_tick, control);
 	open_service(engine);
 	status.service = &service;
-	status.taps = &taps;
-	status.feeds = &feeds;
+	status.lend = &lend;
 	err = request->mpi ? bring_up_ranks(engine, request) : bring_up(engine, request);
 	if (!err)
 		err = open_sockets(engine, &engine->error);

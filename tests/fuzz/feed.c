@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/lend/service.h"
 #include "boot/engine/shared_memory.h"
 #include "config/base/log.h"
 #include "gpu/tap/memory.h"
@@ -32,7 +32,7 @@
 #define STEPS 400u
 
 static struct hr_engine engine;
-static struct hr_feed_service service;
+static struct hr_lend_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
 static struct hr_partition partition; /* a place for each part, which is enough here */
@@ -129,7 +129,7 @@ static void begin(uint8_t how)
 	run->durable_tiles = 0;
 	run->outcome = HR_RUN_WAITING;
 	begin_peers();
-	must(hr_feed_service_open(&service, &engine, &e) == 0);
+	must(hr_lend_service_open(&service, &engine, NULL, false, &e) == 0);
 }
 
 /* ---- what must hold */
@@ -169,7 +169,7 @@ static void access_memory(void)
 
 static void check(void)
 {
-	const struct hr_feed_producer *p = &service.port[0].producer;
+	const struct hr_feed_producer *p = &service.feed[0].producer;
 
 	must((unsigned)p->peer.state <= HR_LEND_CLOSING && p->peer.state != HR_LEND_LEAVING);
 	if (p->peer.state == HR_LEND_GREETED || p->peer.state == HR_LEND_ATTACHED) {
@@ -212,7 +212,7 @@ static void step(struct input *in)
 
 	switch (what & 15) {
 	case 0:
-		connect_peer(fd, &service.port[0].at);
+		connect_peer(fd, &service.feed[0].at);
 		break;
 	case 1:
 		hang_up(fd);
@@ -244,7 +244,7 @@ static void step(struct input *in)
 		words.offered = words.committed + 1;
 		break;
 	case 11:
-		connect_peer(fd, &service.port[0].at);
+		connect_peer(fd, &service.feed[0].at);
 		greet(*fd, HR_FEED_HELLO, HR_FEED_VERSION);
 		break;
 	default:
@@ -262,11 +262,11 @@ static void end(uint8_t how)
 	run->ended_ns = 2;
 	if (how & 2) {
 		fake_clock_advance(HR_TAP_STEP_NS);
-		hr_feed_service_step(&service);
-		must(!service.port[0].open);
+		hr_lend_service_step(&service);
+		must(service.feed[0].state == HR_LEND_CLOSED);
 	}
-	hr_feed_service_close(&service);
-	must(service.port[0].producer.peer.state == HR_LEND_FREE);
+	hr_lend_service_close(&service);
+	must(service.feed[0].producer.peer.state == HR_LEND_FREE);
 	for (uint32_t i = 0; i < PEERS; i++) {
 		while (peer[i] >= 0 && read_answer(peer[i]))
 			;
@@ -287,7 +287,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	for (uint32_t i = 0; i < STEPS && in.left; i++) {
 		step(&in);
 		fake_clock_advance(HR_TAP_STEP_NS);
-		hr_feed_service_step(&service);
+		hr_lend_service_step(&service);
 		check();
 	}
 	end(how);

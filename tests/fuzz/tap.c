@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/appliance/lend/taps.h"
+#include "boot/appliance/lend/service.h"
 #include "boot/engine/layout/sizes.h"
 #include "config/base/log.h"
 #include "tests/fakes/clock.h"
@@ -29,7 +29,7 @@
 #define STEPS 400u
 
 static struct hr_engine engine;
-static struct hr_tap_service service;
+static struct hr_lend_service service;
 static struct hr_tap_sockets sockets;
 static bool supervised;
 static struct hr_tap_role role;
@@ -93,8 +93,8 @@ static void begin(void)
 	run->outcome = HR_RUN_WAITING;
 	begin_peers();
 	must(hr_tap_sockets_open(&sockets, &engine.config, NULL, &e) == 0);
-	must(hr_tap_service_open(&service, &engine, &sockets, supervised, &e) == 0);
-	must(service.port[0].state == HR_TAP_LIVE);
+	must(hr_lend_service_open(&service, &engine, &sockets, supervised, &e) == 0);
+	must(service.tap[0].state == HR_LEND_LIVE);
 }
 
 /* ---- what must hold */
@@ -147,7 +147,7 @@ static void check_seat(const struct hr_tap_consumer *c)
 static void check(void)
 {
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++) {
-		check_seat(&service.port[0].table.consumer[seat]);
+		check_seat(&service.tap[0].table.consumer[seat]);
 		if (lends[seat])
 			access_memory(seat);
 	}
@@ -213,7 +213,7 @@ static void step(struct input *in)
 static void step_service(void)
 {
 	fake_clock_advance(HR_TAP_STEP_NS);
-	hr_tap_service_step(&service);
+	hr_lend_service_step(&service);
 	check();
 }
 
@@ -223,8 +223,8 @@ static void run_again(void)
 	struct hr_run *run = &engine.run[0];
 	struct hr_error e = { 0 };
 
-	hr_tap_service_end(&service, 0);
-	must(service.port[0].state == HR_TAP_IDLE || service.port[0].state == HR_TAP_OVER);
+	hr_lend_service_end(&service, 0);
+	must(service.tap[0].state == HR_LEND_IDLE || service.tap[0].state == HR_LEND_OVER);
 	for (unsigned i = 0; i < 2; i++) {
 		connect_peer(&peer[i], &sockets.at[0]);
 		greet(peer[i], HR_TAP_HELLO, HR_TAP_VERSION);
@@ -232,7 +232,7 @@ static void run_again(void)
 	}
 	run->ended_ns = 0;
 	memset(&words, 0, sizeof words);
-	must(hr_tap_service_begin(&service, 0, &e) == 0);
+	must(hr_lend_service_begin(&service, 0, &e) == 0);
 	step_service();
 	run->ended_ns = 3;
 }
@@ -250,13 +250,13 @@ static void end(uint8_t how)
 		run_again();
 	if (how & 2) {
 		fake_clock_advance(HR_TAP_STEP_NS);
-		hr_tap_service_step(&service);
-		must(service.port[0].state != HR_TAP_LIVE);
+		hr_lend_service_step(&service);
+		must(service.tap[0].state != HR_LEND_LIVE);
 	}
-	hr_tap_service_close(&service);
+	hr_lend_service_close(&service);
 	hr_tap_sockets_close(&sockets);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
-		must(service.port[0].table.consumer[seat].peer.state == HR_LEND_FREE);
+		must(service.tap[0].table.consumer[seat].peer.state == HR_LEND_FREE);
 	for (uint32_t i = 0; i < PEERS; i++) {
 		while (peer[i] >= 0 && read_answer(peer[i]))
 			;

@@ -5,10 +5,9 @@
 #ifndef BOOT_APPLIANCE_ATTEMPT_ATTEMPT_H
 #define BOOT_APPLIANCE_ATTEMPT_ATTEMPT_H
 
-#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/lend/service.h"
 #include "boot/appliance/protocol/record.h"
 #include "boot/appliance/store/service.h"
-#include "boot/appliance/lend/taps.h"
 #include "boot/engine/bringup/stages.h"
 
 struct hr_attempt {
@@ -21,8 +20,7 @@ struct hr_attempt {
 	int clients;			 /* clients that the supervisor passes on; -1: none */
 	struct hr_store_service service; /* serves them; open while the stores are up */
 	struct hr_tap_sockets *sockets;	 /* of taps; the supervisor's, inherited */
-	struct hr_tap_service taps;	 /* serves them */
-	struct hr_feed_service feeds;	 /* of the runs of this engine */
+	struct hr_lend_service lend;	 /* serves them, and the feeds of this engine */
 	struct hr_record record;	 /* all zero at the start */
 };
 

@@ -154,8 +154,7 @@ static void publish_end(struct dispatcher *dispatcher, uint32_t i)
 /* The start of pipeline i has ended, with the outcome of its run. */
 static void finish_start(struct dispatcher *dispatcher, uint32_t i)
 {
-	hr_tap_service_end(&dispatcher->attempt->taps, i);
-	hr_feed_service_end(&dispatcher->attempt->feeds, i);
+	hr_lend_service_end(&dispatcher->attempt->lend, i);
 	hr_unseal();
 	hr_attempt_report(dispatcher->attempt, false);
 	hr_attempt_remember(dispatcher->attempt, i, dispatcher->dispatch.starts.start[i].starts);
@@ -229,11 +228,9 @@ static int prepare_start(struct dispatcher *dispatcher, uint32_t i)
 
 static void launch(struct dispatcher *dispatcher, uint32_t i)
 {
-	int err = hr_tap_service_begin(&dispatcher->attempt->taps, i, &dispatcher->engine->error);
+	const int err =
+		hr_lend_service_begin(&dispatcher->attempt->lend, i, &dispatcher->engine->error);
 
-	if (!err)
-		err = hr_feed_service_begin(&dispatcher->attempt->feeds, i,
-					    &dispatcher->engine->error);
 	if (err) {
 		hr_provision_refuse(&dispatcher->plan, i, err);
 		return;
@@ -408,7 +405,7 @@ static void serve_clients(struct dispatcher *dispatcher)
 	uint64_t pause_ns;
 
 	hr_store_service_step(service);
-	hr_tap_service_step(&dispatcher->attempt->taps);
+	hr_lend_service_step(&dispatcher->attempt->lend);
 	pause_ns = hr_store_service_pause_ns(service);
 	if (!pause_ns)
 		return;

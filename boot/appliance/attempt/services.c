@@ -17,8 +17,8 @@ void hr_attempt_publish(struct hr_attempt *attempt)
 {
 	hr_record_update(&attempt->record, attempt->engine);
 	hr_store_service_snapshot(&attempt->service, &attempt->record.store);
-	hr_tap_service_snapshot(&attempt->taps, attempt->record.consumer);
-	hr_feed_service_snapshot(&attempt->feeds, attempt->record.producer);
+	hr_lend_service_snapshot(&attempt->lend, attempt->record.consumer,
+				 attempt->record.producer);
 	hr_record_publish(attempt->page, &attempt->record);
 }
 
@@ -94,8 +94,7 @@ static void step_services(void *to)
 	struct hr_attempt *attempt = to;
 
 	hr_store_service_step(&attempt->service);
-	hr_tap_service_step(&attempt->taps);
-	hr_feed_service_step(&attempt->feeds);
+	hr_lend_service_step(&attempt->lend);
 }
 
 /* The dispatch socket and consumers end the wait of the service's owner, too. */
@@ -108,7 +107,7 @@ static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), vo
 		return;
 	}
 	hr_store_service_wake_by(&attempt->service, attempt->dispatch);
-	hr_store_service_wake_by(&attempt->service, attempt->taps.wake);
+	hr_store_service_wake_by(&attempt->service, attempt->lend.taps.wake);
 	attempt->service.changed = changed;
 	attempt->service.to = to;
 }
@@ -116,11 +115,9 @@ static void open_store(struct hr_attempt *attempt, void (*changed)(void *to), vo
 int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *to), void *to)
 {
 	struct hr_engine *engine = attempt->engine;
-	int err =
-		hr_tap_service_open(&attempt->taps, engine, attempt->sockets, true, &engine->error);
+	const int err = hr_lend_service_open(&attempt->lend, engine, attempt->sockets, true,
+					     &engine->error);
 
-	if (!err)
-		err = hr_feed_service_open(&attempt->feeds, engine, &engine->error);
 	if (err) {
 		hr_error_log(&engine->error, HR_LOG_ERROR);
 		return err;
@@ -134,6 +131,5 @@ int hr_attempt_open_services(struct hr_attempt *attempt, void (*changed)(void *t
 void hr_attempt_close_services(struct hr_attempt *attempt)
 {
 	hr_store_service_close(&attempt->service);
-	hr_tap_service_close(&attempt->taps);
-	hr_feed_service_close(&attempt->feeds);
+	hr_lend_service_close(&attempt->lend);
 }

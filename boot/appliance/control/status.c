@@ -5,10 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/lend/service.h"
 #include "boot/appliance/attempt/remember.h"
 #include "boot/appliance/store/service.h"
-#include "boot/appliance/lend/taps.h"
 #include "boot/appliance/supervisor/repeat.h"
 #include "boot/appliance/schedule/timetable.h"
 #include "config/base/clock.h"
@@ -273,10 +272,9 @@ static void take(struct hr_status *status)
 	hr_record_update(&status->record, status->engine);
 	if (status->service)
 		hr_store_service_snapshot(status->service, &status->record.store);
-	if (status->taps)
-		hr_tap_service_snapshot(status->taps, status->record.consumer);
-	if (status->feeds)
-		hr_feed_service_snapshot(status->feeds, status->record.producer);
+	if (status->lend)
+		hr_lend_service_snapshot(status->lend, status->record.consumer,
+					 status->record.producer);
 }
 
 size_t hr_status_format(struct hr_status *status, uint64_t now_ns, char *text, size_t bytes)

@@ -21,7 +21,7 @@
 #define HR_STATUS_SCHEMA 1
 
 struct hr_store_service;
-struct hr_tap_service;
+struct hr_lend_service;
 struct hr_repeat;
 
 struct hr_status {
@@ -38,8 +38,7 @@ struct hr_status {
 	const struct hr_history *history; /* NULL: none is kept */
 	bool told; /* the owner fills `record`; false: it is copied from engine and service */
 	const struct hr_store_service *service; /* NULL: none, or told */
-	const struct hr_tap_service *taps;	/* NULL: none, or told */
-	const struct hr_feed_service *feeds;	/* NULL: none, or told */
+	const struct hr_lend_service *lend;	/* NULL: none, or told */
 	struct hr_record record;		/* published state of ssds and pipelines */
 };
 

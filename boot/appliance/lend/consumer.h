@@ -1,6 +1,6 @@
 /*
  * boot/appliance/lend/consumer.h - the consumers of a tap: their memory, their state, and the orders
- * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/taps.c. Its states:
+ * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/service.c. Its states:
  * boot/appliance/lend/peer.h. An ATTACHED consumer gets tiles, a LEAVING one no further tile, and the
  * worker takes those of a CLOSING one back.
  *

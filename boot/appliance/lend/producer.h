@@ -1,6 +1,6 @@
 /*
  * boot/appliance/lend/producer.h - the producer of a feed: its memory, its state, and the orders to the
- * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/lend/feeds.c.
+ * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/lend/service.c.
  * Its states: boot/appliance/lend/peer.h. Tiles are offered to an ATTACHED producer, and the worker
  * takes what a CLOSING one has committed; none is LEAVING.
  *

@@ -6,11 +6,11 @@
 #include "boot/appliance/protocol/socket.h"
 #include "config/derived.h"
 
-void hr_tap_users(const struct hr_config_tap *tap, struct hr_config_control *users)
+void hr_lend_users(uint32_t group, struct hr_config_control *users)
 {
 	memset(users, 0, sizeof *users);
-	users->group = tap->group;
-	users->mode = tap->group == HR_CONTROL_NO_GROUP ? 0600 : 0660;
+	users->group = group;
+	users->mode = group == HR_CONTROL_NO_GROUP ? 0600 : 0660;
 }
 
 static int open_one(struct hr_tap_sockets *s, uint32_t i, const struct hr_config_pipeline *p,
@@ -18,7 +18,7 @@ static int open_one(struct hr_tap_sockets *s, uint32_t i, const struct hr_config
 {
 	struct hr_config_control users;
 
-	hr_tap_users(&p->tap, &users);
+	hr_lend_users(p->tap.group, &users);
 	s->group[i] = p->tap.group;
 	memcpy(s->name[i], p->tap.name, sizeof s->name[i]);
 	s->fd[i] = hr_socket_listen_tap(&s->at[i], p->tap.name, &users, e);

@@ -23,8 +23,8 @@ struct hr_tap_sockets {
 	uint32_t group[HR_PIPELINES_MAX];	  /* of its users */
 };
 
-/* The users that may attach to a tap. */
-void hr_tap_users(const struct hr_config_tap *tap, struct hr_config_control *users);
+/* The users that may attach to a tap or a feed with that group. */
+void hr_lend_users(uint32_t group, struct hr_config_control *users);
 
 /*
  * Open a socket for each pipeline of the configuration with a tap; only: NULL, or those of which

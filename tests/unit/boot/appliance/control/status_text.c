@@ -142,7 +142,7 @@ Test(status_text, an_appliance_that_has_not_started)
 	memset(&fresh, 0xee, sizeof fresh);
 	hr_status_open(&fresh, &engine);
 	cr_expect(fresh.engine == &engine && fresh.phase == HR_PHASE_STARTING && !fresh.told);
-	cr_expect(!fresh.repeat && !fresh.service && !fresh.taps && !fresh.feeds);
+	cr_expect(!fresh.repeat && !fresh.service && !fresh.lend);
 	cr_expect(fresh.engine_pid == 0 && fresh.restarts == 0 && fresh.restarts_left == 0);
 	engine.run[TAPPED].outcome = HR_RUN_DONE;
 	engine.ssd[1].health.state = HR_HEALTH_LOST;

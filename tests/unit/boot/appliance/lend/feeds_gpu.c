@@ -3,7 +3,7 @@
  * each with words of its own. The test plays the worker; one producer is a child, the other one the
  * test itself.
  */
-#include "boot/appliance/lend/feeds.h"
+#include "boot/appliance/lend/service.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #define LIMIT_NS (120 * HR_NS_PER_S)
 
 static struct hr_engine engine;
-static struct hr_feed_service service;
+static struct hr_lend_service service;
 static struct hr_operator op = { .name = "copy" };
 static struct hr_feed_role role;
 static struct hr_feed_words words;
@@ -94,14 +94,14 @@ static void set_up(void)
 	run->layout.feed_pages = service_add_part(&partition, HR_PLACE_HOST, role.pages);
 	run->layout.feed_words = service_add_part(&partition, HR_PLACE_CONTROL, &words);
 	fake_clock_start(HR_NS_PER_S, NULL, NULL);
-	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0, "%s",
+	cr_assert_eq(hr_lend_service_open(&service, &engine, NULL, false, test_error()), 0, "%s",
 		     test_error_text());
 }
 
 static void tear_down(void)
 {
 	engine.run[0].ended_ns = 2;
-	hr_feed_service_close(&service);
+	hr_lend_service_close(&service);
 	hr_feed_memory_close(&engine.feed_memory[0]);
 	fake_clock_stop();
 	rmdir(directory);
@@ -113,7 +113,7 @@ TestSuite(feed_gpu, .timeout = 200, .init = set_up, .fini = tear_down);
 static void step(uint64_t ns)
 {
 	fake_clock_advance(ns);
-	hr_feed_service_step(&service);
+	hr_lend_service_step(&service);
 	words.obeyed = words.order;
 }
 
@@ -124,8 +124,8 @@ static int connect_silently(void)
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(connect(fd, (const struct sockaddr *)&service.port[0].at,
-			     sizeof service.port[0].at),
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&service.feed[0].at,
+			     sizeof service.feed[0].at),
 		     0);
 	return fd;
 }
@@ -174,7 +174,7 @@ static int expect_welcome(struct hr_tap_message *m)
 	drop_fds(fds);
 	say(fd, HR_TAP_READY);
 	step(HR_TAP_STEP_NS);
-	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
+	cr_assert_eq(service.feed[0].producer.peer.state, HR_LEND_ATTACHED);
 	return fd;
 }
 
@@ -265,7 +265,7 @@ Test(feed_gpu, each_producer_has_a_page_of_its_own)
 	say(fd, HR_TAP_DETACH);
 	step(HR_TAP_STEP_NS);
 	step(HR_TAP_STEP_NS);
-	cr_expect_eq(service.port[0].producer.peer.state, HR_LEND_FREE);
+	cr_expect_eq(service.feed[0].producer.peer.state, HR_LEND_FREE);
 	cr_expect_eq(page->commit[1], 99, "the memory stays mapped");
 	close(fd);
 	fd = expect_welcome(&m);
@@ -301,7 +301,7 @@ Test(feed_gpu, another_process_waits_for_the_end_of_one_that_has_detached)
 	char why[96];
 
 	cr_assert_eq(engine.run[0].feed.attached, 1);
-	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_FREE);
+	cr_assert_eq(service.feed[0].producer.peer.state, HR_LEND_FREE);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
 		 (int)child);
 	expect_refused(why);
@@ -314,7 +314,7 @@ Test(feed_gpu, a_client_gets_the_memory_after_the_end_of_a_killed_process)
 	const pid_t child = begin_child(false);
 	struct hr_tap_message m;
 
-	cr_assert_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
+	cr_assert_eq(service.feed[0].producer.peer.state, HR_LEND_ATTACHED);
 	kill_child(child);
 	step(HR_TAP_STEP_NS);
 	step(HR_TAP_STEP_NS);
@@ -351,10 +351,10 @@ Test(feed_gpu, the_process_of_an_earlier_run_counts_too)
 
 	engine.run[0].ended_ns = 2;
 	engine.run[0].outcome = HR_RUN_INTERRUPTED;
-	hr_feed_service_end(&service, 0);
+	hr_lend_service_end(&service, 0);
 	engine.run[0].ended_ns = 0;
 	engine.run[0].outcome = HR_RUN_WAITING;
-	cr_assert_eq(hr_feed_service_begin(&service, 0, test_error()), 0);
+	cr_assert_eq(hr_lend_service_begin(&service, 0, test_error()), 0);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
 		 (int)child);
 	expect_refused(why);
@@ -373,7 +373,7 @@ static void end_run(void)
 static void close_service(void)
 {
 	end_run();
-	hr_feed_service_close(&service);
+	hr_lend_service_close(&service);
 	engine.run[0].ended_ns = 0;
 }
 
@@ -386,7 +386,7 @@ Test(feed_gpu, a_second_process_is_refused)
 	snprintf(why, sizeof why, "process %d of user %u is attached", (int)getpid(),
 		 (unsigned)getuid());
 	expect_refused(why);
-	cr_expect_eq(service.port[0].producer.peer.state, HR_LEND_ATTACHED);
+	cr_expect_eq(service.feed[0].producer.peer.state, HR_LEND_ATTACHED);
 	close(fd);
 }
 
@@ -402,8 +402,8 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 
 	close_service();
 	before = service_open_fds();
-	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0);
-	cr_assert_eq(stat(service.port[0].at.sun_path, &st), 0);
+	cr_assert_eq(hr_lend_service_open(&service, &engine, NULL, false, test_error()), 0);
+	cr_assert_eq(stat(service.feed[0].at.sun_path, &st), 0);
 	cr_expect_eq(st.st_mode & 0777, 0600u, "no group may connect");
 	child = begin_child(true);
 	snprintf(why, sizeof why, "process %d has the tiles on the GPU mapped until it ends",
@@ -418,7 +418,7 @@ Test(feed_gpu, the_end_is_told_to_all_and_leaves_nothing_open)
 	cr_expect_eq(m.kind, HR_TAP_END);
 	close(fd);
 	hear_refusal(silent, EPIPE, "the run has ended");
-	cr_expect_neq(stat(service.port[0].at.sun_path, &st), 0);
+	cr_expect_neq(stat(service.feed[0].at.sun_path, &st), 0);
 	close_service();
 	/* without the entries and the page of each producer */
 	cr_expect_eq(service_open_fds(), before - 2 * 2, "%u, before %u", service_open_fds(),
@@ -429,8 +429,8 @@ Test(feed_gpu, a_run_that_does_not_start_has_no_socket)
 {
 	close_service();
 	engine.run[0].outcome = HR_RUN_COMPLETE;
-	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), 0);
-	cr_expect_not(service.port[0].open);
+	cr_assert_eq(hr_lend_service_open(&service, &engine, NULL, false, test_error()), 0);
+	cr_expect_eq(service.feed[0].state, HR_LEND_CLOSED);
 	engine.run[0].outcome = HR_RUN_WAITING;
 }
 
@@ -444,7 +444,8 @@ Test(feed_gpu, when_a_socket_cannot_be_opened_none_stays)
 	engine.config.pipeline[1] = engine.config.pipeline[0];
 	engine.run[1] = engine.run[0];
 	engine.run[1].config = &engine.config.pipeline[1];
-	cr_assert_eq(hr_feed_service_open(&service, &engine, test_error()), -EADDRINUSE);
+	cr_assert_eq(hr_lend_service_open(&service, &engine, NULL, false, test_error()),
+		     -EADDRINUSE);
 	cr_expect_eq(service_open_fds(), before);
 	cr_expect_eq(rmdir(directory), 0, "it is empty");
 	engine.config.pipelines = 1;

@@ -2,7 +2,7 @@
  * The ends of the runs of a tap: the answers to its consumer, to a silent client and to one that
  * comes later, and what stays open. The run has no worker.
  */
-#include "boot/appliance/lend/taps.h"
+#include "boot/appliance/lend/service.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static struct hr_engine engine;
-static struct hr_tap_service service;
+static struct hr_lend_service service;
 static struct hr_tap_sockets sockets;
 static struct hr_tap_role role;
 static struct hr_tap_words words;
@@ -75,7 +75,7 @@ TestSuite(tap_service, .timeout = 60, .init = set_up, .fini = tear_down);
 static void step(void)
 {
 	fake_clock_advance(HR_TAP_STEP_NS);
-	hr_tap_service_step(&service);
+	hr_lend_service_step(&service);
 	for (uint32_t seat = 0; seat < HR_TAP_SEATS; seat++)
 		words.seat[seat].obeyed = words.seat[seat].order;
 }
@@ -148,7 +148,7 @@ static void expect_end(const struct end *e)
 	run->ended_ns = 0;
 	run->outcome = HR_RUN_WAITING;
 	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0);
-	cr_assert_eq(hr_tap_service_open(&service, &engine, &sockets, e->supervised, test_error()),
+	cr_assert_eq(hr_lend_service_open(&service, &engine, &sockets, e->supervised, test_error()),
 		     0);
 	consumer = connect_to(true);
 	cr_expect_str_eq(heard(consumer), "W", "%s", e->name);
@@ -164,8 +164,8 @@ static void expect_end(const struct end *e)
 	step();
 	step();
 	cr_expect_str_eq(heard(later), e->later, "%s", e->name);
-	hr_tap_service_close(&service);
-	hr_tap_service_close(&service); /* a closed service stays closed */
+	hr_lend_service_close(&service);
+	hr_lend_service_close(&service); /* a closed service stays closed */
 	if (silent >= 0 && !strchr(e->silent, '.'))
 		cr_expect_str_eq(heard(silent), ".", "%s: it may connect again", e->name);
 	hr_tap_sockets_close(&sockets);
@@ -202,14 +202,14 @@ Test(tap_service, a_consumer_without_a_seat_is_refused)
 	engine.run[0].started_ns = 1;
 	engine.run[0].outcome = HR_RUN_WAITING;
 	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0);
-	cr_assert_eq(hr_tap_service_open(&service, &engine, &sockets, false, test_error()), 0);
+	cr_assert_eq(hr_lend_service_open(&service, &engine, &sockets, false, test_error()), 0);
 	for (size_t i = 0; i < COUNT(consumer); i++) {
 		consumer[i] = connect_to(true);
 		cr_expect_str_eq(heard(consumer[i]), "W", "consumer %zu", i);
 	}
 	other = connect_to(true);
 	cr_expect_str_eq(heard(other), "R.");
-	hr_tap_service_close(&service);
+	hr_lend_service_close(&service);
 	hr_tap_sockets_close(&sockets);
 	for (size_t i = 0; i < COUNT(consumer); i++)
 		close(consumer[i]);

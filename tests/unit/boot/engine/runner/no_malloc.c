@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/lend/taps.h"
+#include "boot/appliance/lend/service.h"
 #include "config/base/scm.h"
 #include "boot/engine/remote/remote.h"
 #include "boot/engine/runner/runner.h"
@@ -166,12 +166,12 @@ Test(no_malloc, whole_pipelines_run_without_allocating)
 
 #define TILES 64u
 
-static struct hr_tap_service taps;
+static struct hr_lend_service lend;
 static struct hr_tap_sockets sockets;
 
 static void serve(void *unused)
 {
-	hr_tap_service_step(&taps);
+	hr_lend_service_step(&lend);
 }
 
 static int connect_to_tap(const char *directory)
@@ -259,7 +259,7 @@ static void bring_up_tap(void)
 	cr_assert_eq(hr_engine_up(&engine, HR_STAGE_QUEUES), 0);
 	cr_assert_eq(hr_tap_sockets_open(&sockets, &engine.config, NULL, test_error()), 0, "%s",
 		     test_error_text());
-	cr_assert_eq(hr_tap_service_open(&taps, &engine, &sockets, false, test_error()), 0);
+	cr_assert_eq(hr_lend_service_open(&lend, &engine, &sockets, false, test_error()), 0);
 	engine.serve = serve;
 }
 
@@ -277,7 +277,7 @@ Test(no_malloc, tiles_are_lent_without_allocating)
 	bring_up_tap();
 	cr_assert(hr_sealed());
 	cr_assert_eq(hr_run_all(&engine, false, NULL), 0);
-	hr_tap_service_close(&taps);
+	hr_lend_service_close(&lend);
 	hr_unseal();
 	cr_expect_eq(__atomic_load_n(&caught, __ATOMIC_RELAXED), 0u, "%u allocations while sealed",
 		     caught);
