@@ -32,12 +32,12 @@ bool hr_tap_wait_ns(int fd, uint64_t ns)
 
 /* ---- messages */
 
-void hr_tap_begin(struct hr_tap_message *m, enum hr_tap_kind kind)
+void hr_tap_begin(struct hr_tap_message *m, unsigned kind, uint16_t version)
 {
 	memset(m, 0, sizeof *m);
 	m->magic = HR_TAP_MAGIC;
 	m->kind = (uint16_t)kind;
-	m->version_least = m->version = HR_TAP_VERSION;
+	m->version_least = m->version = version;
 }
 
 int hr_tap_send(int fd, const struct hr_tap_message *m)

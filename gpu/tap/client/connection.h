@@ -28,8 +28,8 @@ bool hr_tap_wait_ns(int fd, uint64_t ns);
  */
 int hr_tap_connect(char directory[HR_TAP_DIRECTORY], const char *name, const char *ending);
 
-/* Set all bytes of a message. */
-void hr_tap_begin(struct hr_tap_message *m, enum hr_tap_kind kind);
+/* Set all bytes of a message of that kind and version of its protocol. */
+void hr_tap_begin(struct hr_tap_message *m, unsigned kind, uint16_t version);
 
 int hr_tap_send(int fd, const struct hr_tap_message *m);
 

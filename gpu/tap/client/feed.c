@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/tap/client/connection.h"
-#include "gpu/tap/client/tap_cuda.h"
+#include "gpu/tap/client/mapping.h"
 #include "gpu/tap/protocol.h"
 
 #define NS_PER_MS 1000000ull
@@ -20,22 +18,16 @@
 #define SPIN_NS 20000ull
 #define SLEEP_FIRST_NS 50000ull
 #define SLEEP_MAX_NS NS_PER_MS
-#define SLOTS_MAX (1u << 20)
 
 struct hr_feed {
 	uint32_t *alive; /* 1; a page that the kernel clears in a child of fork() */
 	int fd;
-	uint8_t *tiles;		  /* an address on the GPU, when `cuda` is not NULL */
-	struct hr_tap_cuda *cuda; /* NULL: host memory */
+	struct hr_tap_mapping map;
 	const struct hr_feed_head *head;
-	const struct hr_tap_entry *entry;
 	struct hr_feed_commits *page;
-	size_t tiles_bytes, ring_bytes, page_bytes;
-	uint32_t *held;	  /* [slots]: generation of the tile that the caller has; 0: none */
 	uint64_t next;	  /* entry */
 	uint64_t durable; /* at the end of the run */
-	uint32_t slots, ring, stride;
-	bool ended; /* the run has ended, or the connection: code and reason are valid */
+	bool ended;	  /* the run has ended, or the connection: code and reason are valid */
 	int code;
 	char reason[HR_FEED_REASON];
 	char dtype[8], pipeline[64];
@@ -55,20 +47,12 @@ __attribute__((format(printf, 4, 5))) static int fail(char *why, size_t bytes, i
 	return err;
 }
 
-static void begin(struct hr_tap_message *m, unsigned kind)
-{
-	memset(m, 0, sizeof *m);
-	m->magic = HR_TAP_MAGIC;
-	m->kind = (uint16_t)kind;
-	m->version_least = m->version = HR_FEED_VERSION;
-}
-
 static int greet(int fd, const struct hr_feed_options *options, struct hr_tap_message *m,
 		 int fds[HR_TAP_FDS], char *why, size_t bytes)
 {
 	int err;
 
-	begin(m, HR_FEED_HELLO);
+	hr_tap_begin(m, HR_FEED_HELLO, HR_FEED_VERSION);
 	m->credits = options->credits;
 	snprintf(m->name, sizeof m->name, "%s",
 		 options->name ? options->name : program_invocation_short_name);
@@ -88,107 +72,8 @@ static int greet(int fd, const struct hr_feed_options *options, struct hr_tap_me
 	return 0;
 }
 
-/* ---- memory */
-
-static bool is_plausible(const struct hr_tap_message *m)
-{
-	return m->slots && m->slots <= SLOTS_MAX && m->ring >= m->credits && m->credits &&
-	       !(m->ring & (m->ring - 1)) && m->ring <= SLOTS_MAX && m->stride &&
-	       m->stride % 4096 == 0 && m->tile_bytes && m->tile_bytes <= m->stride &&
-	       m->memory <= HR_TAP_MEMORY_CUDA &&
-	       (m->memory == HR_TAP_MEMORY_HOST || m->gpu.bytes >= (uint64_t)m->slots * m->stride);
-}
-
-/* A size that the object does not have would be SIGBUS later. */
-static void *map(int fd, size_t bytes, int protection)
-{
-	struct stat st;
-	void *at;
-
-	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size < bytes)
-		return NULL;
-	at = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
-	return at == MAP_FAILED ? NULL : at;
-}
-
-static void *map_alive(void)
-{
-	void *at = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	if (madvise(at, sizeof(uint32_t), MADV_WIPEONFORK) == 0)
-		return at;
-	munmap(at, sizeof(uint32_t));
-	return NULL;
-}
-
-static void unmap_all(struct hr_feed *feed)
-{
-	if (feed->cuda && feed->alive && !*feed->alive)
-		hr_tap_cuda_forget(feed->cuda);
-	else if (feed->cuda)
-		hr_tap_cuda_close(feed->cuda);
-	else if (feed->tiles)
-		munmap(feed->tiles, feed->tiles_bytes);
-	if (feed->head)
-		munmap((void *)(uintptr_t)feed->head, feed->ring_bytes);
-	if (feed->page)
-		munmap(feed->page, feed->page_bytes);
-	if (feed->alive)
-		munmap(feed->alive, sizeof *feed->alive);
-	free(feed->held);
-}
-
-/* After the page. */
-static int map_tiles(struct hr_feed *feed, const struct hr_tap_message *m, int fd, int gpu,
-		     char *why, size_t why_bytes)
-{
-	const struct hr_tap_cuda_memory memory = { .fd = fd,
-						   .bytes = m->gpu.bytes,
-						   .uuid = m->gpu.uuid,
-						   .page = feed->page,
-						   .page_bytes = feed->page_bytes,
-						   .writes = true,
-						   .user = gpu };
-	const void *at = NULL;
-	int err;
-
-	if (m->memory == HR_TAP_MEMORY_HOST) {
-		feed->tiles = map(fd, feed->tiles_bytes, PROT_READ | PROT_WRITE);
-		return feed->tiles ? 0 : -ENOMEM;
-	}
-	err = hr_tap_cuda_open(&feed->cuda, &memory, &at, &feed->info.gpu, why, why_bytes);
-	feed->tiles = (uint8_t *)(uintptr_t)at;
-	return err;
-}
-
-static int map_all(struct hr_feed *feed, const struct hr_tap_message *m, const int fds[HR_TAP_FDS],
-		   int gpu, char *why, size_t why_bytes)
-{
-	fail(why, why_bytes, 0, "the tiles cannot be mapped");
-	feed->tiles_bytes = (size_t)m->slots * m->stride;
-	feed->ring_bytes = hr_tap_ring_bytes(m->ring);
-	feed->page_bytes = hr_feed_page_bytes(m->slots);
-	feed->head = map(fds[1], feed->ring_bytes, PROT_READ);
-	feed->page = map(fds[2], feed->page_bytes, PROT_READ | PROT_WRITE);
-	feed->alive = map_alive();
-	feed->held = calloc(m->slots, sizeof *feed->held);
-	if (!feed->head || !feed->page || !feed->alive || !feed->held)
-		return -ENOMEM;
-	*feed->alive = 1;
-	feed->entry = (const struct hr_tap_entry *)(const void *)(feed->head + 1);
-	if (feed->head->magic != HR_TAP_MAGIC)
-		return -EPROTO;
-	return map_tiles(feed, m, fds[0], gpu, why, why_bytes);
-}
-
 static void describe(struct hr_feed *feed, const struct hr_tap_message *m)
 {
-	feed->slots = m->slots;
-	feed->ring = m->ring;
-	feed->stride = m->stride;
 	feed->code = -1;
 	memcpy(feed->dtype, m->dtype, sizeof feed->dtype);
 	memcpy(feed->pipeline, m->name, sizeof feed->pipeline);
@@ -201,7 +86,10 @@ static void describe(struct hr_feed *feed, const struct hr_tap_message *m)
 		.columns = m->columns,
 		.dtype = feed->dtype,
 		.pipeline = feed->pipeline,
-		.gpu = -1,
+		.memory = feed->map.tiles,
+		.memory_bytes = feed->map.tiles_bytes,
+		.gpu = feed->map.gpu,
+		.durable = __atomic_load_n(&feed->head->durable, __ATOMIC_ACQUIRE),
 	};
 }
 
@@ -258,6 +146,28 @@ static bool wait_more(struct wait *w, struct hr_feed *feed)
 
 /* ---- the interface */
 
+static void free_feed(struct hr_feed *feed)
+{
+	if (feed->fd >= 0)
+		close(feed->fd);
+	hr_tap_mapping_close(&feed->map, feed->alive && !*feed->alive);
+	hr_tap_alive_close(feed->alive);
+	free(feed);
+}
+
+static int map_feed(struct hr_feed *feed, const struct hr_tap_message *m, const int fds[HR_TAP_FDS],
+		    int gpu, char *why, size_t bytes)
+{
+	const int err = hr_tap_mapping_open(&feed->map, m, fds, true, gpu, why, bytes);
+
+	if (err)
+		return err;
+	feed->head = feed->map.head;
+	feed->page = feed->map.page;
+	feed->alive = hr_tap_alive_open();
+	return feed->alive ? 0 : fail(why, bytes, -ENOMEM, "the tiles cannot be mapped");
+}
+
 static int attach(struct hr_feed *feed, const struct hr_feed_options *options, char *why,
 		  size_t bytes)
 {
@@ -265,19 +175,13 @@ static int attach(struct hr_feed *feed, const struct hr_feed_options *options, c
 	int fds[HR_TAP_FDS] = { -1, -1, -1 };
 	int err = greet(feed->fd, options, &m, fds, why, bytes);
 
-	if (!err && !is_plausible(&m))
-		err = fail(why, bytes, -EPROTO, "the feed's memory has sizes that cannot be");
-	if (!err) {
-		describe(feed, &m);
-		err = map_all(feed, &m, fds, options->gpu, why, bytes);
-	}
+	if (!err)
+		err = map_feed(feed, &m, fds, options->gpu, why, bytes);
 	hr_tap_close_all(fds);
 	if (err)
 		return err;
-	feed->info.memory = feed->tiles;
-	feed->info.memory_bytes = feed->tiles_bytes;
-	feed->info.durable = __atomic_load_n(&feed->head->durable, __ATOMIC_ACQUIRE);
-	begin(&m, HR_TAP_READY);
+	describe(feed, &m);
+	hr_tap_begin(&m, HR_TAP_READY, HR_FEED_VERSION);
 	err = hr_tap_send(feed->fd, &m);
 	return err ? fail(why, bytes, err, "%s", strerror(-err)) : 0;
 }
@@ -305,10 +209,7 @@ int hr_feed_open(const char *name, const struct hr_feed_options *options, struct
 		*opened = feed;
 		return 0;
 	}
-	if (feed->fd >= 0)
-		close(feed->fd);
-	unmap_all(feed);
-	free(feed);
+	free_feed(feed);
 	return fail(why, why_bytes, err, "feed '%s': %s", name, text);
 }
 
@@ -323,19 +224,19 @@ static uint32_t take_entries(struct hr_feed *feed, struct hr_feed_tile *tile, ui
 	uint32_t n = 0;
 
 	for (; n < max; n++, feed->next++) {
-		const struct hr_tap_entry *e = &feed->entry[feed->next % feed->ring];
+		const struct hr_tap_entry *e = &feed->map.entry[feed->next % feed->map.ring];
 
 		if (__atomic_load_n(&e->sequence, __ATOMIC_ACQUIRE) != feed->next + 1 ||
-		    e->slot >= feed->slots || e->bytes > feed->stride)
+		    e->slot >= feed->map.slots || e->bytes > feed->map.stride)
 			break;
 		tile[n] = (struct hr_feed_tile){
-			.data = feed->tiles + (size_t)e->slot * feed->stride,
+			.data = feed->map.tiles + (size_t)e->slot * feed->map.stride,
 			.tile = e->tile,
 			.room = e->bytes,
 			.slot = e->slot,
 			.gen = e->gen,
 		};
-		feed->held[e->slot] = e->gen;
+		feed->map.held[e->slot] = e->gen;
 	}
 	return n;
 }
@@ -375,8 +276,8 @@ int hr_feed_fd(struct hr_feed *feed)
 
 static bool is_held(const struct hr_feed *feed, const struct hr_feed_tile *tile, uint32_t bytes)
 {
-	return tile->slot < feed->slots && tile->gen && feed->held[tile->slot] == tile->gen &&
-	       bytes && bytes <= tile->room;
+	return tile->slot < feed->map.slots && tile->gen &&
+	       feed->map.held[tile->slot] == tile->gen && bytes && bytes <= tile->room;
 }
 
 int hr_feed_commit_stream(struct hr_feed *feed, const struct hr_feed_tile *tile, uint32_t bytes,
@@ -386,12 +287,12 @@ int hr_feed_commit_stream(struct hr_feed *feed, const struct hr_feed_tile *tile,
 
 	if (!*feed->alive)
 		return -EPIPE;
-	if (!feed->cuda || !is_held(feed, tile, bytes))
+	if (!feed->map.cuda || !is_held(feed, tile, bytes))
 		return -EINVAL;
-	err = hr_tap_cuda_write64(feed->cuda, stream, &feed->page->commit[tile->slot],
+	err = hr_tap_cuda_write64(feed->map.cuda, stream, &feed->page->commit[tile->slot],
 				  HR_FEED_COMMIT(tile->gen, bytes));
 	if (!err)
-		feed->held[tile->slot] = 0;
+		feed->map.held[tile->slot] = 0;
 	return err;
 }
 
@@ -401,7 +302,7 @@ int hr_feed_commit(struct hr_feed *feed, const struct hr_feed_tile *tile, uint32
 		return -EPIPE;
 	if (!is_held(feed, tile, bytes))
 		return -EINVAL;
-	feed->held[tile->slot] = 0;
+	feed->map.held[tile->slot] = 0;
 	__atomic_store_n(&feed->page->commit[tile->slot], HR_FEED_COMMIT(tile->gen, bytes),
 			 __ATOMIC_RELEASE);
 	return 0;
@@ -415,7 +316,7 @@ int hr_feed_end(struct hr_feed *feed, int timeout_ms)
 	if (!*feed->alive)
 		return -EPIPE;
 	/* what streams commit comes before the end */
-	err = feed->cuda && !feed->ended ? hr_tap_cuda_wait(feed->cuda) : 0;
+	err = feed->map.cuda && !feed->ended ? hr_tap_cuda_wait(feed->map.cuda) : 0;
 	if (err)
 		return err;
 	__atomic_store_n(&feed->page->end, feed->info.epoch, __ATOMIC_RELEASE);
@@ -449,14 +350,12 @@ void hr_feed_close(struct hr_feed *feed)
 
 	if (!feed)
 		return;
-	begin(&m, HR_TAP_DETACH);
+	hr_tap_begin(&m, HR_TAP_DETACH, HR_FEED_VERSION);
 	if (*feed->alive && !feed->ended) {
 		/* what streams commit is kept */
-		if (feed->cuda)
-			hr_tap_cuda_wait(feed->cuda);
+		if (feed->map.cuda)
+			hr_tap_cuda_wait(feed->map.cuda);
 		hr_tap_send(feed->fd, &m);
 	}
-	close(feed->fd);
-	unmap_all(feed);
-	free(feed);
+	free_feed(feed);
 }

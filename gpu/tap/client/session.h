@@ -12,31 +12,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/tap/client/mapping.h"
 #include "gpu/tap/client/tap.h"
-#include "gpu/tap/client/tap_cuda.h"
 #include "gpu/tap/protocol.h"
 
 struct hr_tap_session {
 	struct hr_tap_session *older; /* of the list of the consumer */
 	uint64_t epoch;
-	const uint8_t *tiles;	  /* an address on the GPU, when `cuda` is not NULL */
-	struct hr_tap_cuda *cuda; /* the tiles are on a GPU, with this number here; or -1 */
-	int gpu;
-	size_t tiles_bytes, ring_bytes, page_bytes;
+	struct hr_tap_mapping map;
 	const struct hr_tap_head *head;
-	const struct hr_tap_entry *entry;
 	struct hr_tap_returns *page;
-	uint32_t *gen;	/* [slots], in the page */
-	uint32_t *held; /* [slots]: generation of the tile in hand; 0: none */
-	uint32_t in_hand, slots, ring, stride;
+	uint32_t *gen; /* [slots], in the page */
+	uint32_t in_hand;
 	uint64_t next; /* number of the next entry */
 };
 
-/*
- * Map what came with WELCOME; the caller closes the descriptors. gpu: as in hr_tap_options. 0;
- * -EPROTO: the sizes cannot be, or the memory is not a tap's; -ENOMEM: it cannot be mapped; as
- * hr_tap_cuda_open(). `why` gets one line of text.
- */
+/* Map what came with WELCOME, as hr_tap_mapping_open() for a consumer; the caller frees *opened. */
 int hr_tap_session_open(struct hr_tap_session **opened, const struct hr_tap_message *welcome,
 			const int fds[HR_TAP_FDS], int gpu, char *why, size_t why_bytes);
 

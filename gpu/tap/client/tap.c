@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -124,7 +123,7 @@ static int greet(struct hr_tap *tap)
 		return end(tap, fail(tap, fd, "no pipeline with this tap runs"));
 	if (fd < 0)
 		return end(tap, fail(tap, fd, "%s", strerror(-fd)));
-	hr_tap_begin(&m, HR_TAP_HELLO);
+	hr_tap_begin(&m, HR_TAP_HELLO, HR_TAP_VERSION);
 	m.credits = tap->credits;
 	memcpy(m.name, tap->consumer, sizeof m.name);
 	tap->fd = fd;
@@ -147,9 +146,9 @@ static void describe(struct hr_tap *tap, const struct hr_tap_message *m)
 	tap->info.each = m->each;
 	tap->info.dtype = tap->dtype;
 	tap->info.pipeline = tap->pipeline;
-	tap->info.memory = tap->session->tiles;
-	tap->info.memory_bytes = tap->session->tiles_bytes;
-	tap->info.gpu = tap->session->gpu;
+	tap->info.memory = tap->session->map.tiles;
+	tap->info.memory_bytes = tap->session->map.tiles_bytes;
+	tap->info.gpu = tap->session->map.gpu;
 }
 
 /* Sessions before the newest one are kept while a tile of them is in hand. */
@@ -181,7 +180,7 @@ static int attach(struct hr_tap *tap, const struct hr_tap_message *m, const int 
 	tap->session = session;
 	free_unused(tap);
 	describe(tap, m);
-	hr_tap_begin(&ready, HR_TAP_READY);
+	hr_tap_begin(&ready, HR_TAP_READY, HR_TAP_VERSION);
 	err = hr_tap_send(tap->fd, &ready);
 	if (err) {
 		retry(tap);
@@ -269,18 +268,6 @@ static int attach_in_time(struct hr_tap *tap, uint64_t began, int timeout_ms)
 
 /* ---- open and close */
 
-static int make_alive(struct hr_tap *tap)
-{
-	void *alive = mmap(NULL, sizeof *tap->alive, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (alive == MAP_FAILED)
-		return -ENOMEM;
-	tap->alive = alive;
-	*tap->alive = 1;
-	return madvise(alive, sizeof *tap->alive, MADV_WIPEONFORK) == 0 ? 0 : -ENOMEM;
-}
-
 static void free_tap(struct hr_tap *tap)
 {
 	const bool forked = tap->alive && !*tap->alive;
@@ -295,8 +282,7 @@ static void free_tap(struct hr_tap *tap)
 		older = s->older;
 		hr_tap_session_free(s, forked);
 	}
-	if (tap->alive)
-		munmap(tap->alive, sizeof *tap->alive);
+	hr_tap_alive_close(tap->alive);
 	free(tap);
 }
 
@@ -318,9 +304,9 @@ static int open_first(struct hr_tap *tap, const char *name, const struct hr_tap_
 	    !copy_text(tap->directory, sizeof tap->directory,
 		       options->directory ? options->directory : ""))
 		return fail(tap, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
-	err = make_alive(tap);
-	if (err)
-		return fail(tap, err, "%s", strerror(-err));
+	tap->alive = hr_tap_alive_open();
+	if (!tap->alive)
+		return fail(tap, -ENOMEM, "%s", strerror(ENOMEM));
 	err = greet(tap);
 	if (!err)
 		err = attach_in_time(tap, hr_tap_now_ns(), wait_ms);
@@ -358,7 +344,7 @@ void hr_tap_close(struct hr_tap *tap)
 
 	if (!tap)
 		return;
-	hr_tap_begin(&m, HR_TAP_DETACH);
+	hr_tap_begin(&m, HR_TAP_DETACH, HR_TAP_VERSION);
 	if (*tap->alive && tap->state == ATTACHED)
 		hr_tap_send(tap->fd, &m);
 	free_tap(tap);
