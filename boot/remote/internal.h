@@ -1,7 +1,7 @@
 /*
  * boot/remote/internal.h - the state of a link. link.c has the public functions, state.c the states
- * of the connection, connect.c its begin, transfer.c tiles and offers, accept.c the strangers of a
- * receiver, poll.c the descriptors.
+ * of the connection, transfer.c its queue pair, tiles and offers, handshake.c its begin and the
+ * connections of a receiver that have not proved the key, tcp.c the descriptors.
  */
 #ifndef BOOT_REMOTE_INTERNAL_H
 #define BOOT_REMOTE_INTERNAL_H

@@ -20,7 +20,7 @@ config/base/clock.c nanosleep                # the seam
 config/base/clock.c sched_yield              # the seam
 boot/appliance/machine/init.c waitid            # only looks which orphan has ended; hr_wait_child() takes it
 boot/engine/devices/foreign_data.c pwrite              # into memory of this process that has a file descriptor
-boot/remote/poll.c epoll_wait            # only looks what is readable, and does not wait
+boot/remote/tcp.c epoll_wait             # only looks what is readable, and does not wait
 gpu/tap/client/connection.c clock_gettime      # a library in other processes
 gpu/tap/client/connection.c ppoll              # the same
 gpu/tap/client/tap.c timerfd_settime      # the same
@@ -85,7 +85,7 @@ prove() {
     echo 'pthread_create(a);' >gpu/cuda/cuda.c
     printf 'clock_gettime(a);\nppoll(a);\n' >gpu/tap/client/connection.c
     echo 'timerfd_settime(a);' >gpu/tap/client/tap.c
-    echo 'epoll_wait(a);' >boot/remote/poll.c
+    echo 'epoll_wait(a);' >boot/remote/tcp.c
     echo 'nanosleep(a);' >gpu/tap/examples/tap_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_c.c
     echo 'nanosleep(a);' >gpu/tap/examples/feed_cuda.c
