@@ -144,8 +144,8 @@ static unsigned count_address(const struct hr_link *link, const struct hr_link_t
 	return count;
 }
 
-/* The room of a closed client without a proof; else of the oldest one of the address that has most of them, so
- * that an address that fills the door loses its own connections only. */
+/* The room of a closed client without a proof; else of the oldest one of the address that has
+ * most of them, so that an address that fills the door loses its own connections only. */
 static struct hr_link_tcp *room(struct hr_link *link, const struct hr_link_tcp *fresh)
 {
 	struct hr_link_tcp *victim = NULL;
