@@ -414,7 +414,7 @@ static enum hr_request_kind kind_of(const char *name)
 {
 	enum hr_request_kind kind = HR_REQUEST_STATUS;
 
-	while (kind < HR_REQUEST_KINDS - 1 && strcmp(hr_request_name(kind), name) != 0)
+	while (kind < HR_REQUEST_KINDS - 1 && strcmp(hr_request_form(kind)->name, name) != 0)
 		kind++;
 	return kind;
 }
@@ -422,7 +422,7 @@ static enum hr_request_kind kind_of(const char *name)
 int hr_client_command(int argc, char **argv)
 {
 	struct hr_request request = { .kind = kind_of(argv[0]) };
-	const bool wanted = hr_request_has_pipeline(request.kind);
+	const bool wanted = hr_request_form(request.kind)->pipeline;
 	const char *const what = wanted ? "one pipeline" : "no argument";
 	const char *pipeline = NULL, *appliance = NULL;
 	bool json = false;

@@ -32,12 +32,12 @@ static void expect_request(const struct hr_request *request, const uint8_t *data
 
 	if (strnlen(request->pipeline, HR_NAME_MAX) == HR_NAME_MAX)
 		abort();
-	if (!*request->pipeline == hr_request_has_pipeline(request->kind))
+	if (!*request->pipeline == hr_request_form(request->kind)->pipeline)
 		abort();
-	if (!*request->disk == hr_request_has_disk(request->kind) ||
-	    !*request->target == hr_request_has_target(request->kind))
+	if (!*request->disk == hr_request_form(request->kind)->disk ||
+	    !*request->target == hr_request_form(request->kind)->target)
 		abort();
-	if (!*request->object == hr_request_has_object(request->kind) && !request->pending)
+	if (!*request->object == hr_request_form(request->kind)->object && !request->pending)
 		abort();
 	if (!memchr(request->disk, 0, sizeof request->disk) ||
 	    !memchr(request->object, 0, sizeof request->object) ||

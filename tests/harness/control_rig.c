@@ -146,11 +146,11 @@ void rig_send(int fd, enum hr_request_kind kind, const char *pipeline, bool wait
 	uint8_t data[HR_MESSAGE_REQUEST_MAX];
 	int length;
 
-	if (hr_request_has_disk(kind))
+	if (hr_request_form(kind)->disk)
 		strcpy(request.disk, "name:a");
-	if (hr_request_has_object(kind))
+	if (hr_request_form(kind)->object)
 		strcpy(request.object, "x");
-	if (hr_request_has_target(kind))
+	if (hr_request_form(kind)->target)
 		strcpy(request.target, "y");
 	snprintf(request.pipeline, sizeof request.pipeline, "%s", pipeline);
 	length = hr_request_format(&request, data);

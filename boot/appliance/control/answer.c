@@ -89,8 +89,8 @@ static uint32_t format(const struct hr_control *c, const struct hr_control_clien
 	hr_json_to_text(&j, HR_JSON_LINE, text, bytes);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->status->engine->config.name);
-	hr_json_string(&j, "request", hr_request_name(client->request.kind));
-	if (hr_request_has_pipeline(client->request.kind))
+	hr_json_string(&j, "request", hr_request_form(client->request.kind)->name);
+	if (hr_request_form(client->request.kind)->pipeline)
 		hr_json_string(&j, "pipeline", client->request.pipeline);
 	if (client->start)
 		hr_json_u64(&j, "start", client->start);
@@ -162,13 +162,14 @@ static bool send_status(struct hr_control *c, struct hr_control_client *client, 
 
 static int check_permission(struct hr_control *c, const struct hr_control_client *client)
 {
-	const bool reads = hr_request_only_reads(client->request.kind);
+	const bool reads = hr_request_form(client->request.kind)->reads;
 
 	if (reads ? client->credentials.may_read : client->credentials.may_change)
 		return 0;
 	return hr_fail(&c->e, HR_ERROR_MISSING, -EACCES,
 		       "user %u may not send '%s': control.mode is \"%04o\"",
-		       (unsigned)client->credentials.user, hr_request_name(client->request.kind),
+		       (unsigned)client->credentials.user,
+		       hr_request_form(client->request.kind)->name,
 		       c->status->engine->config.control.mode);
 }
 
@@ -207,7 +208,7 @@ static bool is_supported(const struct hr_control *c, enum hr_request_kind kind)
 	default:
 		if (kind == HR_REQUEST_HISTORY)
 			return c->status->history != NULL;
-		return kind == HR_REQUEST_STATUS || (hr_request_has_disk(kind) && actions->pass);
+		return kind == HR_REQUEST_STATUS || (hr_request_form(kind)->disk && actions->pass);
 	}
 }
 
@@ -216,13 +217,13 @@ static int check(struct hr_control *c, struct hr_control_client *client, bool ma
 	const struct hr_request *request = &client->request;
 	int err = check_permission(c, client);
 
-	if (!err && hr_request_has_pipeline(request->kind))
+	if (!err && hr_request_form(request->kind)->pipeline)
 		err = find_pipeline(c, client);
 	if (!err && !is_supported(c, request->kind))
 		err = hr_fail(&c->e, HR_ERROR_FAILED, -ENOTSUP,
 			      "'%s' is not possible: this appliance has no %s",
-			      hr_request_name(request->kind),
-			      hr_request_has_disk(request->kind)    ? "engine that serves it"
+			      hr_request_form(request->kind)->name,
+			      hr_request_form(request->kind)->disk  ? "engine that serves it"
 			      : request->kind == HR_REQUEST_HISTORY ? "history"
 								    : "schedule");
 	if (!err && !may_wait && (request->wait || request->kind == HR_REQUEST_RELOAD))
@@ -279,7 +280,7 @@ enum hr_handled hr_control_handle(struct hr_control *c, struct hr_control_client
 		return reply_with(send_status(c, client, now_ns));
 	if (kind == HR_REQUEST_HISTORY)
 		return reply_with(succeed(c, client, "done"));
-	if (hr_request_has_disk(kind))
+	if (hr_request_form(kind)->disk)
 		return pass(c, client);
 	err = handle_request(c, client);
 	if (err)

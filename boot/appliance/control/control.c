@@ -165,7 +165,7 @@ static void act(struct hr_control *c, struct hr_control_client *client, uint64_t
 /* The engine cannot get bytes that were received here. */
 static bool sends_too_early(const struct hr_control_client *client, int length)
 {
-	return hr_request_has_disk(client->request.kind) && client->got > (uint32_t)length;
+	return hr_request_form(client->request.kind)->disk && client->got > (uint32_t)length;
 }
 
 /* A client that sends more than its request gets the reply to the request. */

@@ -213,7 +213,7 @@ static void put_store_job(struct hr_json *j, const struct hr_config *config,
 			  const struct hr_record_store_job *job)
 {
 	hr_json_object(j, NULL);
-	hr_json_string(j, "request", hr_request_name((enum hr_request_kind)job->kind));
+	hr_json_string(j, "request", hr_request_form((enum hr_request_kind)job->kind)->name);
 	if (job->ssd < config->ssds)
 		hr_json_string(j, "ssd", config->ssd[job->ssd].name);
 	if (job->object[0])

@@ -28,11 +28,8 @@ struct disk_body {
 };
 _Static_assert(HR_MESSAGE_HEADER + sizeof(struct disk_body) <= HR_MESSAGE_REQUEST_MAX, "it fits");
 
-static const struct {
-	const char *name;
-	bool pipeline, disk, object, target, reads;
-	uint32_t flags;
-} known[HR_REQUEST_KINDS] = {
+static const struct hr_request_form forms[HR_REQUEST_KINDS] = {
+	[HR_REQUEST_NONE] = { "?" },
 	[HR_REQUEST_STATUS] = { "status", .reads = true },
 	[HR_REQUEST_TRIGGER] = { "trigger", .pipeline = true, .flags = HR_MESSAGE_WAIT },
 	[HR_REQUEST_PAUSE] = { "pause", .pipeline = true },
@@ -73,39 +70,9 @@ static const struct {
 	[HR_MESSAGE_END] = { sizeof(uint32_t), sizeof(uint32_t) },
 };
 
-static bool is_known(unsigned kind)
+const struct hr_request_form *hr_request_form(enum hr_request_kind kind)
 {
-	return kind < HR_REQUEST_KINDS && known[kind].name;
-}
-
-const char *hr_request_name(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) ? known[kind].name : "?";
-}
-
-bool hr_request_has_pipeline(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) && known[kind].pipeline;
-}
-
-bool hr_request_has_disk(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) && known[kind].disk;
-}
-
-bool hr_request_has_object(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) && known[kind].object;
-}
-
-bool hr_request_has_target(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) && known[kind].target;
-}
-
-bool hr_request_only_reads(enum hr_request_kind kind)
-{
-	return is_known((unsigned)kind) && known[kind].reads;
+	return &forms[(unsigned)kind < HR_REQUEST_KINDS ? kind : HR_REQUEST_NONE];
 }
 
 /* The characters of a name in a configuration: printable ASCII except '/'. */
@@ -128,9 +95,9 @@ static bool is_text(const char *text, size_t room)
 	return length < room;
 }
 
-static uint32_t disk_body_bytes(enum hr_request_kind kind)
+static uint32_t disk_body_bytes(const struct hr_request_form *form)
 {
-	return known[kind].target ? sizeof(struct disk_body) : offsetof(struct disk_body, target);
+	return form->target ? sizeof(struct disk_body) : offsetof(struct disk_body, target);
 }
 
 /* A field of a body: one name, or all zero. */
@@ -150,35 +117,32 @@ static bool is_disk_body(const struct disk_body *body, const struct hr_request *
 		return false;
 	if (body->bytes > (put || all ? (uint64_t)INT64_MAX : 0))
 		return false;
-	return is_name_field(body->object, known[request->kind].object && !all) &&
-	       is_name_field(body->target, known[request->kind].target);
+	return is_name_field(body->object, forms[request->kind].object && !all) &&
+	       is_name_field(body->target, forms[request->kind].target);
 }
 
 static int check_head(const struct header *header)
 {
+	const struct hr_request_form *form = hr_request_form((enum hr_request_kind)header->kind);
 	uint32_t most;
 
 	if (header->version != HR_MESSAGE_VERSION)
 		return -EPROTONOSUPPORT;
-	if (!is_known(header->kind) || header->word & ~known[header->kind].flags)
+	if (form == &forms[HR_REQUEST_NONE] || header->word & ~form->flags)
 		return -EOPNOTSUPP;
-	most = known[header->kind].pipeline ? HR_NAME_MAX - 1
-	       : known[header->kind].disk   ? disk_body_bytes((enum hr_request_kind)header->kind)
-					    : 0;
+	most = form->pipeline ? HR_NAME_MAX - 1 : form->disk ? disk_body_bytes(form) : 0;
 	if (header->bytes > most)
 		return -EMSGSIZE;
-	return (known[header->kind].pipeline && !header->bytes) ||
-			       (known[header->kind].disk && header->bytes != most)
-		       ? -EINVAL
-		       : 0;
+	return (form->pipeline && !header->bytes) || (form->disk && header->bytes != most) ? -EINVAL
+											   : 0;
 }
 
 static int take_body(struct hr_request *request, const struct header *header, const void *data)
 {
 	struct disk_body body = { 0 };
 
-	if (!known[header->kind].disk) {
-		if (known[header->kind].pipeline && !is_name(data, header->bytes))
+	if (!forms[header->kind].disk) {
+		if (forms[header->kind].pipeline && !is_name(data, header->bytes))
 			return -EINVAL;
 		memcpy(request->pipeline, data, header->bytes);
 		return 0;
@@ -235,20 +199,31 @@ const char *hr_request_error(int err)
 }
 _Static_assert(HR_MESSAGE_VERSION == 1, "the text names the version");
 
+static void put_header(uint8_t to[HR_MESSAGE_HEADER], unsigned kind, uint32_t bytes, uint32_t word)
+{
+	struct header header = {
+		.version = HR_MESSAGE_VERSION, .kind = (uint16_t)kind, .bytes = bytes, .word = word
+	};
+
+	memcpy(header.magic, magic, sizeof magic);
+	memcpy(to, &header, sizeof header);
+}
+
 /* Returns the length of the body, or an error. */
 static int put_body(const struct hr_request *request, uint8_t *to)
 {
 	const size_t length = strnlen(request->pipeline, HR_NAME_MAX);
+	const struct hr_request_form *form = hr_request_form(request->kind);
 	struct disk_body body = { .bytes = request->bytes };
 
-	if (hr_request_has_disk(request->kind)) {
+	if (form->disk) {
 		snprintf(body.disk, sizeof body.disk, "%s", request->disk);
 		snprintf(body.object, sizeof body.object, "%s", request->object);
 		snprintf(body.target, sizeof body.target, "%s", request->target);
-		memcpy(to, &body, disk_body_bytes(request->kind));
-		return is_disk_body(&body, request) ? (int)disk_body_bytes(request->kind) : -EINVAL;
+		memcpy(to, &body, disk_body_bytes(form));
+		return is_disk_body(&body, request) ? (int)disk_body_bytes(form) : -EINVAL;
 	}
-	if (!hr_request_has_pipeline(request->kind))
+	if (!form->pipeline)
 		return 0;
 	if (length >= HR_NAME_MAX)
 		return -ENAMETOOLONG;
@@ -259,29 +234,20 @@ static int put_body(const struct hr_request *request, uint8_t *to)
 int hr_request_format(const struct hr_request *request, uint8_t data[HR_MESSAGE_REQUEST_MAX])
 {
 	const int length = put_body(request, data + HR_MESSAGE_HEADER);
-	struct header header = { .version = HR_MESSAGE_VERSION, .kind = (uint16_t)request->kind };
 
 	if (length < 0)
 		return length;
-	header.bytes = (uint32_t)length;
-	header.word = (request->wait ? HR_MESSAGE_WAIT : 0) |
-		      (request->replace ? HR_MESSAGE_REPLACE : 0) |
-		      (request->map_only ? HR_MESSAGE_MAP_ONLY : 0) |
-		      (request->pending ? HR_MESSAGE_PENDING : 0);
-	memcpy(header.magic, magic, sizeof magic);
-	memcpy(data, &header, sizeof header);
-	return (int)sizeof header + length;
+	put_header(data, request->kind, (uint32_t)length,
+		   (request->wait ? HR_MESSAGE_WAIT : 0) |
+			   (request->replace ? HR_MESSAGE_REPLACE : 0) |
+			   (request->map_only ? HR_MESSAGE_MAP_ONLY : 0) |
+			   (request->pending ? HR_MESSAGE_PENDING : 0));
+	return (int)HR_MESSAGE_HEADER + length;
 }
 
 void hr_reply_format(const struct hr_reply *reply, uint8_t to[HR_MESSAGE_HEADER])
 {
-	struct header header = { .version = HR_MESSAGE_VERSION,
-				 .kind = (uint16_t)((unsigned)reply->kind | HR_MESSAGE_REPLY),
-				 .bytes = reply->bytes,
-				 .word = reply->code };
-
-	memcpy(header.magic, magic, sizeof magic);
-	memcpy(to, &header, sizeof header);
+	put_header(to, (unsigned)reply->kind | HR_MESSAGE_REPLY, reply->bytes, reply->code);
 }
 
 int hr_reply_parse(struct hr_reply *reply, const uint8_t from[HR_MESSAGE_HEADER],
@@ -308,13 +274,7 @@ int hr_reply_parse(struct hr_reply *reply, const uint8_t from[HR_MESSAGE_HEADER]
 void hr_message_format_item(const struct hr_message_item *item, enum hr_request_kind kind,
 			    uint8_t to[HR_MESSAGE_HEADER])
 {
-	struct header header = { .version = HR_MESSAGE_VERSION,
-				 .kind = (uint16_t)((unsigned)kind | HR_MESSAGE_ITEM),
-				 .bytes = item->bytes,
-				 .word = (uint32_t)item->kind };
-
-	memcpy(header.magic, magic, sizeof magic);
-	memcpy(to, &header, sizeof header);
+	put_header(to, (unsigned)kind | HR_MESSAGE_ITEM, item->bytes, (uint32_t)item->kind);
 }
 
 int hr_message_parse_item(struct hr_message_item *item, const uint8_t from[HR_MESSAGE_HEADER],

@@ -121,19 +121,16 @@ struct hr_reply {
 	uint32_t bytes;		   /* of the body, which follows the header */
 };
 
-/* "trigger" and so on; "?" for a number that is no kind. */
-const char *hr_request_name(enum hr_request_kind kind);
+/* A kind of request: what the protocol, the control socket and its clients know of it. */
+struct hr_request_form {
+	const char *name;	   /* "trigger" and so on; "?" of a number that is no kind */
+	bool pipeline;		   /* the body is the name of a pipeline */
+	bool disk, object, target; /* it concerns an ssd, names an object, and another one */
+	bool reads;		   /* it changes nothing */
+	uint32_t flags;		   /* HR_MESSAGE_WAIT and so on, that its header may have */
+};
 
-/* True for the kinds whose body is the name of a pipeline. */
-bool hr_request_has_pipeline(enum hr_request_kind kind);
-
-/* True for the kinds that concern an ssd, that name one of its objects, and that name another one. */
-bool hr_request_has_disk(enum hr_request_kind kind);
-bool hr_request_has_object(enum hr_request_kind kind);
-bool hr_request_has_target(enum hr_request_kind kind);
-
-/* True for the kinds that change nothing. */
-bool hr_request_only_reads(enum hr_request_kind kind);
+const struct hr_request_form *hr_request_form(enum hr_request_kind kind);
 
 /*
  * Parse what a client has sent so far. Returns the length of the request in bytes; 0: it is not

@@ -194,8 +194,8 @@ static const char *check_turns(const struct hr_record *record, const struct hr_c
 
 static const char *check_store_job(const struct hr_record_store_job *job)
 {
-	if (job->kind &&
-	    !(job->kind < HR_REQUEST_KINDS && hr_request_has_disk((enum hr_request_kind)job->kind)))
+	if (job->kind && !(job->kind < HR_REQUEST_KINDS &&
+			   hr_request_form((enum hr_request_kind)job->kind)->disk))
 		return "kind of a store request";
 	if (job->ssd > HR_SSDS_MAX)
 		return "ssd of a store request";

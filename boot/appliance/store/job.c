@@ -64,7 +64,7 @@ static void put_result(struct hr_json *j, const struct hr_store_job *d)
 	char crc[16];
 
 	snprintf(crc, sizeof crc, "%08x", d->crc);
-	if (d->object.id && hr_request_has_object(d->request.kind)) {
+	if (d->object.id && hr_request_form(d->request.kind)->object) {
 		hr_json_u64(j, "bytes", d->object.bytes);
 		hr_json_string(j, "crc32c", crc);
 	}
@@ -88,12 +88,12 @@ void hr_store_job_reply(const struct hr_store_service *c, struct hr_store_job *d
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)head + HR_MESSAGE_HEADER, REPLY_MAX);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->engine->config.name);
-	hr_json_string(&j, "request", hr_request_name(d->request.kind));
+	hr_json_string(&j, "request", hr_request_form(d->request.kind)->name);
 	if (d->ssd < HR_SSDS_MAX)
 		hr_json_string(&j, "ssd", ssd_name(c, d));
 	if (*d->request.object)
 		hr_json_string(&j, "object", d->request.object);
-	if (hr_request_has_target(d->request.kind))
+	if (hr_request_form(d->request.kind)->target)
 		hr_json_string(&j, "target", d->request.target);
 	if (!d->e.kind)
 		put_result(&j, d);

@@ -49,7 +49,7 @@ static void close_job(struct hr_store_service *c, struct hr_store_job *d)
 
 static void drop_job(struct hr_store_service *c, struct hr_store_job *d, const char *why)
 {
-	hr_debug("store request '%s': %s", hr_request_name(d->request.kind), why);
+	hr_debug("store request '%s': %s", hr_request_form(d->request.kind)->name, why);
 	c->dropped++;
 	hr_store_job_undo(c, d);
 	close_job(c, d);
@@ -89,7 +89,7 @@ static void refuse_request(const struct hr_store_service *c, const struct hr_req
 	hr_json_to_text(&j, HR_JSON_LINE, (char *)message + HR_MESSAGE_HEADER, REFUSAL_MAX);
 	hr_json_schema(&j, "headrace.answer", HR_CONTROL_SCHEMA);
 	hr_json_string(&j, "appliance", c->engine->config.name);
-	hr_json_string(&j, "request", hr_request_name(request->kind));
+	hr_json_string(&j, "request", hr_request_form(request->kind)->name);
 	hr_json_string(&j, "result", "failed");
 	hr_json_u64(&j, "code", HR_ERROR_FAILED);
 	hr_json_string(&j, "message", "busy: all connections for store requests are in use");
@@ -118,11 +118,11 @@ static void admit_request(struct hr_store_service *c, const struct hr_request *r
 {
 	struct hr_store_job *d;
 
-	if (!hr_request_has_disk(request->kind) && c->other) {
+	if (!hr_request_form(request->kind)->disk && c->other) {
 		c->other(c->other_to, request, fd);
 		return;
 	}
-	d = hr_request_has_disk(request->kind) ? free_job(c, now_ns) : NULL;
+	d = hr_request_form(request->kind)->disk ? free_job(c, now_ns) : NULL;
 	c->requests++;
 	if (!d) {
 		c->refused++;

@@ -80,9 +80,9 @@ Test(control, a_request_that_the_appliance_does_not_support_is_refused)
 		char want[96];
 
 		snprintf(want, sizeof want, "is not possible: this appliance has no %s",
-			 part[kind == HR_REQUEST_HISTORY ? 2 : hr_request_has_disk(kind)]);
+			 part[kind == HR_REQUEST_HISTORY ? 2 : hr_request_form(kind)->disk]);
 		rig_expect_text(rig_ask(kind,
-					hr_request_has_pipeline(kind)
+					hr_request_form(kind)->pipeline
 						? rig_app->config.pipeline[0].name
 						: "",
 					HR_ERROR_FAILED),

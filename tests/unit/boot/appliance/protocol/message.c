@@ -14,11 +14,11 @@ static int format(enum hr_request_kind kind, const char *pipeline, bool wait)
 	struct hr_request request = { .kind = kind, .wait = wait };
 
 	strcpy(request.pipeline, pipeline);
-	if (hr_request_has_disk(kind))
+	if (hr_request_form(kind)->disk)
 		strcpy(request.disk, "image:801:7/1");
-	if (hr_request_has_object(kind))
+	if (hr_request_form(kind)->object)
 		strcpy(request.object, "weights");
-	if (hr_request_has_target(kind))
+	if (hr_request_form(kind)->target)
 		strcpy(request.target, "old.weights");
 	return hr_request_format(&request, data);
 }
@@ -39,23 +39,23 @@ Test(message, each_kind_of_request_is_parsed_as_it_was_written)
 
 	for (int k = HR_REQUEST_STATUS; k < HR_REQUEST_KINDS; k++) {
 		const enum hr_request_kind kind = (enum hr_request_kind)k;
-		const char *name = hr_request_has_pipeline(kind) ? "sum of all" : "";
+		const char *name = hr_request_form(kind)->pipeline ? "sum of all" : "";
 		const bool wait = kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP;
 		const int length = format(kind, name, wait);
 
-		if (!hr_request_has_disk(kind))
+		if (!hr_request_form(kind)->disk)
 			cr_assert_eq(length, (int)(HR_MESSAGE_HEADER + strlen(name)));
 		cr_expect_eq(hr_request_parse(&got, data, (size_t)length), length);
 		cr_expect_eq(got.kind, kind);
 		cr_expect_eq(got.wait, wait);
 		cr_expect_str_eq(got.pipeline, name);
-		cr_expect_str_eq(got.disk, hr_request_has_disk(kind) ? "image:801:7/1" : "");
-		cr_expect_str_eq(got.object, hr_request_has_object(kind) ? "weights" : "");
-		cr_expect_str_eq(got.target, hr_request_has_target(kind) ? "old.weights" : "");
-		cr_expect_neq(strcmp(hr_request_name(kind), "?"), 0);
+		cr_expect_str_eq(got.disk, hr_request_form(kind)->disk ? "image:801:7/1" : "");
+		cr_expect_str_eq(got.object, hr_request_form(kind)->object ? "weights" : "");
+		cr_expect_str_eq(got.target, hr_request_form(kind)->target ? "old.weights" : "");
+		cr_expect_neq(strcmp(hr_request_form(kind)->name, "?"), 0);
 	}
-	cr_expect_str_eq(hr_request_name(HR_REQUEST_NONE), "?");
-	cr_expect_str_eq(hr_request_name(HR_REQUEST_KINDS), "?");
+	cr_expect_str_eq(hr_request_form(HR_REQUEST_NONE)->name, "?");
+	cr_expect_str_eq(hr_request_form(HR_REQUEST_KINDS)->name, "?");
 }
 
 /* Bytes behind a request are not read as a part of the request. */
@@ -115,7 +115,7 @@ Test(message, each_error_of_a_head_has_its_code)
 	struct hr_request got;
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		format(row[i].kind, hr_request_has_pipeline(row[i].kind) ? "a" : "", false);
+		format(row[i].kind, hr_request_form(row[i].kind)->pipeline ? "a" : "", false);
 		put_u16(row[i].at, row[i].value);
 		cr_expect_eq(hr_request_parse(&got, data, HR_MESSAGE_HEADER), row[i].want,
 			     "row %zu", i);
@@ -140,7 +140,7 @@ Test(message, a_name_that_no_pipeline_can_have_is_refused)
 Test(message, a_status_and_what_reads_a_store_change_nothing)
 {
 	for (int k = 0; k < HR_REQUEST_KINDS + 1; k++)
-		cr_expect_eq(hr_request_only_reads((enum hr_request_kind)k),
+		cr_expect_eq(hr_request_form((enum hr_request_kind)k)->reads,
 			     k == HR_REQUEST_STATUS || k == HR_REQUEST_STORE_MAP ||
 				     k == HR_REQUEST_STORE_GET || k == HR_REQUEST_STORE_VERIFY ||
 				     k == HR_REQUEST_STORE_FACTS || k == HR_REQUEST_HISTORY);
