@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/requests.h"
 #include "boot/engine/devices/devices.h"
 #include "boot/appliance/machine/machine.h"
 #include "boot/appliance/attempt/remember.h"
@@ -47,16 +46,33 @@ static void take_suspensions(struct hr_supervisor *s, uint64_t now_ns)
 {
 	const struct hr_moment at = { now_ns, 0 };
 
-	for (uint32_t i = 0; i < s->engine->config.pipelines; i++) {
-		struct hr_supervised *known = &s->pipeline[i];
+	for (uint32_t i = 0; s->repeat.begun && i < s->engine->config.pipelines; i++) {
+		s->status.deaths[i] = s->repeat.timetable.starts.suspension[i].deaths;
+		s->status.suspended_until_ns[i] =
+			now_ns + hr_timetable_suspended_ns(&s->repeat.timetable, i, &at);
+	}
+}
 
-		if (s->repeat.begun) {
-			known->deaths = s->repeat.timetable.starts.suspension[i].deaths;
-			known->suspended_until_ns =
-				now_ns + hr_timetable_suspended_ns(&s->repeat.timetable, i, &at);
-		}
-		s->status.deaths[i] = known->deaths;
-		s->status.suspended_until_ns[i] = known->suspended_until_ns;
+/* The engine gets a client of the store. */
+static int pass_client(void *to, const struct hr_request *request, int fd, struct hr_error *e)
+{
+	const struct hr_supervisor *s = to;
+	const int err = hr_process_pass(&s->child.process, request, fd);
+
+	switch (err) {
+	case 0:
+		return 0;
+	case -EAGAIN:
+		return hr_fail(e, HR_ERROR_FAILED, err,
+			       "busy: the engine has not taken the earlier requests yet (%s)",
+			       hr_phase_name(s->status.phase));
+	case -ENOTCONN:
+	case -EPIPE:
+		return hr_fail(e, HR_ERROR_FAILED, err, "busy: no engine drives the ssds now (%s)",
+			       hr_phase_name(s->status.phase));
+	default:
+		return hr_fail(e, HR_ERROR_FAILED, err, "the engine cannot be reached: %s",
+			       strerror(-err));
 	}
 }
 
@@ -70,7 +86,7 @@ static void tick(void *to, uint64_t now_ns)
 	s->status.still_ns = s->child.still_ns;
 	hr_repeat_meet(&s->repeat); /* before requests */
 	hr_control_tick(&s->control, now_ns);
-	hr_actions_on_signals(s);
+	hr_control_take_hangup(&s->control);
 	if (s->gpus.absent) /* while other pipelines run */
 		look_at_gpus(s);
 	hr_repeat_poll(&s->repeat); /* after requests */
@@ -137,8 +153,7 @@ int hr_supervise_open(struct hr_supervisor *s, struct hr_engine *engine, bool fi
 	s->status.repeat = s->repeat.on ? &s->repeat : NULL;
 	s->status.told = true;
 	hr_record_update(&s->status.record, engine);
-	hr_actions_init(&s->actions, s);
-	hr_control_open(&s->control, &s->status, &s->actions);
+	hr_control_open(&s->control, &s->status, &s->repeat, pass_client, s);
 	hr_repeat_wake_by(&s->repeat, s->control.wake);
 	hr_watchdog_open(&s->watchdog, watchdog, engine->config.boot.watchdog_ns);
 	hr_tick_set(tick, s);
@@ -238,7 +253,7 @@ static void choose_trusted(struct hr_supervisor *s)
 	const uint64_t now_ns = hr_now_ns();
 
 	for (uint32_t i = 0; !s->repeat.on && i < s->engine->config.pipelines; i++)
-		if (s->engine->run[i].selected && s->pipeline[i].suspended_until_ns > now_ns)
+		if (s->engine->run[i].selected && s->status.suspended_until_ns[i] > now_ns)
 			hr_leave_out_run(s->engine, i);
 }
 
@@ -247,7 +262,7 @@ static bool any_suspended(const struct hr_supervisor *s)
 	const uint64_t now_ns = hr_now_ns();
 
 	for (uint32_t i = 0; i < s->engine->config.pipelines; i++)
-		if (is_left(s, i) && s->pipeline[i].suspended_until_ns > now_ns)
+		if (is_left(s, i) && s->status.suspended_until_ns[i] > now_ns)
 			return true;
 	return false;
 }
@@ -358,15 +373,15 @@ static void suspend(struct hr_supervisor *s, uint32_t i)
 	const struct hr_config_boot *boot = &s->engine->config.boot;
 	const struct hr_run *run = &s->engine->run[i];
 	struct hr_supervised *known = &s->pipeline[i];
-	uint64_t pause_ns;
+	uint64_t *deaths = &s->status.deaths[i], pause_ns;
 
 	s->blamed = known->suspect = true;
 	if (boot->heal_ns && run->started_ns && run->ended_ns - run->started_ns >= boot->heal_ns)
-		known->deaths = 0;
-	pause_ns = hr_pause_ns(boot, ++known->deaths);
-	if (known->deaths <= boot->restarts) {
-		known->suspended_until_ns = hr_now_ns() + pause_ns;
-		hr_suspension_log(&s->engine->config, i, known->deaths, pause_ns);
+		*deaths = 0;
+	pause_ns = hr_pause_ns(boot, ++*deaths);
+	if (*deaths <= boot->restarts) {
+		s->status.suspended_until_ns[i] = hr_now_ns() + pause_ns;
+		hr_suspension_log(&s->engine->config, i, *deaths, pause_ns);
 		return;
 	}
 	known->error = run->error;

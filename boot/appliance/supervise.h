@@ -40,10 +40,6 @@ struct hr_supervised {
 	bool suspect;	       /* it failed in an attempt, so the others run before it */
 	int error;	       /* != 0: it failed permanently */
 	struct hr_error cause; /* of such a failure; printed */
-	/* The newest engines that have died in its runs. Of a pipeline that repeats: as the
-	 * timetable has it. */
-	uint64_t deaths;
-	uint64_t suspended_until_ns; /* it does not run before */
 };
 
 struct hr_supervisor {
@@ -52,7 +48,6 @@ struct hr_supervisor {
 	struct hr_notify notify;
 	struct hr_status status;
 	struct hr_control control;
-	struct hr_actions actions; /* the functions for requests */
 	struct hr_watchdog watchdog;
 	struct hr_child child;
 	struct hr_tap_sockets sockets; /* of taps; engines accept their connections */

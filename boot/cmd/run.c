@@ -112,12 +112,6 @@ static int bring_up_ranks(struct hr_engine *engine, const struct request *reques
 	return err;
 }
 
-static int stop(void *to, struct hr_error *e)
-{
-	hr_signals_stop();
-	return 0;
-}
-
 /* Clients of the control socket that the service serves: from the periodic function to the
  * rounds. */
 static int to_service[2] = { -1, -1 };
@@ -247,14 +241,13 @@ static struct hr_engine *load_ranks(const struct request *request, int *code)
 static int run_served(struct hr_engine *engine, const struct request *request,
 		      struct hr_control *control)
 {
-	static const struct hr_actions actions = { .stop = stop, .pass = pass };
 	static struct hr_status status; /* one per process */
 	int code, err;
 
 	hr_signals_catch();
 	hr_signals_announce();
 	hr_status_open(&status, engine);
-	hr_control_open(control, &status, &actions);
+	hr_control_open(control, &status, NULL, pass, NULL);
 	status.phase = HR_PHASE_RUNNING;
 	status.engine_pid = getpid();
 	hr_tick_set(hr_control_tick, control);

@@ -23,70 +23,32 @@ struct hr_status rig_status;
 struct hr_control *rig_control;
 uint64_t rig_now_ns = HR_NS_PER_S;
 
-/* ---- the appliance: its requests and answers */
+struct hr_repeat rig_repeat;
 
-struct control_rig_life rig_life;
+/* ---- the appliance */
 
-static int refuse(struct hr_error *e)
+static int read_nothing(struct hr_config *config, void *to, struct hr_error *e)
 {
-	return rig_life.error ? hr_fail(e, HR_ERROR_FAILED, rig_life.error, "refused by the test")
-			      : 0;
+	return 0;
 }
 
-static int trigger(void *to, uint32_t i, uint64_t *start, struct hr_error *e)
+const struct hr_start *rig_start(uint32_t i)
 {
-	rig_life.pipeline = i;
-	*start = ++rig_life.triggers;
-	return refuse(e);
+	return &rig_repeat.timetable.starts.start[i];
 }
 
-static bool ended(void *to, uint32_t i, uint64_t start, int *result, struct hr_error *e)
+void rig_end_start(uint32_t i, int err)
 {
-	*result = rig_life.result;
-	if (rig_life.result)
-		hr_fail(e, HR_ERROR_DEVICE, rig_life.result, "tile 3: read failed");
-	return rig_life.ended;
-}
+	struct hr_start *start = &rig_repeat.timetable.starts.start[i];
+	struct hr_record_error *error = &rig_status.record.run[i].error;
 
-static int pause_it(void *to, uint32_t i, struct hr_error *e)
-{
-	rig_life.pauses++;
-	rig_life.pipeline = i;
-	return refuse(e);
+	start->flags &= ~(uint64_t)HR_START_DUE;
+	start->starts++;
+	rig_repeat.result[i][start->starts % HR_REPEAT_RESULTS] = err;
+	error->kind = err ? HR_ERROR_DEVICE : HR_ERROR_NONE;
+	error->code = err;
+	strcpy(error->text, "tile 3: read failed");
 }
-
-static int resume_it(void *to, uint32_t i, struct hr_error *e)
-{
-	rig_life.resumes++;
-	rig_life.pipeline = i;
-	return refuse(e);
-}
-
-static int stop(void *to, struct hr_error *e)
-{
-	rig_life.stops++;
-	return refuse(e);
-}
-
-static int reload(void *to, struct hr_error *e)
-{
-	rig_life.reloads++;
-	return refuse(e);
-}
-
-static bool reloaded(void *to, bool wait, int *result, struct hr_error *e,
-		     struct hr_reload_reply *reply)
-{
-	snprintf(reply->restart, sizeof reply->restart, "%s",
-		 rig_life.listed ? rig_life.listed : "");
-	snprintf(reply->changes, sizeof reply->changes, "%s", rig_life.waits ? "ssds\ngpus" : "");
-	snprintf(reply->running, sizeof reply->running, "%s", rig_life.waits ? "sum" : "");
-	reply->waits = rig_life.waits;
-	return ended(to, 0, 0, result, e);
-}
-
-const struct hr_actions rig_all = { NULL, trigger, ended,    pause_it, resume_it,
-				    stop, reload,  reloaded, NULL };
 
 /* ---- set-up */
 
@@ -105,6 +67,11 @@ void rig_begin(void)
 	cr_assert_eq(hr_engine_init(rig_app, NULL), 0);
 	strcpy(rig_app->config.name, "box");
 	hr_status_open(&rig_status, rig_app);
+	rig_repeat = (struct hr_repeat){ .engine = rig_app, .on = true, .begun = true };
+	rig_repeat.read = read_nothing;
+	rig_repeat.timetable.config = &rig_app->config;
+	for (uint32_t i = 0; i < rig_app->config.pipelines; i++)
+		rig_app->config.pipeline[i].when.kind = HR_WHEN_REQUEST;
 }
 
 void rig_end(void)
@@ -112,15 +79,17 @@ void rig_end(void)
 	char command[128];
 
 	hr_control_close(rig_control);
+	hr_reload_close(&rig_repeat);
 	snprintf(command, sizeof command, "rm -rf %s", rig_folder);
 	cr_assert_eq(system(command), 0);
 	free(rig_control);
 	free(rig_app);
 }
 
-void rig_open(const struct hr_actions *table)
+void rig_open(void)
 {
-	cr_assert_eq(hr_control_open(rig_control, &rig_status, table), 0, "%s", fake_log_last());
+	cr_assert_eq(hr_control_open(rig_control, &rig_status, &rig_repeat, NULL, NULL), 0, "%s",
+		     fake_log_last());
 }
 
 void rig_tick(void)

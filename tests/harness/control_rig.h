@@ -1,6 +1,6 @@
 /*
- * tests/harness/control_rig.h - a control socket with a scripted appliance behind it, its clients,
- * and times that the test gives.
+ * tests/harness/control_rig.h - a control socket of an appliance whose starts the test ends, its
+ * clients, and times that the test gives.
  */
 #ifndef TESTS_HARNESS_CONTROL_RIG_H
 #define TESTS_HARNESS_CONTROL_RIG_H
@@ -10,31 +10,24 @@
 #include <sys/types.h>
 
 #include "boot/appliance/control/control.h"
-
-/* Requests that have reached the appliance, and its answers. */
-struct control_rig_life {
-	unsigned triggers, pauses, resumes, stops, reloads;
-	uint32_t pipeline;  /* of the newest request */
-	int error;	    /* of each function */
-	bool ended;	    /* of a start, or a reload */
-	int result;	    /* of its end */
-	const char *listed; /* settings that need a restart */
-	bool waits;	    /* other settings wait for the end of pipeline `sum` */
-};
+#include "boot/appliance/supervisor/repeat.h"
 
 extern char rig_folder[64]; /* of the socket */
 extern struct hr_engine *rig_app;
 extern struct hr_status rig_status;
 extern struct hr_control *rig_control;
-extern struct control_rig_life rig_life;
-extern const struct hr_actions rig_all; /* all requests are supported */
+extern struct hr_repeat rig_repeat; /* each pipeline starts on request */
 extern uint64_t rig_now_ns;
 
 void rig_begin(void);
 void rig_end(void);
 
-/* Open the socket over that table. */
-void rig_open(const struct hr_actions *table);
+/* Open the socket, with a schedule and without an engine. */
+void rig_open(void);
+
+/* The starts of pipeline i; the next one has begun and ended. */
+const struct hr_start *rig_start(uint32_t i);
+void rig_end_start(uint32_t i, int err);
 
 /* Call hr_control_tick() at rig_now_ns. */
 void rig_tick(void);

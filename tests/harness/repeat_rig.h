@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/appliance/requests.h"
 #include "boot/appliance/attempt/dispatch.h"
 #include "boot/appliance/supervisor/repeat.h"
 #include "boot/engine/devices/lookup.h"
@@ -22,6 +21,7 @@
 #include "config/file/file.h"
 #include "tests/fakes/clock.h"
 #include "tests/fakes/log.h"
+#include "tests/harness/ask.h"
 #include "tests/harness/error.h"
 
 #define S HR_NS_PER_S
@@ -40,7 +40,6 @@
 enum { A, B };
 #define BIT(i) (1u << (i))
 
-static struct hr_supervisor *s;
 static struct hr_repeat *r;
 static struct hr_engine *engine;
 static struct hr_child child;
@@ -53,17 +52,15 @@ static inline void begin(const char *config)
 {
 	int pair[2];
 
-	s = calloc(1, sizeof *s);
+	r = calloc(1, sizeof *r);
 	engine = calloc(1, sizeof *engine);
-	cr_assert(s && engine);
+	cr_assert(r && engine);
 	memset(&record, 0, sizeof record);
 	cr_assert_eq(hr_config_parse(&engine->config, &hr_lookup, "f", config, strlen(config),
 				     test_error()),
 		     0, "%s", test_error_text());
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
 	engine_end = pair[1];
-	r = &s->repeat;
-	s->engine = engine;
 	memset(&page, 0, sizeof page);
 	child = (struct hr_child){ .record = &record, .process = { .page = &page, .phases = -1 } };
 	child.process.dispatch = pair[0];
@@ -74,6 +71,7 @@ static inline void begin(const char *config)
 	}
 	fake_clock_start(BEGIN, NULL, NULL);
 	cr_assert_eq(hr_repeat_open(r, &child, engine), 0);
+	ask_open(engine, r);
 }
 
 static inline void end(void)
@@ -85,7 +83,7 @@ static inline void end(void)
 	close(child.process.dispatch);
 	close(engine_end);
 	free(engine);
-	free(s);
+	free(r);
 }
 
 /* The engine comes up, with all pipelines. */

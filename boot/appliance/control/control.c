@@ -22,24 +22,21 @@ static void watch(const struct hr_control *c, int operation, int fd, uint32_t ev
 		hr_debug("control socket: epoll_ctl: %s", strerror(errno));
 }
 
-/* A process that was forked meanwhile may still hold the descriptor. */
-static void drop(struct hr_control *c, struct hr_control_client *client, const char *why)
+/* Another process may have a copy of the descriptor. */
+static void release(const struct hr_control *c, struct hr_control_client *client)
 {
-	if (why)
-		hr_debug("control socket: process %d of user %u: %s",
-			 (int)client->credentials.process, (unsigned)client->credentials.user, why);
 	watch(c, EPOLL_CTL_DEL, client->fd, 0);
-	shutdown(client->fd, SHUT_RDWR);
 	close(client->fd);
 	client->state = HR_CONTROL_FREE;
 }
 
-/* The engine has a copy of the descriptor, so the connection stays. */
-static void forget(struct hr_control *c, struct hr_control_client *client)
+static void drop(const struct hr_control *c, struct hr_control_client *client, const char *why)
 {
-	watch(c, EPOLL_CTL_DEL, client->fd, 0);
-	close(client->fd);
-	client->state = HR_CONTROL_FREE;
+	if (why)
+		hr_debug("control socket: process %d of user %u: %s",
+			 (int)client->credentials.process, (unsigned)client->credentials.user, why);
+	shutdown(client->fd, SHUT_RDWR);
+	release(c, client);
 }
 
 static bool is_older(const struct hr_control_client *a, const struct hr_control_client *b)
@@ -137,35 +134,18 @@ static void reply(struct hr_control *c, struct hr_control_client *client, uint64
 		watch(c, EPOLL_CTL_MOD, client->fd, EPOLLOUT);
 }
 
-static uint32_t count_waiters(const struct hr_control *c)
-{
-	uint32_t waiters = 0;
-
-	for (uint32_t i = 0; i < HR_CONTROL_CLIENTS; i++)
-		waiters += c->client[i].state == HR_CONTROL_WAITS;
-	return waiters;
-}
-
 static void act(struct hr_control *c, struct hr_control_client *client, uint64_t now_ns)
 {
-	switch (hr_control_handle(c, client, count_waiters(c) < HR_CONTROL_WAITERS, now_ns)) {
-	case HR_HANDLED_REPLY:
+	const enum hr_control_state next = hr_control_handle(c, client, now_ns);
+
+	if (next == HR_CONTROL_REPLIES) {
 		reply(c, client, now_ns);
-		break;
-	case HR_HANDLED_WAITS:
+	} else if (next == HR_CONTROL_WAITS) {
 		client->state = HR_CONTROL_WAITS;
 		client->since_ns = now_ns;
-		break;
-	case HR_HANDLED_PASSED:
-		forget(c, client);
-		break;
+	} else {
+		release(c, client);
 	}
-}
-
-/* The engine cannot get bytes that were received here. */
-static bool sends_too_early(const struct hr_control_client *client, int length)
-{
-	return hr_request_form(client->request.kind)->disk && client->got > (uint32_t)length;
 }
 
 /* A client that sends more than its request gets the reply to the request. */
@@ -181,7 +161,9 @@ static void hear(struct hr_control *c, struct hr_control_client *client, uint64_
 	}
 	client->got += n < 0 ? 0 : (uint32_t)n;
 	length = hr_request_parse(&client->request, client->in, client->got);
-	if (length > 0 && sends_too_early(client, length))
+	/* the engine cannot get bytes that were received here */
+	if (length > 0 && hr_request_form(client->request.kind)->disk &&
+	    client->got > (uint32_t)length)
 		length = -EMSGSIZE;
 	if (length > 0) {
 		act(c, client, now_ns);
@@ -248,15 +230,17 @@ static int open_wake(struct hr_control *c)
 	return 0;
 }
 
-int hr_control_open(struct hr_control *c, struct hr_status *status,
-		    const struct hr_actions *actions)
+int hr_control_open(struct hr_control *c, struct hr_status *status, struct hr_repeat *repeat,
+		    hr_control_pass *pass, void *pass_to)
 {
 	const struct hr_config *config = &status->engine->config;
 	int err;
 
 	memset(c, 0, sizeof *c);
 	c->status = status;
-	c->actions = actions;
+	c->repeat = repeat;
+	c->pass = pass;
+	c->pass_to = pass_to;
 	c->fd = -1;
 	err = open_wake(c);
 	if (!err) {

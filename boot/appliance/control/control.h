@@ -29,69 +29,14 @@
 #include "config/base/clock.h"
 #include "config/base/error.h"
 
-/* ---- the functions by which requests on the control socket act on the
- * pipelines of a running appliance. The owner of an appliance fills in the table; the socket
- * (boot/appliance/control/control.h) calls its functions.
- *
- * All functions are called from the periodic function of the owner's thread (hr_tick_set()). They
- * neither wait nor allocate. A function that is NULL belongs to a request that this owner does not
- * support, and the socket refuses the request.
- *
- * Errors: 0, or a negative errno with the text in *e. The kind of *e is the exit code of the
- * command that asked.
+struct hr_repeat;
+
+/*
+ * Pass a client whose request concerns an ssd on to the owner of the ssds, which replies. 0: it has a
+ * copy of the descriptor; or a negative errno with the text in *e.
  */
+typedef int hr_control_pass(void *to, const struct hr_request *request, int fd, struct hr_error *e);
 
-/* What a reload changes. Lists have a line for each entry. */
-struct hr_reload_reply {
-	bool waits;	    /* `changes` are in force when the pipelines of `running` have ended */
-	char restart[128];  /* settings that differ, and need a restart */
-	char changes[4096]; /* settings that the next engine takes */
-	char running[HR_PIPELINES_MAX * HR_NAME_MAX]; /* names of pipelines */
-};
-
-struct hr_actions {
-	void *to; /* first argument of each function */
-
-	/*
-	 * Ask for a start of pipeline i. *start is the number of that start, which counts from 1
-	 * for each pipeline. While an asked start has not begun, further requests get the same
-	 * number; a request during a run gets the number of the next start. -EAGAIN: the pipeline
-	 * is paused.
-	 */
-	int (*trigger)(void *to, uint32_t i, uint64_t *start, struct hr_error *e);
-
-	/*
-	 * True when that start has ended, or never begins (a stop, or a pause before the start).
-	 * *result: 0, an NVMe status or a negative errno, with its text in *e.
-	 */
-	bool (*ended)(void *to, uint32_t i, uint64_t start, int *result, struct hr_error *e);
-
-	/*
-	 * Begin no further start of pipeline i, or permit starts again. A run that goes on ends
-	 * normally. 0 also when nothing changes.
-	 */
-	int (*pause)(void *to, uint32_t i, struct hr_error *e);
-	int (*resume)(void *to, uint32_t i, struct hr_error *e);
-
-	/* Stop the appliance cleanly, as SIGTERM does. */
-	int (*stop)(void *to, struct hr_error *e);
-
-	/*
-	 * Begin to read the configuration again, as SIGHUP does. -EBUSY: a reload is under way.
-	 * reloaded() is true when it has been checked, or with `wait` when it is in force: *result
-	 * as above. With result 0, *reply has what it changes. With -EINVAL, the lines of *e after
-	 * the first one are the mistakes.
-	 */
-	int (*reload)(void *to, struct hr_error *e);
-	bool (*reloaded)(void *to, bool wait, int *result, struct hr_error *e,
-			 struct hr_reload_reply *reply);
-
-	/*
-	 * Pass a client whose request concerns an ssd on to the engine, which replies. When this
-	 * returns 0, the engine has a copy of the descriptor.
-	 */
-	int (*pass)(void *to, const struct hr_request *request, int fd, struct hr_error *e);
-};
 #define HR_CONTROL_CLIENTS 32u
 #define HR_CONTROL_WAITERS 16u
 #define HR_CONTROL_FDS (HR_CONTROL_CLIENTS + 2u)
@@ -111,19 +56,21 @@ struct hr_control_client {
 	uint64_t since_ns; /* time of the last change of the state */
 	struct hr_credentials credentials;
 	struct hr_request request;
-	uint32_t pipeline; /* of a trigger, pause or resume */
-	uint64_t start;	   /* of a trigger */
+	uint32_t pipeline; /* its index, when the request has one */
+	uint64_t start;	   /* of a trigger: the number of the start, from 1 for each pipeline */
 	uint32_t got, sent, length;
 	uint8_t in[HR_MESSAGE_REQUEST_MAX];
 	uint8_t out[HR_MESSAGE_REPLY_MAX];
 };
 
 struct hr_control {
-	struct hr_status *status;	  /* the caller's: the document, and the configuration */
-	const struct hr_actions *actions; /* the caller's */
-	int fd;				  /* listening socket; -1: none */
-	int wake;			  /* readable when hr_control_tick() has work; -1: none */
-	bool deaf;			  /* no descriptor was left for a client */
+	struct hr_status *status; /* the caller's: the document, and the configuration */
+	struct hr_repeat *repeat; /* the caller's; NULL: the appliance has no schedule */
+	hr_control_pass *pass;	  /* NULL: no request for an ssd is possible */
+	void *pass_to;
+	int fd;	   /* listening socket; -1: none */
+	int wake;  /* readable when hr_control_tick() has work; -1: none */
+	bool deaf; /* no descriptor was left for a client */
 	struct sockaddr_un at;
 	struct hr_error e; /* of the request that is being answered */
 	struct hr_control_client client[HR_CONTROL_CLIENTS];
@@ -135,8 +82,8 @@ struct hr_control {
  * another error of hr_socket_listen(). When no variable names a directory, the message has the level
  * debug.
  */
-int hr_control_open(struct hr_control *control, struct hr_status *status,
-		    const struct hr_actions *actions);
+int hr_control_open(struct hr_control *control, struct hr_status *status, struct hr_repeat *repeat,
+		    hr_control_pass *pass, void *pass_to);
 
 /* Serve the clients. Has the signature that hr_tick_set() needs. */
 void hr_control_tick(void *control, uint64_t now_ns);
@@ -150,8 +97,10 @@ unsigned hr_control_descriptors(const struct hr_control *control, int fds[HR_CON
 /* Send the clients that wait their replies, and remove the socket. */
 void hr_control_close(struct hr_control *control);
 
-/* ---- the replies of the control socket
- * (boot/appliance/control/control.h): carries out a request, and writes the document of its reply.
+/* Begin a reload when SIGHUP has come, of an appliance with a schedule. A refusal is logged. */
+void hr_control_take_hangup(struct hr_control *control);
+
+/* ---- requests (requests.c) and their replies (answer.c).
  *
  * The reply to `status` is the status document. The others are
  *
@@ -164,17 +113,30 @@ void hr_control_close(struct hr_control *control);
  * result: "done"; "accepted": the request is carried out later; "failed". code: the exit code of
  * the command. message: the reason of a failure. needs_restart: after a reload, an array of the
  * settings that differ and stay as they are.
+ *
+ * What a request does:
+ *
+ *   trigger  a start of the pipeline, whatever its own rule is. Requests before a start are one; a
+ *            pipeline that runs starts once more after its end. Refused while the pipeline is
+ *            paused or suspended. With HR_MESSAGE_WAIT the reply comes when the start has ended, or
+ *            will not begin. The results of the last HR_REPEAT_RESULTS starts are known.
+ *   pause    no further start until resumed, also after a restart; a run goes on to its end
+ *   resume   also lifts a suspension
+ *   stop     as SIGTERM
+ *   reload   as SIGHUP: reads the file again (boot/appliance/supervisor/repeat.h). The reply comes
+ *            when it has been checked, with HR_MESSAGE_WAIT when it is in force
+ *
+ * trigger, pause and reload, and a resume that lifts nothing, are refused when no pipeline repeats,
+ * and before an engine has read the starts from the ssds. The supervisor acts in the next round of
+ * its loop, which begins at once when nothing runs.
  */
 
-enum hr_handled {
-	HR_HANDLED_REPLY,  /* the reply is in client->out */
-	HR_HANDLED_WAITS,  /* the client waits; only when may_wait is true */
-	HR_HANDLED_PASSED, /* the engine has a copy of the descriptor, and replies */
-};
-
-/* Carry out client->request. */
-enum hr_handled hr_control_handle(struct hr_control *control, struct hr_control_client *client,
-				  bool may_wait, uint64_t now_ns);
+/*
+ * Carry out client->request. Returns the next state of the client: REPLIES: the reply is in
+ * client->out; WAITS; FREE: the owner of the ssds has a copy of the descriptor, and replies.
+ */
+enum hr_control_state hr_control_handle(struct hr_control *control,
+					struct hr_control_client *client, uint64_t now_ns);
 
 /*
  * True: the request of a client that waits has ended, and the reply is written. With `last` the
@@ -185,5 +147,9 @@ bool hr_control_handle_waiting(struct hr_control *control, struct hr_control_cli
 
 /* Write the reply to bytes that are not a request; err is that of hr_request_parse(). */
 void hr_control_reject(struct hr_control *control, struct hr_control_client *client, int err);
+
+/* Write the reply: the failure in control->e, else that result. */
+void hr_control_answer(const struct hr_control *control, struct hr_control_client *client,
+		       const char *result, uint64_t now_ns);
 
 #endif

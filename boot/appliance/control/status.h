@@ -33,7 +33,8 @@ struct hr_status {
 	uint64_t still_ns;		/* time since the engine published its progress */
 	const struct hr_repeat *repeat; /* NULL: no pipeline repeats */
 	/* By index of the pipeline: engines in a row that have died in its runs, and the end of its
-	 * suspension (hr_now_ns()). */
+	 * suspension (hr_now_ns()), before which it does not run. Of a pipeline that repeats: as the
+	 * timetable has it. */
 	uint64_t deaths[HR_PIPELINES_MAX], suspended_until_ns[HR_PIPELINES_MAX];
 	const struct hr_history *history; /* NULL: none is kept */
 	bool told; /* the owner fills `record`; false: it is copied from engine and service */

@@ -2,7 +2,7 @@
  * boot/appliance/store/service.h - the engine's side of requests that concern an ssd (`headrace
  * store` on an ssd that a running appliance drives).
  *
- * The control socket passes the connected client on (struct hr_actions, pass()), and the service serves
+ * The control socket passes the connected client on (hr_control_pass), and the service serves
  * it in the engine's thread, with the host's own queue pair of the ssd. hr_store_service_step() never
  * waits: sockets do not block, and hr_nvme_blk_begin() moves the data. Only changes of the object
  * map (two for a put or a copy) and the check of the map wait for the ssd, as a checkpoint does.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/base/process.h"
 #include "tests/fakes/log.h"
 #include "tests/harness/control_rig.h"
 
@@ -24,7 +26,7 @@ TestSuite(control, .init = rig_begin, .fini = rig_end, .timeout = 60);
 
 Test(control, a_status_is_the_document_of_the_appliance)
 {
-	rig_open(&rig_all);
+	rig_open();
 	rig_expect_text(rig_ask(STATUS, "", 0), "\"appliance\": \"box\"");
 }
 
@@ -33,52 +35,56 @@ Test(control, each_request_calls_its_function)
 	const char *name = rig_app->config.pipeline[1].name;
 	char want[256];
 
-	rig_open(&rig_all);
+	rig_open();
 	snprintf(want, sizeof want,
 		 "{\"schema\": \"headrace.answer\", \"version\": 1, "
 		 "\"appliance\": \"box\", \"request\": \"trigger\", "
 		 "\"pipeline\": \"%s\", \"start\": 1, \"result\": \"accepted\", \"code\": 0}\n",
 		 name);
 	cr_expect_str_eq(rig_ask(HR_REQUEST_TRIGGER, name, 0), want);
-	cr_expect_eq(rig_life.pipeline, 1u);
+	cr_expect(rig_start(1)->flags & HR_START_DUE);
+	cr_expect_not(rig_start(0)->flags & HR_START_DUE);
 	rig_expect_text(rig_ask(HR_REQUEST_PAUSE, rig_app->config.pipeline[0].name, 0), "\"done\"");
-	cr_expect_eq(rig_life.pipeline, 0u);
+	rig_expect_text(rig_ask(HR_REQUEST_PAUSE, name, 0), "\"done\"");
 	rig_expect_text(rig_ask(HR_REQUEST_RESUME, name, 0), "\"done\"");
+	cr_expect(rig_start(0)->flags & HR_START_PAUSED);
+	cr_expect_not(rig_start(1)->flags & HR_START_PAUSED);
+	cr_expect_not(hr_signals_pending());
 	rig_expect_text(rig_ask(HR_REQUEST_STOP, "", 0), "\"accepted\"");
-	cr_expect(rig_life.triggers == 1 && rig_life.pauses == 1 && rig_life.resumes == 1 &&
-		  rig_life.stops == 1);
+	cr_expect_eq(hr_signals_which(), SIGTERM);
 }
 
 Test(control, an_unknown_pipeline_is_refused_with_the_nearest_name)
 {
 	strcpy(rig_app->config.pipeline[0].name, "checksums");
-	rig_open(&rig_all);
+	rig_open();
 	rig_expect_text(rig_ask(HR_REQUEST_TRIGGER, "checksum", HR_ERROR_USAGE),
 			"there is no pipeline 'checksum'; did you mean 'checksums'?");
-	cr_expect_eq(rig_life.triggers, 0u);
+	cr_expect_not(rig_start(0)->flags & HR_START_DUE);
 }
 
 Test(control, the_error_of_the_appliance_is_the_reply)
 {
-	rig_open(&rig_all);
-	rig_life.error = -EAGAIN;
+	rig_open();
+	rig_repeat.begun = false;
 	rig_expect_text(
 		rig_ask(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, HR_ERROR_FAILED),
-		"\"message\": \"refused by the test\"");
-	rig_expect_text(rig_ask(HR_REQUEST_RELOAD, "", HR_ERROR_FAILED), "refused by the test");
+		"\"message\": \"busy: no engine has read");
+	rig_expect_text(rig_ask(HR_REQUEST_RELOAD, "", HR_ERROR_FAILED),
+			"busy: no engine has read");
 }
 
 Test(control, a_request_that_the_appliance_does_not_support_is_refused)
 {
-	static const struct hr_actions none;
 	static const char *const part[] = { "schedule", "engine that serves it", "history" };
 
-	rig_open(&none);
+	cr_assert_eq(hr_control_open(rig_control, &rig_status, NULL, NULL, NULL), 0);
 	for (int k = HR_REQUEST_TRIGGER; k < HR_REQUEST_KINDS; k++) {
 		const enum hr_request_kind kind = (enum hr_request_kind)k;
-
 		char want[96];
 
+		if (kind == HR_REQUEST_STOP)
+			continue;
 		snprintf(want, sizeof want, "is not possible: this appliance has no %s",
 			 part[kind == HR_REQUEST_HISTORY ? 2 : hr_request_form(kind)->disk]);
 		rig_expect_text(rig_ask(kind,
@@ -89,6 +95,8 @@ Test(control, a_request_that_the_appliance_does_not_support_is_refused)
 				want);
 	}
 	rig_expect_text(rig_ask(STATUS, "", 0), "\"phase\"");
+	rig_expect_text(rig_ask(HR_REQUEST_STOP, "", 0), "\"accepted\"");
+	cr_expect_eq(fake_log_count_of(HR_LOG_INFO), 0, "the appliance itself reports its end");
 }
 
 /* The path of a configuration has no limit except that of a message. */
@@ -98,7 +106,7 @@ Test(control, a_status_that_does_not_fit_is_reported)
 
 	memset(path, 'p', sizeof path - 1);
 	rig_app->config.file = path;
-	rig_open(&rig_all);
+	rig_open();
 	rig_expect_text(rig_ask(STATUS, "", 0), "\"failure\": \"the status needs more than");
 }
 
@@ -109,19 +117,19 @@ Test(control, a_trigger_with_wait_is_answered_at_the_end_of_the_start)
 	char byte;
 	int fd, failed;
 
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
 	cr_expect_eq(rig_take(fd, &byte, 1), -1);
 	rig_now_ns += 3600 * HR_NS_PER_S;
 	rig_tick();
 	cr_expect_eq(rig_take(fd, &byte, 1), -1);
-	rig_life.ended = true;
+	rig_end_start(0, 0);
 	rig_tick();
 	rig_expect_text(rig_reply(fd, HR_REQUEST_TRIGGER, 0), "\"start\": 1, \"result\": \"done\"");
-	rig_life.result = 0x281;
 	failed = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
+	rig_end_start(0, 0x281);
 	rig_tick();
 	rig_expect_text(rig_reply(failed, HR_REQUEST_TRIGGER, HR_ERROR_DEVICE),
 			"tile 3: read failed");
@@ -131,11 +139,12 @@ Test(control, a_reload_lists_the_settings_that_need_a_restart)
 {
 	int fd;
 
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_client(HR_REQUEST_RELOAD, "", false);
 	rig_tick();
-	rig_life.ended = true;
-	rig_life.listed = "ssds[0]: device\nmemory";
+	cr_expect_gt(rig_repeat.reader.pid, 0);
+	hr_reload_close(&rig_repeat);
+	strcpy(rig_repeat.differences.restart, "ssds[0]: device\nmemory");
 	rig_tick();
 	rig_expect_text(rig_reply(fd, HR_REQUEST_RELOAD, 0),
 			"\"needs_restart\": [\"ssds[0]: device\", \"memory\"]");
@@ -145,7 +154,7 @@ Test(control, waiting_clients_are_answered_when_the_appliance_ends)
 {
 	int start, stopped;
 
-	rig_open(&rig_all);
+	rig_open();
 	start = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	stopped = rig_client(HR_REQUEST_STOP, "", true);
 	rig_tick();
@@ -159,7 +168,7 @@ Test(control, more_waiting_clients_than_the_limit_are_refused_as_busy)
 {
 	int fd[HR_CONTROL_WAITERS], late;
 
-	rig_open(&rig_all);
+	rig_open();
 	for (unsigned i = 0; i < HR_CONTROL_WAITERS; i++)
 		fd[i] = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
@@ -167,14 +176,13 @@ Test(control, more_waiting_clients_than_the_limit_are_refused_as_busy)
 	rig_tick();
 	rig_expect_text(rig_reply(late, HR_REQUEST_TRIGGER, HR_ERROR_FAILED),
 			"busy: 16 clients wait already");
-	cr_expect_eq(rig_life.triggers, HR_CONTROL_WAITERS);
 	rig_expect_text(rig_ask(STATUS, "", 0), "\"phase\"");
 	/* a client that ends its wait makes room */
 	close(fd[3]);
 	rig_tick();
 	fd[3] = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
-	rig_life.ended = true;
+	rig_end_start(0, 0);
 	rig_tick();
 	for (unsigned i = 0; i < HR_CONTROL_WAITERS; i++)
 		rig_reply(fd[i], HR_REQUEST_TRIGGER, 0);
@@ -247,7 +255,7 @@ Test(control, the_mode_decides_which_user_may_send_which_request)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		rig_app->config.control.mode = row[i].mode;
 		rig_app->config.control.group = row[i].group;
-		rig_open(&rig_all);
+		rig_open();
 		cr_expect_eq(rights_of(0, 0, 0), 3, "row %zu: root", i);
 		cr_expect_eq(rights_of(NOBODY, 1, 0), row[i].member, "row %zu: group", i);
 		cr_expect_eq(rights_of(NOBODY, NOBODY, 1), row[i].member, "row %zu: further", i);
@@ -263,24 +271,24 @@ Test(control, a_second_server_of_the_same_name_is_refused)
 	struct hr_control *second = calloc(1, sizeof *second);
 
 	cr_assert(second);
-	rig_open(&rig_all);
-	cr_expect_eq(hr_control_open(second, &rig_status, &rig_all), -EADDRINUSE);
+	rig_open();
+	cr_expect_eq(hr_control_open(second, &rig_status, &rig_repeat, NULL, NULL), -EADDRINUSE);
 	cr_expect(strstr(fake_log_last(), "an appliance of this name runs already"), "%s",
 		  fake_log_last());
 	hr_control_tick(second, rig_now_ns);
 	hr_control_close(second);
 	hr_control_close(rig_control);
-	cr_expect_eq(hr_control_open(second, &rig_status, &rig_all), 0);
+	cr_expect_eq(hr_control_open(second, &rig_status, &rig_repeat, NULL, NULL), 0);
 	hr_control_close(second);
 	free(second);
 }
 
 Test(control, the_socket_of_a_dead_process_is_taken_over)
 {
-	rig_open(&rig_all);
+	rig_open();
 	close(rig_control->fd); /* as after SIGKILL: the file stays */
 	close(rig_control->wake);
-	rig_open(&rig_all);
+	rig_open();
 	rig_expect_text(rig_ask(STATUS, "", 0), "schema");
 }
 
@@ -297,7 +305,8 @@ Test(control, a_group_that_the_user_is_not_in_is_an_error)
 	cr_assert_geq(pid, 0);
 	if (pid == 0)
 		_exit(setgroups(0, NULL) || setresuid(NOBODY, NOBODY, NOBODY) ? 2
-		      : hr_control_open(rig_control, &rig_status, &rig_all) == -EPERM &&
+		      : hr_control_open(rig_control, &rig_status, &rig_repeat, NULL, NULL) ==
+					      -EPERM &&
 				      strstr(fake_log_last(), "cannot be given to group 1")
 			      ? 0
 			      : 1);

@@ -23,14 +23,15 @@ Test(control_clients, a_request_may_come_byte_by_byte)
 	uint8_t data[HR_MESSAGE_REQUEST_MAX];
 	int fd, length;
 
-	rig_open(&rig_all);
+	rig_open();
 	strcpy(request.pipeline, rig_app->config.pipeline[0].name);
 	length = hr_request_format(&request, data);
 	fd = rig_connect();
 	for (int i = 0; i < length; i++) {
 		cr_assert_eq(send(fd, data + i, 1, 0), 1);
 		rig_tick();
-		cr_expect_eq(rig_life.pauses, i == length - 1);
+		cr_expect_eq(rig_start(0)->flags & HR_START_PAUSED,
+			     i == length - 1 ? HR_START_PAUSED : 0);
 	}
 	rig_reply(fd, HR_REQUEST_PAUSE, 0);
 }
@@ -39,7 +40,7 @@ Test(control_clients, a_half_request_ends_at_its_deadline)
 {
 	int half, silent;
 
-	rig_open(&rig_all);
+	rig_open();
 	half = rig_connect();
 	silent = rig_connect();
 	cr_assert_eq(send(half, "HRCT", 4, 0), 4);
@@ -71,7 +72,7 @@ Test(control_clients, bytes_that_are_no_request_are_refused_with_the_reason)
 		{ "HRCT\1\0\2\0\1\0\0\0\0\0\0\0/", 17, "that no configuration can have" },
 	};
 
-	rig_open(&rig_all);
+	rig_open();
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		const int fd = rig_connect();
 
@@ -90,7 +91,7 @@ Test(control_clients, a_thousand_silent_clients_do_not_keep_another_from_its_rep
 	unsigned count = 0;
 
 	setrlimit(RLIMIT_NOFILE, &limit);
-	rig_open(&rig_all);
+	rig_open();
 	while (count < sizeof fd / sizeof *fd) {
 		fd[count++] = rig_connect();
 		if (count % 50 == 0)
@@ -113,7 +114,7 @@ Test(control_clients, the_oldest_silent_client_makes_room)
 {
 	int fd[HR_CONTROL_CLIENTS], waiting;
 
-	rig_open(&rig_all);
+	rig_open();
 	waiting = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
 	for (unsigned i = 1; i < HR_CONTROL_CLIENTS; i++) {
@@ -131,7 +132,7 @@ Test(control_clients, the_oldest_silent_client_makes_room)
 	rig_tick();
 	for (unsigned i = 0; i < HR_CONTROL_CLIENTS; i++)
 		cr_expect_eq(rig_is_closed(fd[i]), i == 2, "%u", i);
-	rig_life.ended = true;
+	rig_end_start(0, 0);
 	rig_tick();
 	rig_reply(waiting, HR_REQUEST_TRIGGER, 0);
 	for (unsigned i = 0; i < HR_CONTROL_CLIENTS; i++)
@@ -143,14 +144,14 @@ Test(control_clients, silent_clients_do_not_displace_one_that_waits)
 {
 	int fd, silent[3 * HR_CONTROL_CLIENTS];
 
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_client(HR_REQUEST_TRIGGER, rig_app->config.pipeline[0].name, true);
 	rig_tick();
 	for (unsigned i = 0; i < 3 * HR_CONTROL_CLIENTS; i++) {
 		silent[i] = rig_connect();
 		rig_tick();
 	}
-	rig_life.ended = true;
+	rig_end_start(0, 0);
 	rig_tick();
 	rig_reply(fd, HR_REQUEST_TRIGGER, 0);
 	for (unsigned i = 0; i < 3 * HR_CONTROL_CLIENTS; i++)
@@ -163,7 +164,7 @@ Test(control_clients, without_descriptors_clients_wait_and_the_rest_goes_on)
 	struct pollfd wake = { .events = POLLIN };
 	int fd;
 
-	rig_open(&rig_all);
+	rig_open();
 	wake.fd = rig_control->wake;
 	fd = rig_client(STATUS, "", false);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -188,7 +189,7 @@ Test(control_clients, a_long_reply_is_sent_in_parts)
 
 	memset(path, 'p', sizeof path - 1);
 	rig_app->config.file = path;
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_connect();
 	rig_tick();
 	for (unsigned i = 0; i < HR_CONTROL_CLIENTS; i++)
@@ -219,7 +220,7 @@ Test(control_clients, a_client_that_does_not_take_its_reply_is_dropped)
 
 	memset(path, 'p', sizeof path - 1);
 	rig_app->config.file = path;
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_connect();
 	rig_tick();
 	setsockopt(rig_control->client[0].fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
@@ -242,7 +243,7 @@ Test(control_clients, the_wake_descriptor_is_readable_only_while_there_is_work)
 	struct pollfd wake = { .events = POLLIN };
 	int fd;
 
-	rig_open(&rig_all);
+	rig_open();
 	wake.fd = rig_control->wake;
 	cr_expect_eq(poll(&wake, 1, 0), 0);
 	fd = rig_connect();
@@ -267,7 +268,7 @@ Test(control_clients, a_client_sees_the_end_of_its_connection_when_another_proce
 {
 	int fds[HR_CONTROL_FDS], fd, copy;
 
-	rig_open(&rig_all);
+	rig_open();
 	fd = rig_connect();
 	rig_tick();
 	cr_assert_eq(hr_control_descriptors(rig_control, fds), 3u);

@@ -237,7 +237,7 @@ Test(repeat, errors_of_ends)
 		begin(CONFIG(MEMORY, REQUEST, REQUEST));
 		ready();
 		look();
-		cr_assert_eq(hr_supervisor_trigger(s, B, &ticket), 0);
+		cr_assert_str_empty(ask_start("b", &ticket));
 		cr_assert_eq(look(), BIT(B));
 		cr_expect_eq(ticket, 1u);
 		record.run[B].number--; /* it has not begun */
@@ -283,16 +283,15 @@ Test(repeat, suspects)
 		begin(CONFIG(MEMORY, REQUEST, REQUEST));
 		ready();
 		look();
-		hr_supervisor_trigger(s, B, &ticket);
+		ask_start("b", &ticket);
 		look();
 		over(B, row[i].outcome, row[i].error);
 		record.run[B].blame = row[i].blame;
 		look();
-		cr_expect_eq(hr_supervisor_trigger(s, B, &ticket),
-			     row[i].suspect ? -EOWNERDEAD : 0);
+		cr_expect_str_eq(ask_start("b", &ticket), row[i].suspect ? ASK_SUSPENDED("b") : "");
 		look();
 		cr_expect_eq(hr_repeat_can_run(r), true);
-		hr_supervisor_trigger(s, A, &ticket);
+		ask_start("a", &ticket);
 		cr_expect_eq(look(), BIT(A));
 		cr_expect_eq(dispatch.suspects, row[i].suspect ? BIT(B) : 0, "row %zu", i);
 		r->timetable.starts.suspension[A].deaths = engine->config.boot.restarts + 1;
@@ -361,83 +360,86 @@ Test(repeat, a_pipeline_whose_ssd_failed_at_bring_up)
 	end();
 }
 
-/* ---- requests (boot/appliance/requests.h) */
+/* ---- requests (boot/appliance/control/control.h) */
 
-static enum hr_trigger_state state(uint32_t i, uint64_t ticket, int *err)
+/* NULL: the start has not ended; else "", or the text of the failure. */
+static const char *end_of(uint64_t ticket)
 {
-	return hr_supervisor_trigger_state(s, i, ticket, err);
+	return ask_end(HR_REQUEST_TRIGGER, true, "a", ticket);
 }
+
+static const char *refusal(enum hr_request_kind kind)
+{
+	return ask_request(kind, kind == HR_REQUEST_RELOAD ? "" : "a", false);
+}
+
+#define CANCELLED "cancelled before it began"
 
 Test(ask, a_configuration_without_a_schedule_takes_no_request)
 {
 	uint64_t ticket;
 
 	begin(CONFIG(MEMORY, "", ""));
-	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -ENOTSUP);
-	cr_expect_eq(hr_supervisor_pause(s, A), -ENOTSUP);
-	cr_expect_eq(hr_supervisor_resume(s, A), -ENOTSUP);
-	cr_expect_eq(hr_supervisor_reload(s), -ENOTSUP);
+	cr_expect_str_eq(ask_start("a", &ticket), ASK_EACH_RUNS_ONCE);
+	cr_expect_str_eq(refusal(HR_REQUEST_PAUSE), ASK_EACH_RUNS_ONCE);
+	cr_expect_str_eq(refusal(HR_REQUEST_RESUME), ASK_EACH_RUNS_ONCE);
+	cr_expect_str_eq(refusal(HR_REQUEST_RELOAD), ASK_EACH_RUNS_ONCE);
 	end();
 }
 
 Test(ask, requests_before_the_first_engine_are_refused)
 {
 	uint64_t ticket;
-	int err;
 
 	begin(CONFIG(MEMORY, "on = \"request\";", ""));
-	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -EBUSY);
-	cr_expect_eq(hr_supervisor_pause(s, A), -EBUSY);
-	cr_expect_eq(hr_supervisor_resume(s, A), -EBUSY);
-	cr_expect_eq(hr_supervisor_reload(s), -EBUSY);
-	cr_expect_eq(state(A, 1, &err), HR_TRIGGER_DROPPED);
+	cr_expect_str_eq(ask_start("a", &ticket), ASK_TOO_EARLY);
+	cr_expect_str_eq(refusal(HR_REQUEST_PAUSE), ASK_TOO_EARLY);
+	cr_expect_str_eq(refusal(HR_REQUEST_RESUME), ASK_TOO_EARLY);
+	cr_expect_str_eq(refusal(HR_REQUEST_RELOAD), ASK_TOO_EARLY);
+	cr_expect(strstr(end_of(1), CANCELLED));
 	end();
 }
 
 Test(ask, a_ticket_shows_its_start_from_the_request_to_the_end)
 {
 	uint64_t ticket, next;
-	int err;
 
 	begin(CONFIG(MEMORY, "on = \"request\";", "on = \"request\";"));
 	ready();
 	cr_expect_eq(look(), 0u);
-	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), 0);
-	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_QUEUED);
-	cr_expect_eq(hr_supervisor_trigger(s, A, &next), 0);
+	cr_expect_str_empty(ask_start("a", &ticket));
+	cr_expect_null(end_of(ticket));
+	cr_expect_str_empty(ask_start("a", &next));
 	cr_expect_eq(next, ticket, "requests before the start are one");
 	cr_expect_eq(look(), BIT(A));
-	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_RUNNING);
-	cr_expect_eq(hr_supervisor_trigger(s, A, &next), 0, "once more afterwards");
+	cr_expect_null(end_of(ticket));
+	cr_expect_str_empty(ask_start("a", &next), "once more afterwards");
 	cr_expect_eq(next, ticket + 1);
 	over(A, HR_RUN_DONE, 0);
 	cr_expect_eq(look(), BIT(A));
-	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_DONE);
+	cr_expect_str_empty(end_of(ticket));
 	over(A, HR_RUN_FAILED, 0x281);
 	look();
-	cr_expect_eq(state(A, next, &err), HR_TRIGGER_FAILED);
-	cr_expect_eq(err, 0x281);
-	cr_expect_eq(state(A, ticket, &err), HR_TRIGGER_DONE, "the result of the first stays");
-	cr_expect_eq(err, 0);
+	cr_expect(strstr(end_of(next), "pipeline 'a', start 2: Unrecovered"), "%s", end_of(next));
+	cr_expect_str_empty(end_of(ticket), "the result of the first stays");
 	end();
 }
 
 Test(ask, an_old_ticket_is_gone)
 {
 	uint64_t first, ticket;
-	int err;
 
 	begin(CONFIG(MEMORY, "on = \"request\";", "on = \"request\";"));
 	ready();
 	look();
 	for (uint32_t i = 0; i <= HR_REPEAT_RESULTS; i++) {
-		cr_assert_eq(hr_supervisor_trigger(s, A, i ? &ticket : &first), 0);
+		cr_assert_str_empty(ask_start("a", i ? &ticket : &first));
 		cr_assert_eq(look(), BIT(A));
 		over(A, HR_RUN_DONE, 0);
 		look();
 	}
-	cr_expect_eq(state(A, first, &err), HR_TRIGGER_DROPPED);
-	cr_expect_eq(state(A, first + 1, &err), HR_TRIGGER_DONE);
+	cr_expect(strstr(end_of(first), CANCELLED));
+	cr_expect_str_empty(end_of(first + 1));
 	end();
 }
 
@@ -450,7 +452,7 @@ Test(ask, a_request_goes_before_the_pause_after_a_failure)
 	look();
 	over(A, HR_RUN_FAILED, -ENXIO);
 	cr_expect_eq(look(), 0u);
-	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), 0);
+	cr_expect_str_empty(ask_start("a", &ticket));
 	cr_expect_eq(look(), BIT(A));
 	end();
 }
@@ -464,14 +466,14 @@ Test(ask, a_paused_pipeline_starts_after_its_resumption)
 	look();
 	over(A, HR_RUN_DONE, 0);
 	look();
-	cr_expect_eq(hr_supervisor_pause(s, A), 0);
-	cr_expect_eq(hr_supervisor_pause(s, A), 0, "again");
-	cr_expect_eq(hr_supervisor_trigger(s, A, &ticket), -EAGAIN);
+	cr_expect_str_empty(refusal(HR_REQUEST_PAUSE));
+	cr_expect_str_empty(refusal(HR_REQUEST_PAUSE), "again");
+	cr_expect_str_eq(ask_start("a", &ticket), ASK_PAUSED("a"));
 	fake_clock_advance(11 * S);
 	cr_expect_eq(look(), 0u);
 	cr_expect(dispatch.starts.start[A].flags & HR_START_PAUSED, "durable");
-	cr_expect_eq(hr_supervisor_resume(s, A), 0);
-	cr_expect_eq(hr_supervisor_resume(s, A), 0, "again");
+	cr_expect_str_empty(refusal(HR_REQUEST_RESUME));
+	cr_expect_str_empty(refusal(HR_REQUEST_RESUME), "again");
 	cr_expect_null(strstr(fake_log_last_of(HR_LOG_INFO), "suspended"), "it was only paused");
 	cr_expect_eq(look(), BIT(A));
 	end();
@@ -486,7 +488,7 @@ Test(ask, no_start_is_accepted_after_a_signal)
 	ready();
 	look();
 	raise(SIGTERM);
-	cr_expect_eq(hr_supervisor_trigger(s, B, &ticket), -ESHUTDOWN);
+	cr_expect_str_eq(ask_start("b", &ticket), ASK_STOPS);
 	over(A, HR_RUN_INTERRUPTED, -EINTR);
 	cr_expect_eq(look(), 0u, "it is due, and the next appliance starts it");
 	cr_expect(start_of(A)->flags & HR_START_DUE);
@@ -498,6 +500,6 @@ Test(ask, a_file_that_cannot_be_read_again_is_not_reloaded)
 	begin(CONFIG(MEMORY, "every = \"10s\";", "on = \"request\";"));
 	ready();
 	look();
-	cr_expect_eq(hr_supervisor_reload(s), -ENOTSUP);
+	cr_expect_str_eq(refusal(HR_REQUEST_RELOAD), ASK_EACH_RUNS_ONCE);
 	end();
 }
