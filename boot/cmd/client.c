@@ -165,36 +165,18 @@ unsigned hr_client_list(const char *wanted, struct hr_client_appliance *applianc
 
 /* ---- one request and its reply */
 
-int hr_client_connect(const struct hr_client_appliance *appliance)
+int hr_client_connect(const struct hr_client_appliance *appliance, unsigned receive_s,
+		      unsigned send_s)
 {
+	const struct timeval receive = { .tv_sec = receive_s }, to_send = { .tv_sec = send_s };
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int err;
 
 	if (fd < 0)
 		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &to_send, sizeof to_send);
 	if (connect(fd, (const struct sockaddr *)&appliance->at, sizeof appliance->at) == 0)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-static int open_connection(const struct hr_client_appliance *found,
-			   const struct hr_request *request)
-{
-	const bool reload = request->kind == HR_REQUEST_RELOAD;
-	const struct timeval limit = { .tv_sec = request->wait ? 0
-						 : reload      ? RELOAD_TIMEOUT_S
-							       : TIMEOUT_S };
-	const struct timeval at_once = { .tv_sec = TIMEOUT_S };
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &at_once, sizeof at_once);
-	if (connect(fd, (const struct sockaddr *)&found->at, sizeof found->at) == 0)
 		return fd;
 	err = -errno;
 	close(fd);
@@ -316,12 +298,13 @@ int hr_client_request(const struct hr_request *request, const char *appliance, c
 	struct hr_client_appliance found = { 0 };
 	struct hr_reply reply = { 0 };
 	unsigned version = 0;
+	const unsigned limit_s = request->kind == HR_REQUEST_RELOAD ? RELOAD_TIMEOUT_S : TIMEOUT_S;
 	int code = find(appliance, &found), fd, err;
 
 	*text = '\0';
 	if (code)
 		return code;
-	fd = open_connection(&found, request);
+	fd = hr_client_connect(&found, request->wait ? 0 : limit_s, TIMEOUT_S);
 	if (fd < 0)
 		return explain(fd, found.name, 0);
 	err = exchange(fd, request, &reply, text, bytes, &version);
@@ -360,9 +343,9 @@ void hr_client_print_run(struct json_object *run)
 		}
 }
 
-static void print_text(struct json_object *o)
+static void print_reply(const char *text)
 {
-	struct json_object *part;
+	struct json_object *o = json_tokener_parse(text), *part;
 
 	printf("%s: %s", text_of(o, "appliance"), text_of(o, "request"));
 	if (json_object_object_get_ex(o, "pipeline", &part))
@@ -375,39 +358,7 @@ static void print_text(struct json_object *o)
 	print_lines(o, "changes", "changes");
 	print_lines(o, "waits_for", "waits for the end of pipeline");
 	print_lines(o, "needs_restart", "needs a restart");
-}
-
-static void print(const char *text, bool json)
-{
-	struct json_object *o = json_tokener_parse(text);
-
-	if (json) {
-		fputs(text, stdout);
-		hr_report_begun();
-	} else {
-		print_text(o);
-	}
 	json_object_put(o);
-}
-
-static bool can_wait(enum hr_request_kind kind)
-{
-	return kind == HR_REQUEST_TRIGGER || kind == HR_REQUEST_STOP || kind == HR_REQUEST_RELOAD;
-}
-
-static int send_command(struct hr_request *request, const char *pipeline, const char *appliance,
-			bool json)
-{
-	static char text[HR_MESSAGE_REPLY_MAX];
-	int code;
-
-	if (pipeline && strlen(pipeline) >= sizeof request->pipeline)
-		return explain(-ENAMETOOLONG, "", 0);
-	snprintf(request->pipeline, sizeof request->pipeline, "%s", pipeline ? pipeline : "");
-	code = hr_client_request(request, appliance, text, sizeof text);
-	if (*text && (json || code == HR_EXIT_DONE))
-		print(text, json);
-	return code;
 }
 
 static enum hr_request_kind kind_of(const char *name)
@@ -421,22 +372,33 @@ static enum hr_request_kind kind_of(const char *name)
 
 int hr_client_command(int argc, char **argv)
 {
+	static char text[HR_MESSAGE_REPLY_MAX];
 	struct hr_request request = { .kind = kind_of(argv[0]) };
-	const bool wanted = hr_request_form(request.kind)->pipeline;
-	const char *const what = wanted ? "one pipeline" : "no argument";
+	const struct hr_request_form *form = hr_request_form(request.kind);
+	const char *const what = form->pipeline ? "one pipeline" : "no argument";
 	const char *pipeline = NULL, *appliance = NULL;
 	bool json = false;
 	const struct hr_option options[] = {
 		{ "json", .flag = &json },
 		{ "appliance", .text = &appliance },
-		{ can_wait(request.kind) ? "wait" : NULL, .flag = &request.wait },
+		{ form->flags & HR_MESSAGE_WAIT ? "wait" : NULL, .flag = &request.wait },
 		{ NULL },
 	};
-	const int code = hr_options_parse(argc, argv, options, what, &pipeline);
+	int code = hr_options_parse(argc, argv, options, what, &pipeline);
 
 	if (code)
 		return code;
-	if (wanted != (pipeline != NULL))
+	if (form->pipeline != (pipeline != NULL))
 		return hr_usage_error(argv[0], "%s expected, %d given", what, pipeline != NULL);
-	return send_command(&request, pipeline, appliance, json);
+	if (pipeline && strlen(pipeline) >= sizeof request.pipeline)
+		return explain(-ENAMETOOLONG, "", 0);
+	snprintf(request.pipeline, sizeof request.pipeline, "%s", pipeline ? pipeline : "");
+	code = hr_client_request(&request, appliance, text, sizeof text);
+	if (*text && json) {
+		fputs(text, stdout);
+		hr_report_begun();
+	} else if (*text && code == HR_EXIT_DONE) {
+		print_reply(text);
+	}
+	return code;
 }

@@ -36,9 +36,10 @@ struct hr_client_appliance {
 /* List the appliances that this user may find, or only that of a name; returns their number. */
 unsigned hr_client_list(const char *wanted, struct hr_client_appliance *appliance, unsigned max);
 
-/* Connect to one. Returns a descriptor that waits without a limit; -errno: it does not run, or
- * gives this user no permission. */
-int hr_client_connect(const struct hr_client_appliance *appliance);
+/* Connect to one, with limits of each wait in seconds; 0: none. Returns a descriptor; -errno: it does
+ * not run, or gives this user no permission. */
+int hr_client_connect(const struct hr_client_appliance *appliance, unsigned receive_s,
+		      unsigned send_s);
 
 /*
  * Receive exactly that many bytes from a connection. 0; -ECONNRESET: the appliance has closed it;

@@ -1,8 +1,12 @@
 /*
- * headrace trigger: asks a running appliance.
+ * headrace trigger, pause, resume, stop, reload: ask a running appliance.
  */
 #include "boot/cmd/client.h"
 #include "boot/cmd/cmd.h"
+
+#define COMMON_HELP                                                                      \
+	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP \
+		HR_EXIT_HELP
 
 static const char trigger_help[] =
 	"usage: headrace trigger PIPELINE [--wait] [--json] [--appliance NAME]\n\n"
@@ -10,76 +14,36 @@ static const char trigger_help[] =
 	"While a start that was asked for has not begun, further requests are the same start;\n"
 	"during a run of the pipeline the next start follows it. A paused pipeline is not\n"
 	"started.\n\n"
-	"  --wait            end when that start has ended, with its result as exit code\n"
-	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
-		HR_EXIT_HELP;
+	"  --wait            end when that start has ended, with its result as exit code\n" COMMON_HELP;
 
-const struct hr_command hr_cmd_trigger = {
-	.name = "trigger",
-	.summary = "start a pipeline of a running appliance",
-	.help = trigger_help,
-	.fn = hr_client_command,
-};
-
-/*
- * headrace pause: asks a running appliance.
- */
+const struct hr_command hr_cmd_trigger = { "trigger", "start a pipeline of a running appliance",
+					   trigger_help, hr_client_command, false };
 
 static const char pause_help[] =
 	"usage: headrace pause PIPELINE [--json] [--appliance NAME]\n\n"
 	"Ask a running appliance to begin no further start of a pipeline, until `headrace resume`. A\n"
-	"run that goes on ends normally.\n\n"
-	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
-		HR_EXIT_HELP;
+	"run that goes on ends normally.\n\n" COMMON_HELP;
 
-const struct hr_command hr_cmd_pause = {
-	.name = "pause",
-	.summary = "begin no further start of a pipeline",
-	.help = pause_help,
-	.fn = hr_client_command,
-};
-
-/*
- * headrace resume: asks a running appliance.
- */
+const struct hr_command hr_cmd_pause = { "pause", "begin no further start of a pipeline",
+					 pause_help, hr_client_command, false };
 
 static const char resume_help[] =
 	"usage: headrace resume PIPELINE [--json] [--appliance NAME]\n\n"
 	"Ask a running appliance to start a paused pipeline again when its schedule says so. Also\n"
-	"lifts the suspension of a pipeline in whose run an engine has ended.\n\n"
-	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
-		HR_EXIT_HELP;
+	"lifts the suspension of a pipeline in whose run an engine has ended.\n\n" COMMON_HELP;
 
-const struct hr_command hr_cmd_resume = {
-	.name = "resume",
-	.summary = "permit the starts of a paused pipeline again",
-	.help = resume_help,
-	.fn = hr_client_command,
-};
-
-/*
- * headrace stop: asks a running appliance.
- */
+const struct hr_command hr_cmd_resume = { "resume", "permit the starts of a paused pipeline again",
+					  resume_help, hr_client_command, false };
 
 static const char stop_help[] =
 	"usage: headrace stop [--wait] [--json] [--appliance NAME]\n\n"
 	"Stop a running appliance cleanly, as SIGTERM does: no new command is started, commands\n"
 	"in flight end, written tiles are made durable. An appliance that is the first process of\n"
 	"a machine powers it off.\n\n"
-	"  --wait            end when the appliance has stopped\n"
-	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
-		HR_EXIT_HELP;
+	"  --wait            end when the appliance has stopped\n" COMMON_HELP;
 
-const struct hr_command hr_cmd_stop = {
-	.name = "stop",
-	.summary = "stop a running appliance cleanly",
-	.help = stop_help,
-	.fn = hr_client_command,
-};
-
-/*
- * headrace reload: asks a running appliance.
- */
+const struct hr_command hr_cmd_stop = { "stop", "stop a running appliance cleanly", stop_help,
+					hr_client_command, false };
 
 static const char reload_help[] =
 	"usage: headrace reload [--wait] [--json] [--appliance NAME]\n\n"
@@ -91,13 +55,8 @@ static const char reload_help[] =
 	"name and log, boot, control). A configuration with mistakes changes nothing: they are\n"
 	"listed with their lines, and the exit code is 2. When no engine comes up with the new\n"
 	"configuration, the earlier one is in force again.\n\n"
-	"  --wait            until the new configuration is in force\n"
-	"  --json            print the reply as the appliance sends it\n" HR_CLIENT_HELP
-		HR_EXIT_HELP;
+	"  --wait            until the new configuration is in force\n" COMMON_HELP;
 
-const struct hr_command hr_cmd_reload = {
-	.name = "reload",
-	.summary = "let a running appliance read its configuration again",
-	.help = reload_help,
-	.fn = hr_client_command,
-};
+const struct hr_command hr_cmd_reload = { "reload",
+					  "let a running appliance read its configuration again",
+					  reload_help, hr_client_command, false };

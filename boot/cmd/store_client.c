@@ -164,7 +164,7 @@ static int begin_at(struct hr_store_client *r, const struct hr_request *request)
 	r->left = 0;
 	if (length < 0)
 		return length;
-	r->fd = hr_client_connect(&r->appliance);
+	r->fd = hr_client_connect(&r->appliance, 0, 0);
 	if (r->fd < 0)
 		return r->fd;
 	err = send_fully(r, message, (size_t)length);
