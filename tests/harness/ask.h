@@ -37,7 +37,7 @@ static inline const char *ask_request(enum hr_request_kind kind, const char *pip
 {
 	ask_client->request = (struct hr_request){ .kind = kind, .wait = wait };
 	snprintf(ask_client->request.pipeline, sizeof ask_client->request.pipeline, "%s", pipeline);
-	ask_over = hr_control_handle(&ask_control, ask_client, 0) == HR_CONTROL_REPLIES;
+	ask_over = hr_control_handle(&ask_control, ask_client, 0, 0) == HR_CONTROL_REPLIES;
 	return ask_control.e.text;
 }
 

@@ -134,9 +134,9 @@ static void reply(struct hr_control *c, struct hr_control_client *client, uint64
 		watch(c, EPOLL_CTL_MOD, client->fd, EPOLLOUT);
 }
 
-static void act(struct hr_control *c, struct hr_control_client *client, uint64_t now_ns)
+static void act(struct hr_control *c, struct hr_control_client *client, int err, uint64_t now_ns)
 {
-	const enum hr_control_state next = hr_control_handle(c, client, now_ns);
+	const enum hr_control_state next = hr_control_handle(c, client, err, now_ns);
 
 	if (next == HR_CONTROL_REPLIES) {
 		reply(c, client, now_ns);
@@ -165,14 +165,12 @@ static void hear(struct hr_control *c, struct hr_control_client *client, uint64_
 	if (length > 0 && hr_request_form(client->request.kind)->disk &&
 	    client->got > (uint32_t)length)
 		length = -EMSGSIZE;
-	if (length > 0) {
-		act(c, client, now_ns);
-	} else if (length < 0) {
-		hr_control_reject(c, client, length);
-		reply(c, client, now_ns);
-	} else if (now_ns - client->since_ns >= HR_CONTROL_REQUEST_NS) {
+	if (length < 0)
+		memset(&client->request, 0, sizeof client->request);
+	if (length != 0)
+		act(c, client, length < 0 ? length : 0, now_ns);
+	else if (now_ns - client->since_ns >= HR_CONTROL_REQUEST_NS)
 		drop(c, client, "its request is not complete in time");
-	}
 }
 
 static void wait_on(struct hr_control *c, struct hr_control_client *client, uint64_t now_ns)

@@ -132,11 +132,12 @@ void hr_control_take_hangup(struct hr_control *control);
  */
 
 /*
- * Carry out client->request. Returns the next state of the client: REPLIES: the reply is in
- * client->out; WAITS; FREE: the owner of the ssds has a copy of the descriptor, and replies.
+ * Carry out client->request; with an error of hr_request_parse() it is zero, and the reply has the
+ * error. Returns the next state of the client: REPLIES: the reply is in client->out; WAITS; FREE:
+ * the owner of the ssds has a copy of the descriptor, and replies.
  */
 enum hr_control_state hr_control_handle(struct hr_control *control,
-					struct hr_control_client *client, uint64_t now_ns);
+					struct hr_control_client *client, int err, uint64_t now_ns);
 
 /*
  * True: the request of a client that waits has ended, and the reply is written. With `last` the
@@ -144,9 +145,6 @@ enum hr_control_state hr_control_handle(struct hr_control *control,
  */
 bool hr_control_handle_waiting(struct hr_control *control, struct hr_control_client *client,
 			       bool last);
-
-/* Write the reply to bytes that are not a request; err is that of hr_request_parse(). */
-void hr_control_reject(struct hr_control *control, struct hr_control_client *client, int err);
 
 /* Write the reply: the failure in control->e, else that result. */
 void hr_control_answer(const struct hr_control *control, struct hr_control_client *client,

@@ -10,13 +10,28 @@
 #include "config/base/text.h"
 #include "nvme/queue/status.h"
 
-/* ---- starts */
+/* ---- refusals */
+
+static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
+{
+	const struct hr_config *config = &c->status->engine->config;
+	const char *known[HR_PIPELINES_MAX], *near;
+
+	for (uint32_t i = 0; i < config->pipelines; i++) {
+		known[i] = config->pipeline[i].name;
+		client->pipeline = i;
+		if (strcmp(known[i], client->request.pipeline) == 0)
+			return 0;
+	}
+	near = hr_nearest(client->request.pipeline, known, config->pipelines);
+	return hr_fail(&c->e, HR_ERROR_USAGE, -ENOENT, "there is no pipeline '%s'%s%s%s",
+		       client->request.pipeline, near ? "; did you mean '" : "", near ? near : "",
+		       near ? "'?" : "");
+}
 
 static int refuse_change(struct hr_control *c, int err)
 {
 	switch (err) {
-	case 0:
-		return 0;
 	case -ENOTSUP:
 		return hr_fail(&c->e, HR_ERROR_FAILED, err,
 			       "no pipeline of %s repeats (every, at, after, on, forever): each "
@@ -35,8 +50,12 @@ static int refuse_change(struct hr_control *c, int err)
 
 static int check_schedule(struct hr_control *c)
 {
-	return refuse_change(c, !c->repeat->on ? -ENOTSUP : c->repeat->begun ? 0 : -EBUSY);
+	if (c->repeat->on && c->repeat->begun)
+		return 0;
+	return refuse_change(c, c->repeat->on ? -EBUSY : -ENOTSUP);
 }
+
+/* ---- starts */
 
 static int request_start(struct hr_control *c, struct hr_control_client *client)
 {
@@ -80,10 +99,15 @@ static void explain_failure(struct hr_control *c, const struct hr_control_client
 static bool start_is_over(struct hr_control *c, struct hr_control_client *client)
 {
 	const struct hr_repeat *r = c->repeat;
-	const uint32_t i = client->pipeline;
-	const struct hr_start *start = &r->timetable.starts.start[i];
+	const struct hr_start *start;
+	uint32_t i;
 	int err;
 
+	/* the pipelines of the configuration may be other ones than those when the client asked */
+	if (find_pipeline(c, client) != 0)
+		return true;
+	i = client->pipeline;
+	start = &r->timetable.starts.start[i];
 	if (r->begun && start->starts < client->start && start->flags & HR_START_DUE)
 		return false;
 	if (r->begun && start->starts == client->start && r->timetable.timed[i].running)
@@ -141,9 +165,12 @@ static int stop_appliance(struct hr_control *c, struct hr_control_client *client
 
 static int begin_reload(struct hr_control *c, struct hr_control_client *client)
 {
-	const int err = check_schedule(c);
+	int err = check_schedule(c);
 
-	return err ? err : refuse_change(c, hr_reload_begin(c->repeat));
+	if (err)
+		return err;
+	err = hr_reload_begin(c->repeat);
+	return err ? refuse_change(c, err) : 0;
 }
 
 static bool reload_is_over(struct hr_control *c, struct hr_control_client *client)
@@ -209,23 +236,6 @@ static int check_permission(struct hr_control *c, const struct hr_control_client
 		       c->status->engine->config.control.mode);
 }
 
-static int find_pipeline(struct hr_control *c, struct hr_control_client *client)
-{
-	const struct hr_config *config = &c->status->engine->config;
-	const char *known[HR_PIPELINES_MAX], *near;
-
-	for (uint32_t i = 0; i < config->pipelines; i++) {
-		known[i] = config->pipeline[i].name;
-		client->pipeline = i;
-		if (strcmp(known[i], client->request.pipeline) == 0)
-			return 0;
-	}
-	near = hr_nearest(client->request.pipeline, known, config->pipelines);
-	return hr_fail(&c->e, HR_ERROR_USAGE, -ENOENT, "there is no pipeline '%s'%s%s%s",
-		       client->request.pipeline, near ? "; did you mean '" : "", near ? near : "",
-		       near ? "'?" : "");
-}
-
 /* What the request needs and this appliance does not have; NULL: nothing. */
 static const char *lacking(const struct hr_control *c, enum hr_request_kind kind)
 {
@@ -264,16 +274,18 @@ static int check_request(struct hr_control *c, struct hr_control_client *client,
 }
 
 enum hr_control_state hr_control_handle(struct hr_control *c, struct hr_control_client *client,
-					uint64_t now_ns)
+					int err, uint64_t now_ns)
 {
 	const enum hr_request_kind kind = client->request.kind;
 	const bool passes = hr_request_form(kind)->disk;
 	const bool waits = client->request.wait || kind == HR_REQUEST_RELOAD;
-	int err;
 
 	client->start = 0;
 	hr_error_clear(&c->e);
-	err = check_request(c, client, waits);
+	if (err)
+		hr_fail(&c->e, HR_ERROR_USAGE, err, "%s", hr_request_error(err));
+	else
+		err = check_request(c, client, waits);
 	if (!err && passes)
 		err = c->pass(c->pass_to, &client->request, client->fd, &c->e);
 	else if (!err && actions[kind].begin)
@@ -286,28 +298,16 @@ enum hr_control_state hr_control_handle(struct hr_control *c, struct hr_control_
 
 bool hr_control_handle_waiting(struct hr_control *c, struct hr_control_client *client, bool last)
 {
-	const enum hr_request_kind kind = client->request.kind;
-	bool (*is_over)(struct hr_control *, struct hr_control_client *) = actions[kind].is_over;
-	bool over = !is_over && last;
+	bool (*is_over)(struct hr_control *, struct hr_control_client *) =
+		actions[client->request.kind].is_over;
+	bool over;
 
 	hr_error_clear(&c->e);
-	/* the pipelines of the configuration may be other ones than those when the client asked */
-	if (is_over && hr_request_form(kind)->pipeline && find_pipeline(c, client) != 0)
-		over = true;
-	else if (is_over)
-		over = is_over(c, client);
-	if (!over && last)
+	over = is_over ? is_over(c, client) : last;
+	if (!over && !last)
+		return false;
+	if (!over)
 		hr_fail(&c->e, HR_ERROR_FAILED, -ESHUTDOWN, "the appliance ends before that");
-	if (over || last)
-		hr_control_answer(c, client, "done", 0);
-	return over || last;
-}
-
-void hr_control_reject(struct hr_control *c, struct hr_control_client *client, int err)
-{
-	memset(&client->request, 0, sizeof client->request);
-	client->start = 0;
-	hr_error_clear(&c->e);
-	hr_fail(&c->e, HR_ERROR_USAGE, err, "%s", hr_request_error(err));
-	hr_control_answer(c, client, NULL, 0);
+	hr_control_answer(c, client, "done", 0);
+	return true;
 }
