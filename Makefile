@@ -39,6 +39,8 @@
 # STATIC=1 fully static binary; STATIC=1, ARCHS= and NVCC= build without the cuda backend; LAB=0
 # check-all without emulated machines. check, check-all, lint and fuzz use all cores unless -j is given.
 
+# SPDX-License-Identifier: Apache-2.0
+
 MAKEFLAGS += -rR
 .SUFFIXES:
 .DELETE_ON_ERROR:

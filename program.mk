@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # program.mk - switches, variants, flags and sources; rules of objects, the program and its
 # libraries.
 

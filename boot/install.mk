@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # boot/install.mk - what make install copies, and make uninstall removes.
 
 # The module finds the library from its own place, the linker by pkg-config, or -lheadrace-tap. Debian's

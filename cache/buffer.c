@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/object.h"
 
 /* Bytes of a list within a page: a power of two, because chunk_bytes is one. The first page of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/crc32c.h - CRC-32C (Castagnoli, RFC 3720 appendix B.4; polynomial 0x1edc6f41 reflected).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/extent.h - where an object lies on its ssd, for workers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/object.h"
 
 HR_WORKER int transfer_check(const struct hr_extent *extent, uint64_t offset, uint32_t bytes,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/object.h - object access for workers: reads and writes by extent and byte offset, directly
  * into and out of fixed buffers, by the owner of a queue pair.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/page_cache.h - the page cache of one gpu: the data that compute and I/O workers share.
  *

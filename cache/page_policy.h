@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/page_policy.h - which page of a set leaves its frame next.
  *

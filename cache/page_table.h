@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/page_table.h - the table of the page cache: which frame holds which page.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/peers.h - the page caches of several gpus over the same objects: what their I/O workers share.
  *

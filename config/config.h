@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/config.h - the configuration file as one validated struct. The only user of libconfig.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/default.c - embeds config/default.conf in the binary. This configuration needs no hardware
  * and no file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/default.h - the embedded configuration config/default.conf, which needs no hardware and no
  * file.

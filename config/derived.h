@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/derived.h - the gpus that a pipeline runs on, and the objects that it uses, whichever
  * the shape of its operator: sources and sink, or the objects of an access operator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/operator.h - the contract of an operator, the compute of a pipeline: the arguments of its
  * worker code, and its description. Built-in operators and operators loaded from a file have the

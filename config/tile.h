@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/tile.h - sizes of the tiles of a pipeline, which follow from its settings.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/backend.h - a backend runs worker blocks: `host` (threads of this CPU) or `cuda`.
  *

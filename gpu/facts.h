@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/facts.h - properties of a GPU, as its driver reports them: for the self-test, for `check`,
  * and for the topology (pci/topo/, which identifies a GPU by its PCI address).

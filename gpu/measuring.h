@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/measuring.h - measurements of a GPU for reports: `bench` and `check` use them, no pipeline does.
  */

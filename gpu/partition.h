@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/partition.h - the static partition: the layout of all SSD-visible and GPU memory. It is computed
  * before any allocation, and printed like a linker map.

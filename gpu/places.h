@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/places.h - the memory of a partition: one allocation per place, with its addresses for the
  * CPU, the workers and the controllers. Boot only, except upload and download, which allocate

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/window.h - a mapping of GPU memory into this process, so that a controller can access it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libgdrapi must match the kernel module of the machine, so it is loaded, never linked. */
 #include "gpu/window.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces gpu/window_gdr.c in a static build, whose C library cannot load libraries. */
 #include "gpu/window.h"
 

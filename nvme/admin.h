@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/admin.h - synchronous admin commands (Base 2.0, 5), one at a time; I/O queue pairs.
  */

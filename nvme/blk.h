@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/blk.h - a disk for the host control plane: synchronous, byte-addressed in whole logical
  * blocks. The object store uses this interface for every kind of disk.

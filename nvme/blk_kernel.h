@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/blk_kernel.h - a disk through the kernel's block device, for host commands only.
  *

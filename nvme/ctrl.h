@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/ctrl.h - one controller: bring-up and shutdown.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "nvme/ctrl.h"
 
 #define ALL_INTERRUPTS UINT32_MAX

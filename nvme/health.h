@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/health.h - the health of an ssd: one word, one table of the permissions of each state, one
  * transition function.

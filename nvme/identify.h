@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/identify.h - parse and range-check identify data. Pure: sends no command.
  *

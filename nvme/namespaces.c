@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* List and identify the namespaces of a controller (Base 2.0, 5.17). */
 #include "nvme/identify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/quirks.h - models of controllers that need another treatment than the specification says.
  *

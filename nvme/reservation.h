@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/reservation.h - keep other hosts and processes from writing to a namespace.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/smart.h - the health log of a controller: SMART / Health Information, log page 02h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libnvme's tree needs a cryptography library, for disks behind a network. headrace needs neither, so
  * the library is loaded at run time, when it is installed (libnvme.so.1, releases 1.x).

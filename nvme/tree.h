@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/tree.h - the NVMe controllers that the kernel's driver has, with their names and namespaces.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces tree.c in a static build, which loads no library at run time. */
 #include "nvme/tree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes registers of a fix through libpciaccess. */
 #include "pci/machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/bind.h - changes the kernel driver of a function, and restores it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/function.h - one PCI function of this machine: its facts from sysfs, and taking it over.
  *

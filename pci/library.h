@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/library.h - takes and releases libpciaccess, for the files of this folder that use it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads this machine with libpciaccess. */
 #include "pci/machine.h"
 

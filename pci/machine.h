@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/machine.h - this machine as a model; its messages about functions, its NVIDIA GPUs,
  * changes of its registers.

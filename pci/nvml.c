@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVLinks, and answers about peer access, from NVIDIA's management library. The library comes with
  * the driver and is loaded at run time when it is installed. Only the functions below are used;

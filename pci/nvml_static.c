@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces nvml.c in a static build, which loads no library at run time. */
 #include "pci/machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/path.h - chooses direct or bounce before bring-up lets an SSD address GPU memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/undo.h - the undo helper: a child process that makes writes when this process dies.
  *

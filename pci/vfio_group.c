@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Explains in one sentence why VFIO cannot open a group of this machine. */
 #include "pci/machine.h"
 

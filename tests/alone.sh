@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Print the files of tests/unit that are linked into a program of their own. The others of a folder share one.
 # A file is alone when it takes the place of a function for all that is linked with it: it, or a header of
 # tests/ that it includes, defines a function that is not static or includes a .c file.

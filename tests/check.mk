@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/check.mk - what make check and make check-all run, by variant.
 
 # The longest first: a folder of unit tests, a script, a file of unit tests.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/cli.mk - the command line, and the programs of its tests, the demo and the bench.
 
 clis := $(patsubst %.sh,$(B)/%.ok,$(wildcard tests/cli/*.sh))

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Install the Debian packages that a task needs and that are missing. Changes nothing else.
 # Usage: tests/deps.sh SET...
 # SET: build check fuzz model lab lint demo image bench bench-lab plot tap-numpy ranks

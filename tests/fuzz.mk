@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/fuzz.mk - targets of the fuzzer. FUZZ=1 or quick: libFuzzer, for FUZZ_SECONDS each; new inputs
 # are kept in the build folder, seeds come from the tree. Other builds: only the seeds, without clang.
 

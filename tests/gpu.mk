@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/gpu.mk - tests that need a GPU.
 
 # One program that runs on any machine with a driver and libc. It also contains

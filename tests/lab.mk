@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/lab.mk - scenarios in emulated machines.
 
 # The lab (variant STATIC=1): guests run the static binary and static builds of some unit tests; those

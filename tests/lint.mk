@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/lint.mk - lint, in a build folder of its own except the warnings of the compiler; each part
 # is a target.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Repeat the failed tests of `make check` or `make check-all`, each alone on the machine. Its output is the standard input.
 # Usage: tests/repeat.sh < LOG
 # A test that passes three times alone depends on the load of the machine, which is a fault of the test

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Run a command with an empty folder of its own: scratch.sh FOLDER COMMAND...
 # SCRATCH names the folder. It lies in memory where there is room, because a disk that other programs use can need more
 # than the 5 s that a flush of an image has; else it is FOLDER. After a failure FOLDER has what the command left.

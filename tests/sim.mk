@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/sim.mk - the simulation and the models.
 
 # Builds with a sanitizer, which take ten times as long, run seeds that the plain build does not run.

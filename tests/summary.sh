@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Count the test cases of finished runs and print "N passed, M failed[, K skipped]" as the last line,
 # after a line for each test with cases that failed or were skipped.
 # Usage: tests/summary.sh TEST...   TEST is a path without suffix: TEST.log is the output of the run,

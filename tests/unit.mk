@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tests/unit.mk - unit tests with their fakes; how a test runs.
 # A test that passes leaves NAME.ok; NAME.log is printed when it fails.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/gpus.h - which gpus are not there yet: the driver finds no such GPU, or is not ready
  * because a daemon that it needs (a fabric manager) starts late.

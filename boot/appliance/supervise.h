@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/supervise.h - the unattended appliance: self-test, bring-up, pipelines, and
  * restarts after failures. It serves the service manager, the hardware watchdog and readers of the

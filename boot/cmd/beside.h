@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/beside.h - ssds that running appliances of this machine drive, for a check
  * (boot/engine/devices/stand_in.h): requests on their control sockets.

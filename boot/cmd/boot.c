@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace boot: the appliance, unattended; as a service, or as the first process of the machine.
  */

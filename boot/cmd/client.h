@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/client.h - the client's side of the control socket
  * (boot/appliance/control/control.h), for the commands that ask a running appliance.

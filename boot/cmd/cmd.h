@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/cmd.h - the commands of the command line, and their common parts.
  *

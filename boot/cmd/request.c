@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace trigger, pause, resume, stop, reload: ask a running appliance.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/store_client.h - access to the store of an ssd that a running appliance drives: requests
  * on its control socket (boot/appliance/protocol/message.h), which its engine serves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace topo: which GPUs and NVMe controllers, of this or another machine, can do peer-to-peer
  * DMA.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo_compare.h - `headrace topo --prove GPU SSD`, with options of its own.
  */

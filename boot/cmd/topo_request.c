@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `headrace topo`. */
 #include "boot/cmd/topo_request.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo_watch.h - --watch: evaluates again when the bus changes, and prints the changes.
  */

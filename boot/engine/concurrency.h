@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/concurrency.h - which pipelines may run at the same time (appliance.parallel), and the
  * blocks that they need.

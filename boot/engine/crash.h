@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/crash.h - which pipeline ends this process: noted in memory that outlives the process.
  *

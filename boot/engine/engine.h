@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/engine.h - the appliance as one struct: ssds, gpus, paths, the partition, runs.
  */

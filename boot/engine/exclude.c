@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines and ssds that the appliance leaves out, when it may continue without them.
  */

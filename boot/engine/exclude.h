@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/exclude.h - leave out a pipeline or an ssd, and everything that depends on it.
  */

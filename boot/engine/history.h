@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/history.h - the last runs of each pipeline, with their results, durable on an ssd.
  *

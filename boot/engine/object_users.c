@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/object_users.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/object_users.h - objects that runs use now, or will use before they end. A run uses an
  * object by its id from `objects` on, and a name from `sinks` on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/run.h - the state of one pipeline between its configuration and worker code, set by
  * the stages of bring-up and by the run.

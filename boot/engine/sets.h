@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/sets.h - sets of memory objects for the clients of a tap or a feed on a GPU: each client
  * gets entries and a page that no other process has had.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/shared_memory.h - memory of a run that other processes map: of its tap, of its
  * feed, and the words of both.

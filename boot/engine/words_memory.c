@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/shared_memory.h"
 
 /* Another pipeline has a launch, or its descriptor holds addresses for the next one. */

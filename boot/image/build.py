@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Make a bootable image of headrace: kernel, initramfs, and an ISO that boots them by BIOS or EFI.
 
 usage: build.py --binary FILE --config FILE --out FOLDER [--kernel VMLINUZ] [--cache FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Initramfs archives (cpio "newc"), made in memory, so that device nodes need no root."""
 import os
 import stat

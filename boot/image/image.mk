@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # boot/image/image.mk - a bootable image of the static program.
 
 # CONFIG becomes /etc/headrace.conf; KERNEL: a vmlinuz of this machine in place of Debian's;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kernel for images and for the lab: Debian's package, fetched with apt and unpacked but not
 installed; or a kernel of this machine."""
 import lzma

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/ranks/agree.h - checks before a job runs: what ranks cannot run yet, and whether all ranks
  * have the same work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/ranks/job.h - what the ranks of a job decide together: whether to go on, and data at rank 0.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/ranks/merge.h - the results of all ranks become the result of rank 0.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/ranks/plugin.h - load headrace-mpi.so, and join the job.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace-mpi.so: the ranks of boot/ranks/ranks.h as processes of MPI. Compiled by mpicc, because
  * the binary interfaces of MPI libraries differ.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces plugin.c in a static binary, which cannot load files. */
 #include "boot/ranks/plugin.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/ranks/ranks.h - the seam to the processes of one job (ranks), and the binary interface of the
  * plugin headrace-mpi.so, which implements it with MPI. The plugin includes only this header.

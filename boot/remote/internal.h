@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/internal.h - the state of a link. link.c has the public functions, state.c the states
  * of the connection, transfer.c its queue pair, tiles and offers, handshake.c its begin and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/link.h - the link of a stream of tiles from one appliance (the sender) to another one
  * (the receiver): RDMA between their tile memories, and a TCP connection for set-up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/tcp.h - the TCP connection of a link: messages in and out, without waits.
  */

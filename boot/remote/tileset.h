@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/tileset.h - the tiles that one side has: all before `low`, and some of the window
  * behind it. Pure: allocates nothing, calls nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/wire.h - what two links say to each other: messages of the TCP connection, and the
  * entries of the tables that they write to each other's memory by RDMA. Little-endian.

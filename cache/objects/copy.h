@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/copy.h - reads and writes of cache/objects/objects.h that move bytes, and
  * prefetch. Worker code; include cache/objects/objects.h.

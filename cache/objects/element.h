@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/element.h - element access of cache/objects/objects.h: each lane reads or
  * writes an element of its own. Worker code; include cache/objects/objects.h.

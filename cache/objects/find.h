@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/find.h - look-up of a page in the cache by a compute worker; cache/objects/wait.h has
  * what follows when the page is missing. Only for headers of cache/objects; operators use

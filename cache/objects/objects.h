@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/objects.h - objects for access operators: the calls that the worker code of an operator
  * makes. Both backends. gpu/ops/operator.h includes it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/pages.h - pages in place, quiescent states, flush and barrier of
  * cache/objects/objects.h. Worker code; include cache/objects/objects.h.

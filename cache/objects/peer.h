@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/peer.h - pages that a compute worker reads in the cache of another gpu, for calls of
  * cache/objects/objects.h that have not found them in the own one: "Reads in place" of

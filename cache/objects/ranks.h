@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/ranks.h - the work of one rank, when several processes (ranks) divide the run of an
  * access operator (boot/ranks/README.md). Worker code; include cache/objects/objects.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/run.h - start and end of struct hr_objects, for the code that calls an operator's
  * run(). Operators do not include it. Worker code.

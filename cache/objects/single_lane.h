@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/single_lane.h - the miss of a single lane that reads an element: the way with
  * the fewest instructions. Only for headers of cache/objects; operators use cache/objects/objects.h.

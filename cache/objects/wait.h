@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/objects/wait.h - quiescent states of a compute worker, and its request and wait for a missing
  * page. Only for headers of cache/objects; operators use cache/objects/objects.h. Worker code.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Find, make and remove objects. A change is prepared in the io memory of the store, and one commit
  * makes it the map, first on disk and then in memory.

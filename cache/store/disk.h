@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/store/disk.h - cache/store/FORMAT.md as C: structures of the reserved area, and
  * their checks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache/store/store.h - the object store of one ssd: contiguous extents by id and name, crash
  * safe.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/store/store.h"
 #include "cache/store/verify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/bytes.h - tests and hashes of bytes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/clock.h - the only clock of the program, and the only functions that sleep or yield.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/error.h - how an error passes from the function that fails to the user.
  *

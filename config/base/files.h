@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/files.h - open files by names that a user, a configuration or another file gives.
  *

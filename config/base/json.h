@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/json.h - the only writer of JSON (RFC 8259): reports of commands and the answer
  * to `status`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/limits.h - every compile-time limit, each with its reason.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/lock.h - locks between the processes of this machine, by names.
  *

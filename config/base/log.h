@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/log.h - messages to the operator, on stderr, one line each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/process.h - this process: its start time, seals against changes of its memory,
  * core dumps, signals.

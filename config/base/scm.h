@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/scm.h - messages with descriptors between processes of this machine, over a
  * connected Unix socket that keeps the limits of messages (SOCK_SEQPACKET) or does not

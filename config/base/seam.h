@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/seam.h - calls that are not deterministic: threads and their waits, random
  * numbers, clocks of the wall and the CPU, host I/O, processes. config/base/clock.h, the

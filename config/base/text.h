@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/text.h - texts of numbers, durations and sizes; nearest words; quotes for shells;
  * UTF-8.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/tick.h - a function that a thread calls periodically while it waits or works for long.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/work.h - what a thread works on, so that a crash can be blamed on a pipeline and on its
  * operator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/file/file.h - reads a configuration: a file, or text in memory, and the user operators that it
  * names.

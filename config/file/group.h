@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/file/group.h - reads one group of settings by a table of its allowed members.
  *

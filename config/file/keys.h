@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/file/keys.h - the groups of keys of a configuration, one function for each; for files
  * of this folder.

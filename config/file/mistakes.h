@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/file/mistakes.h - mistakes in a configuration: collected while it is read, reported together.
  */

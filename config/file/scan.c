@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "config/file/scan.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/file/scan.h - checks the raw text of a configuration, and its numbers, before libconfig
  * parses it.

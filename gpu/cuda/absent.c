@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replaces gpu/cuda/ in a build without nvcc and cuda.h, and in the fully static binary.
  */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Print the architectures of this machine's GPUs for ARCHS in gpu/cuda/cuda.mk: "90" for compute capability 9.0.
 # Usage: gpu/cuda/archs.sh NVCC
 # Prints "all" when a GPU is too new for that nvcc, because such a GPU runs only the PTX of a release, or when

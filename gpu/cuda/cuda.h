@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/cuda.h - the cuda backend: worker blocks on an NVIDIA GPU, through the driver API.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # gpu/cuda/cuda.mk - nvcc and cuda.h; GPU images: worker sources, compiled as CUDA C++ and embedded.
 
 # The cuda backend needs the driver's header, and nvcc for its images, which all variants share.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/embedded.h - the images inside the binary (gpu/cuda/image/embed.S), and their entry points.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/state.h - the state of a cuda backend, hr_backend.impl; for cuda.c and arenas.c.
  */

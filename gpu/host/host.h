@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/host/host.h - the host backend: one thread per worker block, started at open; it waits
  * between launches.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker code of operators on the host backend: built-in and user operators are called through
  * their descriptions. gpu/cuda/image/operators.cu, gpu/cuda/image/image_user.cu and

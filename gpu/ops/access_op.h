@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/access_op.h - worker code that the built-in access operators share: refusal of wrong data,
  * the timed part of a run, sums of states.

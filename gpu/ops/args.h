@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/args.h - look up and range-check arguments, for parse() of an operator. Host only.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bfs: breadth-first search of a graph in compressed sparse rows, level by level.
  *

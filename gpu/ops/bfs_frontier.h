@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/bfs_frontier.h - how workers of bfs (gpu/ops/bfs.c) find the vertices of a frontier, and
  * add to the next one. Worker code.

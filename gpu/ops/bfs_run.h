@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/bfs_run.h - the memory of a run of bfs (gpu/ops/bfs.c): where its arrays lie, and the start
  * of a level. Worker code; bfs_plan() also on the CPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cast_f32_bf16: IEEE 754 binary32 to bfloat16, round to nearest, ties to even. bfloat16 is the
  * upper half of binary32. Adding just under half a unit of the last kept bit (and the last half

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chase: pointer chase. Each lane follows a chain of its own: the element that it has read is the
  * index of the next one. With one chain the time of a step is the latency of one element.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * crc32c: the checksum of each tile (gpu/worker/checksum.h), combined at the end.
  */

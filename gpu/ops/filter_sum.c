@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * filter_sum: exact sum of price * discount over the rows that match.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gather: sums rows of f32 vectors, embeddings, at random or given indices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * join: the probe of a hash join. The build side is a hash table in an object: buckets of key and
  * payload, open addressing, linear probing. A key starts at the bucket of its hash; a bucket with key 0

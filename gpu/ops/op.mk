@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # gpu/ops/op.mk - user operators: one source, built twice, in one file.
 
 ifneq ($(filter op,$(MAKECMDGOALS)),)

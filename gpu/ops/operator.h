@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/operator.h - included by the source file of every operator, built-in or user; and the
  * binary interface between headrace and the file that `make op OP=NAME.c` builds from a source.

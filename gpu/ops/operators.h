@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/operators.h - the operators of this process: the built-in ones, in one list, and the user
  * operators (gpu/ops/user.h).

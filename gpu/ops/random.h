@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/random.h - random numbers, a hash and a Zipf distribution in whole numbers, the same
  * on CPU and GPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * topk_dot: the k rows of a matrix with the largest dot product with a query. Each worker keeps the
  * best of its rows; finish() merges them. On a GPU the block's memory holds the query, and a warp

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/ops/user.h - files of user operators: checked, loaded, and kept until the process ends. Host
  * only; during boot only, from one thread.

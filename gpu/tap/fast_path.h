@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/fast_path.h - how the tap's worker waits and lends in the usual case, which is the fastest
  * way of a tile to its consumer: a lane has one slot, and a tile one consumer; for

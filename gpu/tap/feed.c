@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/tap/feed.h"
 
 #include "gpu/tap/poison.h"
@@ -10,7 +11,6 @@
  * together. Lane 0 alone writes the role's state, and all words for others. Between its writes and
  * reads of other lanes is hr_lanes_sync().
  */
-
 HR_WORKER struct hr_feed_head *feed_head(const struct hr_feed_role *feed)
 {
 	uint8_t *at = feed->entries + feed->set * hr_tap_ring_bytes(feed->ring);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/feed.h - the feed role: in place of prefetch, one worker offers free slots to a producer
  * (gpu/tap/protocol.h) and hands the tiles that it commits on to compute.

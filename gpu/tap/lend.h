@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/lend.h - which consumers get a tile, and how they see it; for gpu/tap/role.c. Worker code.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/memory.h - memory objects of a tap on the host backend: sealed memfds.
  *

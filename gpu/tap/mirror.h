@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/mirror.h - the words that the tap's worker waits for, mirrored in memory of its block; for
  * gpu/tap/role.c. Worker code.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/outputs.h - outputs of slots: how the tap takes computed tiles over, and which slot has which
  * output; for gpu/tap/role.c. Worker code.

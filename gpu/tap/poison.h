@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/poison.h - overwrite memory that no process may read any more; for gpu/tap/{role,feed}.c.
  * Worker code.

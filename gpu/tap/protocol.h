@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/protocol.h - what a tap and its consumers share: messages of the socket, and three
  * memfds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/tap/role.h"
 
 #include "gpu/tap/lend.h"

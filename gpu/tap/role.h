@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/role.h - the tap role: in place of write-back, one worker lends computed tiles to
  * consumers (gpu/tap/protocol.h) and frees their slots when they are given back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each worker owns a queue pair and `depth` buffers. When the command of a buffer has completed,
  * the buffer gets the next command. Lanes work in parallel: each handles one completed command and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/bench.h - worker code for measurements: each worker keeps its queue pair full of reads
  * or writes, sequential or random, over one extent, for a given time.

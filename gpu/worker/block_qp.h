@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/block_qp.h - keep a warp's queue pairs, and what does not change of its descriptor, in the
  * memory of its thread block while it uses them.

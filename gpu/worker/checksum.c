@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Thread t of T takes vectors t, t + T, ... of a tile, so that adjacent threads load adjacent
  * vectors. It computes the CRC of its vectors as if all others were zero. A CRC is linear, so the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/checksum.h - CRC-32C (cache/crc32c.h) of a tile, by a whole block. Worker code.
  *

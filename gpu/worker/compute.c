@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compute: a whole block runs the operator on one tile after another, and computes the checksums of
  * its input and output. When tiles lie in host memory and are copied to block copies, the pass that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/worker/pipeline.h"
 
 #include "gpu/worker/role.h"

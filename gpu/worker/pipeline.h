@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/pipeline.h - a pipeline for its workers: a ring of slots and three groups of blocks.
  *

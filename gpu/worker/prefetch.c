@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prefetch: each worker keeps its slots full of reads, over queue pairs of its own.
  */

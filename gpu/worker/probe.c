@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread per page, so that a page with wrong data is identified by its number.
  */

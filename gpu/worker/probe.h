@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/probe.h - worker code of the power-on self-test: it reads and copies pages with all
  * its threads, and answers the CPU, before any pipeline relies on the GPU.

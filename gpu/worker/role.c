@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/worker/role.h"
 
 /* Name the tile and the LBA of a command. One lane. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/role.h - code shared by the three roles of a pipeline, and by the workers of an access
  * operator's run; only for {prefetch,compute,writeback,pipeline,access,io*}.c of this folder. Worker

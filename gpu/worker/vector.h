@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/vector.h - 16 bytes at a time, the widest load or store of a thread. Worker code.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Write-back: each worker writes the results of its slots over its own queue pair, frees the slots,
  * and flushes when all of them are closed.

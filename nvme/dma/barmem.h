@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/dma/barmem.h - memory in a BAR of any PCI function, for controllers to read and write.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "nvme/dma/hostmem.h"
 
 #include <errno.h>

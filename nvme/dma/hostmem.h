@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/dma/hostmem.h - host memory that controllers access by DMA, and its bus addresses.
  *

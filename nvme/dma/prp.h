@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/dma/prp.h - PRP entries (physical region pages) of a buffer that never moves: built once, used
  * for transfers of any length.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/dma/region.h - memory that a controller may access by DMA, and its bus addresses.
  *

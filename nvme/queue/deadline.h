@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/deadline.h - deadlines and repetitions of commands of a queue pair. Worker code;
  * nvme/queue/queue.h includes it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/queue.h - one submission/completion queue pair and its one owner.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/single.h - a queue pair with one command at a time, for the latency of a single read.
  * Worker code; include nvme/queue/queue.h.

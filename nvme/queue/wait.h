@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/wait.h - how a thread of the host waits for a controller, and how long waiting
  * threads sleep.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/wire.h - layout of queue memory: submission and completion queue entries, PRP entries.
  *

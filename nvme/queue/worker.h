@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/worker.h - the primitives that differ between a GPU and the CPU, and between GPUs
  * of different makers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/worker_cuda.h - worker.h on a GPU: a worker is a warp, a block is a thread block.
  *
@@ -14,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
 #include "config/base/limits.h"
 
 #define HR_BOTH static __device__ __forceinline__

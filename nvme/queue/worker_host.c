@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "nvme/queue/worker.h"
 
 __thread uint8_t hr_host_block[HR_BLOCK_MEMORY] __attribute__((aligned(16)));

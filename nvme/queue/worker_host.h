@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/worker_host.h - nvme/queue/worker.h on the CPU: a block is one thread with one lane.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Admin commands (Base 5). */
 #include "nvme/soft/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Doorbells (Base 3.3). The controller detects a write by a changed value. A value outside of the
  * queue raises an event and is ignored.

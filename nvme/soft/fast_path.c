@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fast path through a queue, used when no faults are scripted. It executes the commands of a batch
  * one after another, then posts all their completions. It executes the most common reads and

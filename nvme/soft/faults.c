@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fault scripts, in the format of FAULTS.md. */
 #include <errno.h>
 #include <fcntl.h>

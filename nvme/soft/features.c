@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Get and Set Features (Base 5.27): the mandatory features, and the volatile write cache. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identify (Base 5.17, NVM Command Set 4.1.5): CNS 00h to 03h, and more for a zoned namespace. */
 #include <stdio.h>
 #include <stdlib.h>

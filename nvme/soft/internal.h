@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/soft/internal.h - internals of the software controller; only for its own files and tests. These
  * call one another in circles, as parts of one device, so that this header declares functions of all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* I/O commands (NVM Command Set 3.2). */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log pages (Base 5.16): error information, SMART, firmware slot; and asynchronous events (5.2). */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Media in memory. Other threads see the write of a block by one command completely or not at all,
  * as on any ssd (Base: atomic write unit). Readers take no lock: the memory is divided into

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults of the path between the controller and the memory of a GPU, or a BAR: the quirks peer-*. A
  * transfer to or from such memory passes through a copy, in which its data change. A root complex

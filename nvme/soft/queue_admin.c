@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Create and delete I/O queues (Base 5.4, 5.5, 5.6, 5.7). Poller 0 calls these functions; the
  * pollers that serve the queues are stopped meanwhile.

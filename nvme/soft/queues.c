@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Submission and completion queues (Base 3.3): fetch, execute, post, and apply faults. */
 #include <string.h>
 

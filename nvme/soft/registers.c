@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The register page (PCIe Transport 3.1): register values for the host, and the reaction to a write
  * of CC. Poller 0 compares CC with its last value.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reservations (Base 2.0, 8.19; 7.2 to 7.5). Their state belongs to the namespaces. All controllers
  * of one image in this process share it, identified by the file. It ends with the last controller,

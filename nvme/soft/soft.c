@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Open and close a software controller, add windows, cut its power. */
 #include "nvme/soft/soft.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/soft/soft.h - a software NVMe controller: real registers and queues over a file or memory.
  *

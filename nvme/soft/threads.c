@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The polling threads: their rounds, their CPUs, and how they are stopped. */
 #include <errno.h>
 #include <stdio.h>

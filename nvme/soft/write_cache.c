@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The volatile write cache: a ring of blocks in the order of their first write, indexed by a hash
  * of their LBA. A block that is written again keeps its position. Written blocks are in the cache

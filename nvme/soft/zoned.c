@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A namespace of the zoned command set (Zoned Namespace Command Set 1.1), with the commands that a
  * driver needs to recognize and refuse it: identify, reads, and a report of its zones, all of which

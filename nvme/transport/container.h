@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/transport/container.h - the kernel's VFIO: one type1 container for the process, its
  * groups, devices, and DMA mappings.

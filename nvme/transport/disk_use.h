@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/transport/disk_use.h - find out whether a disk of the kernel is in use.
  *

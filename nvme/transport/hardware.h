@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/transport/hardware.h - the transports of hardware: by physical addresses, and through VFIO.
  */

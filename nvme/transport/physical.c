@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Controllers driven by physical addresses, through libpciaccess. No IOMMU protects memory from
  * such a controller, so no kernel driver may be bound to it, and no IOMMU may translate its

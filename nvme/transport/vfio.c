@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Controllers driven through VFIO: the IOMMU limits them to the memory that is mapped for them, and
  * the kernel resets them when this process ends for any reason.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What follows from the facts of a model: parents, roots, hosts, sizes of BARs. */
 #include "pci/topo/model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/decode.h - decodes the bytes of configuration space into facts.
  *

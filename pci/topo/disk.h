@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/disk.h - what the kernel's driver tells about an NVMe controller: model, serial number,
  * firmware, and its namespaces with their block devices. A capture keeps all but the serial number.

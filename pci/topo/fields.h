@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/fields.h - registers and fields of configuration space that topology rules read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links between GPUs that are not PCI Express, further names that the system gives a function, and
  * addresses as text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/gpu_peers.h - whether NVIDIA's driver lets one GPU access the memory of another one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A function that a text lists twice. A list and a dump of one machine state are one capture; two
  * different states are an error.

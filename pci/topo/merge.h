@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/merge.h - a function that a text lists twice: in one capture, or in two different
  * states.

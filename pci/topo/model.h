@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/model.h - the PCI topology of one machine in memory, independent of its source.
  *

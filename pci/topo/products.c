@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of NVIDIA's products. Numbers from pci.ids; mining cards are in no range. */
 #include "pci/topo/tables.h"
 

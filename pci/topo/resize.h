@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/resize.h - a BAR that shows only a part of the GPU's memory: which sizes the card
  * offers, and what must change for a larger one.

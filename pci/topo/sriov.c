@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual functions (SR-IOV, PCIe Base 9.3). Identifiers, BARs, memory decoding, payload and link
  * of a virtual function are in the registers of its physical function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/tables.h - hardware by number and by name, with properties known from the kernel and
  * vendors.

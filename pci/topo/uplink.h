@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/uplink.h - what the link above a function is. Not every link register describes lanes.
  *

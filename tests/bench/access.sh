@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The examples of access operators at sizes for a GPU, one line of times and ratios for each, for the table in
 # tests/bench/README.md. Needs 24 GiB in FOLDER, by default /dev/shm.
 # Usage: tests/bench/access.sh BUILD_FOLDER [DEVICE [FOLDER]]     DEVICE: cuda:0

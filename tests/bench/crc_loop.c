@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/crc_loop.c - the comparison for the crc32c pipeline: one thread that reads an extent
  * of the same image with 1 MiB reads and feeds the CPU's CRC32 instruction with 8 bytes at a time.

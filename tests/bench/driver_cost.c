@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver_cost [BATCH [READS]]: 4 KiB reads through one queue pair, for tests/bench/driver_cost.sh,
  * which counts the instructions of work_*() with callgrind.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Instructions of the driver per 4 KiB read, submit and reap together, counted by callgrind.
 # Usage: tests/bench/driver_cost.sh BUILD-FOLDER
 # Prints "instructions per read: N (batch B)" for each batch; fails when one is over the limit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hits of the page cache by one thread of the host backend against memcpy() of the same pages in the
  * same order: in turns, in one process, with the time that the thread itself ran. All pages are

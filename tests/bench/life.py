@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures an appliance whose pipelines repeat: start delays, answers of `status`, CPU time when idle.
 
 life.py HEADRACE [SECONDS]      each of the first four parts takes SECONDS (default 60)

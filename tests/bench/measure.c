@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/measure.c - runs a command and writes its resource usage to a file.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plot the results of `headrace bench --json --baseline FILE` on a GPU, with gnuplot.
 
 Usage: plot.py REPORT.json FOLDER [SSD]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a job of several ranks costs beside its pipelines: agreement, gather and merge of states, and
  * the check of shards.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Time of the pipelines of an MPI job over that of as many processes without MPI, at the same time.
 
 ranks_ratio.py HEADRACE [RANKS [MIB [TURNS]]]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measure the figures of merit of headrace, and print each beside its goal.
 
 Usage: run.py BUILD_FOLDER [FIGURE...]     FIGURE: driver soft start memory size crc sums flat; default all

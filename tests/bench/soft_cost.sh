@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Instructions of the software controller per command, counted by callgrind, without threads. Usage:
 # tests/bench/soft_cost.sh BUILD-FOLDER. Prints "instructions per command: N (CASE), M of them copy"
 # for each case; fails when N - M is over the limit of the case. The cost of copies depends on the

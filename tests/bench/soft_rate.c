@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * soft_rate [OPTION...]: measures the commands per second of the software controller; without threads
  * for tests/bench/soft_cost.sh, which counts the instructions of poll_once() with callgrind.

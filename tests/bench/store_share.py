@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rate of a pipeline while `headrace store get` reads the same ssd without a pause, over its rate alone.
 
 store_share.py HEADRACE [TURNS]

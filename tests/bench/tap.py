@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """All figures of taps in one run: each way of sharing the GPU, beside the same work in process, and beside
 programs without a tap.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/tap_bench.h - what the programs tap_consumer and tap_times share. Static, because each
  * is a program of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/tap_clock.h - kernels on a GPU for the program tap_times, and bounds of the difference
  * between its clock and CLOCK_MONOTONIC. Static, because the program is one file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/tap_consumer.c - figures of a consumer in C, on the host backend or a GPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/tap_floor.c - what the parts of a hand-over take at least, without a tap: loads,
  * stores and fences of one GPU thread, a word that goes to the GPU and back, and the turns of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of consumers on a GPU: a kernel reads each tile where it lies, and the tile is given back in the order
 of its stream. Beside it what a program would do without a tap: pread and a copy for each tile, and tensors
 from another process by torch.multiprocessing.

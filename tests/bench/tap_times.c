@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/bench/tap_times.c - how long the steps of a hand-over take, the rate with a kernel on each
  * tile, where its time goes, and how soon tiles of a killed consumer come.

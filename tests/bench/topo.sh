@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Figures of `headrace topo` on a large capture: time and memory, against lspci printing the same file.
 # Usage: tests/bench/topo.sh BUILD [FUNCTIONS]     (lspci is in the package pciutils)
 set -euo pipefail

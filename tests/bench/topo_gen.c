@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a large synthetic capture (lspci -xxxx form) to standard output:
  *   topo_gen FUNCTIONS

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Pipelines with access operators, from source to result: the template, an operator that writes,
 # reports of check, run and --json, and bad inputs.
 set -uo pipefail

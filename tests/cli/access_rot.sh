@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One bit of an object of an access operator changes on the disk: which objects are verified before the run, what
 # results, JSON and `check` say of them, and the checksums of the objects that the operator writes.
 set -uo pipefail

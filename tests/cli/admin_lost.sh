@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace boot and run when a controller loses admin commands: I/O goes on, and the controller is reset
 # as soon as no run uses it.
 # shellcheck disable=SC2317  # called through check

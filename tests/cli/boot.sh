@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace boot as a service and as the first process of a PID namespace; headrace status.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail

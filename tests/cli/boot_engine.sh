@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace boot is a supervisor with an engine as a separate process. The engine dies in several ways.
 # shellcheck disable=SC2016,SC2317  # an inner shell expands; called through check
 set -uo pipefail

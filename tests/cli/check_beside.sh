@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # `headrace check` beside a running appliance: what it judges with the properties, objects and space that the
 # appliance reports, and what it says when it gets none.
 # shellcheck disable=SC2317  # called through check

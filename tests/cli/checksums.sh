@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One bit of an object changes on the disk: the messages, exit codes and remaining objects; and
 # sinks, whose checksum covers the whole object after any sequence of interrupted runs.
 set -uo pipefail

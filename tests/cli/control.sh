@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The control socket of an appliance with real clients: users, mistakes, many of them, and an engine
 # that dies meanwhile.
 # shellcheck disable=SC2317  # called through check

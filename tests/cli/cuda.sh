@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Machines whose CUDA driver is missing, too old, broken or without a GPU: one line each, exit code
 # 3, and `auto` uses the host backend instead. The drivers are made here: a library with the
 # driver's name. Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Disks that differ from the configuration's expectation: one disk under two names, another command
 # set, write protection. Each is reported with its line before anything is written.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The examples of access operators at a small size: data, the run with a small cache and with all data in
 # the cache, validation; errors of wrong data and wrong arguments.
 set -uo pipefail

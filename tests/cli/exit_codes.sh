@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The documented exit codes of run, boot, post and store: the kind of the error that ended the command.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Devices that fail during a run: the messages, the exit code, and that a later run over the same
 # image continues and produces the correct result.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A feed: another process fills the tiles of a pipeline, whose output is exact, also when producers or the
 # engine are killed, stopped, or break the protocol.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A feed under `headrace boot`: producers attach to the next engine, or run, and the objects are exact.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A feed and clients that are not plain producers: other users, forked processes, processes of other PID
 # namespaces, clients without a greeting, half messages, other versions, random words.
 set -uo pipefail

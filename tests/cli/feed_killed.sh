@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of conf are optional
 # A feed whose producers or engines are killed: what was committed, or durable, is kept, and the output is
 # exact.

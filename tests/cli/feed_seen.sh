@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What is seen of a feed: its producer in status, leases, a descriptor that can be polled, arrays by DLPack.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

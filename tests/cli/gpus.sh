@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Pipelines on several gpus of the host backend: the same results as on one gpu, one read of each page,
 # what check, run and status report, and bad inputs.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The last runs of each pipeline of an appliance: in the status, in the reply to trigger --wait, and as a
 # history that survives restarts of the engine and of the supervisor.
 # shellcheck disable=SC2016,SC2317  # an inner shell expands; called through check

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The contents of an image (boot/image), without the kernel, which would have to be downloaded.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail

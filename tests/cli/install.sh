@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make install: programs in C and Python find what a consumer of a tap needs; make uninstall.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

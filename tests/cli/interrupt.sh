@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Ctrl-C during a run, the data that are durable then, and the run that continues from there; the
 # progress line on a terminal.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # --json of every command and view: one valid document, each member once, in its order; the exit
 # code of a failed write to stdout.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # kill -9 while writes are held: the durable part on the disk is correct byte by byte, and the next
 # run continues after the durable part. A fault script holds all writes from one tile on, so the
 # number of written tiles is exact.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Properties of the binary: shared libraries, size, no paths of the build machine.
 # Environment: HEADRACE, the binary under test.
 set -uo pipefail

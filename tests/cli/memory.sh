@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Too little memory for the parts that the program takes at its start. The limit is raised by 1 MiB until
 # the program gets as far as the part, which is larger than that.
 set -uo pipefail

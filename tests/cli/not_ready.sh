@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Controllers that are slow, or not ready yet, and those that refuse optional commands.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # User operators from source to result: make op, the configuration, a run whose result another
 # program checks, and all mistakes in an operator.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # appliance.parallel: the same results in the same order as one after another, Ctrl-C, and the limit of
 # blocks.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Sources of configurations and the folders of the files they name; files that are opened, created
 # or left unchanged; suggestions in messages.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

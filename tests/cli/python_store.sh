@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of conf are optional
 # The store of an ssd from Python: bytes, arrays, tables and files, on an image and beside a pipeline.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Controllers that differ from the specification as whole models do: the option quirks= of the software
 # controller. The driver works with each, and says nothing about most of them.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # `headrace run --mpi`: what it refuses without a launcher, and jobs of several ranks under mpirun, whose
 # results are compared with those of one process.
 # shellcheck disable=SC2016  # ${rank} is for headrace, not for the shell

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Access operators under mpirun: lookups, or the table, divided over ranks by shards, against one process; and what
 # they cannot divide.
 # shellcheck disable=SC2016  # ${rank} is for headrace, not for the shell

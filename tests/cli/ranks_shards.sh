@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Data sets sharded by rows over ranks: `store put --shard`, results and sinks under mpirun against those of one
 # process, restarts, and shards that do not fit.
 # shellcheck disable=SC2016  # ${rank} is for headrace, not for the shell

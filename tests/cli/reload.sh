@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # `headrace reload`: pipelines that are added, changed and removed while the appliance runs, mistakes in
 # the file, and a configuration with which no engine comes up.
 # shellcheck disable=SC2317  # called through check

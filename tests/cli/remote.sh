@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of sends and takes are optional
 # A pipeline on one appliance sends its tiles to a pipeline on another one, by RDMA; here both are on one
 # machine, over a libibverbs without a network device.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace bench --remote: both sides on this machine, over a libibverbs without a network device.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of appliance are optional
 # Streams between appliances that restart by themselves (`headrace boot`): engines, and whole appliances, die and start
 # again, while the stream waits or in its middle; requests of the control socket are answered meanwhile.

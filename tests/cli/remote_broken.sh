@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of sends and takes are optional
 # Two appliances with a stream of tiles, of which one is killed, fails or is interrupted, or whose connection
 # breaks: the object is exact in the end, and the other one tells why it ends.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2119  # the arguments of sends and takes are optional
 # Remote sinks and sources that cannot work, and strangers at the port of a receiver: one clear line, the right
 # exit code, and nothing is written.

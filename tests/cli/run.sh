@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # check, run, post and bench over the embedded configuration and over an image; JSON fields.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace boot with pipelines that repeat: starts, versions of a sink, restarts, check and status.
 # shellcheck disable=SC2317  # called through check
 set -uo pipefail

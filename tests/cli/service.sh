@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # boot/appliance/headrace.service: an appliance works with what the unit permits, and leaves nothing behind
 # when only its supervisor is killed.
 # shellcheck disable=SC2317  # called through check

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Sinks: `check` refuses the same configurations as `run`, a refused run leaves no object, incomplete
 # objects are reported and collected, and `boot` does not retry permanent failures.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

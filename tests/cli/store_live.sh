@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # `headrace store` on an ssd that a running appliance drives: each subcommand, an engine that ends
 # meanwhile, hostile clients, users, and an image that another process uses.
 # shellcheck disable=SC2317  # called through check

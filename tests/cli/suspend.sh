@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # An appliance with a pipeline whose operator ends the engine: it is suspended, and the others go on.
 # shellcheck disable=SC2016,SC2317  # an inner shell expands; called through check
 set -uo pipefail

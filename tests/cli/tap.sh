@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A tap: consumers in other processes get the tiles of a pipeline, also when one of them is killed,
 # stopped, or breaks the protocol.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A tap under `headrace boot`: the socket outlives engines, consumers attach to the next engine or run.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

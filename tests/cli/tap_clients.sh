@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A tap and clients that are not plain consumers: other users, forked processes, processes of other PID
 # namespaces, clients without a greeting, half messages, other versions.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The examples of taps: consumers in C and with NumPy get each byte of an object; they detect wrong data,
 # and say what is missing.
 set -uo pipefail

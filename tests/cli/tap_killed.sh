@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A thousand consumers of a tap that are killed in all states: nothing is left of them in the engine.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # How the pipeline of a tap and its consumers share a gpu: on the host backend workers can leave as on a
 # GPU, and the results are the same.
 set -uo pipefail

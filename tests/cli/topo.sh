@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace topo on small captures: exit codes, formats, requirements, bad input.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317,SC2016  # called through check; inner shells expand

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Model, serial number, firmware and namespaces of this machine's SSDs, from a libnvme of the test's own
 # (tests/fakes/libnvme). A function of this machine stands for each SSD.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The captures of pci/topo/examples: each command of pci/topo/README.md that reads one runs, and the
 # output that the READMEs print is that of the program.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace topo on lspci dumps of the lab's machines: the expected verdicts, which the lab also
 # checks live (tests/lab/scenarios/topo.expect). New dumps: tests/cli/captures/README.md.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace topo --peers: GPUs, SSDs and network cards against each other, as text and as JSON.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 set -uo pipefail

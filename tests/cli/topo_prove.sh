@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # `headrace topo --prove` and the step peer_data of `headrace post`: data that an SSD and a GPU exchange,
 # with software SSDs that have faults of a path (quirks peer-*), and CPU threads in place of a GPU.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace topo: the same machine through every reader, and captures of captures.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # headrace topo: its output for machines whose capture lacks names, bridges, pairs or numbers.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2317,SC2016  # called through check; inner shells expand

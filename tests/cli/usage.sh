@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Help, versions, wrong usage and wrong configurations: texts and exit codes.
 set -uo pipefail
 # shellcheck source=tests/cli/lib/tap.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A device that disappears is a device error, exit code 4, at any time and for every command.
 # Environment: HEADRACE, the binary under test; SCRATCH, an empty folder.
 # shellcheck disable=SC2016  # an inner shell expands

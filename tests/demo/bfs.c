@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/bfs.c - the example of the operator bfs: a Kronecker graph as in Graph500.
  *

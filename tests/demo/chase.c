@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/chase.c - the example of the operator chase: one cycle over all elements.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/example.h - functions of all programs of the examples: chase.c, gather.c, join.c, bfs.c of
  * this folder. Each makes the data of its example, checks the result of `headrace run`, and does the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One example of an access operator: make its data, run it with a cache of a quarter of the data, then
 # with all data in the cache, then the same work by a program that calls pread(); check each result, and
 # print the times beside each other.

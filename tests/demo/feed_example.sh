@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The examples of a feed: a process (gpu/tap/examples/feed_c.c; feed_cuda.c for a pipeline on a GPU) fills the
 # tiles of a pipeline with a file, and the object that the pipeline writes is compared with that file.
 # Usage: tests/demo/feed_example.sh EXAMPLE BUILD_FOLDER     EXAMPLE: feed feed-cuda

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/gather.c - the example of the operator gather: rows of random f32, lookups by a Zipf
  * distribution.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/gen.c - the demo's data: a lineitem table like TPC-H's, embeddings, and weights.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/demo/join.c - the example of the operator join: a hash table of random keys and payloads, half
  * full, and keys to look up, of which half are in the table.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The example of ranks: make a data set, store it whole for one process and in shards of its rows on an ssd for each
 # rank, run the pipelines in one process and then on the ranks of an MPI job, and compare results and sinks.
 # Usage: tests/demo/ranks_example.sh ranks BUILD_FOLDER

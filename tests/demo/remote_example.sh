@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The example of remote sinks and sources: one headrace sends an object by RDMA to another one on this machine,
 # and what arrives is compared with it. Needs an RDMA device with an IPv4 address.
 # Usage: tests/demo/remote_example.sh EXAMPLE BUILD_FOLDER     EXAMPLE: remote

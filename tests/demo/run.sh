@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The demo: one binary, one image file, four pipelines, every result checked by another program.
 # Usage: tests/demo/run.sh [BUILD_FOLDER]     all its files are in build/demo
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One example of a tap: make an object, run a pipeline that hands its tiles to another process, and that
 # process (gpu/tap/examples), which compares them with the object. Both must end with exit code 0.
 # Usage: tests/demo/tap_example.sh EXAMPLE BUILD_FOLDER     EXAMPLE: tap-c tap-numpy tap-cupy tap-torch

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Check the results of the demo with programs that share nothing with headrace.
 
 Usage: verify.py DIR CONFIG RUN.json

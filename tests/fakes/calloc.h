@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/calloc.h - a calloc() that fails when a test asks for it.
  *

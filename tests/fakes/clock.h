@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/clock.h - the clock of every test: the real one, until a test controls it.
  *

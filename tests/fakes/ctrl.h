@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/ctrl.h - a controller for driver tests: registers, an admin queue and one I/O queue
  * pair in plain memory.

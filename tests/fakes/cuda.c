@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/cuda.h"
 
 #include <pthread.h>

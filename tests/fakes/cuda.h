@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/cuda.h - a CUDA driver in C that replaces libcuda.so.1: memory that is mapped,
  * protected and counted like a GPU's, launches that call a function of the test, and failures of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/cuda_calls.h - internals of the fake CUDA driver: its resources and calls. For
  * tests/fakes/cuda*.c only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fakes/cuda_images.h"
 
 const uint8_t hr_worker_image[1], hr_worker_objects_image[1];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/cuda_images.h - bytes in place of the images of gpu/cuda/embedded.c, which nvcc compiles:
  * the driver in C does not read them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/cufile.h - a libcufile in C that replaces the real one: it reads with pread, counts
  * open resources, and injects failures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/engine.h - engines that follow a script, in place of processes: fork(), waitpid() and
  * kill() of libc answer for them from fake_engine_begin() on, and are those of libc before. An engine

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/files.h - the files of a sysfs tree, as a list in memory.
  */

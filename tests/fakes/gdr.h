@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/gdr.h - libgdrapi and the dma-buf part of a GPU driver, without a GPU: "GPU memory"
  * is any mapping of this process that the test provides, for example a BAR of another device.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/lanes.h - nvme/queue/worker.h with several lanes per worker and several workers
  * per block, instead of the host's single lane. Each worker is a thread; its lanes share it

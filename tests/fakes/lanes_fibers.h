@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/lanes_fibers.h - part of tests/fakes/lanes.h: the lanes of a worker share its thread, and
  * each has a stack. A lane runs until it waits for another one. That takes some nanoseconds, where a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/lanes_launch.h - part of tests/fakes/lanes.h: run a function on all lanes of workers and
  * blocks, as a launch on a GPU does.

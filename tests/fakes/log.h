@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/log.h - keeps messages instead of printing them, for tests that cause many messages
  * or check one.

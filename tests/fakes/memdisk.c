@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both copies of the data are files in memory, whose holes are known: a store of some MiB has data in
  * few pages, and a page that is neither copied nor read takes no page fault.

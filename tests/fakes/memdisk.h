@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/memdisk.h - a disk in memory with a volatile write cache, for tests of users of
  * nvme/blk.h: power cuts, errors, read-only disks, and counts of operations.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/memfd.h - memfd_create() in place of that of libc, which counts, and fails when a test
  * wants it.

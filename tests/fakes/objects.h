@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/objects.h - cache/objects/objects.h over plain memory, without cache and I/O
  * workers, and a run of an access operator over it, with the lanes of tests/fakes/lanes.h.

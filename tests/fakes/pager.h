@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/pager.h - the I/O workers of a page cache (cache/page_cache.h), simulated by one
  * thread or step by step: they serve the rings from an array, the disk, with the delays and errors of

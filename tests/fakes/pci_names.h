@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/pci_names.h - PCI functions without names, in place of libpciaccess's search in the
  * machine's list (pci.ids, 1.4 MB), which takes seconds with the address sanitizer. A test that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/pciaccess.h - libpciaccess as a test describes it: devices in memory, and one call that
  * fails.

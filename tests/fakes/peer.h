@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/peer.h - the controller's side of one queue pair, for tests of the driver's side.
  *

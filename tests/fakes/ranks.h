@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/ranks.h - the ranks of a job as threads of this process, without MPI.
  */

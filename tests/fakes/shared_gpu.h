@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/shared_gpu.h - a backend with memory for other devices and processes only. That memory
  * is one object, which the CPU cannot access at its address for workers: upload and download copy from

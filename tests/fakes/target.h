@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/target.h - a disk on tests/fakes/peer.h: it executes read, write and flush over the
  * PRPs of a command as specified, on memory whose pages are scattered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/tree.h - PCI functions made of files: a machine's sysfs in its own mount namespace,
  * in which libpciaccess and headrace read and write plain files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/vfio.h - a kernel's VFIO with one container, in memory; tests link it in
  * place of nvme/transport/vfio_calls.c. Every group holds one function. Some members make a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/watchdog.h - a watchdog of Linux, on a fifo: its driver rounds timeouts. ioctl() of libc
  * sets the timeout.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration file: for any bytes the parser returns, and reports each refusal. An accepted
  * configuration has the properties that bring-up needs. A number in the same bytes has its exact

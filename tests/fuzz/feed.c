@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/feed.c - the socket of a feed against clients with arbitrary behaviour.
  *

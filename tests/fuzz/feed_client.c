@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/feed_client.c - the client library of feeds against an arbitrary other side of its
  * socket.

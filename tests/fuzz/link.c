@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: bytes that the other side of a link sends on the TCP connection. Whatever they are, the
  * parser reads nothing behind them, its answer does not depend on how they are divided, fields that it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: bytes that a client sends to the control socket. Whatever they are, and however they
  * are divided, the parser reads nothing behind them, its answer does not depend on the division,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: the first part of a disk is opened as an object store, listed and verified without a
  * write. Then the store is changed, and each object and map must lie in its permitted range.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operator files: for any bytes the check ends, reads nothing behind them, and gives a reason when it
  * refuses them.

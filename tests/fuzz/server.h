@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/server.h - the other side of the socket of a tap or feed, for fuzz targets of the client
  * library: a socket in a folder of its own, changed bytes, memory objects. One in a process.

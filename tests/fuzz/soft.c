@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/soft.c - the software controller against a driver with arbitrary behaviour.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/tap.c - the sockets of a tap against clients with arbitrary behaviour.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/tap_client.c - the client library of taps against an arbitrary other side of its
  * socket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fuzz/tap_peers.h - clients with arbitrary behaviour of the socket of a tap or a feed, and the
  * folder for their sockets

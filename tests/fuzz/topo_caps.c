@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configuration space of hostile devices: capability chains that loop, point anywhere, or are cut.
  * The first byte selects the length of the space. The rest is the space of a GPU, an SSD and the two

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures of every format, from bytes to verdicts: each accepted capture is linked, evaluated,
  * explained, grouped and given rates, without a crash, a hang, or a verdict without facts.

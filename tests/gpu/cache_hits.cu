@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache_hits - the cost of a hit of the page cache on a GPU: the calls of
  * cache/objects/objects.h against loads of the same frames by their address, in turns, in one

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Feeds on the GPU of this machine: processes that fill tiles in its memory, are killed while they do, and
 # share it with the pipeline, with and without MPS.
 # Usage: tests/gpu/feed.sh FOLDER     (headrace, libheadrace-tap.so.0, feed_cuda, histogram.op)

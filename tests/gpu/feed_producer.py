@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A producer on a GPU for tests/gpu/feed.sh: fills tiles in GPU memory with the counting pattern, by copies
 on a stream, through the driver and headrace.py only.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/gpu/gpu.h - setup of the tests on a GPU: the GPU, the loaded test image, and memory that
  * CPU and GPU share. Every function ends the test when something fails.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The headrace program on the GPU of this machine: a killed run and the run after it, a user operator
 # that the driver links, user operators whose GPU code fails, and access operators, also on two GPUs.
 # Usage: tests/gpu/headrace.sh [FOLDER]   (build/tests/gpu: headrace, histogram.op and liar.op)

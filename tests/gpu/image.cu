@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Entry points of the tests that run on a GPU (gpu/cuda/README.md).
  */

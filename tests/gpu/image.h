@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/gpu/image.h - arguments of the entry points: host memory that CPU and GPU see, or
  * GPU memory. Each entry point takes a pointer to its struct.

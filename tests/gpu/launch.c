@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Launches on a GPU: all blocks are resident or refused, polls do not disturb, failures are named. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backend is opened and closed many times on a GPU, with every kind of end, without leaks. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory, host memory and copies, on a GPU. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Parts of the scripts in this folder. A script sets what is to be shown of a part that fails (files that may be missing),
 # and may replace after_part().

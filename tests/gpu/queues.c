@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The unit tests of queue pairs and pipelines on a GPU: the same test files, linked into this
  * program. Queue functions run on a warp that serves calls (image.cu: queue_server), which sees the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Streams into and out of the memory of the GPU of this machine: two appliances on it, over a libibverbs
 # without a network device (tests/fakes/ibverbs), which accesses GPU memory by copies of the CUDA
 # driver. All but the network card is real: dma-bufs are exported, the loopback runs, workers lend and

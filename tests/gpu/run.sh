@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests on the GPU of this machine: the headrace program (headrace.sh); streams between two of it
 # (remote.sh); all of gpu-tests; pipelines a second time with large blocks that copy their tiles; and
 # small parts under compute-sanitizer, if it is installed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several launches of the backend on a GPU at the same time, each with a handle of its own. */
 #include <criterion/criterion.h>
 #include <errno.h>

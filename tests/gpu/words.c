@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of nvme/queue/worker.h on a GPU, compared with results of the CPU. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness/access_rig.h"
 
 #include <criterion/criterion.h>

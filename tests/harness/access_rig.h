@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/access_rig.h - a run of an access operator over real parts: software controllers,
  * driver, queue pairs, page cache, I/O workers. A thread per block runs the worker code; the operator

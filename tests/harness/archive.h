@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/harness/archive.h - tar archives in memory. */
 #ifndef TESTS_HARNESS_ARCHIVE_H
 #define TESTS_HARNESS_ARCHIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/ask.h - requests to an appliance without a socket: what each does, and the reply.
  */

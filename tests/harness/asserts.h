@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/asserts.h - Criterion's assertions with less code for the compiler.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/before.h - a call before each test of one file, in a program with the tests of several
  * files: a fake that must be switched on has such a call in its header.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/box.h - a machine with several switches, each with GPUs and SSDs, and the output of
  * `headrace topo` about it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/calls.h - what the functions that a test replaces were called with, as one text in
  * the order of the calls. Each test begins with an empty text, because it is a process of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/child.h - run a part of a test that ends its process, in a child process.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/conclude_rig.h - a run that ends, over stores on disks in memory. The test writes what
  * workers leave. Each test that includes this has one of its own.

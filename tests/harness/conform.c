@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness/conform.h"
 
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/conform.h - a minimal driver for the conformance tests of controllers.
  *

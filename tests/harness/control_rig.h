@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/control_rig.h - a control socket of an appliance whose starts the test ends, its
  * clients, and times that the test gives.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/described.h - everything that a model knows about a function, or about the machine,
  * as one line of text, so that a test compares whole records.

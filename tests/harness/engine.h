@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/engine.h - appliances of a configuration as text, of which no
  * stage is up. A mistake in the text ends the test.

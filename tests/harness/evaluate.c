@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness/evaluate.h"
 #include "pci/topo/rules/explain.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/evaluate.h - common parts of tests of single rules: a synthetic machine that is read
  * and evaluated.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/feed_producer_rig.h - the producer of one feed without an engine: its memory, a run
  * that goes on, and the other end of its connection. The clock stands still, and the test plays the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/feed_rig.h - the feed role without a pipeline: a thread runs the role, another
  * plays compute and write-back, and the test plays producers and the host. It has an output of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/folder.h - files of a folder that a test makes, and its end. Static, because each test
  * is one file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/heap.h - calls that must give back all the memory that they take, in builds without
  * the address sanitizer, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/link_rig.h - two links of one process, over the fake libibverbs and TCP of this
  * machine, with a clock that the test moves.

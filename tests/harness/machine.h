@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/machine.h - synthetic machines in the form of an lspci -xxxx dump.
  *

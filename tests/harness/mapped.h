@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/harness/mapped.h - whether an address can be read, and is part of core dumps. */
 #ifndef TESTS_HARNESS_MAPPED_H
 #define TESTS_HARNESS_MAPPED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/objects_rig.h - one worker of cache/objects/objects.h over
  * tests/fakes/pager.h, whose waits are the steps of the I/O workers.

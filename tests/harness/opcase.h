@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/opcase.h - runs an operator over whole objects, tile by tile, like a pipeline but
  * without one. Tiles are copied to page-aligned memory of exactly their length. Worker t mod

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/operators.h - the arguments and results of built-in operators, from the operators'
  * own files.

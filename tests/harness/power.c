@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness/power.h"
 
 void power_cut(struct hr_transport *t, enum hr_soft_cut policy, uint64_t seed)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/power.h - a power cut of a software controller at the moment of the call. A fault
  * script (`powercut`) cuts the power at a command.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/qprun.h - runs the functions of a queue pair that a test calls, in this thread or
  * in a warp of a GPU (tests/gpu/queues.c), so that the same tests check both.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/random.h - repeatable random numbers for property tests (xorshift64*), and a seed
  * that differs in each run.

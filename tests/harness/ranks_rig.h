@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/ranks_rig.h - the appliances of three ranks with the same work, as they are after the
  * stage `partition`, for tests of what ranks compare. Nothing is up. Each test that includes this has

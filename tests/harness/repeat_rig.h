@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/repeat_rig.h - the supervisor of pipelines that repeat, with an engine that the test
  * plays: it takes the dispatches from the socket, and changes the record. The clock is the test's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/replay.c - gives a fuzz target the inputs of files, in a build without libFuzzer.
  *

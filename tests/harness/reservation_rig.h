@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/reservation_rig.h - ssds over software controllers of one image for tests of
  * reservations: the tested host uses boot/engine/devices/ssd.h, the other host sends its own commands.

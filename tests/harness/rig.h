@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/rig.h - a pipeline over real parts: software controllers, driver, queue pairs, host
  * backend; only the object store and the configuration are missing. Objects are RIG_OBJECT bytes

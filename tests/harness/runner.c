@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/runner.c - runs Criterion's registered tests without libcriterion.
  *

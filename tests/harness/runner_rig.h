@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/runner_rig.h - the run of conclude_rig.h as it is launched and watched, look by look,
  * on gpus that launch nothing, with controllers that are registers only, and a stopped clock. The test

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/runs.h - an appliance with pipelines over two stores on disks in memory, for tests of
  * the stages that find and make objects. No controller, gpu or queue is up.

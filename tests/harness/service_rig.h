@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/harness/service_rig.h - what the tests of the services of taps and feeds share. */
 #ifndef TESTS_HARNESS_SERVICE_RIG_H
 #define TESTS_HARNESS_SERVICE_RIG_H

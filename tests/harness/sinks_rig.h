@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/sinks_rig.h - one pipeline from two objects to a sink, over stores on disks in memory,
  * for tests of the stage `sinks`. Each test that includes this has one of its own.

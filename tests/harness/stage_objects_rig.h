@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/stage_objects_rig.h - pipelines over stores on disks in memory, for tests of the stage
  * `objects`. Each test that includes this has one of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/store.h - a small object store on a disk in memory, with which tests of the store
  * start.

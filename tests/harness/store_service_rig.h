@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/store_service_rig.h - the engine's side of requests of the store, over an ssd in memory
  * that is up, and its clients. Each test that includes this has one of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/tap_rig.h - the tap role in a test: a thread runs it, another plays prefetch and
  * compute, and consumers are threads, or the test itself. Static, because each test program has

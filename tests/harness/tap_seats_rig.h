@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/tap_seats_rig.h - the consumers of one tap without an engine: the memory of the
  * seats, a run that goes on, and both ends of each connection. The clock stands still. Static,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/tap_server.h - the other side of the socket of a tap or feed: a thread accepts the
  * connections of a client in a folder of its own, and answers each HELLO with the messages that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/timetable_rig.h - a timetable over pipelines that a test adds, and the moment that
  * the test moves. Each test that includes this has one of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness/topo_case.h"
 
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/topo_case.h - runs `headrace topo` on a capture in memory and makes short text of what
  * it prints: an item for each member of the JSON document or each fact of a capture.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/transfer.h - waits for the commands of a transfer of cache/object.h.
  *

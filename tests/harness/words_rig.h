@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/words_rig.h - a wired run with a tap and a feed, whose words lie in memory of this
  * process, for tests of what the host reads there. No backend is up. Each test that includes this has

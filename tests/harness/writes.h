@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/harness/writes.h - the pipeline of tests that hold and fail writes by a script. It copies
  * TILES tiles of COMMANDS commands each to a sink, whose blocks are compared with the data.

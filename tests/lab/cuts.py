@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Power cuts while a guest works: an image of the disk after each, and what was durable by then."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One QEMU process: start, two channels (results on the second serial port, QMP), end."""
 import base64
 import contextlib

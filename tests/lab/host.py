@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions of the host for a guest: `host VERB ARGUMENTS...` in a scenario calls do_VERB here."""
 import hashlib
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/lab/link_drive.c - one side of a link (boot/remote/link.h) without a pipeline, for scenarios
  * that test the link itself and measure it.

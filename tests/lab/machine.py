@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Machines of machines.conf: arguments of QEMU for a machine, PCI addresses of its devices."""
 import os
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/lab/nvmeadm.c - sends one admin command without data through the kernel's driver.
  *

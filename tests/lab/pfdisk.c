@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/lab/pfdisk.c - a disk that loses power: an NBD server with a volatile cache.
  *

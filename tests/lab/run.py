@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The lab: scenarios in emulated machines. Prints TAP; README.md describes the parts.
 
 usage: run.py [OPTIONS] [NAME...]     NAME: a scenario, one of its runs (topo/switch), or a pattern

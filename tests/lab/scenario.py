@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenarios: the head of scenarios/NAME.sh. Its lines that start with `#: ` have these forms:
 
 #: run [INSTANCE] machine=NAME [boot="KERNEL PARAMETERS"] [cpu=MODEL] [memory=MiB] [cpus=N]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/lab/tsc.c - prints the frequency of this machine's time-stamp counter in kHz.
  *

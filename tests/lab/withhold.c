@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Run a command as root without CAP_SYS_ADMIN, as in a container: withhold COMMAND...
  */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Subjects of commits: "area: imperative summary", at most 72 columns, no full stop. Checks the
 # commits after the one that added this file, as far as the clone has them. The rule is first tried
 # on subjects that break it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Sizes of folders: at most 26 files directly in a folder of the product, at least 3, and each folder has
 # a layer (layers.txt); a test program does not have the name of a folder beside it, because both would be
 # built at one path. Before the tree is checked, the rule is tried on trees that break it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Sizes: no function over 80 lines, the median of all at most 20, no file over 600 lines.
 # Usage: tests/lint/functions.sh [FILE...]   (default: all sources and headers of the tree)
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone, as C; a header of worker code (one that includes nvme/queue/worker.h
 # itself) also as C++, because nvcc compiles it so. Include guards are named after the file.
 # Environment: CUDA_FLAGS, the compiler's flags for cuda.h; without it headers that need it are left

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # No script with `pipefail` ends a pipe in `grep -q`, which ends at the first match: the command
 # before it may then die of SIGPIPE, and the pipe fails, depending on which of them is faster.
 set -uo pipefail

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Inside a folder of the product, files that call each other in a circle are none, or are named here with the
 # reason. A file calls another one when it has the name of a function that the other one defines for
 # other files. Before the tree is checked, the rule is tried on a tree with a circle and on one without.

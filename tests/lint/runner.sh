@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # tests/harness/runner.c reports each kind of failure: tests that fail on purpose are built with it
 # and the thread sanitizer, and its output about each is compared with the expected one. It also notes which tests have
 # threads, runs only these on request, prints the texts of assertions, and does the same

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Calls that are not deterministic pass through config/base/seam.h and config/base/clock.h: raw calls for clocks,
 # sleep, threads and their waits, random numbers, host I/O and processes are refused in the engine,
 # the supervisor, the host backend and the software controller, and in all files that they use.

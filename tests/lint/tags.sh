@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One name has one meaning: the tag of a struct, union or enum of the product's headers is defined in
 # one header, and so is a macro with a number. Before the tree is checked, the rule is tried on a tree
 # that breaks it and on one that keeps it.

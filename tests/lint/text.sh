@@ -1,7 +1,8 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks the rules of .editorconfig for every text file: no blanks at line ends, a newline at the
 # end of the file, at most 100 columns (clang-format breaks code there; a comment may exceed it by
-# 4); and no marks of unfinished work.
+# 4); no marks of unfinished work; and a line with the licence in sources.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 bad=0
@@ -23,6 +24,12 @@ refuse '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "unfinished work" "${files[@]}"
 
 for file in "${files[@]}"; do
     [ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at the end"; bad=1; }
+    case $file in
+    *.[chS] | *.cu | *.sh | *.py | *.mk | Makefile)
+        head -n 60 "$file" | grep -F "SPDX-License-Identifier: Apache-2.0" >/dev/null ||
+            { echo "$file: no SPDX line"; bad=1; }
+        ;;
+    esac
     case $file in
     *.[ch] | *.cu | *.mk | Makefile)
         expand "$file" | awk -v file="$file" 'length > 104 {

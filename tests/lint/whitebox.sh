@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests hold behaviour, so that the code behind a header can be written anew: no test includes a .c file,
 # renames a function of the product, or defines or wraps one in its place. The seam is there to be replaced:
 # calls of the kernel, the clock, and where libcuda and libcufile are loaded (`seam`). Worker code and operators are the exception:

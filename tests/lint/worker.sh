@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Worker code compiles for workers of 64 lanes, as GPUs of other makers have them: for the CPU, with
 # the words of tests/fakes/lanes.h. A mask of lanes in 32 bits loses lanes there, which the compiler
 # reports as an error (-Wconversion); first a mask of 32 bits proves it. Names that belong to the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The models of this folder, checked by spin in all interleavings; and models with a planted mistake,
 # in which spin must find an error. TAP. Needs spin and gcc, and is faster with tcc; SCRATCH is an empty folder.
 set -uo pipefail

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page_cache.pml - the protocol of cache/page_cache.h for one row of the page table: compute workers
  * that read and write in place, and the owner of the row, which also moves the epochs.

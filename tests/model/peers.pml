@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peers.pml - the protocol of cache/peers.h for the pages of one set: gpus with a cache each, their
  * compute workers and I/O workers, and the home of the set with its directory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find the lines that each test executes: run each test once in a build that counts lines (gcov)."""
 import glob
 import gzip

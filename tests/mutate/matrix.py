@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Kill matrix: put one mistake at a time into the sources, and note every unit test that fails.
 
 mutate.py ends at the first failure; the matrix shows which tests find a mistake that no other test

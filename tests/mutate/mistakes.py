@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places of a C source that can have a mistake, and the mistakes.
 
 A mistake replaces the characters start..end of the file by text. When text is a pair, its parts

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Mutation test: put one mistake at a time into the sources and check that a test fails.
 
 Each test runs once in a build that counts lines, so a mistake is shown only to the tests that run

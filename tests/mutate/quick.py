@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run tests of a mistake without linking them again: they take the product from shared libraries.
 
 The tests of a tree are linked once with libproduct.so, all objects of the product, and in front of

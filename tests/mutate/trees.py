@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies of the working tree for mistakes, and the results of their builds and tests."""
 import itertools
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * callback: an access operator of a test. run() and finish() call the functions that the arguments
  * name. On the host only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/op/callback.h - arguments of the operator `callback`: functions of the process that loads it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * halves: an access operator that reads single-precision numbers. Element i (u32) of `out` becomes
  * twice element i (f32) of `in`; the result is the sum of all of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * liar: copies source 0, or breaks the operator interface in the way that the argument `lie` names.
  */

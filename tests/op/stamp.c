@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stamp: an access operator that writes. Element i (u64) of `out` becomes its former value + i + 1.
  * `times` repeats that addition, with a flush between two repetitions. `twin` (optional) gets the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin whose library fails as the environment says: HR_TEST_PLUGIN=fail, alone, or the rank that it
  * reports among two ranks. */
 #include <errno.h>

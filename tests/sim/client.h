@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/client.h - producers of feeds and consumers of taps: processes of a world that use the
  * client library, run after run, until they are killed.

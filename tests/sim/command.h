@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/command.h - commands of headrace as processes of a world, and faults that end it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/disk.h - what the image of an ssd holds while no process uses it, read by its format alone
  * (cache/store/FORMAT.md).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of libc that wait, of processes outside of config/base/seam.h: clients of the command
  * line and of the client library. The linker calls these in their place (--wrap); each waits

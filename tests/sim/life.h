@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/life.h - the life of one appliance, by its plan, and what must hold in it: life.c has its
  * starts and the events, peace.c the work that it must then do, checks.c what disks and messages say.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole appliances by seed. Exit code 0: every invariant held in every world.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Allocated memory of the processes of a world: the program's malloc() takes the place of that of libc.
  * It counts blocks, and knows the phase in which the engine allocates nothing.

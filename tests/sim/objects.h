@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/objects.h - the model of all objects of a world: which contents an object may have.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/pair.h - two appliances in one world: a pipeline of the one sends the tiles of an object to
  * a pipeline of the other one by RDMA, over the libibverbs of tests/fakes/ibverbs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/plan.h - an appliance and what happens to it, drawn from a seed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config/base/seam.h and config/base/clock.h of a world (tests/sim/schedule.h): threads are
  * coroutines, each wait gives up the turn, and all that is not deterministic follows from the seed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/turns.h - whose turn it is, and the deaths of processes. Private to schedule.c and
  * referee.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/sim/visits.h - processes beside the appliance: commands that ask it, clients that lie or
  * leave, producers and consumers.

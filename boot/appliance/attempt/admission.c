@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/appliance/attempt/admission.h"
 
 /* The waiting pipeline that was requested first, of those in `set`. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/admission.h - the order in which requested starts of pipelines begin,
  * in an engine whose pipelines repeat.

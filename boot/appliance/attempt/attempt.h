@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/attempt.h - one attempt of the appliance, in the engine's process: self-test,
  * bring-up, the selected pipelines, and shutdown.

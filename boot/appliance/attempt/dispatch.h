@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/dispatch.h - the engine of an appliance whose pipelines repeat.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/mend.h - the ssds of an engine whose pipelines repeat, while runs
  * begin and end: their health logs and events, and the reset of a controller whose admin queue

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/provision.h - starts of single pipelines in an engine that stays up
  * between them.

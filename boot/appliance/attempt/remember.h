@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/attempt/remember.h - adds the runs of an appliance to its history
  * (boot/engine/history.h), and writes them as JSON.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an attempt and its dispatches need while pipelines run: the record, the history, and the
  * services for clients. */
 #include "boot/appliance/attempt/attempt.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/control/control.h - the control socket of a running appliance: it answers requests
  * (boot/appliance/protocol/message.h) of other processes on this machine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/control/status.h - the live counters of a running appliance, for `headrace status`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/clients.h - connections to the socket of a tap or a feed that have no seat:
  * each sends HELLO, and then waits until the owner gives it a seat, or refuses it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/consumer.h - the consumers of a tap: their memory, their state, and the orders
  * to the tap role (gpu/tap/role.h) that follow from it. For boot/appliance/lend/service.c. Its states:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/kind.h - how the sockets of taps and of feeds differ: the words of messages and
  * logs, and the protocol (gpu/tap/protocol.h). What both do the same way: clients.h (processes without

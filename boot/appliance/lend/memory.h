@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/memory.h - the descriptors of WELCOME (gpu/tap/protocol.h): memory objects that
  * are made for one consumer or producer, on the host backend, or sets of the bring-up, on a GPU

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/peer.h - a process that has a seat of a tap (consumer.h) or of a feed
  * (producer.h): its connection, its state, and the messages that both protocols have. What follows

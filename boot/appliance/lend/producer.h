@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/producer.h - the producer of a feed: its memory, its state, and the orders to the
  * feed role (gpu/tap/feed.h) that follow from it. For boot/appliance/lend/service.c.

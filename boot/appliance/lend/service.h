@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/service.h - the engine's side of the sockets of taps and feeds: consumers and
  * producers attach, detach, and end (gpu/tap/protocol.h), while pipelines hand tiles to the ones, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/lend/sockets.h - the listening sockets of taps. One process opens them, and closes
  * them at its end: the supervisor, whose engines get the descriptors, or the engine of `headrace

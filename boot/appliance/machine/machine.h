@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/machine/machine.h - what the first process of a machine does, its service
  * manager, its watchdog.

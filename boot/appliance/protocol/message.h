@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/protocol/message.h - the messages of the control socket: a header of 16
  * bytes, then a body.

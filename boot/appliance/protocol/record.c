@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/appliance/protocol/record.h"
 
 #include <string.h>

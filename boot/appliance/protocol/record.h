@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/protocol/record.h - the record of an engine: progress of bring-up, state of
  * each pipeline, and the result of the attempt.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/protocol/socket.h - where the control sockets of appliances are: DIRECTORY/NAME.sock.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/appliance/protocol/tap_message.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/protocol/tap_message.h - messages of taps and feeds (gpu/tap/protocol.h) on
  * the appliance's side of a socket

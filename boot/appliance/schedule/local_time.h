@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/schedule/local_time.h - times of the day in local time, with changes of its
  * offset (daylight saving). Local time is that of the C library: TZ, or /etc/localtime, or UTC.

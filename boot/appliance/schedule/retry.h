@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/schedule/retry.h - decides which failures another attempt can overcome, and limits the
  * attempts.

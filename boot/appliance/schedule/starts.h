@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/schedule/starts.h - the starts of pipelines, durable on an ssd, so that
  * schedules go on after a restart and a power cut.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/appliance/schedule/timetable.h"
 
 static bool is_due(const struct hr_start *start)

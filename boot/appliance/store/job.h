@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/store/job.h - a request of the store in steps: put, rm, mv, cp.
  */

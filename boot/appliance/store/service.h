@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/store/service.h - the engine's side of requests that concern an ssd (`headrace
  * store` on an ssd that a running appliance drives).

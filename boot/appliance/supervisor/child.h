@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/supervisor/child.h - the supervisor's side of an engine: starts it, observes
  * it, forwards the request to stop, kills it when it hangs, reports its end, and checks that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/supervisor/differences.h - the differences between the configuration of a
  * running appliance and the same file after a change.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/supervisor/reader.h - reads the configuration in a separate process.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/appliance/supervisor/repeat.h - the supervisor of pipelines that repeat: it keeps the timetable,
  * dispatches starts to the engine (boot/appliance/attempt/dispatch.h), and sleeps until the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/bench/bench.h - the parts of `headrace bench`: options, results, and the functions that
  * measure and report.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/bench/measure.h - the measurements of `headrace bench`: workers of a gpu read and write
  * one object of an ssd through the whole stack.

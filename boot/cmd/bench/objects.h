@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/bench/objects.h - `headrace bench`: objects of the bench on an ssd, and pipelines over
  * them.

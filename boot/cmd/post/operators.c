@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Known answers of the operators: worker code runs over a few rows in two tiles, the second one
  * short, and its results are compared with results computed by hand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/post/post.h - the power-on self-test: runs each step and shows or collects its result.
  */

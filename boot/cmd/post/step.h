@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/post/step.h - result and finding of a step of the power-on self-test.
  *

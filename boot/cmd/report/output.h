@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/report/output.h - output for users: files, JSON on stdout, mistakes on the command line.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/report/parts.h - parts of reports: paths, streams to other appliances, results of
  * verify.

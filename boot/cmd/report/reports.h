@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/report/reports.h - output of check about an appliance, as text and as JSON.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/report/result.h - the result of an operator, as its report() gives it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/cmd/report/parts.h"
 #include "boot/cmd/report/reports.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `headrace store put` and `get`: copy a file to or from an object, in constant memory.
  */

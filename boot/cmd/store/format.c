@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `headrace store format` and `unlock`: a disk whose store is not open.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/store/local.h - access to the store of an ssd that is up in this process.
  */

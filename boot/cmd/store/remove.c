@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `headrace store rm`: removes objects by name, or all incomplete objects.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `headrace store ls`, `df` and `verify`: the contents of the disk, as text or JSON.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/store/store.h - `headrace store`: common parts of its subcommands.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/common.h - names, sums, colours and conditions that the views of topo share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/disks.h - the disks of this machine's NVMe controllers, as the kernel's driver names
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/headline.h - the verdicts in sentences: one headline for each class of equal pairs.
  *

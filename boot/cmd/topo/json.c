@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Output of --json. pci/topo/README.md documents the schema; "version" counts incompatible changes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/json.h - the parts of `topo --json` that views share. pci/topo/README.md documents the
  * schema; the member "version" counts incompatible changes.

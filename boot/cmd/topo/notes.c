@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Findings other than the deciding rules, and line breaks. */
 #include "boot/cmd/topo/headline.h"
 #include "pci/topo/rules/explain.h"

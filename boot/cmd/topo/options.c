@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of the options that change how pairs are evaluated. */
 #include "boot/cmd/topo/topo.h"
 

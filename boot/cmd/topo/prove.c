@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --prove: bring up one SSD and one GPU, and compare the data that they exchange
  * (boot/engine/exchange/exchange.h). Names and addresses become device strings: a GPU of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/prove.h - --prove: compares data that a GPU and an SSD of this machine exchange.
  */

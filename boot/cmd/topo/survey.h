@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/survey.h - evaluates all pairs of a machine in one pass and groups equal pairs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/topo.h - shared parts of the files of `headrace topo`.
  *

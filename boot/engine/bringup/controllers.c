@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/bringup/stage.h"
 
 #include <errno.h>

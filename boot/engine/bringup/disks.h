@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/bringup/disks.h - detect ssds of one configuration that are the same disk.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loopback proof of a memory region, before a pipeline relies on it. The ssd writes a pattern
  * to the region, and the proof reads it at its address for workers. Then the proof writes another

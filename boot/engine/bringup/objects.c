@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stage `objects`: find the objects that pipelines read, and derive the number of tiles and the
  * sizes of sinks. Every error is reported, with its line, before the stage fails.

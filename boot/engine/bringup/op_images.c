@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Link the user operators of the selected pipelines on the gpus that run them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stage `partition`: plan the memory of each pipeline on its gpu, part by part, before any
  * allocation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stage `sinks`: create the objects that pipelines write, or find the ones that an earlier run has
  * left incomplete.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/bringup/sinks.h - stage `sinks`: create sink objects, or find those to resume.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/bringup/stage.h - the stages of bring-up, each of which one function raises.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/bringup/stages.h - bring-up, stage by stage, and down in reverse.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stage `stores`: open the object store of each ssd; for an ssd in memory, create it with its
  * objects.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/devices/foreign_data.h"
 
 #include <blkid/blkid.h>

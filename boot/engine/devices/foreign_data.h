@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/devices/foreign_data.h - find data on a disk that must not be overwritten by mistake.
  *

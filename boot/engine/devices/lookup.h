@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/devices/lookup.h - checks of device strings and operators, for the reader of the
  * configuration.

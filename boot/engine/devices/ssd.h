@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/devices/ssd.h - one ssd from its device string: transport, controller,
  * namespace, queues, the host's own disk over one queue pair, and the object store.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations of the namespace of an ssd. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/devices/ssd_store.h - the object store of an ssd: format, open, incomplete objects.
  */

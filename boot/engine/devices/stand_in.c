@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/devices/stand_in.h"
 
 #include <errno.h>

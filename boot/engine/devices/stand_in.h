@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/devices/stand_in.h - an ssd that another process drives, as `headrace check`
  * sees it: facts and objects that the process reports, in place of a controller that is up.

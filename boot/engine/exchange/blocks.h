@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/exchange/blocks.h - the blocks of an ssd whose data a comparison moves to a gpu:
  * existing blocks, which are only read, or a scratch area, which is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/exchange/difference.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/exchange/difference.h - data that differ from the expected data, in words: the
  * first byte, the expected and the found word, and the likely cause.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/exchange/exchange.h - compares the data that an ssd and the memory of a gpu
  * exchange, both ways.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/layout/access.h - the memory of one pipeline with an access operator on one gpu: its
  * parts, and all data that the CPU writes into them before a launch (descriptor, page table, queue

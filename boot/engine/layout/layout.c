@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/layout/layout.h"
 
 #include <errno.h>

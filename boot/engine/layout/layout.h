@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/layout/layout.h - parts of memory, each declared once, as a row: size, place,
  * purpose, and the pointer to it.

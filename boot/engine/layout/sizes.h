@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/layout/sizes.h - sizes of rings, tables and buffers, for the code that plans them and the
  * code that fills them. The queue pairs of a part are consecutive, by worker.

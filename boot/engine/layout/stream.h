@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/layout/stream.h - the memory of one pipeline: its parts, and all data that the CPU
  * writes into them before a launch (descriptor, slots, buffers, queue pairs).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/objects/checksums.h - checksums of the objects that pipelines read and write,
  * combined from the checksums of tiles that worker blocks compute (struct hr_pipe), or read by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/objects/new_objects.h - objects that access operators write: created like sinks,
  * incomplete until their run has succeeded, and removed when it fails. Also the search for the

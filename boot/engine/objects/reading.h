@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/objects/reading.h - objects of a run that the CPU reads piece by piece, so that
  * it watches other runs meanwhile: before the workers start, to compare objects with their

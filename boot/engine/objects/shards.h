@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/objects/shards.h - the objects of a run that is divided over several processes (ranks).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/remote/key.h - the file with the pre-shared key of remote sinks and sources.
  */

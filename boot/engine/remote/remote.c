@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/remote/key.h"
 #include "boot/engine/remote/stream.h"
 

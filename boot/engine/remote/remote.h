@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/remote/remote.h - streams of tiles to and from other appliances: the service of
  * the engine between the link to the other side (boot/remote/link.h) and the tap or the feed of a run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/remote/stream.h - the state of one stream of tiles, its sender and its receiver.
  * For files of this folder.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/conclude.h - the end of a pipeline: its failure, the durable part of its
  * sink, its outcome. Allocates nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/counters.h - the counters of pipelines, ssds and measurements, one row each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of consumers and producers. The services of taps and feeds call these functions, and do not
  * need the engine that counters.c reads. */
 #include "boot/engine/runner/counters.h"

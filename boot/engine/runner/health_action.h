@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/health_action.h - what the critical warnings of an ssd (nvme/smart.h) do,
  * as the group `health` of the configuration says.

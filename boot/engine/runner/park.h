@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/park.h - a run whose workers have left the gpu because no tile can be lent
  * (gpu/tap/role.h): whether it is time to launch again.

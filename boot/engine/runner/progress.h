@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/progress.h - a progress line on the terminal: bar, rate, time left.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/runner.h - run the pipelines of an appliance that is up and sealed.
  *

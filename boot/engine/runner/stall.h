@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/runner/stall.h - detect workers of a running pipeline that make no progress. Allocates
  * nothing.

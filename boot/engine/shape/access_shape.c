@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a pipeline with an access operator. On a GPU few blocks drive queues, because a warp
  * posts and reaps 32 commands at a time; all others run the operator. Frames default to what the

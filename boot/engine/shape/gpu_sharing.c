@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/shape/gpu_sharing.h"
 
 #include <errno.h>

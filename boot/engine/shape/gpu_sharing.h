@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/shape/gpu_sharing.h - how the pipeline of a tap and its consumers share a GPU:
  * the mode in force, and why.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Choose the path of each ssd and gpu: direct, in the memory of the gpu, or bounce, in host memory.
  * The rules of pci/topo/ decide about pairs of PCI functions, and the configuration may forbid either

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/shape/paths.h - the path of each pair of ssd and gpu: direct or bounce.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a pipeline: slots, blocks of each role, threads of a block, workers that drive
  * queues. Values that the configuration leaves open are derived from the gpu.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/engine/shape/shape.h - slots, blocks, threads and caches of a run, when the configuration
  * leaves them open.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/remote/rdma/device.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/rdma/device.h - the port of an RDMA device that has an IPv4 address: RoCE
  * version 2, with the address mapped to IPv6 in the table of its GIDs. Which port that is may

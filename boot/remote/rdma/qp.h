@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/rdma/qp.h - a reliable queue pair with all that belongs to one connection:
  * protection domain, memory regions, completion queue. The regions have new keys in each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/remote/rdma/verbs.h - the functions of libibverbs that the link uses. The library must match the
  * drivers of the machine, so it is loaded, never linked, with the symbol versions of rdma-core.

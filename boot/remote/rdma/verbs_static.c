@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces boot/remote/rdma/verbs.c in a static build, whose C library cannot load libraries. */
 #include "boot/remote/rdma/verbs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/driver/device.h - one GPU: selection, properties, and a context of this process.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/driver/driver.h - the CUDA driver as a table of functions, and its errors as errno values.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/driver/host_memory.h - host memory for workers, and copies between host and GPU memory.
  */

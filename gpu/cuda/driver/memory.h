@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/driver/memory.h - GPU memory by virtual memory management: reserved address ranges,
  * into which physical memory is mapped.

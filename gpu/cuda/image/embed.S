@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A GPU image, as nvcc made it, inside a binary: the bytes of FILE from the symbol NAME to
  * NAME_end. gpu/cuda/cuda.mk defines both: hr_worker_image is the worker image; hr_worker_user_image

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU worker image of stream pipelines: their worker code as one unit, so that the compiler can
  * inline all of it and nothing is linked on the device. Entry points of launches (enum hr_entry in

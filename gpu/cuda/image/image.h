@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/image/image.h - worker code on the GPU: load and link it, and launch it with all its
  * blocks resident.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU worker image for a pipeline with a user operator that accesses objects: I/O workers and
  * compute blocks, relocatable, with the two functions of gpu/ops/operator.h undefined. As

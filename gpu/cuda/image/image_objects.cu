@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU worker image for built-in operators that access objects. Many warps hide the latency of
  * misses: with this bound a thread has 64 registers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image_objects.cu for launches whose blocks are all resident with 128 registers of a thread. An
  * image of its own, because each of the two takes as long to compile as all other entry points.

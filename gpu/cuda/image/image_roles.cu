@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The roles of a pipeline, each as an entry point of its own. These are never launched: the driver
  * reports their registers. hr_entry_pipe, which combines all roles, needs as many registers as the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU worker image of measurements and of the self-test (gpu/worker/bench.h, gpu/worker/probe.h,
  * gpu/measuring.h).

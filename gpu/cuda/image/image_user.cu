@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The GPU worker image for a pipeline with a user operator: the roles, relocatable, with the three
  * functions of gpu/ops/operator.h undefined. The driver's linker joins it with the GPU code of one

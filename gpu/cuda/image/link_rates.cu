@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPU code of gpu/measuring.h. It is not worker code: it drives no queue. Included by image_tools.cu.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/image/link_rates_job.h - the job of hr_entry_limit; lies in host memory shared by CPU and
  * GPU.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker code of launches that access objects, with the built-in operators: I/O workers and compute
  * blocks. Included by images.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker code of the built-in operators, for a worker image that is one unit. A switch selects the
  * operator: its calls are direct, so that the compiler can inline them, unlike calls through the

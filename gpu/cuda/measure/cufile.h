@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/measure/cufile.h - NVIDIA's library for reading files into GPU memory, loaded at
  * run time. Only `headrace bench` uses it, as a baseline.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/cuda/measure/measure.h - measurements of gpu/measuring.h on one GPU.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * histogram: counts the numbers of an object in each of `bins` equal parts of from <= x < to, and
  * outside, and finds the smallest and the largest number. Start a user operator from this file:

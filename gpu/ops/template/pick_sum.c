@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pick_sum: adds up chosen numbers of an object. Start a user operator that accesses objects from
  * this file: copy it, change its name, and build it with `make op OP=path/to/NAME.c`.

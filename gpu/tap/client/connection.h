@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/connection.h - the socket of a tap or feed, from the side of another process.
  * For gpu/tap/client/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/feed.h - fill the tiles of a headrace pipeline from this process, where they lie.
  * Programs include it as headrace/feed.h.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Take the tiles of a headrace pipeline in this process, where they lie.
 
     import headrace, numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fill the tiles of a headrace pipeline from this process. Users call headrace.feed().
 
     import headrace, numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects in the store of an ssd, from Python. Users call headrace.store().
 
     import headrace, numpy

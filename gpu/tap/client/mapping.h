@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/mapping.h - what came with WELCOME of a tap or feed, as this process has it mapped:
  * tiles, entries, and its page. For gpu/tap/client/.

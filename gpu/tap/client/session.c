@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/tap/client/session.h"
 
 #include <errno.h>

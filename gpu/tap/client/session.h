@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/session.h - the memory of one run of a tap, as a consumer has it mapped. For
  * gpu/tap/client/tap.c.

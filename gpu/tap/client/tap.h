@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/tap.h - take the tiles of a headrace pipeline in this process, where they lie.
  * Programs include it as headrace/tap.h.

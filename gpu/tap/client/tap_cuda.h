@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/client/tap_cuda.h - tiles in the memory of a GPU, for the client library: import them,
  * and give them back, or commit them, in the order of a stream. The driver, libcuda.so.1, is loaded

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/examples/feed_c.c - a producer in C: it reads a file into the tiles of a feed, and ends the
  * feed. Needs headrace/feed.h and -lheadrace-tap only.

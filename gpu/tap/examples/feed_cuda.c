@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/examples/feed_cuda.c - a producer on a GPU in C: it copies a file into the tiles of a feed in
  * GPU memory, and commits each tile in the order of a stream, so that it never waits for a copy. Needs

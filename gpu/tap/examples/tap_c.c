@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/tap/examples/tap_c.c - a consumer in C: it compares each tile of a tap with a file that has the
  * same bytes. Needs headrace/tap.h and -lheadrace-tap only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer with CuPy: counts each token of a tap on the GPU, without a copy of its tiles, and compares
 the counts with those of a file that has the same tokens.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer with NumPy: counts each token of a tap without a copy of its tiles, and compares the
 counts with those of a file that has the same tokens.
 

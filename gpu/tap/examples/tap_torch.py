@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer with PyTorch: an iterable data set over a tap, whose items are tensors in GPU memory without a
 copy. It compares each row of each tile with a file that has the same tokens.
 

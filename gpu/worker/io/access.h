@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/io/access.h - a run of an access operator for its workers: I/O blocks and compute blocks
  * over one page cache.

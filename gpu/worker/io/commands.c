@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of an I/O worker: from pages to queue entries, and from completions to pages.
  */

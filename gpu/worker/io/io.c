@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rounds of an I/O worker: shared words, epochs, and its end.
  */

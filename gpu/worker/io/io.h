@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/io/io.h - an I/O worker of an access operator's run; only for files of this
  * folder. Worker code.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus: mailboxes of an I/O worker, late answers, and the end of the run.
  */

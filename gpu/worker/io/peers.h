@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/io/peers.h - an I/O worker's part in the protocol of cache/peers.h; only for this
  * folder. Worker code. None of this runs with one gpu.

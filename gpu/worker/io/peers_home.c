@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus: the home of rows. After each message it looks at all entries of the page, and does one
  * step after another as long as cache/peers.h allows one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus: pages of this gpu. Requests to homes, orders of homes, and the list of pending
  * sets.

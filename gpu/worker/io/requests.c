@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to an I/O worker: look-ups in its rows, frames for missing pages, and victims.
  */

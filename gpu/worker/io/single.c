@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One request at a time: the way from a request to its page for a worker with nothing else to do.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Write-back of an I/O worker: dirty pages of sets with few clean frames, and flushes.
  */

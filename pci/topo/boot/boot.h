@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/boot/boot.h - predicts the IOMMU mode and the ACS controls that Linux sets at the next
  * boot.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/boot/iommu.h - decides from facts whether the IOMMU translates.
  *

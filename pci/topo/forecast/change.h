@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/forecast/change.h - changes to a topology: what-if on a model, and the ACS fix on
  * the machine.

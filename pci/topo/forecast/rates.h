@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/forecast/rates.h - expected data rates: a model of directed edges and max-min fair shares.
  *

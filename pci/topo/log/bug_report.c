@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sections of bug reports (pci/topo/log/bug_report.h). Sources: nvidia-bug-report.sh of the
  * drivers 390 to

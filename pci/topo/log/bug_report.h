@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/log/bug_report.h - reports that hold lspci, the kernel's log and files of proc: one text of
  * several sections, or an archive of such files.

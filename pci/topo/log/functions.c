@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of Linux about one PCI function (pci/topo/log/kernel_log.h): identifiers, BARs, windows,
  * buses, payload, links, IOMMU group. Sources: drivers/pci/probe.c, setup-bus.c, setup-res.c, pci.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The form of kernel messages, and messages about the machine and its IOMMU
  * (pci/topo/log/kernel_log.h).

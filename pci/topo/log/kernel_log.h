@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/log/kernel_log.h - facts in the messages of Linux: dmesg, journalctl -k, /var/log/kern.log.
  *

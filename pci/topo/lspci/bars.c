@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses and sizes in the text of lspci -v: BARs, Resizable BAR, SR-IOV. */
 #include "pci/topo/lspci/line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace's own capture format: an lspci dump with "headrace: key=value" lines, which lspci -F
  * ignores. Facts of the machine come before the first function, facts of a function below its

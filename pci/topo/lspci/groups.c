@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of IOMMU groups around lines of lspci. */
 #include "pci/topo/lspci/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/lspci/line.h - one line of lspci -v and the words in it. Private to
  * pci/topo/lspci/text.c and pci/topo/lspci/bars.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Dumps as pciutils reads them (lib/dump.c): a device line, data lines, an empty line. All other
  * lines are text, which lspci ignores and from which pci/topo/lspci/text.c takes facts.

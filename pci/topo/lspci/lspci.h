@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/lspci/lspci.h - readers of the output of lspci: dumps, pasted text, captures of
  * headrace.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Extracts lspci output from a mail, an issue, a log or a web page: quoted, indented, between tags,
  * after a time or a name.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/lspci/stream.h - the lines of a capture, read from a descriptor or from memory.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes facts from the text of lspci -v. The spelling has changed over twenty years of pciutils. An
  * unknown line states no fact.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/lspci/text.h - parts of the reader of lspci output. Private.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first line of a function in lspci output: class, vendor and device, as numbers or names.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lspci -t and -tv (pciutils, ls-tree.c). The column where a branch begins identifies the branch.
  *

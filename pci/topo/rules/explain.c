@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Findings of a pair in the order of the path, and the sentences of the rule table. */
 #include "pci/topo/rules/verdict.h"
 #include "pci/topo/rules/rules.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/explain.h - findings on the path of a pair, as text.
  */

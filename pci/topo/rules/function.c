@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on one function, and on the whole machine; the latter ignore the function. */
 #include "pci/topo/rules/rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/groups.h - predicts the IOMMU groups that the kernel forms from configuration
  * space, and whether VFIO can open them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/guest.h - virtual machines, by the functions that a hypervisor emulates.
  *

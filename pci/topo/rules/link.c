@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on one function: its link, its payload and request sizes, its ordering. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/offset.h - bus addresses of BARs on hosts whose CPU and bus addresses differ.
  *

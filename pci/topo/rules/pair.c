@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on a pair, over the facts that the walk gathered. */
 #include "pci/topo/rules/rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/peers.h - verdicts and distances among GPUs, SSDs and network cards.
  *

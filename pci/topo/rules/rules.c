@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rule table, one row per rule. Rows of equal rank decide in table order, so the most specific
  * row comes first. `why` is the finding, `fix` a command or action, `source` the origin of the

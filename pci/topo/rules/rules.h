@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/rules.h - conditions of the rule table, shared by the files that define them. Private.
  *

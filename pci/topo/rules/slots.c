@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Free slots, for the remedy of cards that do not share a switch. */
 #include "pci/topo/rules/rules.h"
 

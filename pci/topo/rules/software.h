@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/software.h - whether the software of a machine can use a path that its hardware has.
  *

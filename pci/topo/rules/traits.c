@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traits of a machine: preconditions of rules on pairs. A missing trait means that no pair can
  * match the rule; a trait that is set does not mean that a pair matches. Therefore each test here

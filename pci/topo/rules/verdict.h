@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/rules/verdict.h - the verdict whether a GPU and an SSD can do peer-to-peer DMA, and the rule
  * that decides.

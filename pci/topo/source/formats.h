@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/source/formats.h - readers of other formats: XML of NCCL, RCCL and hwloc; compressed
  * captures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XML of hwloc, versions 1 to 3 (lstopo FILE.xml): <topology> of nested <object type=..>. Bridges
  * have bus numbers and functions have identifiers. The file holds no registers, so most facts that

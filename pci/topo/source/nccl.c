@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Topology files of NCCL and RCCL: <system><cpu numaid=..><pci busid=.. class=.. link_speed=..
  * link_width=..><gpu ..><nvlink ..>. Their nesting follows the bridges, but they hold no bus

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pci/topo/source/source.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/source/source.h - reads a topology from any source. Every reader fills a model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unpacks compressed captures with the system's tools: without a shell or an environment, from a
  * file, with limited output.

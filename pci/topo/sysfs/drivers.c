@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts that drivers add to sysfs: error counters, and links between virtual switches of one
  * switch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads files of a sysfs tree from a directory, or from a tar archive in memory. */
 #include "pci/topo/sysfs/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/sysfs/files.h - files of a sysfs tree: a directory, or a tar archive in memory.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's names of a function, the CPUs of its NUMA node, and AMD's links between GPUs
  * (Documentation/ABI/testing/sysfs-class-kfd of the kernel: the topology of amdkfd).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the NVMe controllers with a mounted file system or swap (rule H6). */
 #include "pci/topo/sysfs/parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/sysfs/parts.h - parts of the reader of sysfs: drivers, software, gpus, mounted disks.
  * Private.

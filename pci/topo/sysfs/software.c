@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Drivers, modules and the kernel's configuration, from sysfs, proc and /boot
  * (pci/topo/rules/software.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts from sysfs and proc: of a captured tree, or of a live machine together with configuration
  * space. Interface: Documentation/ABI/testing/sysfs-bus-pci, sysfs-kernel-iommu_groups.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pci/topo/sysfs/sysfs.h - facts from sysfs and proc, of a captured tree or of this machine.
  */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Clients of a control socket that no command makes.
 
 clients.py SOCKET garbage      bytes that are no request, and requests with mistakes: each is refused

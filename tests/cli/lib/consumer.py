@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A consumer of a tap for tests: prints the number of each tile that it has checked.
 
 Usage: consumer.py TAP [WHAT]     WHAT: one word below, with =N for a number

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Evaluates Python expressions about JSON documents for the script that started it. One process serves
 the whole script, because the start of Python takes longer than most runs of headrace.
 

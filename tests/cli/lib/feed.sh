@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Functions of tests of feeds, after lib/tap.sh: a disk, a configuration, producers, and what was stored.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of a feed that are not plain producers, for tests.
 
 Usage: feed_clients.py FEED WHAT [ARGUMENTS]     WHAT: a function of this file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A producer of a feed for tests: fills tiles with the counting pattern.
 
 Usage: producer.py FEED [WHAT]     WHAT: one word below, with =N for a number

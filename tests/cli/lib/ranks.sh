@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Jobs of several ranks under mpirun. After tests/cli/lib/tap.sh.
 

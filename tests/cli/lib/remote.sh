@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Functions of tests of remote sinks and sources, after lib/tap.sh: two appliances on this machine, over a
 # libibverbs without a network device (tests/fakes/ibverbs).

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command on a terminal of 120 columns, which gets 50 columns at the first progress line.
 
 resize.py COMMAND...    exit status 0: the first line is wider than 50 columns, and a later one is not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154  # the script sets image
 # Data that change on a disk behind the store. After lib/tap.sh; $image is the image file.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs `headrace boot CONFIG` as a service manager does, step by step.
 
 service.py HEADRACE CONFIG STEP...    output of boot is in $SCRATCH/boot.out and $SCRATCH/boot.err

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # The store command with a time limit, and checks of commands, for scripts that have sourced tap.sh.
 # Environment: HEADRACE, the binary under test.

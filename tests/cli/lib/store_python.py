@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store from Python, for tests.
 
 Usage: store_python.py SSD WHAT     WHAT: a function of this file

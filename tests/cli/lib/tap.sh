@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Functions of all command line tests: TAP, and running headrace with its output kept.
 # Environment: HEADRACE, the binary under test; SCRATCH, a folder of the test's own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of a tap that are not plain consumers, for tests.
 
 Usage: tap_clients.py TAP WHAT [ARGUMENTS]     WHAT: a function of this file

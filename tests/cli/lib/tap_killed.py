@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consumers of a tap that are killed in each state, one after the other.
 
 Usage: tap_killed.py TAP COUNT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Functions of tests of taps, after lib/tap.sh: a run beside consumers, and what it reports.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sockets of taps and feeds without the client library, and clients that break their protocols."""
 
 import mmap

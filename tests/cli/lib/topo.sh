@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Checks of the output of `headrace topo`, for scripts that have sourced tap.sh.
 # Environment: HEADRACE, the binary under test.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run headrace topo on every machine of the folders below argv[1] and check its `expect` lines.
 
 Prints TAP. Environment: HEADRACE, the binary under test. tests/cli/pastes/README.md has the format.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/ibverbs/control.h - faults of the fake libibverbs, which tests find by dlsym() as
  * `fake_ibverbs`, or set as FAKE_IBVERBS_FAULTS="name=value,...".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/ibverbs/fake.h - inside of the fake libibverbs: objects.c has devices, memory and
  * completions, queues.c the queue pairs, wire.c moves packets between queue pairs, gpu.c copies from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPU memory whose dma-buf cannot be mapped, as with real drivers: the fake device accesses it by
  * copies of the CUDA driver, which the process under test has loaded. The address of the region

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/libcuda/control.h - a driver in C, for the client library of taps: what the test decides,
  * and what it sees. The library is loaded in place of the machine's libcuda.so.1.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libcuda.so.1 without a GPU: its memory objects are memfds, and its streams run nothing; the test
  * sees what they were given.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libnvme.so.1 for tests of `headrace topo`: the tree that the file in FAKE_NVME describes, a line
  * each:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tests/fakes/mpi/mpi.h - in place of the header of an MPI library: what
  * boot/ranks/plugin_mpi.c uses. The test defines the functions.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Medians of all rounds: headrace divided by the fastest engine of fio, and the goal."""
 import glob
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # The same reads through headrace and through the kernel's nvme driver with fio, alternately on one
 # SSD in one guest: one thread, the same depth, size and range of the disk. fio.after.py compares.

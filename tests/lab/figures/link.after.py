@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Medians of all turns: the link divided by perftest, packets for a tile, and the time to recover."""
 import glob
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Tiles over the link of two appliances (tests/lab/link_drive.c) and plain RDMA writes by perftest,
 # alternately between the same two guests, with the same size, depth and MTU: rates, and packets for a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
 # Functions for scenarios in a guest. `set -u` is on; devices of the machine are variables with
 # their PCI addresses ($nv0, $gpu0, $rp); $INSTANCE is the running instance.

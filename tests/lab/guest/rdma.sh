@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
 # Functions for both guests of a pair, which scripts and commands for the other guest include.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the console of the appliance, and the data that it has written to the disk."""
 import os
 import re

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The software controller writes the object that the appliance uses.
 set -euo pipefail
 seq 1 300000 >numbers

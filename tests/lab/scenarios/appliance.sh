@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
 # The appliance from power-on: the kernel starts headrace, and nothing else runs in the machine. One
 # run boots the result of `make image`, from its CD, by the firmware. In two others the guest's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # The NVMe conformance tests, written against the software controller, also pass with QEMU's
 # controller, driven by physical addresses and through VFIO. Where QEMU 7.2 violates the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the image of each cut: the store opens, verifies, and has all data that were durable by then."""
 import json
 import os

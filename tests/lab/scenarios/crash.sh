@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Power cuts at any moment while objects are put, replaced and removed, and pipelines write sinks,
 # through the `pci:` transport. Everything confirmed to the guest before a cut exists after it:

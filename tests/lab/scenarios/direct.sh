@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # An emulated SSD writes to and reads from a BAR that stands for GPU memory: by physical addresses
 # and through VFIO, with queues in host memory and in the BAR. The host checks the bytes of the BAR

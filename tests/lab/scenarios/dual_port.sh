@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # One namespace behind two controllers of a subsystem. Both in one configuration are an error with
 # two lines, detected by the EUI64 of the namespace or, without an identifier, by SUBNQN and NSID.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # The engine of an appliance dies by kill -9 while its controller works: the supervisor checks that
 # the controller no longer masters the bus before it starts the next engine, which continues after

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # A kernel or a container that keeps headrace from an ssd: exit code 3, and the message names the remedy.
 #: run lockdown machine=no_gpu boot="intel_iommu=off lockdown=integrity"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Objects whose size puts the bad sectors where faults.sh needs them.
 mkdir -p guest/data
 head -c 18000000 /dev/urandom >guest/data/first

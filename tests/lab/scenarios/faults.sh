@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # An SSD that fails during a pipeline: I/O errors, commands that do not end, bus mastering lost, a
 # reset by another program, the process killed, the card removed. Each run ends in limited time with

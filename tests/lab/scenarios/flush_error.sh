@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # The first flush fails: its data are not reported as durable, and the next attempt works.
 #: run machine=fault_flush boot=intel_iommu=off

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Virtual functions of an SSD (SR-IOV), enabled as by an administrator: the kernel's driver keeps
 # the physical function, and headrace drives a virtual one, whose BAR registers read 0.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The power was cut: what the guest has seen is durable, and the next boot goes on."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A life before this boot: the pipelines have run on the same disk, and the power was cut. Also the files
 of the guest: its first process, and the configuration."""
 import json

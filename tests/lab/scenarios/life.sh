@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # An appliance whose pipelines repeat is the first process of the machine. It continues the recorded
 # starts of an earlier appliance (life.before.py). Its clock is not set at first; it repeats its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154,SC2016,SC2086
 # The link between two appliances (boot/remote) without pipelines: tests/lab/link_drive.c sends tiles
 # from this guest to the other one and checks their bytes, while the network, the receiver or the

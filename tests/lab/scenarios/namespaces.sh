@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # A controller with namespaces 1, 2 (of 4096-byte blocks) and 5 (zoned): the named namespace is used,
 # and the others do not change; a missing namespace is refused with a list of the present namespaces.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Two different disks whose controllers report the same EUI64, as about forty models do: two disks, with a
 # warning. The same disk through two controllers: dual_port.sh.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Count the bytes of objects that the controller moved: to and from the BAR, and other memory."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The software controller writes the object; in the guest only the pipelines read and write.
 set -euo pipefail
 head -c 9000000 /dev/urandom >in

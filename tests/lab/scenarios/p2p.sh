@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Every byte of a pipeline that reads and writes through GPU memory is counted in QEMU, where the
 # controller moves it: all bytes go to and from the BAR, and none through host memory, from which a

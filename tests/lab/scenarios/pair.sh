@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154,SC2086
 # A pair of guests: commands in the other guest, RDMA between them, a link that goes down and comes
 # back, lost and reordered packets, and a guest that dies and starts again while it receives tiles.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # An unusable device is refused with exit code 3 (2 for an invalid address) in one line that names
 # the device and the remedy; drivers, configuration space and disks do not change.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154,SC2016
 # Pipelines of two appliances over RDMA: this guest sends an object, the other one takes its tiles and
 # stores or computes, while the network, one of the two, both, or a disk fails.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Refusals: each names the remedy and changes nothing. Wrong functions, drivers, disks in use, disks
 # with foreign data.

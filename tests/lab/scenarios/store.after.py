@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read the disk images with the software controller, and compare them with results computed here."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make objects: one that ends in the middle of a block, and one with floats of every kind."""
 import os
 import random

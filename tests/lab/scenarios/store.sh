@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # The object store on an emulated SSD, by physical addresses and through VFIO, with blocks of 512
 # and 4096 bytes, with small transfers and with a controller memory buffer; store.after.py reads the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compare the output of topo in the guest with topo.expect, and with its output for captures."""
 import gzip
 import json

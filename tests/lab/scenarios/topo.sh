@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Results of headrace topo in each machine: live, and from a capture by lspci. The guest collects
 # the results; topo.after.py compares them with topo.expect. Afterwards the cards are as before, for

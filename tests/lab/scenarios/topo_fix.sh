@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # topo --fix --apply changes ACS registers of a machine whose kernel turned redirect on, and reports
 # its writes; setpci reads the registers back. The printed commands undo it. With a file system on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # Verdicts while the state of the cards changes: as left by the firmware, enabled, asleep, in reset,
 # in one IOMMU group with a card on another driver, gone; and the verdicts for a user without

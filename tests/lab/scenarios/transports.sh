@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # A pipeline, the self-test and the bench over an emulated controller, by physical addresses with
 # and without huge pages and through VFIO. Afterwards the function is as before, also after kill -9.

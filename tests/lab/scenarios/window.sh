@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # GPU memory through VFIO, mapped like gdrcopy and like the driver's dma-buf: fakes return a BAR of
 # the lab's GPU, whose mapping has no struct pages either; the rest of the path is real. The host

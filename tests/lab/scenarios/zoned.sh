@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
 # A namespace of the zoned command set is refused before a byte of it changes, also when the kernel
 # drives it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Build the simulation with each planted bug, and look for the first seed that finds it.
 #
 # usage: tests/sim/bugs/run.sh [NAME...]   NAME: part of the name of a patch; default: all patches

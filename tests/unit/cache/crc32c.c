@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C against the specification's vectors and a bit-by-bit model. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

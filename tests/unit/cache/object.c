@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Objects as workers use them: chunks, PRPs and waits, against a disk that follows the PRPs. */
 #include <criterion/criterion.h>
 #include <errno.h>

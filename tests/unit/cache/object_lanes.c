@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The collective part of cache/object.c: eight lanes move data over one queue pair, like a warp. */
 #define FAKE_OWN_IDLE
 #include "tests/fakes/lanes.h"

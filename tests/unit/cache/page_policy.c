@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache/page_policy.h against a model that keeps the same facts in lists. */
 #include "cache/page_policy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache/page_table.h: positions of pages, and the shape of a table. */
 #include "cache/page_table.h"
 

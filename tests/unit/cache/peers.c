@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache/peers.h: messages and mailboxes bit by bit, the home of each row and its directory, and the
  * memory of a gpu. */
 #include "cache/peers.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The disk in memory, on which tests of the object store rely for power cuts. */
 #include "tests/fakes/memdisk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts about a GPU: features that it supports, and registers of the worker code. */
 #include "gpu/facts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The static partition: layout, limits, addresses, the printed map. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of a partition: its sources, the CPU's access, and its release, over the host backend
  * and over one whose memory the CPU cannot access.

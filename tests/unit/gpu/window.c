@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of GPU memory, over fakes of libgdrapi and the driver's dma-buf export. */
 #include <criterion/criterion.h>
 #include <errno.h>

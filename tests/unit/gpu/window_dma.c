@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A controller reads and writes "GPU memory" through a window: the driver's dma-buf, and gdrcopy.
  *

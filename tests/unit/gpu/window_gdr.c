@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libgdrapi loaded at run time: a library that lacks a function, or has another version, is refused. */
 #include "gpu/window.h"
 

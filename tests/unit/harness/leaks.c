@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The search for leaks at the end of each test case, in builds with the address sanitizer. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

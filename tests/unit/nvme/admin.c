@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Admin commands: texts of those that fail, commands of others that complete meanwhile, and an
  * admin queue that has ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The synchronous disk: transfers of any size and place, and all results of a command. */
 #include <criterion/criterion.h>
 #include <errno.h>

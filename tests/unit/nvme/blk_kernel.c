@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk of the kernel. The disk is a file in memory; the system calls that ask for a block device
  * answer for it here, so that each size, each limit and each error is exact. Other users of a disk are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The limits of transfers of a synchronous disk, the texts for those beyond, and how long a command
  * is repeated.

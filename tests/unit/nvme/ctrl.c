@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Controller bring-up and I/O queue pairs against a fake controller and a fake clock. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The message about a controller that has lost a command. */
 #include <criterion/criterion.h>
 #include <errno.h>

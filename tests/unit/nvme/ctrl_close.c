@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a controller, against a fake controller and a fake clock. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole driver against the software controller: real threads, real clock, scripted faults. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous events of a controller, and the driver's reaction. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events of a controller command by command, and what follows from each log page. The controller is
  * a queue pair in plain memory; tests/unit/nvme/events.c has a whole one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each transition of an ssd's health, and each transition that is refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bring-up and identify data at their limits, N and N + 1: each field that the driver keeps, each
  * text of an error, and the values of registers.

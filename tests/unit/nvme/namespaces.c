@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Properties of a namespace, and whether two are the same: identify descriptors, lists, command
  * sets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations as text; the rest needs an ssd: tests/unit/boot/engine/devices/ssd_reservation.c. */
 #include "nvme/reservation.h"
 

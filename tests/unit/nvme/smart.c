@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The health log page: each field, and which changes are logged. */
 #include "nvme/smart.h"
 

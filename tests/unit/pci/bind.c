@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Change of a function's driver, and its restoration. The functions are files; open(), write() and
  * access() of this program are the kernel's side: they change the files as sysfs does, and keep a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One PCI function: its facts from sysfs, opening and closing it, on a tree of files. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One PCI function: what sysfs says at its limits, the command register, the lock, and what is left of
  * it when its process dies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What pci/function.h and pci/machine.h return, and the registers that they leave, when a call of
  * libpciaccess fails or a device shows only a part of its registers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The live reader and the register writes of a fix, through libpciaccess, on a machine made of
  * files: in a mount namespace, /sys/bus/pci/devices is a folder written by this test.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A management library that this test replaces: the NVLinks that count, their ends, and the answers
  * about peer access.

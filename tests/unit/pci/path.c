@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The suspect rule when a direct path that the topology allowed does not work. */
 #include <criterion/criterion.h>
 #include <stdio.h>

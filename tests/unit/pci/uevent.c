@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the kernel about PCI functions: the messages that count, and their sender. */
 #include "pci/machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The undo helper: when it starts and ends, the order of its steps, an interrupt, and the locks that it
  * keeps.

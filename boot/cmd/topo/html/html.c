@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --html: the verdicts, the matrix, the tree and all explanations as one page. */
 #include "boot/cmd/topo/html/html.h"
 

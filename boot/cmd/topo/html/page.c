@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Embeds the style sheet and the script of the page in the binary. */
 #include "boot/cmd/topo/html/html.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Explanations: an article for each kind of pair, and for each function in the tree. */
 #include "boot/cmd/topo/html/html.h"
 

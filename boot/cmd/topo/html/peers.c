@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs and network cards against each other: the output of --peers as a table of the page. */
 #include "boot/cmd/topo/html/html.h"
 

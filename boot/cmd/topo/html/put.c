@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of the page: characters of HTML, and colours of verdicts. */
 #include "boot/cmd/topo/html/html.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of bridges as SVG: root buses at the left, cards at the right. */
 #include "boot/cmd/topo/html/html.h"
 

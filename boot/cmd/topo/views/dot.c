@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphviz: bridges as boxes, links as edges; the path of a pair in colour. */
 #include "boot/cmd/topo/views/views.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One pair, hop by hop, with the deciding rule and the rules that were excluded. */
 #include "boot/cmd/topo/views/views.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --fix: the smallest ACS change, the commands for it, its side effects, and the commands that undo
  * it.

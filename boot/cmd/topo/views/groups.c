@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --groups: predicted and real IOMMU groups, and what VFIO can open. */
 #include "boot/cmd/topo/views/views.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The documents of --json: verdicts, --explain, --rules. */
 #include "boot/cmd/topo/views/views.h"
 

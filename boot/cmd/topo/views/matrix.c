@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The matrix in the style of nvidia-smi topo -m: a row per set of equal SSDs, a column per set of
  * equal GPUs.

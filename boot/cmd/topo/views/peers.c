@@ -1,7 +1,6 @@
-/*
- * --peers: the output of nvidia-smi topo -m, with SSDs and verdicts: GPUs, SSDs and network cards
- * against each other, the CPUs and the NUMA node of each, and links between GPUs.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --peers: the output of nvidia-smi topo -m, with SSDs and verdicts: GPUs, SSDs and network cards
+ * against each other, the CPUs and the NUMA node of each, and links between GPUs. */
 #include "boot/cmd/topo/views/views.h"
 
 #include <stdlib.h>

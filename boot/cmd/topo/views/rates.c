@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --bandwidth and --plan: rates from the model, now and after the change that --fix proposes. */
 #include "boot/cmd/topo/views/views.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --software: a row of requirements per GPU and SSD, with the answer to each. */
 #include "boot/cmd/topo/views/views.h"
 

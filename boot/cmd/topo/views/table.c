@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The default output: first the answer in sentences; then the matrix, other findings, the functions
  * behind the names, and the meaning of abbreviations.

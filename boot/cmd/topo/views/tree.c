@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of bridges, with the path of one pair marked. */
 #include "boot/cmd/topo/views/views.h"
 

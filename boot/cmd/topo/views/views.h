@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * boot/cmd/topo/views/views.h - the views of `headrace topo` as text and JSON, one function for
  * each.

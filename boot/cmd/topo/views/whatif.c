@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --what-if and --baseline: verdicts before and after, and other differences. */
 #include "boot/cmd/topo/views/views.h"
 

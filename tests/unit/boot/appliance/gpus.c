@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process that looks for gpus: its answer, and its end when it gives none. */
 #include "boot/appliance/gpus.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients of the control socket that the supervisor passes on to its engine. */
 #include "boot/appliance/supervise.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor with engines that follow a script (tests/fakes/engine.h), on a fake clock: the
  * pipelines and ssds of each engine, pauses, exit codes, stops, the watchdog and the service manager.

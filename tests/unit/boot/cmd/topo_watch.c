@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --watch: the kernel's messages, and the times of readings. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which pipelines run at the same time, and the blocks of a gpu for them: each number exactly. No
  * device is up, so a gpu of any size costs nothing.

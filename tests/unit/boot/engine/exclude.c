@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines and ssds that are left out, with all that depends on them; and how a gpu is shared. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The history of runs in memory: places of pages, and pages that no writer has made. */
 #include <criterion/criterion.h>
 #include <errno.h>

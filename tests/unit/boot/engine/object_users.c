@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Objects that runs use: by the pipelines that run, and by those that will. */
 #include "boot/engine/object_users.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of a run: its tiles as a part of several, status records, credits and the end of a feed. */
 #include "boot/engine/run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory objects of taps and feeds that other processes map, on a backend that makes those of the
  * tiles and on one that does not: which are made where, and that a failure leaves none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks before a job runs: appliances of three ranks, of which one has other work, and the lines
  * that rank 0 has for it.

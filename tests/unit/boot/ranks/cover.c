@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shards of all ranks: which ones are one data set, and the message about the first that is not. */
 #include "boot/ranks/agree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions of ranks, over ranks that are threads. */
 #include "boot/ranks/job.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole pipelines in parts, and their merge: the part of each rank runs on an appliance of its own, one
  * after another; then ranks that are threads merge them. The result is compared with that of one

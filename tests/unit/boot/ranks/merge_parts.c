@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The merge of three ranks with parts that the test makes: all that finish() gets, all sums, outcomes
  * and checksums, and what rank 0 says about parts that do not fit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that ranks allocate to compare their work. The test is linked with the archive, because the
  * calloc() of a shared library is not replaced.

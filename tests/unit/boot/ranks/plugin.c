@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are no plugin, plugins of another version, and plugins that fail. */
 #include "boot/ranks/plugin.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plugin's calls of MPI, as text, in their order: a library that the test plays. Each call may
  * fail.

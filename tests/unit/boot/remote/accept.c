@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers, wrong senders and replays at a receiver. */
 #include "boot/remote/internal.h"
 

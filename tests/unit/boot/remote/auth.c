@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The expected values are those of Python's hmac module. */
 #include "boot/remote/tcp.h"
 

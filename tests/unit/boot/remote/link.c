@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What hr_link_open() and the calls of an owner refuse. */
 #include "boot/remote/link.h"
 

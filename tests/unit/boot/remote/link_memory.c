@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out when a link opens. */
 #include <criterion/criterion.h>
 #include <errno.h>

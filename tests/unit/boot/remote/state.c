@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that break and come back, and both sides' ends. */
 #include <criterion/criterion.h>
 #include <errno.h>

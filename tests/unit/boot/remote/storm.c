@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams between two links by seed: completions and immediates that are lost, late, double or wrong,
  * connections that are cut, calls of the RDMA library that fail, sides that end and come again, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The TCP connection of a link: addresses, sockets, messages in and out. */
 #include "boot/remote/tcp.h"
 

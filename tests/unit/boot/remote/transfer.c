@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Offers and tiles between two links that stay connected. */
 #include <criterion/criterion.h>
 #include <errno.h>

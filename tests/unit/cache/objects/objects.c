@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cache/objects/objects.h with one lane: one worker step by step against a model, and many threads. */
 #include "cache/objects/objects.h"
 

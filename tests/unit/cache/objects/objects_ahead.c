@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pages that a read requests before it needs them: all of its own, and none behind them. */
 #include "cache/objects/objects.h"
 

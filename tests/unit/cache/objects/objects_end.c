@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Accesses that end with the run: by a stop, and when they would wait for ever. One worker. */
 #include "cache/objects/objects.h"
 

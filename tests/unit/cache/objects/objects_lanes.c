@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The collective code of cache/objects/objects.h: workers with several lanes, whose pages differ. */
 #include "tests/fakes/lanes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object store: results and effects of each call, on a working disk and on a failing one. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Object store: a power cut at any write or flush leaves the old state or the new one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object store: maps with correct checksums and invalid contents. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object store: thousands of random changes against a model made of a list and a map of units. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Object store: format, open and verify on disks that are blank, foreign, truncated or corrupt. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pins: the extent of an object that is read gets no new object, while there is another gap. */
 #include "cache/store/store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shards of data sets in the object map, and the migration of a store of format version 1. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Versions of an object: names, order, the removal of the oldest version, power cuts. */
 #include "cache/store/store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The check of a whole store: all lines that it reports, in their order, and what ends it. */
 #include "cache/store/verify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory with keys or with data of objects is left out of core dumps. */
 #include "config/base/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texts of errors and mistakes at the limits of their memory, each compared with the text that an
  * unlimited memory would have; the order and the number of mistakes.

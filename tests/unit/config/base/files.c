@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of each type: which are accepted, the text of each refusal, and that no open waits. */
 #include "config/base/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the JSON writer: bytes and numbers of RFC 8259, nesting, and sinks that fail. */
 #include "config/base/json.h"
 

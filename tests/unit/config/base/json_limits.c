@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The JSON writer at its limits: errors that stay, calls in a wrong order, files that fail late,
  * room that ends in each part of a document, and what is written before an error.

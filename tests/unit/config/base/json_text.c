@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON objects as text, from other programs and disks. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locks between processes: the holder, the end of a lock, and that no other user can hold one. */
 #include "config/base/lock.h"
 

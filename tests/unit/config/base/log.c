@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of the log as they are written: levels, times, ranks, and lines that are too long. */
 #include <criterion/criterion.h>
 #include <fcntl.h>

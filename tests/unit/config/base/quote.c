@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts as words of a shell and as strings of a configuration: what a shell reads is the text. */
 #include "config/base/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages with descriptors between processes. */
 #include "config/base/scm.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The seam as the product links it. */
 #include <criterion/criterion.h>
 #include <errno.h>

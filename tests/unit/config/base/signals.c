@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals that the kernel delivers to any thread of the process, as requests to stop. */
 #include "config/base/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Durations as reports print them. */
 #include <criterion/criterion.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a pipeline with an access operator: every value, every mistake, and the objects that a
  * pipeline of either shape uses.

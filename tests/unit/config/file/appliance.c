@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The group `control` of a configuration. */
 #include "config/config.h"
 

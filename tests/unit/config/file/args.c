@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arguments of an operator: each value as the operator gets it, what a call returns, and the sizes
  * that the operator computes from them, at each limit and above it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sizes of a pipeline: tile, blocks, queues, memory, sources and sinks, at each limit and above it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines that start each other in a cycle: `after`, `on = "object NAME"`, and both. */
 #include "config/file/keys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of all groups of a configuration: the value that each one sets, its least and its largest value,
  * and the text for those beyond; the folder of files, and the name of an appliance.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "boot/engine/devices/lookup.h"
 #include "config/config.h"
 #include "config/default.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Groups of settings by themselves: what each call returns, how members are named in messages,
  * fields of every type with their limits, lists of keys and choices, and variables of devices.

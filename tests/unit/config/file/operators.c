@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of a configuration for user operators. */
 #include <criterion/criterion.h>
 #include <errno.h>

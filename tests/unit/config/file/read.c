@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configurations from files, pipes and standard input: names, folders, pieces, descriptors, memory.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Remote sources and sinks in a configuration: what is read, and each mistake with its line. */
 #include "config/file/keys.h"
 

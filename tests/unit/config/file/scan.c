@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The words of a configuration's text before its parser reads it: what is a number, which numbers
  * are refused with which text, what a scan writes for the parser, sizes, durations, and similar

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several pipelines and gpus: what a function says of all of them, and that none looks behind the
  * last. The elements behind the last would be mistakes, or found.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ${rank} and ${local_rank} in device strings. */
 #include "config/file/keys.h"
 

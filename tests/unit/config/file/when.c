@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys that say when a pipeline starts: values, combinations, names, cycles. */
 #include "config/file/keys.h"
 

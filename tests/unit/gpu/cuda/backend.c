@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend, opened by a gpu's device string, over a fake driver: its whole life, with a
  * failure of each call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* User operators in the bring-up of an appliance with a GPU, over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>

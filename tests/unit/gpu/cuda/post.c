@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test of a GPU, over a fake driver whose launches behave like a faulty GPU. */
 #include <criterion/criterion.h>
 #include <errno.h>

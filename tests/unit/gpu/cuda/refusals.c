@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What opening a GPU refuses: a GPU that is not there, and one for which the binary has no image. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports about a GPU: registers by role, when the driver has reported them. */
 #include <criterion/criterion.h>
 #include <string.h>

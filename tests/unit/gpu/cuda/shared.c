@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory for other processes, made by the cuda backend over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>

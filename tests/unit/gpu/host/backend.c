@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backend behind a gpu's device string: strings, memory, launches, and what ends them. */
 #include <criterion/criterion.h>
 #include <dirent.h>

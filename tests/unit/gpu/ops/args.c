@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of operators: accepted and refused values with their messages; descriptions. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Breadth-first search, by the lanes of workers: the tree of a plain search, units, hostile graphs. */
 #include "tests/fakes/objects.h"
 

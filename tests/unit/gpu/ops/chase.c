@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pointer chase, by the lanes of workers: last indices, hostile indices, the histogram. */
 #include "tests/fakes/objects.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that produce data or checksums, against a simple computation. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of the built-in operators: texts of refused lengths, and the reports of access
  * operators, value by value. */
 #include <criterion/criterion.h>

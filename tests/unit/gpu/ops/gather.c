@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, by the lanes of workers: sums, rows, the Zipf distribution, both ways to request, wrong
  * indices. */
 #define HR_LANES 2u /* fewer than the workers that an issuer serves */

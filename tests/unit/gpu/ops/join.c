@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hash join probe, by the lanes of workers: matches with duplicates and wraps, tables without an empty
  * bucket. */
 #include "tests/fakes/objects.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The block-collective part of the operators: several workers of eight lanes against the host's
  * single thread, for sizes around every limit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers, and the Zipf distribution, against plain computations. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that reduce rows, against a simple computation, and their output. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * User operators: files are checked before they are loaded, descriptions are checked before they
  * are used; and the configuration of user operators.

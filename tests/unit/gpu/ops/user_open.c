@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a refusal of the loader says: its text without the name of the copy. */
 #include "gpu/ops/user.h"
 

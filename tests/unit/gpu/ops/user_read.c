@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the file of a user operator is read: its owner, short reads, and its end. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The feed role: tiles from the offer to the end of the feed.
  */

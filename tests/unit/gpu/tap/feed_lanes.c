@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The feed role as on a GPU: one worker of several lanes, each a thread.
  */

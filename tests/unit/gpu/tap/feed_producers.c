@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The feed role: producers that go, come again, or break the protocol.
  */

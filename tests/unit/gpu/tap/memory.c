@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory objects of a tap: what another process can do with a descriptor, and the reserved addresses.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the worker of a tap waits for the end of the watcher's looks. */
 #include "tests/fakes/lanes.h"
 

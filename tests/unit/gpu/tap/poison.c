@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tiles that were given back, and slots that are offered, are overwritten in builds with the address
  * sanitizer, and stay as they are in others.

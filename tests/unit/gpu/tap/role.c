@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tap role: each tile goes to one consumer, or to all of them; consumers come, go, and lie.
  */

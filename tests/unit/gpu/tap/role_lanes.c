@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tap role as on a GPU: a block of two workers, the one that lends and the one that watches,
  * of several lanes each.

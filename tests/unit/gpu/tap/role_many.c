@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tap role: as many consumers as there are seats take many tiny tiles. TAP_TILES sets the
  * number of tiles; the default is one that a test has time for.

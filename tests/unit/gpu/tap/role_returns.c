@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tap role: tiles that are given back as failed, and what the host reads and changes.
  */

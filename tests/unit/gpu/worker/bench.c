@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The measuring worker code over the software controller: commands, counts, and its ends. */
 #include <criterion/criterion.h>
 #include <stdio.h>

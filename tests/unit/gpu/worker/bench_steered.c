@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The measuring worker, against a disk that follows PRPs and a clock that the test controls. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compute in a pipeline with a tap: it does not write to memory that consumers hold.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators that return an unexpected size: the failure names the first such tile, the tile is not
  * written, and no new tile is started. An operator shares the memory of a block with headrace.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines over the software controller against the same operator called directly: all operators,
  * odd sizes, numbers of blocks and slots, logical block sizes, one and two ssds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines over a software controller with scripted faults: the reported failure, the written
  * data, and that every run ends. Stop requests and resumed runs.

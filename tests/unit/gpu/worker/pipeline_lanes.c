@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole pipelines as on a GPU: blocks of several workers with several lanes each, over the software
  * controller; their results against plain arithmetic.

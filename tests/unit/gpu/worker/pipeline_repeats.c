@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands that are sent again, flushes, and the ends of runs in which some commands still wait:
  * retries are counted per tile, deadlines cover all retries, and no command is left behind.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Write-back over a software controller with scripted faults: the tiles that count as written at
  * every moment that a script can hold, and each failure of a write. The counted tiles are compared

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Worker code of the self-test, on the host backend. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

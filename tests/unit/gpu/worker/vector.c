@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/vector.h: copies by several threads equal those of memcpy(), and no other byte is
  * written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory in a BAR, with files in place of sysfs: opening, allocation, refusals, restoration. */
 #include <criterion/criterion.h>
 #include <errno.h>

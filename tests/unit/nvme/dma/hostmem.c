@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory for DMA: allocated addresses, and physical addresses from the kernel. */
 #include <criterion/criterion.h>
 #include <errno.h>

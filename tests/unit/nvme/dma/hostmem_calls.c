@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory system call by system call, and what is undone when the n-th one fails. The test plays
  * the kernel for nvme/dma/hostmem.c; tests/unit/nvme/dma/hostmem.c has the real one. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bus addresses of regions: contiguous ones, granules, and the I/O address space that they share. */
 #include "nvme/dma/region.h"
 

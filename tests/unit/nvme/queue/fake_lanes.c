@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fakes/lanes_fibers.h: in which order lanes run, and what the thread sanitizer sees of them. */
 #include "tests/fakes/lanes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The collective part of nvme/queue/queue.h: HR_LANES lanes own one queue pair, like a warp. lanes_64.c
  * compiles the same tests for 64 lanes.

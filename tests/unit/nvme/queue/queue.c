@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's side of a queue pair: every order of completions, and all faults of the controller.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A queue pair against a model that knows only its results, and between two threads. */
 #include <criterion/criterion.h>
 #include <errno.h>

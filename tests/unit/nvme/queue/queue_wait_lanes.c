@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often a wait of nvme/queue/queue.h and nvme/queue/single.h looks at the completion
  * queue, and which word ends it; entries that lanes must not touch; commands of lanes whose CIDs are 0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvme/queue/single.h: a command at a time by the lanes of a worker, alone and in turns with
  * nvme/queue/queue.h; completions that it leaves to hr_qp_reap(). single_lanes_64.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Status classes and names, opcode names. */
 #include <criterion/criterion.h>
 #include <errno.h>

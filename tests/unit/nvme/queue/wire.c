@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of the fields in queue memory, and PRPs of buffers of every length. */
 #include <criterion/criterion.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pauses of threads on the host: none at first, then longer and longer ones, up to a limit. */
 #include "nvme/queue/worker.h"
 

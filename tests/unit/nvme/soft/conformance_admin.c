@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Admin commands except those about queues: identify, features, logs, abort, events (NVMe Base 5).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* I/O commands and their errors (NVM Command Set 3.2), and PRPs (NVMe Base 4.1.1). */
 #include <criterion/criterion.h>
 #include <string.h>

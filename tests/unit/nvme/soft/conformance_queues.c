@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * I/O queues: creation, deletion, their errors, and the behaviour of rings (NVMe Base 3.3, 5.4 -
  * 5.7).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Registers and controller states (NVMe Base 3.1.3, 3.5, 3.6; PCIe Transport 3.1). */
 #include <criterion/criterion.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that the software controller may access, and invalid doorbell values. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fast path through a queue has the same results as the slow path. Two controllers get the same
  * commands, good and bad: one with a fault script whose rule never matches, so that it executes

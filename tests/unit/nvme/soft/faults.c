@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fault scripts of the software controller (nvme/soft/FAULTS.md). */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Host Behavior Support of the software controller: data that lie in one page or in two. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log pages, identify data and features of the software controller: each byte of each structure. */
 #include <criterion/criterion.h>
 #include <stdio.h>

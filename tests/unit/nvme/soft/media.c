@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An image whose file fails under the software controller: cut by another process, a file system
  * without room or without holes. The host gets a status of each command, and the cause is logged

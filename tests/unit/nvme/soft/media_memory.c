@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Media in memory: reads see whole blocks during concurrent writes; discards and populating. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* soft:null completes commands without moving data, after all checks. */
 #include <criterion/criterion.h>
 #include <stdio.h>

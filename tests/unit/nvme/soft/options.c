@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device strings and images of the software controller, and I/O address space of regions. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations of one namespace: each command of one host, its status, and the report after it. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reservations of several hosts: one controller that changes its Host Identifier is each of them in
  * turn; two controllers of one image without an identifier are two hosts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cases in which the software controller is stricter than others, so that mistakes of drivers show
  * here: doorbells, namespaces of commands without one, CIDs and CQIDs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Polling threads: the owners of queues, and queues that are created and deleted while others are
  * used.

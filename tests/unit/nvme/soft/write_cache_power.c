@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data that survive a power cut: the volatile write cache of the software controller. */
 #include <criterion/criterion.h>
 #include <stdio.h>

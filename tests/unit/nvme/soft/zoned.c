@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The zoned namespace of the software controller: identify, reads, its zones, and refusals. */
 #include <criterion/criterion.h>
 #include <string.h>

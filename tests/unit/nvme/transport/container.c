@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* VFIO: groups, devices and mappings over a fake kernel, and all refusals. */
 #include <criterion/criterion.h>
 #include <errno.h>

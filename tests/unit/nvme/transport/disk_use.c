@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Use of a disk by others: the disks of a controller, their holders, and unknown cases. Real
  * mounts, swap and open files are in tests/lab.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Use of a disk by others, file by file: each user of a disk or of its partition, its neighbours that
  * use another disk, and the text that names it. Files of the kernel come from a folder of the test,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Controllers by physical address: refusals, changes and their restoration, on files. */
 #include <criterion/criterion.h>
 #include <errno.h>

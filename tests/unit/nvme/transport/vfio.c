@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transport of controllers through VFIO, over a fake kernel and functions made of files: what is
  * refused, and that nothing of a refused controller is left.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration space as a whole record: all facts that a few registers make, and no others. */
 #include "pci/topo/decode.h"
 

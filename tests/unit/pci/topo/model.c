@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The model of a machine: memory, addresses, kinds of functions, links of GPUs. */
 #include "pci/topo/model.h"
 

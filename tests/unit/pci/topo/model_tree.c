@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tree that is made of functions: bridges, root buses, and what is inferred from them. */
 #include <criterion/criterion.h>
 #include <stdio.h>

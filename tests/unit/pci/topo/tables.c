@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of hardware by number. For each vendor a count and a sum of all device numbers are
  * compared, so that a range which begins or ends at another number is detected.

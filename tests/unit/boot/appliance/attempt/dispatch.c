@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop of an engine whose pipelines repeat: dispatches, starts, ends, signals, sleep. Each time
  * the engine sleeps, the test makes the next event, so no test waits.

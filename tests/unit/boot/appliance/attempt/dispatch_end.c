@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of an engine whose pipelines repeat: the ends of its starts are durable before it ends.
  * The engine runs in this process; its periodic function plays the supervisor, step by step.

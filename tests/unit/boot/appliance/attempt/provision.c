@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts of single pipelines in the memory of one plan. The backend launches nothing: each test
  * says when a pipeline ends.

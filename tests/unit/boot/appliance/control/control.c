@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket: each request and its reply, users, and the socket itself. */
 #include "boot/appliance/control/control.h"
 

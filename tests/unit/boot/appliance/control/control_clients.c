@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket with clients that are slow, silent, wrong or many. */
 #include "boot/appliance/control/control.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to a supervisor, of the control socket and by SIGHUP: what each does, the state of a start,
  * and the text of each refusal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The document of `headrace status`. */
 #include "boot/appliance/control/status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each member of the document of `headrace status`, with another number in each counter. */
 #include "boot/appliance/control/status.h"
 

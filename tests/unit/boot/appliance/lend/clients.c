@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients of a tap without a seat: the entry that each gets, its greeting, and each refusal. */
 #include "boot/appliance/lend/clients.h"
 

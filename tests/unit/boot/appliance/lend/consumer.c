@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Consumers of a tap, step by step: what each message, the end of a connection or of a process, and
  * the time do to the state, the orders to the worker, the messages and the counters.

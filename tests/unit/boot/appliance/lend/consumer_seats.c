@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Seats of a tap: the one that a process gets, its memory and the message of welcome, what of it is
  * undone when that fails, and the end of the run.

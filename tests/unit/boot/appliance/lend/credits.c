@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Credits of the consumers of a tap: shares by rate, a simulation of consumers with different
  * speeds, and consumers that need several tiles together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that has the memory of a feed on a GPU mapped: which process may be the next one. A pipe
  * plays its pidfd, which is readable when the process has ended.

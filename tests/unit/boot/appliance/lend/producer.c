@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The producer of a feed, step by step: what each message, a fault, the end of a connection or of a
  * process, and the time do to the state, the orders to the worker, the messages and the counters.

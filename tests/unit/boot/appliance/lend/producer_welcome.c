@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of the producer of a feed and the message of welcome, and what of it is undone when that
  * fails.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The producers of a feed on a GPU: they get the tiles of the bring-up, one process after the other,
  * each with words of its own. The test plays the worker; one producer is a child, the other one the

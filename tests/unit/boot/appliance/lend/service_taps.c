@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of the runs of a tap: the answers to its consumer, to a silent client and to one that
  * comes later, and what stays open. The run has no worker.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The listening sockets of the taps of a configuration: which are open, and what a close leaves. */
 #include "boot/appliance/lend/sockets.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel command line of `headrace boot` as the first process. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last actions of the first process of a machine, and its source of the kernel's command line.
  */

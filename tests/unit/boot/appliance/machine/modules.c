@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernel modules: which files of modules.dep are loaded, in which order and with which options, and
  * the message of each error. The kernel is the syscall() of this test.

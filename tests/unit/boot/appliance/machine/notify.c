@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to a service manager: addresses, the environment, order, and a manager that does not read.
  * The manager is a socket of the test.

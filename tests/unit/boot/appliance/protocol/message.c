@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the control socket: what is parsed, and each error. */
 #include "boot/appliance/protocol/message.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record of an engine: the range of every word, and a page whose writer may die at any moment.
  */

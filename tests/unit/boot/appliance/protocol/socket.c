@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of control sockets, and the address of a control socket. */
 #include "boot/appliance/protocol/socket.h"
 

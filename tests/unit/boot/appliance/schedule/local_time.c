@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Times of the day in local time, with changes of its offset. */
 #include "boot/appliance/schedule/local_time.h"
 

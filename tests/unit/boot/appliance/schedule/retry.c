@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Permanent failures, the budget of restarts, and a watchdog that cannot be fed. */
 #include "boot/appliance/schedule/retry.h"
 

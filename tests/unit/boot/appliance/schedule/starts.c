@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The starts of pipelines on a disk: two pages that alternate, power cuts, foreign and damaged
  * contents. */
 #include "boot/appliance/schedule/starts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When pipelines start: each rule and its boundary, on times that the test chooses. */
 #include "tests/harness/timetable_rig.h"
 

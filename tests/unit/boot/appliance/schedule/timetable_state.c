@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starts after failures, interruptions and pauses; a reload; the state that survives a restart. */
 #include "tests/harness/timetable_rig.h"
 

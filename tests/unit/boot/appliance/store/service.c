@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of the store that the engine serves: each kind, each refusal, beside pipelines. */
 #include "boot/appliance/store/service.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verifications that the engine serves, clients that misbehave, and the end of the engine. */
 #include "boot/appliance/store/service.h"
 

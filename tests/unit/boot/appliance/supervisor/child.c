@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Engines that end in all ways, as the supervisor sees them: the text and kind of each end, the outcome
  * of each pipeline, limits of time, and controllers that an engine leaves. Engines follow a script

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The differences between a configuration and the same file after a change. */
 #include "boot/appliance/supervisor/differences.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine as a process: its attributes, its descriptors, its end with the supervisor, and what
  * the supervisor sends to it and gets from it. The engines are real ones, over ssds in memory.

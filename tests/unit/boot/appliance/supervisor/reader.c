@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process that reads the configuration, and all ways in which that process ends. */
 #include "boot/appliance/supervisor/reader.h"
 

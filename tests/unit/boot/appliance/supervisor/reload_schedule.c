@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration that is read again while pipelines repeat: the schedule that is in force then. */
 #include "boot/appliance/supervisor/repeat.h"
 #include "config/file/file.h"

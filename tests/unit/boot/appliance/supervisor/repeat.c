@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor of pipelines that repeat, and requests for starts. */
 #include "tests/harness/repeat_rig.h"
 

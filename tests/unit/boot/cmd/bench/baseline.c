@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file that baselines read, their results, and the ratios of the figures. */
 #include <criterion/criterion.h>
 #include <errno.h>

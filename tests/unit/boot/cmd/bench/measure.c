@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A measurement whose worker blocks do not run, or do not end: the process ends in limited time. */
 #include "boot/cmd/bench/measure.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test of a gpu whose worker blocks do not start ends in limited time. */
 #include "boot/cmd/post/step.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clock step of the self-test, on a controlled clock. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `headrace topo` prints for the machines and texts of the folder cases; its README.md describes
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Equal pairs, their headlines, the merged matrix, and the length of the whole output. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

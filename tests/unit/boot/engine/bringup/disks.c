@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of the configuration that name one disk, or two disks of one controller. */
 #include "boot/engine/bringup/disks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A controller that creates fewer I/O queue pairs than it has granted: the runs are laid out again for
  * those that exist. The backend has the numbers of a GPU, from which queue pairs are derived, and its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pipelines that come up: the named one; and those that need no ssd that fails at bring-up, if
  * keep_going says so. */
 #include <criterion/criterion.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loopback proof over a software controller in the role of a hardware one: correct memory,
  * wrong memory, and the suspect rule of the topology.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stage `objects`, over stores on disks in memory: the objects that pipelines read, the runs that
  * make them, tiles, and each error with its line.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stage `objects` for an access operator, over stores on disks in memory: old and new objects, and
  * the lengths that the operator checks.

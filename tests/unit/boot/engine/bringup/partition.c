@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Partition and wiring over software controllers and the host backend: parts of workers do not
  * overlap, each part lies in its place, and limits hold at N and N - 1.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stage `sinks`, over stores on disks in memory: what an existing object means, and the durable
  * prefix of a resumed run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hashes that name the contents of sinks. They are on the disk, so all versions of headrace must
  * compute the values here.

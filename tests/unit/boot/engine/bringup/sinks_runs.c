@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stage `sinks` with several pipelines, over stores on disks in memory: ids of sinks that others
  * read, errors, failed disks, and the removal of sinks of runs that never start.

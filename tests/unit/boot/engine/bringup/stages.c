@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bring-up and going down, over software controllers and the host backend: the failure of each
  * stage, and that all earlier stages are down again (an image is locked while its controller is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole appliance, from its bring-up to the end of its runs, in which the nth call of one kind
  * fails: an allocation, a call of a gpu, a window of a controller, a command of a disk. The failure

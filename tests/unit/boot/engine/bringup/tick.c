@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The periodic function of the supervising thread is called, and a signal is seen, during long
  * work: waits, and all reads of a slow ssd. Each command takes 20 ms here, so each read has at

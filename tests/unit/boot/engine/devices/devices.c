@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices by their strings: each form that is accepted or refused, and the identity of a disk, by which
  * clients of an appliance name it. */
 #include "boot/engine/devices/devices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contents of a disk: marks at its beginning, in the middle of its first part, at its end; a store.
  */

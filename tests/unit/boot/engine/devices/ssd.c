@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bring-up of an ssd: its serial number, what a controller limits, and where rings may lie. */
 #include <criterion/criterion.h>
 #include <errno.h>

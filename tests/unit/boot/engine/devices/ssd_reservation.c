@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reservations over software controllers of one image: what the holder, another host and an operator
  * may do. Commands that fail are in ssd_reservation_faults.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations: each command that fails, and a host that is faster. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lock of a machine on a reserved namespace, which no second process or controller takes: its
  * name is that of the namespace, by the best identifier that it has.

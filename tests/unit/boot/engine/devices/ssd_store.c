@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The object store of an ssd: open, format, and the reason of each failure with its remedy. */
 #include "boot/engine/devices/ssd_store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An ssd that another process drives, as a check sees it. */
 #include "boot/engine/devices/stand_in.h"
 

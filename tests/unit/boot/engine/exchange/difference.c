@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data that differ: their kind, place and words, for each cause that has a name. */
 #include "boot/engine/exchange/difference.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a small run of an access operator, against sizes computed by hand, what must be
  * contiguous on the bus, and the addresses that gpus have of each other. */
 #include <criterion/criterion.h>

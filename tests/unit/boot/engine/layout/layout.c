@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A row becomes a part with its addresses; the parts of an owner are cleared and copied. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of a pipeline: each part of each kind of pipeline; the words of a tap and a feed before a
  * launch, with addresses that differ for the CPU and workers; and rings, which must be contiguous on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks have of the objects of an access operator: shares of new objects, and everything that an
  * operator cannot divide. */
 #include "boot/engine/objects/shards.h"

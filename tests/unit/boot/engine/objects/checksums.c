@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums of sources and sinks, by whole runs over a software controller: the checksum of a sink,
  * also after an interrupted run, and the result of a run whose source differs from the stored data.

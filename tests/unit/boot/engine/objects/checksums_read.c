@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The checksum of an object on a disk, and the words for results of comparisons. */
 #include "boot/engine/objects/checksums.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which sources a run compares, the checksums that are joined from those of tiles, and each result of a
  * comparison, without a disk. */
 #include "boot/engine/objects/checksums.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * New objects of access operators, from creation to the end of their run, in a store on a disk in
  * memory; and the removal of incomplete objects.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a data set that one process has: its tiles, and its bytes of sources and sinks. */
 #include <criterion/criterion.h>
 #include <errno.h>

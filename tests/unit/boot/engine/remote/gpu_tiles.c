@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of a stream in GPU memory, as the link gets them: over a fake GPU and a fake network device. */
 #include "boot/engine/remote/stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file with the key of streams: each documented return. */
 #include "boot/engine/remote/key.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams of an engine: whole runs on the host backend, over real links and the fake network device. A
  * thread of the test is the other appliance, and does what a row says.

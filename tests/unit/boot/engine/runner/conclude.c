@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a run with a sink, over stores on disks in memory: its durable part, its outcome, what is
  * logged, and the health of ssds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a run whose gpu fails, of an access operator, of a run whose source is damaged, and of a
  * part of a run, over stores on disks in memory.

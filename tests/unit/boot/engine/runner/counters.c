@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of counters: each row has a field of its own and is printed in its outputs; times and
  * rates.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of taps, feeds, consumers and producers: each from a word of its own. */
 #include "boot/engine/runner/counters.h"
 #include "tests/harness/words_rig.h"

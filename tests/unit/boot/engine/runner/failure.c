@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The failure of a worker in words: the object, the queue pair and the gpu that each report names,
  * and the first of several failures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Direct paths that do not work: software controllers in the role of functions behind VFIO, and CPU
  * threads whose "GPU memory" is separate, in a machine whose topology allows direct paths. Checks

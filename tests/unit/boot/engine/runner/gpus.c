@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pipeline on several gpus: its memory, its launches, and their end when one gpu fails. The
  * backends launch nothing: each test says when the launch of a gpu ends, and how.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Critical warnings: the strictest action of the warnings that are set. */
 #include "boot/engine/runner/health_action.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A controller that fails, disappears or is reset by another driver during a pipeline: the run
  * names it at once. Commands have a deadline of ten minutes, far beyond the time limit of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nothing is allocated after the last stage of bring-up: whole pipelines run, checkpoint and finish
  * with malloc trapped, in all threads (workers, software controller, host).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several ssds that are namespaces of one controller: one bring-up, one admin queue, one pool of I/O
  * queue pairs, and one end. Software controllers and the host backend.

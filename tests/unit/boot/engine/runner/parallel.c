@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipelines that run at the same time: the permitted sets, the blocks of a gpu for them, and the
  * end of the others when one fails. The backend launches nothing: each test decides when and how a

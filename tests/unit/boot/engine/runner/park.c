@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that have left the gpu: what they read, and when it is time to launch again. */
 #include "boot/engine/runner/park.h"
 

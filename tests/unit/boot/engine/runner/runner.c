@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's handling of a pipeline's end: the ssds that it stops using, the first failure, the
  * durable part, and the next pipelines. The backend launches nothing; each test writes the results

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs whose workers leave the gpu and come back, and workers that hang. */
 #include <unistd.h>
 

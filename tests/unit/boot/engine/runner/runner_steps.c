@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A running pipeline look by look, with a stopped clock: pauses, stops, checkpoints, and controllers
  * that fail.

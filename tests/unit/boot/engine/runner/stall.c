@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workers without progress, and a gpu that fails during a pipeline: both end the run in limited
  * time, are named in the error, and keep all written data.

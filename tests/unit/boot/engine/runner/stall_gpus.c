@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Progress of an access operator on several gpus: which of them are watched, and the worker that is
  * named. */
 #include "boot/engine/runner/stall.h"

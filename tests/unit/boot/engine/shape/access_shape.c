@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a pipeline with an access operator, on gpus whose size the test sets: blocks, threads,
  * frames and commands, and each refusal. Expected values are computed by hand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The choice of a path for each ssd and gpu: which pairs the topology is asked about, what the
  * configuration demands, and the words for each result.

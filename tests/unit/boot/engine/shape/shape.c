@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of a pipeline on a gpu whose size the test sets: slots, blocks, workers, threads. */
 #include <criterion/criterion.h>
 #include <errno.h>

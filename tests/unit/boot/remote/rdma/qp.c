@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queue pairs, memory and the loopback on the fake device, one case for each refusal. */
 #include "boot/remote/rdma/qp.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA driver as a table of functions, its errors as errno values, and the choice of a GPU. */
 #include <criterion/criterion.h>
 #include <errno.h>

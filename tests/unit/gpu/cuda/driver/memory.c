@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory that grows in place, attached host memory, copies: over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images and launches, over a fake driver. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The comparison values of headrace: reads of a file into GPU memory, over fakes of driver and
  * cuFile.

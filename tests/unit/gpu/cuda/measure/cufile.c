@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The real libcufile: either all its functions are found, or its absence is reported in one line.
  */

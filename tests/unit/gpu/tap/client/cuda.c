@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles in the memory of a GPU, in the client library: over a driver in C (tests/fakes/libcuda). */
 #include "gpu/tap/client/tap_cuda.h"
 

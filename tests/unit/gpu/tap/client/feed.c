@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A producer of a feed, over a socket whose other side is the test's: what it sends, takes, commits and
  * waits for, and which other side it does not believe. */
 #include "gpu/tap/client/feed.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A consumer of a tap, over a socket whose other side is the test's: what it sends, takes, gives back
  * and waits for, and which other side it does not believe. */
 #include "gpu/tap/client/tap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads of I/O workers: each missing page once, merged neighbours, victims, several ssds, page
  * sizes, staging; a set whose frames are all in use.

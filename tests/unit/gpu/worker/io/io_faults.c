@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * I/O workers over controllers with scripted faults, and stop requests: what fails is named, what
  * can be repeated is repeated, and every run ends.

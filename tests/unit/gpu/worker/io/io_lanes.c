@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs of access operators as on a GPU: blocks of several workers with several lanes each. The
  * thread sanitizer detects lanes that use each other's data without hr_lanes_sync().

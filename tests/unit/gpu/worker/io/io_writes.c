@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Write-back of I/O workers: the bytes on the disk equal the model, after the run and after each
  * flush; readers go on beside dirty pages; merged writes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus over the same objects: each page is read from an ssd once, and copied from the frames of
  * other gpus. Barrier and states span all gpus. A run that ends on one gpu ends on all.

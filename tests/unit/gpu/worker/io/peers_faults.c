@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mailboxes between gpus that delay messages, and a mailbox that loses a message. A thread of the
  * test carries the messages from mailboxes of its own to those of the receivers.

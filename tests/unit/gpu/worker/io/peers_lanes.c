@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus whose workers have several lanes each, as on GPUs: lanes write elements of their own of
  * all pages in a random order, and after a barrier read the elements of all lanes of all gpus; whole

@@ -1,9 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gpu 0 runs the product's code; the test acts as the I/O workers of the other gpus, which also break
  * the protocol, and checks each message of gpu 0. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include "cache/objects/objects.h"
 #include "cache/peers.h"
 #include "config/base/clock.h"

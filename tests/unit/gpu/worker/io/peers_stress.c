@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several gpus read and write the same pages at random, against a reference model. Each 8-byte element
  * has one writer; its value has a version. A reader gets no version before the latest acknowledged one,

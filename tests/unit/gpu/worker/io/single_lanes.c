@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu/worker/io/single.c: one call for a request, by the lanes of a worker. The controller is
  * a fake whose completion waits before the call, or comes after it. With the 64 lanes of some

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fixes: all of a fix for several switches, and each reason against one. */
 #include "pci/topo/forecast/change.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each allocation from a model fails, one at a time: the reader or the evaluation ends with -ENOMEM
  * and a reason, or goes on without a text that it does not need.

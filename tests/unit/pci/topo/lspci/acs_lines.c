@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ACS controls outside the listing of a function: each form of a line, and lines that look alike.
  */

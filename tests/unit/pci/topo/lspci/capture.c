@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of headrace's own captures: each is kept as it is, or refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole captures: each line that is written, each way in which the write can go, and reading back. */
 #include <criterion/criterion.h>
 #include <errno.h>

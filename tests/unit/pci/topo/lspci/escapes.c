@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Escapes of web pages, terminals and strings: what a line is after them. */
 #include "pci/topo/lspci/text.h"
 

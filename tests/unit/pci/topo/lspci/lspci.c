@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dumps and text of lspci through a stream: long lines, read errors, ends of lines, and the name of
  * what was read. */
 #include "pci/topo/lspci/lspci.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrices of vendors' tools: hostile and unusual text, limits, and what becomes a fact of the model.
  */

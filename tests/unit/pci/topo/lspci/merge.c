@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two lists of one function: which facts contradict, and what the merged record holds. */
 #include "pci/topo/merge.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A capture of a capture equals the first one, for every source; two captures in one file are
  * refused.

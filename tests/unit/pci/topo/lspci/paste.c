@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a mail or a page: what is taken off a line, and what stays. */
 #include "pci/topo/lspci/lspci.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a capture that are counted as skipped, and those that any text around lspci has. */
 #include "pci/topo/lspci/text.h"
 

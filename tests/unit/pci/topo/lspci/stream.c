@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures from a descriptor whose reads are short, interrupted or fail: this test is read() of that
  * descriptor.

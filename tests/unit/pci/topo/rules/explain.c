@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of rules and lines of a boot end within their buffers, and evaluations with too little memory
  * are refused. */
 #include "pci/topo/rules/explain.h"

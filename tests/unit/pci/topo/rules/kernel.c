@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pairs of host bridges that the kernel trusts, for each state of both bridges and each kernel.
  */

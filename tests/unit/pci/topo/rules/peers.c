@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs, SSDs and network cards against each other, and links other than PCI Express. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Real captures, in the folder that HEADRACE_CAPTURES names: registers and the text that lspci made
  * from them state the same facts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures as users send them: archives with a leading folder, parts of /sys, pasted text, trees.
  */

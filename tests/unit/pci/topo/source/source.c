@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All sources of a topology, and all kinds of damage of a capture. */
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compressed captures: recognized by their first bytes, unpacked by the tools that are installed. */
 #include "pci/topo/source/formats.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a tree: in a folder, and in an archive, whose headers are written here byte by byte. */
 #include "pci/topo/sysfs/files.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Disks with a mounted file system or swap: all that is found below each mount, and what is asked. */
 #include "pci/topo/sysfs/parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Facts of a function and of the machine in files of sysfs and procfs, one file at a time. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

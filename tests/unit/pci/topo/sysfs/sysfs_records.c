@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole records of sysfs and procfs: all that a set of files says, and nothing else. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The page of --html: text of the machine stays text and never becomes markup. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
