@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks the rules of .editorconfig for every text file: no blanks at line ends, a newline at the
 # end of the file, at most 100 columns (clang-format breaks code there; a comment may exceed it by
-# 4); no marks of unfinished work; and a line with the licence in sources.
+# 4); no marks of unfinished work; a line with the licence in each source.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 bad=0
