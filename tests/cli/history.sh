@@ -91,8 +91,11 @@ removed() {
             "${stopped[@]}"
 }
 check "a pipeline that is added again and ends the engine has that in its history" removed
+# The engine that follows writes the death.
 image >/dev/null
-service until=idle 'sh="$HEADRACE" trigger sum --wait; "$HEADRACE" trigger bad --wait; true' "${stopped[@]}" >/dev/null 2>&1
+service until=idle 'sh="$HEADRACE" trigger sum --wait; "$HEADRACE" trigger bad --wait; true' \
+    'sh=until "$HEADRACE" status --json | grep "\"phase\": \"idle\"" >/dev/null; do sleep 0.05; done' \
+    "${stopped[@]}" >/dev/null 2>&1
 
 # The same runs after a restart of the supervisor, and more of them, of which 16 are kept.
 history() {

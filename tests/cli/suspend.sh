@@ -118,7 +118,7 @@ check "the appliance gives up when nothing can run" alone
 unknown() {
     image && conf none 'forever = true;' 'forever = true;' 'restarts = 1; backoff = "20ms";' 'parallel = 2;' || return 1
     for i in 1 2 3; do
-        steps+=("$(until_status "r[\"restarts\"] == $i - 1 and r[\"engine_pid\"]")"
+        steps+=("$(until_status "r[\"restarts\"] == $i - 1 and r[\"engine_pid\"] and r[\"phase\"] == \"idle\"")"
             'sh=kill -KILL $(cut -d" " -f1 /proc/$PID/task/$PID/children)')
     done
     service "${steps[@]}" "$(until_status 'r["restarts"] == 3 and b["done_count"] >= 20 and s["done_count"] >= 20')" \
