@@ -28,7 +28,7 @@ $(B)/tests/cli/tap_examples.ok: $(tap_library) $(tap_examples) gpu/tap/client/he
 $(addprefix $(B)/tests/cli/feed,.ok _boot.ok _clients.ok _killed.ok _seen.ok): $(tap_library) \
 	$(tap_examples) \
 	$(wildcard gpu/tap/client/*.py config/examples/feed*.conf) tests/demo/feed_example.sh
-$(B)/tests/cli/python_store.ok: $(wildcard gpu/tap/client/*.py)
+$(B)/tests/cli/python_store.ok: $(tap_library) $(wildcard gpu/tap/client/*.py)
 $(B)/tests/cli/topo_pastes.ok: $(wildcard tests/cli/pastes/*/*)
 $(B)/tests/cli/topo_examples.ok: $(wildcard pci/topo/examples/*) README.md pci/topo/README.md
 $(clis): $(B)/%.ok: %.sh $(B)/headrace tests/scratch.sh $(wildcard tests/cli/lib/*.*)

@@ -340,6 +340,7 @@ static int history(const char *pipeline, const char *wanted, bool json)
 	code = hr_client_request(&request, wanted, text, sizeof text);
 	if (*text && json) {
 		fputs(text, stdout);
+		hr_report_begun();
 	} else if (*text && code == HR_EXIT_DONE) {
 		o = json_tokener_parse(text);
 		printf("%s: pipeline '%s'\n", text_of(o, "appliance"), text_of(o, "pipeline"));

@@ -106,7 +106,8 @@ history() {
             "$(holds 'status --history sum' '[x["start"] for x in r["runs"]] == list(range(20, 4, -1))')" \
             "$(holds 'status --history sum' 'all(x["result"] == want and x["outcome"] == "done" for x in r["runs"])')" \
             'sh=[ "$("$HEADRACE" status --history sum | grep -c "start [0-9]*: done")" = 16 ]' \
-            'sh="$HEADRACE" status --history none 2>"$SCRATCH/err"; [ $? = 2 ]' "${stopped[@]}" &&
+            'sh="$HEADRACE" status --history none 2>"$SCRATCH/err"; [ $? = 2 ]' \
+            'sh="$HEADRACE" status --history none --json 2>"$SCRATCH/err" | python3 -m json.tool >/dev/null' "${stopped[@]}" &&
         exits 0 store verify "soft:$SCRATCH/a.img"
 }
 check "a history of 16 runs survives the death of the supervisor" history
