@@ -43,8 +43,8 @@ folders := $(filter-out boot gpu/cuda% gpu/ops/template gpu/tap/client gpu/tap/e
 	$(shell sed 's/ .*//' tests/lint/layers.txt))
 # The files of boot that fuzz targets are linked with; the others are not compiled for fuzzing.
 fuzz_boot := $(wildcard boot/remote/*.c boot/remote/rdma/*.c boot/appliance/protocol/*.c \
-	boot/appliance/lend/*.c boot/appliance/schedule/retry.c boot/engine/*_memory.c \
-	$(addprefix boot/engine/,run.c sets.c devices/devices.c devices/lookup.c \
+	boot/appliance/lend/*.c boot/appliance/schedule/retry.c boot/engine/shared_memory.c \
+	$(addprefix boot/engine/,run.c sets.c devices/devices.c \
 	runner/counters_clients.c))
 # A static build loads no libraries at run time: NAME_static.c replaces NAME.c.
 loaders := gpu/window_gdr boot/remote/rdma/verbs gpu/ops/user_open nvme/tree pci/nvml boot/ranks/plugin

@@ -25,7 +25,7 @@
 
 /* ---- questions of the configuration to layers above it: is a device string correct,
  * which operator has this name or lies in this file, and what is the number of this process.
- * boot/engine/devices/lookup.h answers them.
+ * boot/engine/devices/devices.h answers them.
  */
 
 /* The number of this process among those of an MPI job: among all, and among those of its machine. */

@@ -9,7 +9,7 @@
 #include "boot/cmd/report/output.h"
 #include "config/base/log.h"
 #include "config/base/text.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/appliance/supervisor/reader.h"
 #include "config/file/file.h"
 #include "config/default.h"

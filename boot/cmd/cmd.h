@@ -42,9 +42,7 @@ struct hr_command {
 	"  3  a requirement or device is missing, or access to it is denied\n"            \
 	"  4  device error: NVMe status, lost command, controller failed or gone\n"
 
-/* ---- options and the argument of a command, as a table of the variables that they
- * set.
- */
+/* ---- options and the argument of a command, as a table of the variables that they set */
 
 #define HR_OPTIONS_MAX 8u
 

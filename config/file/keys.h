@@ -12,9 +12,7 @@
 #include "config/file/group.h"
 #include "config/file/mistakes.h"
 
-/* ---- checks that the settings of a pipeline, and those of several pipelines, fit each
- * other.
- */
+/* ---- checks that the settings of a pipeline, and those of several pipelines, fit each other */
 
 struct hr_group;
 struct hr_mistakes;
@@ -127,9 +125,7 @@ int hr_config_find_name(const struct hr_group *group, const char *key, const cha
 bool hr_config_object_read(const struct hr_config *config, const struct hr_group *group,
 			   enum hr_object_keys keys, struct hr_config_object *object);
 
-/* ---- reads the list `operators`, and finds operators by name; for files of
- * config/ only.
- */
+/* ---- reads the list `operators`, and finds operators by name; for files of config/ only */
 
 /* The built-in operator of that name; NULL: none. */
 const struct hr_operator *hr_config_operator_find(const struct hr_config *config, const char *name);

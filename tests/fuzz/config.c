@@ -4,7 +4,7 @@
  * configuration has the properties that bring-up needs. A number in the same bytes has its exact
  * value in a key and in arguments of operators, or is refused.
  */
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/config.h"
 #include "config/file/file.h"
 #include "config/tile.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/engine/bringup/stages.h"
 #include "config/file/file.h"
 #include "tests/harness/error.h"

@@ -17,7 +17,7 @@
 
 #include "boot/appliance/attempt/dispatch.h"
 #include "boot/appliance/supervisor/repeat.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/process.h"
 #include "config/file/file.h"
 #include "tests/fakes/clock.h"

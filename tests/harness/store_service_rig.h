@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "boot/appliance/store/service.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/scm.h"
 #include "boot/engine/bringup/stages.h"
 #include "cache/crc32c.h"

@@ -12,6 +12,7 @@
 #include "boot/appliance/protocol/tap_message.h"
 #include "config/base/scm.h"
 #include "config/base/log.h"
+#include "gpu/tap/protocol.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -211,3 +212,20 @@ void hr_tap_clients_step(struct hr_tap_clients *c, bool events, uint64_t now_ns)
 			hr_tap_clients_refuse(c, client, -ETIMEDOUT, "it sent no greeting in time");
 	}
 }
+
+/* ---- kinds */
+
+const struct hr_lend_kind hr_lend_tap = {
+	.name = "tap",
+	.client = "consumer",
+	.hello = HR_TAP_HELLO,
+	.welcome = HR_TAP_WELCOME,
+	.version = HR_TAP_VERSION,
+};
+const struct hr_lend_kind hr_lend_feed = {
+	.name = "feed",
+	.client = "producer",
+	.hello = HR_FEED_HELLO,
+	.welcome = HR_FEED_WELCOME,
+	.version = HR_FEED_VERSION,
+};

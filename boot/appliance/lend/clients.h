@@ -16,12 +16,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/appliance/lend/kind.h"
 #include "boot/appliance/protocol/socket.h"
 #include "config/base/clock.h"
 #include "config/config.h"
 #include "config/base/limits.h"
 #include "gpu/tap/protocol.h"
+
+/*
+ * How the sockets of taps and of feeds differ: the words of messages and logs, and the protocol
+ * (gpu/tap/protocol.h). What a death means, and what a tile is, differs too: consumer.h, producer.h.
+ */
+struct hr_lend_kind {
+	const char *name;   /* "tap" */
+	const char *client; /* of its processes: "consumer" */
+	uint16_t hello, welcome, version;
+};
+
+extern const struct hr_lend_kind hr_lend_tap, hr_lend_feed;
 
 #define HR_TAP_SILENT 16u		    /* clients without HELLO */
 #define HR_TAP_WAITING HR_TAP_CONSUMERS_MAX /* that have sent it */

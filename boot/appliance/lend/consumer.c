@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/appliance/lend/memory.h"
+#include "boot/appliance/lend/peer.h"
 #include "boot/engine/shared_memory.h"
 #include "config/base/log.h"
 

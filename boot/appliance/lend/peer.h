@@ -18,11 +18,12 @@
 #include <stdint.h>
 
 #include "boot/appliance/lend/clients.h"
-#include "boot/appliance/lend/kind.h"
 #include "boot/appliance/protocol/socket.h"
 #include "boot/engine/engine.h"
+#include "boot/engine/sets.h"
 #include "config/base/clock.h"
 #include "config/base/error.h"
+#include "gpu/tap/memory.h"
 
 #define HR_LEND_READY_NS (30 * HR_NS_PER_S)    /* from WELCOME to READY */
 #define HR_LEND_TEXT ((size_t)3 * HR_NAME_MAX) /* bytes of hr_lend_peer_text() */
@@ -126,5 +127,29 @@ bool hr_lend_is_obeyed(const uint32_t *order, const uint32_t *obeyed);
 /* The worker does not access the memory of the process any more: it has obeyed, or the run has not
  * begun, or has ended. The runner starts and ends runs in this thread. */
 bool hr_lend_is_closed(const struct hr_run *run, const uint32_t *order, const uint32_t *obeyed);
+
+/*
+ * ---- the descriptors of WELCOME (gpu/tap/protocol.h): memory objects that are made for one consumer
+ * or producer, on the host backend, or sets of the bring-up, on a GPU (boot/engine/sets.h).
+ */
+
+struct hr_lend_object {
+	const char *name; /* for the kernel's lists of mappings */
+	void *at;	  /* reserved addresses */
+	uint64_t bytes;	  /* whole pages */
+	enum hr_tap_memory_use use;
+};
+
+/* Make and map all of them: an earlier client may still have its own mapped. 0, and the caller owns
+ * fds[count]; or an error of hr_tap_memory_create(): none is there. */
+int hr_lend_memory_make(const struct hr_lend_object *object, unsigned count, int *fds,
+			struct hr_error *e);
+
+/* Unmap them; their addresses stay reserved. No worker accesses them. */
+void hr_lend_memory_drop(const struct hr_lend_object *object, unsigned count);
+
+/* The client has got the descriptors (sent), or not. sets: these are of the next set, which is spent
+ * then; NULL: of hr_lend_memory_make(), and they are closed. */
+void hr_lend_memory_sent(struct hr_sets *sets, const int *fds, unsigned count, bool sent);
 
 #endif

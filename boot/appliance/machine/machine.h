@@ -61,9 +61,7 @@ void hr_pid1_end(enum hr_boot_end end) __attribute__((noreturn));
 /* "poweroff" and so on. */
 const char *hr_pid1_end_name(enum hr_boot_end end);
 
-/* ---- loads kernel modules as the first process, where there is
- * no modprobe.
- */
+/* ---- loads kernel modules as the first process, where there is no modprobe */
 
 /*
  * Load a module and the modules it depends on. name is an absolute path (only that file is loaded),

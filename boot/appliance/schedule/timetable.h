@@ -163,9 +163,7 @@ enum hr_wait_for hr_timetable_wait(const struct hr_timetable *t, uint32_t i,
 /* The first moment after wall_ns at which a pipeline with `at` starts. */
 uint64_t hr_when_next_ns(const struct hr_config_when *when, uint64_t wall_ns);
 
-/* ---- the starts of a pipeline in JSON, for `status`
- * and `check`.
- */
+/* ---- the starts of a pipeline in JSON, for `status` and `check` */
 
 /* "none", "running", "done", "failed", "interrupted". */
 const char *hr_start_outcome_name(const struct hr_start *start);

@@ -84,7 +84,7 @@ static void read_record(struct hr_child *c, const struct hr_config *config)
 		}
 }
 
-/* The engine writes its record before it sends a phase, so who hears the phase finds the record. */
+/* The engine writes its record before it sends a phase, so a listener of the phase finds the record. */
 void hr_child_poll(struct hr_child *c, const struct hr_config *config, uint64_t now_ns)
 {
 	const uint64_t step_ns = now_ns - c->looked_ns;

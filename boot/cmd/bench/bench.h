@@ -136,9 +136,7 @@ int hr_bench_misses(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
  */
 int hr_bench_operators(struct hr_bench_run *run, uint32_t d, struct hr_json *out);
 
-/* ---- `headrace bench --only peers`: pages of one set of data in the caches of two
- * gpus.
- */
+/* ---- `headrace bench --only peers`: pages of one set of data in the caches of two gpus */
 
 /*
  * On ssd d, which has a store, by `gather` on the first two gpus of the configuration:

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/cmd/bench/objects.h"
 #include "boot/cmd/bench/bench.h"
 #include "boot/engine/shape/shape.h"

@@ -7,7 +7,7 @@
 
 #include "boot/cmd/bench/objects.h"
 #include "boot/engine/runner/counters.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/config.h"
 #include "config/base/error.h"
 #include "config/file/file.h"

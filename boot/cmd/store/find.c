@@ -6,7 +6,7 @@
 
 #include "boot/cmd/report/output.h"
 #include "config/base/error.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/clock.h"
 #include "config/config.h"
 #include "config/file/file.h"

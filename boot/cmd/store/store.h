@@ -123,9 +123,7 @@ int hr_store_cmd_verify(struct hr_store_backend *access, const struct hr_store_r
 int hr_store_find_ssd(const struct hr_store_request *request, struct hr_config_ssd *out,
 		      char appliance[HR_NAME_MAX]);
 
-/* ---- `headrace store`: `mv` and `cp`, from one name to another one on the same
- * ssd.
- */
+/* ---- `headrace store`: `mv` and `cp`, from one name to another one on the same ssd */
 
 int hr_store_cmd_mv(struct hr_store_backend *access, const struct hr_store_request *request);
 int hr_store_cmd_cp(struct hr_store_backend *access, const struct hr_store_request *request);

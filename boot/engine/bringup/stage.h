@@ -51,9 +51,7 @@ int hr_partition_up(struct hr_engine *engine);
 /* Lay out the partition with the current paths, also after they have changed. */
 int hr_partition_plan(struct hr_engine *engine);
 
-/* ---- stage `memory`: one allocation per place, mapped into the
- * controllers.
- */
+/* ---- stage `memory`: one allocation per place, mapped into the controllers */
 
 /*
  * When an ssd cannot access GPU memory, and memory.path allows both paths, its paths become bounce,
@@ -68,9 +66,7 @@ void hr_memory_down(struct hr_engine *engine);
 int hr_attach_bar(struct hr_engine *engine, uint32_t g, uint32_t d);
 void hr_detach_bar(struct hr_engine *engine, uint32_t g, uint32_t d);
 
-/* ---- stage `queues`: queue pairs are created, pipelines are
- * ready to launch.
- */
+/* ---- stage `queues`: queue pairs are created, pipelines are ready to launch */
 
 /*
  * 0, or as hr_ssd_create_qp(), in engine->error. -EAGAIN: a controller has created fewer queue pairs

@@ -15,6 +15,8 @@
 #include "nvme/transport/hardware.h"
 #include "pci/topo/model.h"
 #include "config/base/text.h"
+#include "gpu/ops/operators.h"
+#include "gpu/ops/user.h"
 
 /* The text behind a prefix, or NULL. */
 static const char *text_after_prefix(const char *device, const char *prefix)
@@ -345,3 +347,21 @@ int hr_backend_open(struct hr_backend *b, const char *device, uint32_t max_block
 		snprintf(b->note, sizeof b->note, "%s: only %u CPUs are online", device, cpus);
 	return err || !*bar ? err : hr_host_use_bar(b, bar, e);
 }
+
+/* ---- for the reader of the configuration */
+
+_Static_assert(HR_OP_COUNT <= HR_OPERATORS_BUILT_IN_MAX, "a list of operators has no room for all");
+
+static const struct hr_operator *operator_at(uint32_t i)
+{
+	return i < HR_OP_COUNT ? hr_op_get(i) : NULL;
+}
+
+const struct hr_config_lookup hr_lookup = {
+	.ssd_check = hr_transport_check,
+	.gpu_check = hr_backend_check,
+	.ssd_namespaces = hr_transport_namespaces,
+	.operator_at = operator_at,
+	.operator_load = hr_op_user_load,
+	.operator_checksum = hr_op_user_checksum,
+};

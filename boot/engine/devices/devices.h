@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config/config.h"
 #include "config/base/error.h"
 #include "gpu/backend.h"
 #include "nvme/transport/transport.h"
@@ -80,5 +81,8 @@ bool hr_backend_may_come(const char *device);
 /* 0; or -EAGAIN, with the reason in *e: it is not there yet. As hr_cuda_await(), for a process that
  * ends soon. */
 int hr_backend_await(const char *device, struct hr_error *e);
+
+/* Checks of device strings and operators, for the reader of the configuration. */
+extern const struct hr_config_lookup hr_lookup;
 
 #endif

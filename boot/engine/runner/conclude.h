@@ -53,9 +53,7 @@ int hr_run_conclude(struct hr_engine *engine, struct hr_run *run, const struct h
 int hr_run_finish_part(struct hr_engine *engine, struct hr_run *run);
 int hr_run_drop_part(struct hr_engine *engine, struct hr_run *run, int err);
 
-/* ---- failures that workers report: select the relevant one, and
- * describe it.
- */
+/* ---- failures that workers report: select the relevant one, and describe it */
 
 /* The failure of the lowest tile, because failures of later tiles may follow from it; NULL: no
  * worker has failed. */

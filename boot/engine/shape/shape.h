@@ -8,9 +8,7 @@
 
 #include "boot/engine/engine.h"
 
-/* ---- slots, blocks and threads of a run, when the configuration leaves them
- * open.
- */
+/* ---- slots, blocks and threads of a run, when the configuration leaves them open */
 
 /*
  * Set slots, blocks, workers, threads and the copies of tiles. After `objects` and the paths. 0;
@@ -24,9 +22,7 @@ uint64_t hr_run_copy_bytes(const struct hr_run *run);
 /* "in place", "copied to the GPU", or NULL when tiles and workers use the same memory. */
 const char *hr_run_bounce(const struct hr_engine *engine, const struct hr_run *run);
 
-/* ---- blocks, page cache and commands of a pipeline with an access
- * operator.
- */
+/* ---- blocks, page cache and commands of a pipeline with an access operator */
 
 /*
  * Set blocks, workers, threads, and all numbers of run->gpu[].cpu and run->gpu[].layout that plan

@@ -17,9 +17,7 @@
 /* Read all functions of a text. Returns as hr_source_open(); does not link the model. */
 int hr_read_lspci(struct hr_model *m, struct hr_capture_stream *s);
 
-/* ---- headrace's capture format: an lspci dump with further facts as "headrace:
- * key=value".
- */
+/* ---- headrace's capture format: an lspci dump with further facts as "headrace: key=value" */
 
 /*
  * Write the model as a capture: an lspci -xxxx dump that lspci -F reads, with further facts on

@@ -23,7 +23,7 @@ static size_t escape(const char *at)
 	const char *end = at + (*at == '\033');
 
 	if (*end != '[')
-		return end - at ? 1 : 0;
+		return end != at;
 	for (end++; isdigit((unsigned char)*end) || *end == ';'; end++)
 		;
 	return *end == 'm' ? (size_t)(end + 1 - at) : *at == '\033';

@@ -56,9 +56,7 @@ bool hr_text_title_more(struct hr_fn *f, const char *line);
 /* The same for lspci -tv, which prints no class: names tell SSDs and GPUs. */
 void hr_lspci_tree_title(struct hr_model *m, struct hr_fn *f, const char *title, size_t length);
 
-/* ---- the tree that lspci -t prints: bridges, the buses below them, names of
- * cards.
- */
+/* ---- the tree that lspci -t prints: bridges, the buses below them, names of cards */
 
 /* at least seven columns per level: more than HR_DEPTH_MAX levels fit */
 #define HR_TREE_COLUMNS 512u
@@ -234,9 +232,7 @@ size_t hr_slot_path_parse(const char *text, struct hr_slot_path *path);
 struct hr_fn *hr_slot_path_add(struct hr_model *m, struct hr_slot_paths *paths,
 			       const struct hr_slot_path *path);
 
-/* ---- numbers for the names of classes and vendors in the list of PCI
- * identifiers.
- */
+/* ---- numbers for the names of classes and vendors in the list of PCI identifiers */
 
 #define HR_NAME_UNKNOWN 0xffffffffu
 

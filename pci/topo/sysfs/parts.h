@@ -18,9 +18,7 @@
 void hr_read_aer_counts(const struct hr_files *files, struct hr_fn *f, const char *folder);
 void hr_read_switch_links(struct hr_model *m, const struct hr_files *files);
 
-/* ---- names of functions, CPUs of their NUMA nodes, links between
- * AMD's GPUs.
- */
+/* ---- names of functions, CPUs of their NUMA nodes, links between AMD's GPUs */
 
 /*
  * Read names and nearby CPUs of a function, and links between AMD's GPUs (the topology of amdkfd,

@@ -30,9 +30,7 @@ extern const char hr_html_style[], hr_html_script[];
  */
 int hr_topo_html(struct hr_topo *t, const char *path, bool force);
 
-/* ---- articles of the page: one for each kind of pair, one for each
- * function in the tree.
- */
+/* ---- articles of the page: one for each kind of pair, one for each function in the tree */
 
 /* Identifier of a function in the page: "f12". text[16]; returns text. */
 char *hr_html_id(int32_t fn, char *text);
@@ -55,9 +53,7 @@ void hr_html_function(const struct hr_topo *t, FILE *out, int32_t fn);
  */
 int hr_html_peers(struct hr_topo *t, FILE *out);
 
-/* ---- the tree of bridges as SVG: root buses at the left, cards at the
- * right.
- */
+/* ---- the tree of bridges as SVG: root buses at the left, cards at the right */
 
 /*
  * Write the tree of bridges above evaluated functions as SVG. Sets drawn[functions] for the

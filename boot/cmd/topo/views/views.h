@@ -23,9 +23,7 @@ enum hr_topo_exit hr_topo_table(struct hr_topo *t);
 /* Print the tree to t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
 void hr_topo_tree(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
-/* ---- one pair, hop by hop, with the deciding rule and the rules that were
- * excluded.
- */
+/* ---- one pair, hop by hop, with the deciding rule and the rules that were excluded */
 
 /* Explain one pair on t->out. */
 void hr_topo_explain(const struct hr_topo *t, int32_t gpu, int32_t ssd);
@@ -38,9 +36,7 @@ void hr_topo_rules(FILE *out);
 /* Show the groups: text, or members of t->json. Returns an exit code of topo. */
 int hr_topo_groups(struct hr_topo *t);
 
-/* ---- --software: a row of requirements per GPU and SSD, with the
- * answer to each.
- */
+/* ---- --software: a row of requirements per GPU and SSD, with the answer to each */
 
 /* Show the requirements: text, or members of t->json. Returns an exit code of topo. */
 int hr_topo_software(struct hr_topo *t);
@@ -56,9 +52,7 @@ void hr_topo_software_pair(const struct hr_topo *t, const struct hr_pair *p);
 int hr_topo_bandwidth(struct hr_topo *t);
 int hr_topo_plan(struct hr_topo *t);
 
-/* ---- --what-if and --baseline: verdicts before and after, and other
- * differences.
- */
+/* ---- --what-if and --baseline: verdicts before and after, and other differences */
 
 /*
  * Apply n changes (pci/topo/forecast/change.h) and show the result: text, or members of
@@ -94,9 +88,7 @@ const char *hr_topo_setpci(const struct hr_topo *t, const struct hr_fix_write *w
 /* Print the machine as a graph to t->out; the path of the pair is marked unless gpu is HR_NO_FN. */
 void hr_topo_dot(const struct hr_topo *t, int32_t gpu, int32_t ssd);
 
-/* ---- a matrix like that of nvidia-smi topo -m, with equal rows and columns
- * merged.
- */
+/* ---- a matrix like that of nvidia-smi topo -m, with equal rows and columns merged */
 
 /* Print the matrix of all pairs to t->out. */
 void hr_topo_matrix(const struct hr_topo *t);

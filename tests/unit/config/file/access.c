@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/config.h"
 #include "config/file/file.h"
 #include "config/derived.h"

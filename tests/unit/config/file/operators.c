@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/config.h"
 #include "config/file/file.h"
 #include "config/tile.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/file/file.h"
 #include "tests/harness/error.h"
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/process.h"
 #include "config/file/file.h"
 #include "config/base/tick.h"

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/process.h"
 #include "config/file/file.h"
 #include "config/base/tick.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/clock.h"
 #include "config/default.h"
 #include "config/file/file.h"

@@ -11,7 +11,7 @@
 
 #include "boot/appliance/supervisor/repeat.h"
 #include "boot/appliance/schedule/timetable.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/process.h"
 #include "config/base/clock.h"
 #include "config/file/file.h"

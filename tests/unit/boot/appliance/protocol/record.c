@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/engine/run.h"
 #include "config/file/file.h"
 #include "tests/harness/error.h"

@@ -23,7 +23,7 @@
 
 #include "boot/appliance/protocol/record.h"
 #include "config/base/error.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "config/base/scm.h"
 #include "config/base/process.h"
 #include "config/base/clock.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "boot/engine/runner/counters.h"
-#include "boot/engine/devices/lookup.h"
+#include "boot/engine/devices/devices.h"
 #include "boot/engine/runner/runner.h"
 #include "config/base/process.h"
 #include "boot/engine/bringup/stages.h"
